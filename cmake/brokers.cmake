@@ -4,9 +4,9 @@
 #   HF_WITH_KAFKA, _NATS, _RABBITMQ, _REDIS, _MQTT
 #       AUTO (default): when pkg-config finds the library; ON: it has to be there; OFF
 #
-# Gives HF_BROKERS, those that are built, and sets what the files of src/relay need to be compiled.
+# Gives HF_BROKERS, those that are built, and sets what the files of src/sinks need to be compiled.
 set(HF_BROKERS)
-file(GLOB HF_RELAY_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/relay/*.c)
+file(GLOB HF_SINK_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/sinks/*.c)
 
 # The name under which programs find that library.
 function(hf_soname out library)
@@ -34,9 +34,9 @@ foreach(broker KAFKA:rdkafka NATS:libnats RABBITMQ:librabbitmq REDIS:hiredis MQT
     if(HF_${name}_FOUND)
         list(GET HF_${name}_LINK_LIBRARIES 0 library)
         hf_soname(soname ${library})
-        set_property(SOURCE ${HF_RELAY_SOURCES} APPEND PROPERTY COMPILE_DEFINITIONS
+        set_property(SOURCE ${HF_SINK_SOURCES} APPEND PROPERTY COMPILE_DEFINITIONS
             HF_WITH_${name} HF_${name}_LIBRARY="${soname}")
-        set_property(SOURCE ${HF_RELAY_SOURCES} APPEND PROPERTY INCLUDE_DIRECTORIES
+        set_property(SOURCE ${HF_SINK_SOURCES} APPEND PROPERTY INCLUDE_DIRECTORIES
             ${HF_${name}_INCLUDE_DIRS})
         string(TOLOWER ${name} lower)
         list(APPEND HF_BROKERS ${lower})
@@ -47,7 +47,7 @@ endforeach()
 function(hf_without_brokers sources)
     foreach(lower kafka nats rabbitmq redis mqtt)
         if(NOT lower IN_LIST HF_BROKERS)
-            list(FILTER ${sources} EXCLUDE REGEX "/src/relay/sink_${lower}[.]c$")
+            list(FILTER ${sources} EXCLUDE REGEX "/src/sinks/sink_${lower}[.]c$")
         endif()
     endforeach()
     set(${sources} ${${sources}} PARENT_SCOPE)

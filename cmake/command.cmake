@@ -5,7 +5,7 @@
 #       ON: they have to be there; OFF: the command is linked with shared libraries, as tests are
 #
 # Statically means: RocksDB, its compressors and the runtime of C++ are parts of the command, and
-# OpenSSL is loaded when it is needed (src/cli/openssl.c). Other libraries stay shared.
+# OpenSSL is loaded when it is needed (src/cli/frame/openssl.c). Other libraries stay shared.
 # Gives hf_link_command(TARGET).
 set(HF_COMMAND_STATIC AUTO CACHE STRING "link RocksDB into the command: AUTO, ON or OFF")
 set_property(CACHE HF_COMMAND_STATIC PROPERTY STRINGS AUTO ON OFF)
@@ -97,12 +97,12 @@ function(hf_link_command target)
         target_link_libraries(${target} PRIVATE inside)
         return()
     endif()
-    target_sources(${target} PRIVATE src/cli/openssl.c)
+    target_sources(${target} PRIVATE src/cli/frame/openssl.c)
     foreach(library ${OPENSSL_LINK_LIBRARIES})
         if(library MATCHES "/lib(ssl|crypto)[.][^/]*$")
             string(TOUPPER ${CMAKE_MATCH_1} name)
             hf_soname(soname ${library})
-            set_property(SOURCE src/cli/openssl.c APPEND PROPERTY COMPILE_DEFINITIONS
+            set_property(SOURCE src/cli/frame/openssl.c APPEND PROPERTY COMPILE_DEFINITIONS
                 HF_${name}_LIBRARY="${soname}")
         endif()
     endforeach()

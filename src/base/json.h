@@ -3,7 +3,7 @@
  *
  * Nothing is built and no memory is taken: who walks decides what becomes of what is passed. All
  * readers of JSON in this library are such walks: of DynamoDB's JSON (wire/), of events and change
- * records (patterns/json.c), of the command's arguments (cli/json_read.c).
+ * records (coord/json.c), of the command's arguments (cli/frame/json_read.c).
  *
  * Functions return false when they cannot go on. The cursor then stands where the text is wrong, and
  * `wrong` says what was expected there. Nobody continues after a false, so it is passed up as it is.

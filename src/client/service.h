@@ -1,6 +1,6 @@
 /*
  * client/service.h: signed calls to a service of Amazon's, or to what speaks its protocol: DynamoDB
- * (client.c), S3 (blob/s3.c), SQS, SNS and EventBridge (relay/aws.c).
+ * (client.c), S3 (blob/s3.c), SQS, SNS and EventBridge (sinks/aws.c).
  *
  *     static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void *user)
  *     {

@@ -1,7 +1,7 @@
 /* cli/cli_test.c: finding commands, and what `serve` makes of its options. */
-#include "cli/cli.h"
-#include "cli/holder.h"
-#include "cli/serve.h"
+#include "cli/frame/cli.h"
+#include "cli/serve/holder.h"
+#include "cli/serve/serve.h"
 #include "test.h"
 
 #include <fcntl.h>

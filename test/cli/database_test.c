@@ -1,5 +1,5 @@
 /* cli/database_test.c: URLs from options, exit codes from statuses. */
-#include "cli/database.h"
+#include "cli/frame/database.h"
 #include "test.h"
 
 #include <stdlib.h>

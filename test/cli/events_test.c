@@ -1,8 +1,8 @@
 /* cli/events_test.c: names of streams, expectations, lines of events; (n) is an invariant of the
  * file under test. */
-#include "cli/events.h"
+#include "cli/events/events.h"
 
-#include "cli/events_line.h"
+#include "cli/events/events_line.h"
 #include "test.h"
 
 #include <stdlib.h>

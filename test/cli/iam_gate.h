@@ -13,9 +13,9 @@
 #ifndef HF_TEST_CLI_IAM_GATE_H
 #define HF_TEST_CLI_IAM_GATE_H
 
-#include "cli/cli.h"
-#include "cli/commands.h"
-#include "cli/json.h"
+#include "cli/frame/cli.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/json.h"
 #include "db/db.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* cli/keys_test.c: files of credentials; (n) is an invariant of keys.c. */
-#include "cli/keys.h"
+#include "cli/serve/keys.h"
 #include "test.h"
 
 #include <fcntl.h>

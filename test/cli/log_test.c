@@ -1,5 +1,5 @@
 /* cli/log_test.c: lines through a pipe; (n) is an invariant of log.c. */
-#include "cli/log.h"
+#include "cli/serve/log.h"
 #include "test.h"
 
 #include <errno.h>

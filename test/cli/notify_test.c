@@ -1,5 +1,5 @@
 /* cli/notify_test.c: systemd's protocols, with real sockets. */
-#include "cli/notify.h"
+#include "cli/serve/notify.h"
 #include "test.h"
 
 #include <arpa/inet.h>

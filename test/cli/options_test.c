@@ -1,6 +1,6 @@
 /* cli/options_test.c: the parser, the help and the completion; (n) is an invariant of options.c. */
-#include "cli/nearest.h"
-#include "cli/options.h"
+#include "cli/frame/nearest.h"
+#include "cli/frame/options.h"
 #include "test.h"
 
 #include <stdlib.h>

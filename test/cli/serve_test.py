@@ -885,7 +885,7 @@ class Papers(InDirectory):
     def test_exit_codes_are_the_same_everywhere(self):
         with open(os.path.join(SOURCE, "docs/man/holdfast.1"), encoding="ascii") as file:
             page = re.findall(r"(?m)^\.It (\d+)$", file.read())
-        with open(os.path.join(SOURCE, "src/cli/cli.h"), encoding="ascii") as file:
+        with open(os.path.join(SOURCE, "src/cli/frame/cli.h"), encoding="ascii") as file:
             code = re.findall(r"CLI_\w+ = (\d+)[, ]", file.read().split("enum { CLI_SIGNAL")[0])
         shown = re.findall(r"(?m)^  (\d+)  ", run("--help")[1])
         self.assertEqual(page, code)

@@ -150,7 +150,7 @@ class Lists(Commands):
         (("lock", "ls", "--all"), "locks",
          ["name", "mode", "fence", "owner", "since", "renewed", "data"]),
         (("records", "ls"), "records", ["account", "run_time", "state", "attempts", "error"]),
-        (("outbox", "ls"), "events", ["id", "type", "key", "state", "time", "attempts", "error"]),
+        (("outbox", "ls"), "events", ["id", "type", "key", "state", "urgent", "time", "attempts", "error"]),
         (("events", "ls"), "streams", ["stream", "version", "first", "position"]),
         (("events", "read", "order/a"), "events",
          ["stream", "version", "type", "time", "id", "payload"]),
@@ -212,7 +212,7 @@ class Lists(Commands):
         lines = self.on_terminal("outbox", "failed")
         rows = [line.split("\t") for line in self.ok("outbox", "failed").splitlines()]
         self.assertEqual(len(rows), 2)
-        self.check_table(lines, ["id", "type", "key", "state", "time", "attempts", "error"], rows)
+        self.check_table(lines, ["id", "type", "key", "state", "urgent", "time", "attempts", "error"], rows)
         for name in ("a", "longer"):
             self.ok("events", "append", "order/" + name, "Placed", "-q")
         self.run_("events", "subscribe", "--name", "mailer", "--attempts", "1", "--park", "--until-end",
@@ -584,7 +584,7 @@ class Errors(Commands):
         for words in (("kv", "--db", NOBODY), ("kv", "-q")):
             code, out, err = self.run_(*words)
             self.assertEqual((code, out), (USAGE, listed), words)
-            self.assertEqual(err, "holdfast kv: a command is missing: get, set, delete, ls, clear, "
+            self.assertEqual(err, "holdfast kv: a command is missing: get, set, delete, ls, clear, index, "
                                   "sweep, import\n")
         self.assertEqual(self.error(USAGE, "kv", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "kv",

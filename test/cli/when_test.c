@@ -1,5 +1,5 @@
 /* cli/when_test.c: moments as they are typed. */
-#include "cli/when.h"
+#include "cli/frame/when.h"
 #include "test.h"
 
 TEST(when, times)

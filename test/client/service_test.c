@@ -1,5 +1,5 @@
 /* client/service_test.c: what signed calls to services share; (n) is an invariant of
- * client/service.c. Calls themselves are in client_test.c, test/blob/s3_test.c, test/relay/aws_test.c. */
+ * client/service.c. Calls themselves are in client_test.c, test/blob/s3_test.c, test/sinks/aws_test.c. */
 #include "client/service.h"
 #include "test.h"
 

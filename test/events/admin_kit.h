@@ -8,7 +8,7 @@
 #include "events_kit.h"
 
 #include "db/db.h"
-#include "events/events.h"
+#include "events/store/events.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
  * events/aggregate_test.c: state from streams, commands, snapshots, upcasting, on every kind of
- * database. (n) is an invariant of events/aggregate.c.
+ * database. (n) is an invariant of events/aggregate/aggregate.c.
  */
 #include "aggregate_kit.h"
 

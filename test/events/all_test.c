@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "events/events.h"
+#include "events/store/events.h"
 #include "events_kit.h"
 
 enum { HOUR_MS = 3600 * 1000, DAY = 24 * HOUR_MS };

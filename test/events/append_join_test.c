@@ -2,7 +2,7 @@
  * test/events/append_join_test.c: appends in the transaction of the scope; (n) is an invariant of
  * events_join.c. And what appends do about markers.
  */
-#include "events/events.h"
+#include "events/store/events.h"
 #include "events_kit.h"
 
 struct work {

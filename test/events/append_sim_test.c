@@ -12,7 +12,7 @@
  */
 #include <stdio.h>
 
-#include "events/events.h"
+#include "events/store/events.h"
 #include "events_kit.h"
 #include "sim.h"
 

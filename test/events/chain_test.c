@@ -1,7 +1,7 @@
 /*
  * test/events/chain_test.c: the chain of hashes, as events_chain.c describes it.
  */
-#include "events/events.h"
+#include "events/store/events.h"
 #include "events_kit.h"
 
 /* The hashes of a stream, computed again from what is read. */

@@ -4,7 +4,7 @@
  */
 #include "admin_kit.h"
 
-#include "events/events.h"
+#include "events/store/events.h"
 
 #include <stdlib.h>
 

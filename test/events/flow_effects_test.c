@@ -1,8 +1,8 @@
 /*
  * events/flow_effects_test.c: side effects, on every kind of database, by a virtual clock. (n) is
- * an invariant of events/flow_effect.c.
+ * an invariant of events/flow/flow_effect.c.
  */
-#include "events/events.h"
+#include "events/store/events.h"
 #include "flow_kit.h"
 
 static struct hf_event_list failed_ones(struct stage *st)

@@ -1,6 +1,6 @@
 /*
  * events/flow_test.c: registration, aggregates of flows, observers, reading and replay, on every
- * kind of database. (n) is an invariant of events/flow.c.
+ * kind of database. (n) is an invariant of events/flow/flow.c.
  */
 #include "flow_kit.h"
 

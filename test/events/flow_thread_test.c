@@ -1,7 +1,7 @@
 /*
  * events/flow_thread_test.c: flows with threads: turns, posting, observers, side effects, the end.
  * By the system's clock; nothing here depends on how fast anything is. (n) is an invariant of
- * events/flow.c.
+ * events/flow/flow.c.
  */
 #include <holdfast/engine.h>
 #include <holdfast/flow.h>

@@ -1,6 +1,6 @@
 /*
  * events/flow_tree_test.c: the way of events through their flows, on every kind of database. (n) is
- * an invariant of events/flow.c.
+ * an invariant of events/flow/flow.c.
  */
 #include "flow_kit.h"
 

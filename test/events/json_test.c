@@ -1,5 +1,5 @@
 /*
- * events/json_test.c: lines of an export; (n) is of events/events_json.c.
+ * events/json_test.c: lines of an export; (n) is of events/store/events_json.c.
  */
 #include <holdfast/events.h>
 

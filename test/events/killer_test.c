@@ -7,7 +7,7 @@
 #include <holdfast/outbox.h>
 #include <holdfast/subscribe.h>
 
-#include "../patterns/killer_kit.h"
+#include "../relay/killer_kit.h"
 
 enum { ATTEMPTS = 3, DEATHS_MAX = 12, WAIT_MS = 20000, EVENTS = 30, DEADLY = 20 };
 

@@ -2,7 +2,7 @@
  * test/events/read_test.c: reading streams; opening and resetting a store; (n) is an invariant of
  * events_read.c.
  */
-#include "events/events.h"
+#include "events/store/events.h"
 #include "events_kit.h"
 
 static const struct hf_stream_key stream = {{"order", 5}, {"1", 1}};

@@ -1,6 +1,6 @@
 /*
  * events/revert_test.c: taking trees back, on every kind of database. (n) is an invariant of
- * events/revert.c.
+ * events/flow/revert.c.
  */
 #include "flow_kit.h"
 

@@ -21,7 +21,7 @@
 
 #include "sim.h"
 
-#include "events/events.h"
+#include "events/store/events.h"
 
 enum { HOSTS = 3, APPENDS = 8, EVENTS_MAX = 100, LEASE_MS = 300, LIVES = 3 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "events/events.h"
+#include "events/store/events.h"
 #include "events_kit.h"
 
 enum { LEASE_MS = 10000, DAY = 24 * 3600 * 1000 };

@@ -3,7 +3,7 @@
  */
 #include "admin_kit.h"
 
-#include "events/events.h"
+#include "events/store/events.h"
 
 #include <holdfast/engine.h>
 #include <holdfast/prefix.h>

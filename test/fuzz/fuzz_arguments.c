@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "cli/commands.h"
-#include "cli/serve.h"
+#include "cli/frame/commands.h"
+#include "cli/serve/serve.h"
 #include "files.h"
 
 enum { ARGS_MAX = 24, FIELDS_BYTES = 16 * 1024, WIDTH = 80 };

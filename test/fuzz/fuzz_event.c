@@ -1,5 +1,5 @@
 /*
- * test/fuzz/fuzz_event.c: events/events_json.c on any text.
+ * test/fuzz/fuzz_event.c: events/store/events_json.c on any text.
  *
  *  - A text is an event, or refused as HF_SERIALIZATION with a sentence of ours.
  *  - What was read is written as one line, and read again it is the same, byte for byte.

@@ -12,12 +12,12 @@
 
 #include <string.h>
 
-#include "cli/events_line.h"
-#include "cli/json.h"
-#include "cli/keys.h"
-#include "cli/options.h"
-#include "cli/table_spec.h"
-#include "cli/when.h"
+#include "cli/events/events_line.h"
+#include "cli/frame/json.h"
+#include "cli/frame/options.h"
+#include "cli/frame/when.h"
+#include "cli/serve/keys.h"
+#include "cli/table/table_spec.h"
 #include "files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -19,17 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "events/events.h"
-#include "events/subscribe.h"
+#include "counter/counter.h"
+#include "events/store/events.h"
+#include "events/subscribe/subscribe.h"
 #include "files.h"
-#include "patterns/consumer.h"
-#include "patterns/counter.h"
-#include "patterns/kv.h"
-#include "patterns/limit.h"
-#include "patterns/lock.h"
-#include "patterns/once.h"
-#include "patterns/outbox.h"
-#include "patterns/records.h"
+#include "kv/kv.h"
+#include "limit/limit.h"
+#include "lock/lock.h"
+#include "once/once.h"
+#include "outbox/outbox.h"
+#include "records/records.h"
+#include "streams/consumer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "cli/outbox_line.h"
+#include "cli/outbox/outbox_line.h"
 #include "files.h"
 
 enum { FORMS = OUTBOX_LINE_EXCALIBUR + 1 };

@@ -1,0 +1,250 @@
+/*
+ * cli/check/cmd_check.c: is everything in a database as it should be? `holdfast check`.
+ *
+ * The directory is opened to be read, so nothing in it changes and a damaged one can be looked at
+ * as often as one likes. Opening reads the record of what is durable, the manifest and the journal;
+ * the engine's check then reads every block of every table and compares what is stored with itself.
+ *
+ * The URL of a server has that do the same, beside its other work; here it is waited for. Output
+ * and exit codes are the same. A signal ends the wait, not the server's check.
+ */
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/database.h"
+#include "cli/frame/json.h"
+#include "cli/frame/progress.h"
+
+#include <holdfast/client.h>
+#include <holdfast/engine.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct settings {
+    bool json;
+    bool quiet;
+    bool progress;
+    struct hf_str profile;
+    struct hf_str region;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+
+static const struct option_spec specs[] = {
+    {.kind = OPTION_FLAG,
+     .name = "json",
+     .text = "Print what was looked at as a JSON object, also when something is wrong.",
+     FIELD(json)},
+    {.kind = OPTION_FLAG,
+     .letter = 'q',
+     .name = "quiet",
+     .text = "Print nothing but errors.",
+     FIELD(quiet)},
+    {.kind = OPTION_FLAG,
+     .name = "progress",
+     .text = "Show on standard error how far the check is, a line a second. On a terminal it is "
+             "shown without that, in one line, unless --quiet is given or --json goes elsewhere.",
+     FIELD(progress)},
+    {.heading = "Server",
+     .kind = OPTION_TEXT,
+     .name = "profile",
+     .value = "NAME",
+     .text = "Profile in AWS's files. Without one credentials are where AWS's tools find them.",
+     FIELD(profile)},
+    {.kind = OPTION_TEXT,
+     .name = "region",
+     .value = "NAME",
+     .text = "Region to sign for.",
+     FIELD(region)},
+};
+
+static const struct option_example examples[] = {
+    {"holdfast check /var/lib/holdfast", "Exit code 0: all is well; 8: something is damaged."},
+    {"holdfast check holdfast.db --json | jq .items", "How many items there are."},
+    {"holdfast check http://127.0.0.1:8000", "The database of a server, while it works."},
+};
+
+const struct options_table hf__check_options = {
+    .name = "check",
+    .operands = "DIR|URL",
+    .about =
+        "Read everything in the directory of a database and verify it: the checksum of every "
+        "block of every table, the journal, what must be durable, that index entries and "
+        "items agree, that streams have no gap and backups all their items. Nothing is "
+        "changed. No server may have the directory open, but with --read-only.\n\n"
+        "With the URL of a holdfast server, http://HOST:PORT or https://HOST:PORT, that server "
+        "verifies its database, beside other requests; all but the journal, which it read "
+        "when it started. A check that runs there already is waited for. Ctrl-C ends the "
+        "wait, and the server's check goes on.",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+    .notes = "Exit codes: 0 all is well, 8 something is damaged, 3 there is no database, 6 it is "
+             "open for writing, or the server cannot be reached. Others as in holdfast(1).",
+};
+
+static void print_json(struct cli *cli, struct hf_str problem, const struct hf_check_report *report)
+{
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {
+        {"tables", report->tables},
+        {"items", report->items},
+        {"index_entries", report->index_entries},
+        {"stream_records", report->stream_records},
+        {"expiry_entries", report->expiry_entries},
+        {"tokens", report->tokens},
+        {"backups", report->backups},
+        {"backup_items", report->backup_items},
+        {"problems", report->problems},
+    };
+
+    fprintf(cli->out, "{\"sound\":%s", problem.ptr ? "false" : "true");
+    for (size_t i = 0; i < COMMAND_LEN(counts); i++)
+        fprintf(cli->out, ",\"%s\":%" PRIu64, counts[i].name, counts[i].count);
+    if (problem.ptr) {
+        fputs(",\"problem\":", cli->out);
+        hf__json_write_text(cli->out, problem);
+    }
+    fputs("}\n", cli->out);
+}
+
+static void print_text(struct cli *cli, const struct hf_check_report *report)
+{
+    fprintf(cli->out,
+            "sound: %" PRIu64 " tables, %" PRIu64 " items, %" PRIu64 " index entries, %" PRIu64
+            " stream records, %" PRIu64 " backups\n",
+            report->tables, report->items, report->index_entries, report->stream_records,
+            report->backups);
+}
+
+/* ---- progress ------------------------------------------------------------------------------- */
+
+static double megabytes(double bytes)
+{
+    return bytes / 1e6;
+}
+
+static enum hf_status on_progress(const struct hf_check_progress *p, void *user)
+{
+    struct progress *progress = user;
+    bool done = p->about_bytes > 0 && p->bytes >= p->about_bytes && p->keys > 0;
+
+    if (!hf__progress_due(progress, done))
+        return HF_OK;
+    hf__progress_print(progress,
+                       "about %.0f %%: %.1f of about %.1f MB read, %" PRIu64
+                       " keys compared, %.1f MB/s",
+                       p->about_bytes ? 100.0 * (double)p->bytes / (double)p->about_bytes : 0.0,
+                       megabytes((double)p->bytes), megabytes((double)p->about_bytes), p->keys,
+                       megabytes(hf__progress_rate(progress, p->bytes)));
+    return HF_OK;
+}
+
+/* ---- the check ------------------------------------------------------------------------------ */
+
+struct run {
+    struct cli *cli;
+    struct settings settings;
+    const char *operand;
+    bool online;
+    struct guard guard;
+    struct progress progress;
+    struct hf_check_report report;
+};
+
+static enum hf_status check_directory(struct run *run, const struct hf_check_options *options)
+{
+    struct hf_scope *s = run->cli->scope;
+    struct hf_str url = hf_scope_format(s, "embedded:%s", run->operand);
+    enum hf_status status;
+    struct hf_db *db;
+
+    if (!url.ptr)
+        return hf_scope_fail(s, HF_NOMEM, "out of memory");
+    status = hf_open(s, url, HF_OPTIONS(hf_engine_options, .read_only = true), &db);
+    if (status != HF_OK)
+        return status;
+    status = hf_engine_check_with(s, db, options, &run->report);
+    hf_db_close(db);
+    return status;
+}
+
+static enum hf_status check(struct run *run)
+{
+    const struct settings *settings = &run->settings;
+    struct hf_check_options options = {.size = sizeof(options),
+                                       .on_progress = on_progress,
+                                       .user = &run->progress};
+    bool quiet = settings->quiet || (settings->json && !run->cli->terminal);
+    enum hf_status status;
+
+    hf__progress_begin(&run->progress, run->cli, quiet, settings->progress);
+    if (run->online)
+        status = hf_server_check(run->cli->scope, hf_str_from(run->operand),
+                                 HF_OPTIONS(hf_client_options, .profile = settings->profile,
+                                            .region = settings->region),
+                                 &options, &run->report);
+    else
+        status = check_directory(run, &options);
+    hf__progress_end(&run->progress);
+    return status;
+}
+
+static int tell(struct run *run, enum hf_status status)
+{
+    struct cli *cli = run->cli;
+    int came = hf__guard_signal(&run->guard);
+    struct hf_str problem = {0};
+
+    if (status == HF_CANCELED && came)
+        return hf__cli_fail(cli, "check", CLI_SIGNAL + came, "%s",
+                            run->online ? "interrupted; the check of the server goes on, and the "
+                                          "same command waits for it again"
+                                        : "interrupted");
+    if (status == HF_CORRUPT || (status == HF_IO && !hf_scope_error(cli->scope)->may_retry))
+        problem = hf_scope_error(cli->scope)->message;
+    if (run->settings.json && (status == HF_OK || problem.ptr))
+        print_json(cli, problem, &run->report);
+    else if (status == HF_OK && !run->settings.quiet)
+        print_text(cli, &run->report);
+    if (status == HF_LOCKED) /* a directory that is, not a lock */
+        return hf__database_taken(cli, "check", run->operand);
+    if (status != HF_OK)
+        return hf__database_fail(cli, "check");
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+static bool is_server(const char *operand)
+{
+    return strncmp(operand, "http://", 7) == 0 || strncmp(operand, "https://", 8) == 0;
+}
+
+int hf__check_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct run run = {.cli = cli};
+    struct options options;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__check_options, args_len, args, 1, 1, &run.settings, &options,
+                          &ends))
+        return ends;
+    run.operand = options.operands[0];
+    run.online = is_server(run.operand);
+    if (!run.online && strstr(run.operand, "://"))
+        return hf__cli_fail(cli, "check", CLI_USAGE,
+                            "%s is neither a directory nor http://HOST:PORT of a holdfast server",
+                            run.operand);
+    if (!run.online && (run.settings.profile.ptr || run.settings.region.ptr))
+        return hf__cli_fail(cli, "check", CLI_USAGE,
+                            "--profile and --region are for servers, and '%s' is none",
+                            run.operand);
+    if (hf__guard_begin(&run.guard, cli->scope))
+        ends = tell(&run, check(&run));
+    else
+        ends = hf__cli_fail(cli, "check", CLI_FAILED, "there is no thread for signals");
+    hf__guard_end(&run.guard);
+    return ends;
+}

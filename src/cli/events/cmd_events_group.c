@@ -1,0 +1,408 @@
+/*
+ * cli/events/cmd_events_group.c: groups of consumers: `holdfast events consume|group`.
+ *
+ * Whoever consumes also feeds the group, unless another does; the library sees to it that one feeds
+ * at a time, and that each event goes to one consumer. Handlers run on threads of the library,
+ * several at once: what they print is written a whole line at a time.
+ */
+#include "cli/events/events.h"
+#include "cli/events/events_program.h"
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+
+#include <stdatomic.h>
+
+enum { LOOK_MS = 100 };
+
+struct settings {
+    struct database_settings database;
+    struct events_settings store;
+    struct events_program_settings program;
+    struct hf_str stream, domain, type, after, since;
+    uint64_t workers, poll_ms, lease_ms, attempts, backoff_ms, stop_ms, stuck_ms;
+    unsigned stuck; /* enum hf_stuck, less one */
+    bool latest, ordered, until_end;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+#define CONSUME "events consume"
+
+/* ---- consume -------------------------------------------------------------------------------- */
+
+static const struct option_spec consume_specs[] = {
+    {.heading = "Which events, when the group is new",
+     .kind = OPTION_TEXT,
+     .letter = 's',
+     .name = "stream",
+     .value = "STREAM",
+     .text = "Only those of this stream; by default all.",
+     FIELD(stream)},
+    EVENTS_WALK_SPECS(struct settings),
+
+    {.heading = "How",
+     .kind = OPTION_FLAG,
+     .name = "ordered",
+     .text = "Events of one stream one after the other; all consumers of the group say so, or "
+             "none. By default each event for itself, in no order.",
+     FIELD(ordered)},
+    {.kind = OPTION_NUMBER,
+     .letter = 'w',
+     .name = "workers",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 256,
+     .fallback = "4",
+     .text = "How many events are handled at once.",
+     FIELD(workers)},
+    {.kind = OPTION_FLAG,
+     .name = "until-end",
+     .text = "End when all that is there was handled, or put aside; otherwise wait for more.",
+     FIELD(until_end)},
+    {.kind = OPTION_NUMBER,
+     .name = "attempts",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 1000000,
+     .fallback = "10",
+     .text = "How often an event is tried before it is put aside.",
+     FIELD(attempts)},
+    {.kind = OPTION_DURATION,
+     .name = "backoff",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "1s",
+     .text = "Wait before the second attempt; it is doubled then.",
+     FIELD(backoff_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "stuck",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "5m",
+     .text = "Report that the program has not ended after this.",
+     FIELD(stuck_ms)},
+    {.kind = OPTION_CHOICE,
+     .name = "if-stuck",
+     .value = "WHAT",
+     .choices = "leave release give-up",
+     .fallback = "leave",
+     .text = "What to do then: leave it as it is, let other consumers of the group take over, or "
+             "put the event aside.",
+     FIELD(stuck)},
+    {.kind = OPTION_DURATION,
+     .name = "poll",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "500ms",
+     .text = "How often to look for more.",
+     FIELD(poll_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "lease",
+     .value = "TIME",
+     .min = 100,
+     .max = OPTION_DAY_MS,
+     .fallback = "30s",
+     .text = "Silence of a consumer after which others get what it had.",
+     FIELD(lease_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "stop-timeout",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "30s",
+     .text = "How long after a signal what is under way may take.",
+     FIELD(stop_ms)},
+    EVENTS_PROGRAM_SPECS(struct settings, "Each event"),
+    EVENTS_SPECS(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example consume_examples[] = {
+    {"holdfast events consume mailers --domain order -x ./mail.sh",
+     "Run this as often as there is work for: each event goes to one of them."},
+    {"holdfast events consume billing --ordered --workers 16 -- ./bill",
+     "What happens to one stream is handled in its order, streams side by side."},
+};
+
+const struct options_table hf__events_consume_options = {
+    .name = CONSUME,
+    .operands = "GROUP [-- CMD...]",
+    .about = "Be one of the consumers of a group, which share the events: each goes to one of "
+             "them. It is printed as a JSON line, or a program is run for it, as by 'events "
+             "subscribe'; with 0 it has handled the event. What fails is tried again later, by "
+             "any of them, and put aside in the end: 'events parked --group' lists that.",
+    .specs = consume_specs,
+    .len = COMMAND_LEN(consume_specs),
+    .examples = consume_examples,
+    .examples_len = COMMAND_LEN(consume_examples),
+    .notes = "Each event is handed over at least once. The group has a table of its own, that of "
+             "the store with the group's name behind it. SIGTERM and SIGINT let what is under way "
+             "finish, and end with exit code 0.",
+};
+
+struct run {
+    struct cli *cli;
+    struct settings settings;
+    struct hf_str name;
+    struct hf_stream_key stream;
+    int64_t since_us;
+    struct events_program program;
+    struct guard guard;
+    atomic_bool broken; /* nobody reads what we print */
+};
+
+static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
+{
+    if (run->settings.database.quiet || atomic_load(&run->broken))
+        return;
+    hf__cli_tell(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id), HF_FMT(event->type),
+                 hf_scope_error_text(s));
+}
+
+static void on_stuck(const struct hf_stored_event *event, uint64_t for_ms, void *user)
+{
+    struct run *run = user;
+
+    hf__cli_tell(run->cli, CONSUME, "version %llu of %.*s/%.*s (%.*s) is under way for %llu ms",
+                 (unsigned long long)event->version, HF_FMT(event->stream.domain),
+                 HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
+}
+
+static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+{
+    struct run *run = user;
+    enum hf_status status;
+
+    if (atomic_load(&run->broken))
+        return hf_scope_fail(s, HF_CANCELED, "it has ended");
+    status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
+                                   : hf__cli_events_print(s, run->cli, event, &run->broken);
+    if (status != HF_OK)
+        tell_failure(s, run, event);
+    return status;
+}
+
+/* All that was there is in the group, and none of it waits or is being handled. While another feeds
+ * we do not know. */
+static enum hf_status is_done(struct run *run, struct hf_group *group, bool *done)
+{
+    struct hf_group_metrics m;
+    enum hf_status status = hf_group_metrics(run->cli->scope, group, &m);
+
+    *done = status == HF_OK && m.feeder.state == HF_SUBSCRIPTION_LIVE && !m.pending;
+    return status;
+}
+
+/* Until the end; *ends is how. */
+static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
+{
+    struct hf_scope *s = run->cli->scope;
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    bool done = false;
+
+    while (!done && !atomic_load(&run->broken) && hf_scope_sleep_ms(s, LOOK_MS) == HF_OK) {
+        if (run->settings.until_end && is_done(run, group, &done) != HF_OK) {
+            *ends = hf__database_fail(run->cli, CONSUME);
+            return;
+        }
+        hf_scope_rewind(s, mark);
+    }
+}
+
+/* The scope of the run may have been canceled: the end has one of its own. */
+static int stop(struct run *run, struct hf_group *group, int ends)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    if (!s)
+        return hf__cli_fail(run->cli, CONSUME, CLI_FAILED, "out of memory");
+    hf_scope_timeout_ms(s, (uint32_t)run->settings.stop_ms);
+    if (hf_group_stop(s, group) != HF_OK && ends == CLI_OK)
+        ends = hf__database_fail_of(run->cli, CONSUME, s, NULL);
+    hf_scope_free(s);
+    return ends;
+}
+
+static int consume(struct run *run, struct hf_events *store)
+{
+    const struct settings *o = &run->settings;
+    struct hf_scope *s = run->cli->scope;
+    struct hf_group *group;
+    int ends = CLI_OK;
+
+    hf_scope_timeout_ms(s, 0);
+    if (hf_group_open(
+            s, store, run->name,
+            HF_OPTIONS(hf_group_options, .ordered = o->ordered, .stream = run->stream,
+                       .domain = o->domain, .type = o->type,
+                       .start = hf__cli_events_start(o->after, o->since, o->latest),
+                       .after = o->after, .from_us = run->since_us, .workers = (uint32_t)o->workers,
+                       .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
+                       .lease_ms = (uint32_t)o->lease_ms,
+                       .timeout_ms = OPTION_DAY_MS, /* --run-timeout is the program's own */
+                       .poll_ms = (uint32_t)o->poll_ms, .handle = handle, .user = run,
+                       .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
+                       .on_stuck = on_stuck),
+            &group) != HF_OK)
+        return hf__database_fail(run->cli, CONSUME);
+    if (hf_group_start(s, group) != HF_OK) {
+        ends = hf__database_fail(run->cli, CONSUME);
+    } else {
+        wait_for_end(run, group, &ends);
+        ends = stop(run, group, ends);
+        if (atomic_load(&run->broken))
+            ends = hf__cli_flushed(run->cli, CLI_FAILED);
+    }
+    hf_group_close(group);
+    return ends;
+}
+
+/* What excludes each other. NULL: nothing. */
+static const char *complaint(const struct settings *o)
+{
+    uint64_t version;
+
+    if ((o->after.ptr != NULL) + (o->since.ptr != NULL) + o->latest > 1)
+        return "--after, --since and --latest exclude each other";
+    if (o->stream.ptr && (o->domain.ptr || o->type.ptr || o->since.ptr))
+        return "--domain, --type and --since are for the order of all, not for --stream";
+    if (o->stream.ptr && o->after.ptr && !hf__options_number(o->after.ptr, &version))
+        return "--after: of a stream it is a version";
+    return NULL;
+}
+
+/* The group is the first operand, the program the rest. */
+static bool read_operands(struct run *run, struct options *options)
+{
+    const char *wrong = complaint(&run->settings);
+
+    if (wrong) {
+        hf__cli_fail(run->cli, CONSUME, CLI_USAGE, "%s", wrong);
+        return false;
+    }
+    run->name = hf_str_from(options->operands[0]);
+    options->operands++;
+    options->operands_len--;
+    return hf__cli_events_when(run->cli, CONSUME, "--since", run->settings.since, &run->since_us) &&
+           (!run->settings.stream.ptr ||
+            hf__cli_events_stream(run->cli, CONSUME, run->settings.stream.ptr, &run->stream)) &&
+           hf__cli_events_program(run->cli, CONSUME, &run->settings.program, options,
+                                  &run->program);
+}
+
+int hf__events_consume_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct run run = {.cli = cli};
+    struct events_place place;
+    struct options options;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__events_consume_options, args_len, args, 1, SIZE_MAX,
+                          &run.settings, &options, &ends))
+        return ends;
+    if (!read_operands(&run, &options))
+        return CLI_USAGE;
+    run.program.guard = &run.guard;
+    run.settings.database.table_needed = true; /* it would wait in vain */
+    if (hf__guard_command(cli, CONSUME, true, &run.guard, &ends) &&
+        hf__cli_events_open(cli, CONSUME, &run.settings.database, &run.settings.store, NULL, &place,
+                            &ends)) {
+        ends = consume(&run, place.store);
+        hf__cli_events_close(&place);
+    }
+    hf__guard_command_end(cli, &run.guard);
+    return ends;
+}
+
+/* ---- group ---------------------------------------------------------------------------------- */
+
+static const struct option_spec group_specs[] = {
+    EVENTS_SPECS(struct settings),
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example group_examples[] = {
+    {"holdfast events group mailers", "How many events wait, for how long, and who feeds it."},
+};
+
+const struct options_table hf__events_group_options = {
+    .name = "events group",
+    .operands = "GROUP",
+    .about = "Print how a group of consumers is: how many events wait or are being handled, and "
+             "how many were put aside (10000 of each are counted at most), how long the oldest "
+             "waits, and how far whoever feeds it is.",
+    .specs = group_specs,
+    .len = COMMAND_LEN(group_specs),
+    .examples = group_examples,
+    .examples_len = COMMAND_LEN(group_examples),
+    .notes = "'events rebuild' with its name lets all events come once more.",
+};
+
+bool hf__cli_events_group(struct cli *cli, const char *command, struct hf_events *store,
+                          struct hf_str name, struct hf_group **group, int *ends)
+{
+    if (hf_group_open(cli->scope, store, name,
+                      HF_OPTIONS(hf_group_options, .no_feed = true, .no_create = true),
+                      group) == HF_OK)
+        return true;
+    *ends =
+        hf_scope_error(cli->scope)->status == HF_NOT_FOUND
+            ? hf__cli_fail(cli, command, CLI_NOT_FOUND, "there is no group '%.*s'", HF_FMT(name))
+            : hf__database_fail(cli, command);
+    return false;
+}
+
+static int tell_group(struct cli *cli, const struct settings *settings, struct hf_events *store,
+                      struct hf_str name, struct hf_group *group)
+{
+    struct hf_subscription_info info = {.fence = 0};
+    struct hf_group_metrics m;
+    enum hf_status status = hf_group_metrics(cli->scope, group, &m);
+
+    if (status == HF_OK) {
+        status = hf_subscription_info(cli->scope, store, name, &info);
+        if (status == HF_NOT_FOUND) /* nobody has fed it yet */
+            status = HF_OK;
+    }
+    if (status != HF_OK)
+        return hf__database_fail(cli, "events group");
+    return hf__rows_one(cli, &settings->database,
+                        (struct rows_field[]){hf__rows_text("name", name),
+                                              hf__rows_number(cli, "pending", m.pending),
+                                              hf__rows_number(cli, "parked", m.parked),
+                                              hf__rows_signed(cli, "oldest_ms", m.oldest_ms),
+                                              hf__rows_number(cli, "fed", info.handled),
+                                              hf__rows_text("checkpoint", info.checkpoint),
+                                              hf__rows_time(cli, "moved", info.moved_us),
+                                              hf__rows_text("owner", info.owner),
+                                              hf__rows_bool("rebuild", info.rebuild)},
+                        9);
+}
+
+int hf__events_group_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.workers = 0};
+    struct events_place place;
+    struct options options;
+    struct hf_group *group;
+    struct hf_str name;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__events_group_options, args_len, args, 1, 1, &settings, &options,
+                          &ends) ||
+        !hf__cli_events_open(cli, "events group", &settings.database, &settings.store, NULL, &place,
+                             &ends))
+        return ends;
+    name = hf_str_from(options.operands[0]);
+    if (hf__cli_events_group(cli, "events group", place.store, name, &group, &ends)) {
+        ends = tell_group(cli, &settings, place.store, name, group);
+        hf_group_close(group);
+    }
+    hf__cli_events_close(&place);
+    return ends;
+}

@@ -1,0 +1,241 @@
+/*
+ * cli/events/cmd_events_revert.c: `holdfast events revert`: an event and all that followed from it are
+ * taken back by events that compensate them, which a program makes.
+ *
+ * The library takes trees back by flows, one for each kind of event. Here every kind that the tree
+ * has gets a flow of which there is nothing but the compensation: running the program.
+ */
+#include "cli/events/events.h"
+#include "cli/events/events_line.h"
+#include "cli/events/events_program.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/json.h"
+
+#include <holdfast/flow.h>
+
+struct settings {
+    struct database_settings database;
+    struct events_settings store;
+    struct events_program_settings program;
+    bool preview;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+#define COMMAND "events revert"
+
+static const struct option_spec specs[] = {
+    {.heading = "What",
+     .kind = OPTION_FLAG,
+     .letter = 'p',
+     .name = "preview",
+     .text = "Only show which events would be taken back.",
+     FIELD(preview)},
+    EVENTS_PROGRAM_SPECS(struct settings, "The program"),
+    EVENTS_SPECS(struct settings),
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example examples[] = {
+    {"holdfast events revert 01K3X5 --preview", "What would be taken back?"},
+    {"holdfast events revert 01K3X5 --exec ./undo.sh",
+     "The script reads an event, and prints those that take it back."},
+};
+
+const struct options_table hf__events_revert_options = {
+    .name = COMMAND,
+    .operands = "ID [-- CMD...]",
+    .about =
+        "Take back an event that no other has caused, and all that followed from it, by appending "
+        "events that compensate them: all or nothing. A program makes these. It is run for each "
+        "event, newest first and children before their parents, has it on its standard input as a "
+        "line of JSON, and in HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, "
+        "HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION, and prints lines as 'events append "
+        "--lines' reads them: {\"type\":\"canceled\"}, say. They go to the stream of the event "
+        "unless they name another.",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+    .notes = "Doing it again changes nothing, and shows what was done. When the program ends with "
+             "another code than 0 nothing is appended, and the exit code is 1.",
+};
+
+/* ---- flows ---------------------------------------------------------------------------------- */
+
+/* The program's lines are the events that take this one back. */
+static enum hf_status compensate(struct hf_scope *s, struct hf_flow_call *call,
+                                 const struct hf_stored_event *event, void *user)
+{
+    const struct events_program *program = user;
+    struct hf_str output, error = {0};
+    struct events_line *lines;
+    size_t len;
+    enum hf_status status = hf__cli_events_program_run(s, program, event, &output);
+
+    if (status != HF_OK)
+        return status;
+    if (!hf__cli_events_lines(s, output, event->stream, &lines, &len, &error))
+        return hf_scope_fail(s, HF_IO, "%s, for %.*s: %.*s", program->args[0], HF_FMT(event->id),
+                             HF_FMT(error));
+    for (size_t i = 0; i < len && status == HF_OK; i++)
+        status = hf_flow_emit(s, call,
+                              &(struct hf_flow_event){.stream = lines[i].stream,
+                                                      .event = lines[i].event});
+    return status;
+}
+
+static size_t count_events(const struct hf_event_tree *tree)
+{
+    size_t count = 1;
+
+    for (size_t i = 0; i < tree->children_len; i++)
+        count += count_events(&tree->children[i]);
+    return count;
+}
+
+/* A flow for each kind of event, once. */
+static size_t add_flows(const struct hf_event_tree *tree, struct events_program *program,
+                        struct hf_flow *flows, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && !(hf_str_equal(flows[i].domain, tree->event.stream.domain) &&
+                        hf_str_equal(flows[i].type, tree->event.type)))
+        i++;
+    if (i == len)
+        flows[len++] = (struct hf_flow){.domain = tree->event.stream.domain,
+                                        .type = tree->event.type,
+                                        .compensate = compensate,
+                                        .user = program};
+    for (size_t child = 0; child < tree->children_len; child++)
+        len = add_flows(&tree->children[child], program, flows, len);
+    return len;
+}
+
+static enum hf_status open_flows(struct hf_scope *s, struct hf_events *store, const char *id,
+                                 struct events_program *program, struct hf_flows **flows)
+{
+    struct hf_event_tree tree;
+    struct hf_flow *kinds;
+    enum hf_status status = hf_events_tree(s, store, hf_str_from(id), 0, &tree);
+
+    *flows = NULL;
+    if (status != HF_OK)
+        return status;
+    kinds = hf_scope_alloc(s, count_events(&tree) * sizeof(*kinds));
+    if (!kinds)
+        return hf_scope_built(s);
+    return hf_flows_open(s, store, NULL, kinds, add_flows(&tree, program, kinds, 0), NULL, 0,
+                         HF_OPTIONS(hf_flows_options, .no_threads = true), flows);
+}
+
+/* ---- what is told --------------------------------------------------------------------------- */
+
+static int tell_preview(struct cli *cli, const struct settings *settings,
+                        const struct hf_revert_preview *preview)
+{
+    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+
+    if (!rows)
+        return hf__cli_fail(cli, COMMAND, CLI_FAILED, "out of memory");
+    hf__rows_begin(rows, cli, &settings->database, "events");
+    hf__cli_events_add(rows, &preview->root);
+    for (size_t i = 0; i < preview->descendants_len; i++)
+        hf__cli_events_add(rows, &preview->descendants[i]);
+    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+}
+
+static void add_reverted(struct rows *rows, const struct hf_reverted *reverted)
+{
+    struct cli *cli = rows->cli;
+
+    for (size_t i = 0; i < reverted->children_len; i++)
+        add_reverted(rows, &reverted->children[i]);
+    for (size_t i = 0; i < reverted->events_len; i++) {
+        const struct hf_stored_event *event = &reverted->events[i];
+        struct rows_field fields[] = {
+            hf__rows_text("reverted", reverted->id),
+            hf__rows_text("stream", hf__cli_events_stream_text(cli->scope, event->stream)),
+            hf__rows_number(cli, "version", event->version),
+            hf__rows_text("type", event->type),
+            hf__rows_text("id", event->id),
+            hf__rows_bool("repeated", reverted->repeated)};
+
+        hf__rows_add(rows, fields, COMMAND_LEN(fields));
+    }
+}
+
+static int tell_reverted(struct cli *cli, const struct settings *settings,
+                         const struct hf_reverted *reverted)
+{
+    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+
+    if (!rows)
+        return hf__cli_fail(cli, COMMAND, CLI_FAILED, "out of memory");
+    hf__rows_begin(rows, cli, &settings->database, "compensations");
+    add_reverted(rows, reverted);
+    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+static int revert(struct cli *cli, const struct settings *settings, const char *id,
+                  struct hf_flows *flows, struct guard *guard)
+{
+    struct hf_revert_preview preview;
+    struct hf_reverted reverted;
+    enum hf_status status;
+
+    if (settings->preview) {
+        if (hf_flows_preview_revert(cli->scope, flows, hf_str_from(id), &preview) == HF_OK)
+            return tell_preview(cli, settings, &preview);
+        return hf__database_fail(cli, COMMAND);
+    }
+    hf_scope_timeout_ms(cli->scope, 0); /* programs take their time */
+    status = hf_flows_revert(cli->scope, flows, hf_str_from(id), &reverted);
+    if (status == HF_OK)
+        return tell_reverted(cli, settings, &reverted);
+    if (status == HF_CANCELED && hf__guard_signal(guard))
+        return CLI_SIGNAL + hf__guard_signal(guard);
+    return hf__database_fail(cli, COMMAND);
+}
+
+int hf__events_revert_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.preview = false};
+    struct events_program program;
+    struct hf_flows *flows;
+    struct events_place place;
+    struct options options;
+    struct guard guard;
+    const char *id;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__events_revert_options, args_len, args, 1, SIZE_MAX, &settings,
+                          &options, &ends))
+        return ends;
+    id = *options.operands++;
+    options.operands_len--;
+    if (!hf__cli_events_program(cli, COMMAND, &settings.program, &options, &program))
+        return CLI_USAGE;
+    if ((program.args_len > 0) == settings.preview)
+        return hf__cli_fail(cli, COMMAND, CLI_USAGE, "%s",
+                            settings.preview ? "--preview runs no program"
+                                             : "--exec is missing, or --preview");
+    program.guard = &guard;
+    if (!hf__guard_begin(&guard, cli->scope)) {
+        ends = hf__cli_fail(cli, COMMAND, CLI_FAILED, "there is no thread to be had");
+    } else if (hf__cli_events_open(cli, COMMAND, &settings.database, &settings.store, NULL, &place,
+                                   &ends)) {
+        if (open_flows(cli->scope, place.store, id, &program, &flows) == HF_OK)
+            ends = revert(cli, &settings, id, flows, &guard);
+        else
+            ends = hf__database_fail(cli, COMMAND);
+        hf_flows_close(flows);
+        hf__cli_events_close(&place);
+    }
+    hf__guard_end(&guard);
+    return ends;
+}

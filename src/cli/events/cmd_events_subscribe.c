@@ -1,0 +1,478 @@
+/*
+ * cli/events/cmd_events_subscribe.c: `holdfast events subscribe`: events as they come, as lines of JSON or
+ * each to a program.
+ *
+ * With --name a subscription of the library has the checkpoint: an event counts when its line was
+ * written, or its program has ended with 0. Without one nothing is kept, and a failure is the end;
+ * there we read by ourselves, and look again after a while.
+ */
+#include "cli/events/events.h"
+#include "cli/events/events_program.h"
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+
+#include <holdfast/subscribe.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+
+enum { LOOK_MS = 50, PAGE = 500, CLOCKS_US = 60 * 1000000 /* by which clocks may differ */ };
+
+struct settings {
+    struct database_settings database;
+    struct events_settings store;
+    struct events_program_settings program;
+    struct hf_str name, stream, domain, type, after, since;
+    uint64_t count, poll_ms, lease_ms, attempts, backoff_ms, stop_ms, stuck_ms;
+    unsigned stuck; /* enum hf_stuck, less one */
+    bool latest, archived, until_end, park;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+#define COMMAND "events subscribe"
+
+static const struct option_spec specs[] = {
+    {.heading = "Which events",
+     .kind = OPTION_TEXT,
+     .letter = 's',
+     .name = "stream",
+     .value = "STREAM",
+     .text = "Only those of this stream, by their versions; by default the order of all.",
+     FIELD(stream)},
+    EVENTS_WALK_SPECS(struct settings),
+    {.kind = OPTION_FLAG,
+     .name = "archived",
+     .text = "With those of archived streams.",
+     FIELD(archived)},
+    {.kind = OPTION_NUMBER,
+     .letter = 'c',
+     .name = "count",
+     .value = "NUMBER",
+     .max = UINT32_MAX,
+     .text = "End after so many.",
+     FIELD(count)},
+    {.kind = OPTION_FLAG,
+     .name = "until-end",
+     .text = "End when all that is there was handled; otherwise wait for more.",
+     FIELD(until_end)},
+    {.kind = OPTION_DURATION,
+     .name = "poll",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "500ms",
+     .text = "How often to look for more.",
+     FIELD(poll_ms)},
+
+    {.heading = "Going on later",
+     .kind = OPTION_TEXT,
+     .letter = 'n',
+     .name = "name",
+     .value = "NAME",
+     .text = "Keep the checkpoint under this name: the next one goes on from there, wherever it "
+             "was to begin. Of several at once one works, and others wait to take over.",
+     FIELD(name)},
+    {.kind = OPTION_DURATION,
+     .name = "lease",
+     .value = "TIME",
+     .min = 100,
+     .max = OPTION_DAY_MS,
+     .fallback = "20s",
+     .text = "Silence after which another of this name takes over.",
+     FIELD(lease_ms)},
+    {.kind = OPTION_NUMBER,
+     .name = "attempts",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 1000000,
+     .fallback = "10",
+     .text = "With a name: how often an event is tried before it is given up.",
+     FIELD(attempts)},
+    {.kind = OPTION_DURATION,
+     .name = "backoff",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "100ms",
+     .text = "Wait before the second attempt; it is doubled then.",
+     FIELD(backoff_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "stuck",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "5m",
+     .text = "With a name: report that the program has not ended after this.",
+     FIELD(stuck_ms)},
+    {.kind = OPTION_CHOICE,
+     .name = "if-stuck",
+     .value = "WHAT",
+     .choices = "leave release give-up",
+     .fallback = "leave",
+     .text =
+         "What to do then: leave it as it is, let another of this name take over, or put the event "
+         "aside.",
+     FIELD(stuck)},
+    {.kind = OPTION_FLAG,
+     .name = "park",
+     .text = "Put an event aside that is given up, and go on; by default it is the end, with exit "
+             "code 1.",
+     FIELD(park)},
+    {.kind = OPTION_DURATION,
+     .name = "stop-timeout",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "30s",
+     .text = "With a name: how long after a signal what is under way may take.",
+     FIELD(stop_ms)},
+    EVENTS_PROGRAM_SPECS(struct settings, "Each event"),
+    EVENTS_SPECS(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example examples[] = {
+    {"holdfast events subscribe", "All events, as they come, a JSON object per line."},
+    {"holdfast events subscribe --name mailer --domain order --exec ./mail.sh",
+     "A program for each event of orders, none left out, from wherever the last one ended."},
+    {"holdfast events subscribe --name audit --until-end >> audit.jsonl",
+     "What has come since the last time."},
+};
+
+const struct options_table hf__events_subscribe_options = {
+    .name = COMMAND,
+    .operands = "[-- CMD...]",
+    .about = "Print events in their order as JSON lines, as 'events export' has them, or run a "
+             "program for each: first those that are there, then those that come, until a signal. "
+             "The program gets the line on its standard input, and HOLDFAST_EVENT_ID, "
+             "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
+             "HOLDFAST_EVENT_POSITION. With 0 it has handled the event.",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+    .notes = "With --name each event is handed over at least once: again after a crash, or when "
+             "the program has failed. SIGTERM and SIGINT let what is under way finish, and end "
+             "with exit code 0.",
+};
+
+/* ---- one event ------------------------------------------------------------------------------ */
+
+struct run {
+    struct cli *cli;
+    struct settings settings;
+    struct hf_stream_key stream;
+    int64_t since_us;
+    uint64_t behind; /* of a stream: the version before the first */
+    struct events_program program;
+    struct hf_scope *work; /* without a name: that of programs, which a signal lets finish */
+    struct guard guard;
+    atomic_bool enough; /* as many as were asked for */
+    atomic_bool broken; /* nobody reads what we print */
+    uint64_t handled;   /* only who handles events uses it: one at a time */
+};
+
+static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+{
+    struct run *run = user;
+    enum hf_status status;
+
+    if (atomic_load(&run->enough) || atomic_load(&run->broken))
+        return hf_scope_fail(s, HF_CANCELED, "it has ended");
+    status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
+                                   : hf__cli_events_print(s, run->cli, event, &run->broken);
+    if (status != HF_OK)
+        return status;
+    run->handled++;
+    if (run->settings.count && run->handled >= run->settings.count)
+        atomic_store(&run->enough, true);
+    return HF_OK;
+}
+
+static bool has_ended(struct run *run)
+{
+    return atomic_load(&run->enough) || atomic_load(&run->broken);
+}
+
+/* How it ends when the library was told to end, or failed. */
+static int end_of(struct run *run, enum hf_status status)
+{
+    if (atomic_load(&run->broken))
+        return hf__cli_flushed(run->cli, CLI_FAILED);
+    if (status == HF_OK || atomic_load(&run->enough) || hf__guard_signal(&run->guard))
+        return CLI_OK;
+    return hf__database_fail(run->cli, COMMAND);
+}
+
+/* ---- without a name ------------------------------------------------------------------------- */
+
+static enum hf_status handle_page(struct run *run, const struct hf_stored_event *events, size_t len)
+{
+    for (size_t i = 0; i < len && !has_ended(run) && !hf__guard_signal(&run->guard); i++) {
+        enum hf_status status = handle(run->work, &events[i], run);
+
+        if (status != HF_OK)
+            return hf_scope_fail_from(run->cli->scope, status, run->work);
+        hf_scope_reset(run->work);
+    }
+    return HF_OK;
+}
+
+/* Nothing is there now. False: it was the end. */
+static bool wait_for_more(struct run *run)
+{
+    return !run->settings.until_end && !has_ended(run) &&
+           hf_scope_sleep_ms(run->cli->scope, (uint32_t)run->settings.poll_ms) == HF_OK;
+}
+
+static enum hf_status follow_stream(struct run *run, struct hf_events *store)
+{
+    struct hf_scope *s = run->cli->scope;
+    struct hf_events_read_options o = {.size = sizeof(o), .from = run->behind + 1, .limit = PAGE};
+    struct hf_events_page page;
+    enum hf_status status = HF_OK;
+
+    if (run->settings.latest) {
+        status = hf_events_read(s, store, run->stream, &o, &page);
+        o.from = page.version + 1;
+    }
+    while (status == HF_OK && !has_ended(run)) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+
+        status = hf_events_read(s, store, run->stream, &o, &page);
+        if (status != HF_OK)
+            break;
+        if (page.events_len)
+            o.from = page.events[page.events_len - 1].version + 1;
+        status = handle_page(run, page.events, page.events_len);
+        if (status == HF_OK && !page.events_len && !wait_for_more(run))
+            break;
+        if (status == HF_OK)
+            hf_scope_rewind(s, mark);
+    }
+    return status;
+}
+
+/* From now on: all that is there now is passed by. */
+static enum hf_status pass_by(struct run *run, struct hf_events_reader *reader)
+{
+    const struct hf_stored_event *events;
+    enum hf_status status;
+    size_t len;
+
+    do
+        status = hf_events_reader_next(run->cli->scope, reader, &events, &len);
+    while (status == HF_OK && len);
+    return status;
+}
+
+static enum hf_status follow_all(struct run *run, struct hf_events *store)
+{
+    const struct settings *settings = &run->settings;
+    struct hf_scope *s = run->cli->scope;
+    const struct hf_env *env = hf_scope_env(s);
+    struct hf_events_all_options o = {.size = sizeof(o),
+                                      .after = settings->after,
+                                      .from_us = run->since_us,
+                                      .domain = settings->domain,
+                                      .type = settings->type,
+                                      .archived = settings->archived,
+                                      .limit = PAGE};
+    const struct hf_stored_event *events;
+    struct hf_events_reader *reader;
+    enum hf_status status;
+    size_t len;
+
+    if (settings->latest)
+        o.from_us = env->wall_us(env->user) - CLOCKS_US;
+    status = hf_events_reader_open(s, store, &o, &reader);
+    if (status != HF_OK)
+        return status;
+    if (settings->latest)
+        status = pass_by(run, reader);
+    while (status == HF_OK && !has_ended(run)) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+
+        status = hf_events_reader_next(s, reader, &events, &len);
+        if (status == HF_OK)
+            status = handle_page(run, events, len);
+        if (status == HF_OK && !len && !wait_for_more(run))
+            break;
+        if (status == HF_OK)
+            hf_scope_rewind(s, mark);
+    }
+    hf_events_reader_close(reader);
+    return status;
+}
+
+/* ---- with a name ---------------------------------------------------------------------------- */
+
+static void on_told(enum hf_subscription_event what, const struct hf_stored_event *event,
+                    const struct hf_error *error, void *user)
+{
+    struct run *run = user;
+
+    if (run->settings.database.quiet || has_ended(run) || hf__guard_signal(&run->guard))
+        return;
+    switch (what) {
+    case HF_SUBSCRIPTION_FAILED:
+    case HF_SUBSCRIPTION_PARKED:
+        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
+                     HF_FMT(event->type),
+                     what == HF_SUBSCRIPTION_PARKED ? "was put aside" : "will be tried again",
+                     HF_FMT(error->message));
+        break;
+    case HF_SUBSCRIPTION_STUCK:
+        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s): %.*s", HF_FMT(event->id),
+                     HF_FMT(event->type), HF_FMT(error->message));
+        break;
+    case HF_SUBSCRIPTION_LOST:
+        hf__cli_tell(run->cli, COMMAND, "another has taken '%.*s' over",
+                     HF_FMT(run->settings.name));
+        break;
+    case HF_SUBSCRIPTION_TROUBLE:
+        hf__cli_tell(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
+        break;
+    case HF_SUBSCRIPTION_STOPPED:
+    case HF_SUBSCRIPTION_TAKEN:
+        break;
+    }
+}
+
+/* The scope of the run may have been canceled: the end has one of its own. */
+static int stop(struct run *run, struct hf_subscription *subscription, int ends)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    if (!s)
+        return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "out of memory");
+    hf_scope_timeout_ms(s, (uint32_t)run->settings.stop_ms);
+    if (hf_subscription_stop(s, subscription) != HF_OK && ends == CLI_OK)
+        ends = hf__database_fail_of(run->cli, COMMAND, s, NULL);
+    hf_scope_free(s);
+    return ends;
+}
+
+/* An event was given up, which is in the way of all others. */
+static int tell_why(struct run *run, struct hf_events *store)
+{
+    struct hf_scope *s = run->cli->scope;
+    struct hf_subscription_info info;
+
+    hf_scope_timeout_ms(s, (uint32_t)run->settings.database.timeout_ms);
+    if (hf_subscription_info(s, store, run->settings.name, &info) != HF_OK)
+        return hf__database_fail(run->cli, COMMAND);
+    return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "an event was given up: %.*s",
+                        HF_FMT(info.failure));
+}
+
+static int run_named(struct run *run, struct hf_events *store, struct hf_subscription *subscription)
+{
+    struct hf_scope *s = run->cli->scope;
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    struct hf_subscription_metrics m = {.state = HF_SUBSCRIPTION_IDLE};
+    bool done = false;
+    int ends;
+
+    if (hf_subscription_start(s, subscription) != HF_OK)
+        return end_of(run, hf_scope_error(s)->status);
+    while (!done && !has_ended(run) && hf_scope_sleep_ms(s, LOOK_MS) == HF_OK) {
+        hf_scope_rewind(s, mark);
+        hf_subscription_metrics(subscription, &m);
+        done = m.state == HF_SUBSCRIPTION_GAVE_UP ||
+               (run->settings.until_end && m.state == HF_SUBSCRIPTION_LIVE);
+    }
+    ends = stop(run, subscription, CLI_OK);
+    if (atomic_load(&run->broken))
+        return hf__cli_flushed(run->cli, CLI_FAILED);
+    return m.state == HF_SUBSCRIPTION_GAVE_UP && ends == CLI_OK ? tell_why(run, store) : ends;
+}
+
+static int follow_named(struct run *run, struct hf_events *store)
+{
+    const struct settings *o = &run->settings;
+    struct hf_subscription *subscription;
+    int ends;
+
+    if (hf_subscribe(
+            run->cli->scope, store, o->name,
+            HF_OPTIONS(hf_subscribe_options, .each = handle, .stream = run->stream,
+                       .domain = o->domain, .type = o->type, .archived = o->archived,
+                       .start = hf__cli_events_start(o->after, o->since, o->latest),
+                       .after = o->after, .from_us = run->since_us, .poll_ms = (uint32_t)o->poll_ms,
+                       .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
+                       .give_up = o->park ? HF_GIVE_UP_PARK : HF_GIVE_UP_STOP,
+                       .lease_ms = (uint32_t)o->lease_ms, .on_told = on_told, .user = run,
+                       .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1)),
+            &subscription) != HF_OK)
+        return end_of(run, hf_scope_error(run->cli->scope)->status);
+    ends = run_named(run, store, subscription);
+    hf_subscription_close(subscription);
+    return ends;
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+static int follow(struct run *run, struct hf_events *store)
+{
+    enum hf_status status;
+
+    hf_scope_timeout_ms(run->cli->scope, 0);
+    if (run->settings.name.ptr)
+        return follow_named(run, store);
+    run->work = hf_scope_new(NULL);
+    if (!run->work)
+        return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "out of memory");
+    status = run->stream.domain.len ? follow_stream(run, store) : follow_all(run, store);
+    hf_scope_free(run->work);
+    return end_of(run, status);
+}
+
+/* What excludes each other. NULL: nothing. */
+static const char *complaint(struct run *run)
+{
+    const struct settings *o = &run->settings;
+
+    if ((o->after.ptr != NULL) + (o->since.ptr != NULL) + o->latest > 1)
+        return "--after, --since and --latest exclude each other";
+    if (o->stream.ptr && (o->domain.ptr || o->type.ptr || o->since.ptr || o->archived))
+        return "--domain, --type, --since and --archived are for the order of all, not for "
+               "--stream";
+    if (o->stream.ptr && o->after.ptr && !hf__options_number(o->after.ptr, &run->behind))
+        return "--after: of a stream it is a version";
+    if (o->park && !o->name.ptr)
+        return "--park needs a --name";
+    return NULL;
+}
+
+int hf__events_subscribe_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct run run = {.cli = cli};
+    struct events_place place;
+    struct options options;
+    const char *wrong;
+    int ends;
+
+    if (!hf__cli_options(cli, &hf__events_subscribe_options, args_len, args, &run.settings,
+                         &options, &ends))
+        return ends;
+    wrong = complaint(&run);
+    if (wrong)
+        return hf__cli_fail(cli, COMMAND, CLI_USAGE, "%s", wrong);
+    if (!hf__cli_events_when(cli, COMMAND, "--since", run.settings.since, &run.since_us) ||
+        (run.settings.stream.ptr &&
+         !hf__cli_events_stream(cli, COMMAND, run.settings.stream.ptr, &run.stream)) ||
+        !hf__cli_events_program(cli, COMMAND, &run.settings.program, &options, &run.program))
+        return CLI_USAGE;
+    run.program.guard = &run.guard;
+    run.settings.database.table_needed = true; /* it would wait in vain */
+    if (hf__guard_command(cli, COMMAND, true, &run.guard, &ends) &&
+        hf__cli_events_open(cli, COMMAND, &run.settings.database, &run.settings.store, NULL, &place,
+                            &ends)) {
+        ends = follow(&run, place.store);
+        hf__cli_events_close(&place);
+    }
+    hf__guard_command_end(cli, &run.guard);
+    return ends;
+}

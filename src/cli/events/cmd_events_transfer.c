@@ -1,0 +1,477 @@
+/*
+ * cli/events/cmd_events_transfer.c: the whole of an event store: `holdfast events export|import|verify`.
+ *
+ * What goes out or comes in is never in memory as a whole, and the time of --timeout is that of a
+ * batch. Signals are the guard's, so nothing here may wait for long without looking at the scope.
+ */
+#include "cli/events/events.h"
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { INPUT_LOOK_MS = 100, FILE_MODE = 0600, FILE_MODES = 0777 };
+
+struct settings {
+    struct database_settings database;
+    struct events_settings store;
+    struct hf_str file;
+    struct hf_str domain, after, until;
+    uint64_t batch;
+    bool replace, renumber, yes;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+
+/* A transfer under way. */
+struct transfer {
+    struct cli *cli;
+    const char *command;
+    struct settings settings;
+    struct events_progress progress;
+    struct guard guard;
+    const char *path;
+    FILE *file;  /* where to */
+    int input;   /* where from */
+    bool failed; /* the file did: `error` has the errno */
+    int error;
+};
+
+/* What comes next has the whole time again: the database is waited for, not who is at the other end
+ * of a pipe. */
+static void begin_time(struct transfer *t)
+{
+    hf_scope_timeout_ms(t->cli->scope, (uint32_t)t->settings.database.timeout_ms);
+}
+
+static enum hf_status on_progress(uint64_t done, uint64_t total, void *user)
+{
+    struct transfer *t = user;
+
+    begin_time(t);
+    return hf__cli_events_progress(done, total, &t->progress);
+}
+
+/* How a transfer ends that did not succeed. */
+static int fail(struct transfer *t)
+{
+    int number = hf__guard_signal(&t->guard);
+
+    if (t->failed)
+        return hf__cli_fail(t->cli, t->command, CLI_FAILED, "%s: %s", t->path, strerror(t->error));
+    if (hf_scope_error(t->cli->scope)->status == HF_CANCELED && number)
+        return CLI_SIGNAL + number;
+    return hf__database_fail(t->cli, t->command);
+}
+
+static int tell(struct transfer *t, const char *name, uint64_t count)
+{
+    struct rows_field field = hf__rows_number(t->cli, name, count);
+
+    return hf__rows_one(t->cli, &t->settings.database, &field, 1);
+}
+
+/* ---- export --------------------------------------------------------------------------------- */
+
+static const struct option_spec export_specs[] = {
+    {.heading = "Which events",
+     .kind = OPTION_TEXT,
+     .letter = 'd',
+     .name = "domain",
+     .value = "TEXT",
+     .text = "Only of this domain.",
+     FIELD(domain)},
+    {.kind = OPTION_TEXT,
+     .name = "after",
+     .value = "POSITION",
+     .text = "Those behind this position.",
+     FIELD(after)},
+    {.kind = OPTION_TEXT,
+     .name = "until",
+     .value = "POSITION",
+     .text = "Up to this position, and with it.",
+     FIELD(until)},
+    {.heading = "How",
+     .kind = OPTION_TEXT,
+     .letter = 'f',
+     .name = "file",
+     .value = "FILE",
+     .fallback = "-",
+     .text =
+         "Where to; - is standard output. A file is replaced once it is whole, and keeps its mode; "
+         "a new one is for its owner alone.",
+     FIELD(file)},
+    {.kind = OPTION_NUMBER,
+     .name = "batch",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 10000,
+     .fallback = "200",
+     .text = "Events that are read at a time.",
+     FIELD(batch)},
+    EVENTS_SPECS(struct settings),
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example export_examples[] = {
+    {"holdfast events export -f events.jsonl", "All events, in their order, payloads and all."},
+    {"holdfast events export | holdfast events import --db embedded:copy",
+     "From one database to another."},
+};
+
+const struct options_table hf__events_export_options = {
+    .name = "events export",
+    .about = "Write all events in the order of all, a JSON object per line, payloads of the blob "
+             "store among them. docs/events.md describes the lines. Into a file, it prints how "
+             "many there were.",
+    .specs = export_specs,
+    .len = COMMAND_LEN(export_specs),
+    .examples = export_examples,
+    .examples_len = COMMAND_LEN(export_examples),
+};
+
+static enum hf_status write_piece(struct hf_scope *s, const void *bytes, size_t len, void *user)
+{
+    struct transfer *t = user;
+
+    if (fwrite(bytes, 1, len, t->file) == len) {
+        begin_time(t);
+        return HF_OK;
+    }
+    t->failed = true;
+    t->error = errno;
+    return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
+}
+
+/*
+ * A file beside its place, which it takes when it is whole; *aside is absent when there is none: a
+ * device or a pipe is written as it is. A new file is for its owner alone; one that replaces another
+ * has the mode of that.
+ */
+static int open_aside(struct transfer *t, struct hf_str *aside)
+{
+    struct stat before;
+    bool was_there = stat(t->path, &before) == 0;
+    int fd;
+
+    if (was_there && !S_ISREG(before.st_mode))
+        return open(t->path, O_WRONLY | O_CLOEXEC);
+    *aside = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
+    if (!aside->ptr) {
+        errno = ENOMEM;
+        return -1;
+    }
+    fd = open(aside->ptr, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, FILE_MODE);
+    if (fd >= 0 && was_there && fchmod(fd, before.st_mode & FILE_MODES) != 0) {
+        int error = errno;
+
+        close(fd);
+        unlink(aside->ptr);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static bool open_output(struct transfer *t, struct hf_str *aside)
+{
+    int fd;
+
+    *aside = (struct hf_str){0};
+    t->path = "standard output";
+    t->file = t->cli->out;
+    if (hf_str_equal(t->settings.file, HF_STR("-")))
+        return true;
+    t->path = t->settings.file.ptr;
+    fd = open_aside(t, aside);
+    t->file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (t->file)
+        return true;
+    hf__cli_fail(t->cli, t->command, CLI_USAGE, "%s: %s", t->path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+/* Whole and in its place, or gone. */
+static int close_output(struct transfer *t, struct hf_str aside, int ends)
+{
+    if (t->file == t->cli->out)
+        return hf__cli_flushed(t->cli, ends);
+    if (ends == CLI_OK && (fflush(t->file) != 0 || (aside.ptr && fsync(fileno(t->file)) != 0))) {
+        t->failed = true;
+        t->error = errno;
+        ends = fail(t);
+    }
+    fclose(t->file);
+    if (ends == CLI_OK && aside.ptr && rename(aside.ptr, t->path) != 0)
+        ends = hf__cli_fail(t->cli, t->command, CLI_FAILED, "%s: %s", t->path, strerror(errno));
+    if (ends != CLI_OK && aside.ptr)
+        unlink(aside.ptr);
+    return ends;
+}
+
+static int export(struct transfer *t, struct hf_events *store)
+{
+    uint64_t count = 0;
+    struct hf_str aside;
+    bool done;
+    int ends;
+
+    if (!open_output(t, &aside))
+        return CLI_USAGE;
+    hf__cli_events_progress_begin(&t->progress, t->cli, &t->settings.database, "exported");
+    done = hf_events_export(t->cli->scope, store,
+                            HF_OPTIONS(hf_events_transfer, .batch = (uint32_t)t->settings.batch,
+                                       .domain = t->settings.domain, .after = t->settings.after,
+                                       .until = t->settings.until, .on_progress = on_progress,
+                                       .user = t),
+                            write_piece, t, &count) == HF_OK;
+    hf__cli_events_progress_end(&t->progress);
+    ends = close_output(t, aside, done ? (int)CLI_OK : fail(t));
+    return ends == CLI_OK && t->file != t->cli->out ? tell(t, "exported", count) : ends;
+}
+
+/* ---- import --------------------------------------------------------------------------------- */
+
+static const struct option_spec import_specs[] = {
+    {.heading = "How",
+     .kind = OPTION_FLAG,
+     .name = "replace",
+     .text = "Remove all that is in the table first, with --yes.",
+     FIELD(replace)},
+    {.kind = OPTION_FLAG, .letter = 'y', .name = "yes", .text = "Yes, remove it.", FIELD(yes)},
+    {.kind = OPTION_FLAG,
+     .name = "renumber",
+     .text = "Append behind what is there, instead of failing when a version is not the next of "
+             "its stream.",
+     FIELD(renumber)},
+    {.kind = OPTION_NUMBER,
+     .name = "batch",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 10000,
+     .fallback = "24",
+     .text = "Events that are appended at a time; 24, what one transaction takes, are the most.",
+     FIELD(batch)},
+    EVENTS_SPECS(struct settings),
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example import_examples[] = {
+    {"holdfast events import events.jsonl", "What is there already, by its id, is passed over."},
+};
+
+const struct options_table hf__events_import_options = {
+    .name = "events import",
+    .operands = "[FILE]",
+    .about = "Append the events of an export, from a file or standard input, and print how many. "
+             "Ids, times, versions and all else are kept; positions are new, in the same order. "
+             "The table is made when it is missing.",
+    .specs = import_specs,
+    .len = COMMAND_LEN(import_specs),
+    .examples = import_examples,
+    .examples_len = COMMAND_LEN(import_examples),
+    .notes = "When it was interrupted, call it again. A line that is no event ends it with exit "
+             "code 2; those before it are in.",
+};
+
+/* Waits for input as long as no signal comes. */
+static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, size_t *len,
+                                 void *user)
+{
+    struct transfer *t = user;
+    struct pollfd ready = {.fd = t->input, .events = POLLIN};
+    ssize_t got;
+
+    *len = 0;
+    hf_scope_timeout_ms(s, 0);
+    while (poll(&ready, 1, INPUT_LOOK_MS) == 0) {
+        enum hf_status status = hf_scope_sleep_ms(s, 0);
+
+        if (status != HF_OK)
+            return status;
+    }
+    got = read(t->input, bytes, cap);
+    begin_time(t);
+    if (got >= 0) {
+        *len = (size_t)got;
+        return HF_OK;
+    }
+    t->failed = true;
+    t->error = errno;
+    return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
+}
+
+static bool open_input(struct transfer *t, const struct options *options)
+{
+    t->path = "standard input";
+    t->input = STDIN_FILENO;
+    if (!options->operands_len || strcmp(options->operands[0], "-") == 0)
+        return true;
+    t->path = options->operands[0];
+    t->input = open(t->path, O_RDONLY | O_CLOEXEC);
+    if (t->input < 0)
+        hf__cli_fail(t->cli, t->command, CLI_USAGE, "%s: %s", t->path, strerror(errno));
+    return t->input >= 0;
+}
+
+static int import(struct transfer *t, struct hf_events *store)
+{
+    uint64_t count = 0;
+    bool done;
+
+    hf__cli_events_progress_begin(&t->progress, t->cli, &t->settings.database, "imported");
+    done = hf_events_import(t->cli->scope, store,
+                            HF_OPTIONS(hf_events_transfer, .batch = (uint32_t)t->settings.batch,
+                                       .replace = t->settings.replace,
+                                       .renumber = t->settings.renumber, .on_progress = on_progress,
+                                       .user = t),
+                            read_piece, t, &count) == HF_OK;
+    hf__cli_events_progress_end(&t->progress);
+    return done ? tell(t, "imported", count) : fail(t);
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+/* With the guard around it, so that a signal ends it between two batches. */
+static int run(struct transfer *t, const struct hf_events_options *make,
+               int (*work)(struct transfer *t, struct hf_events *store))
+{
+    struct events_place place;
+    int ends;
+
+    if (!hf__guard_begin(&t->guard, t->cli->scope)) {
+        ends = hf__cli_fail(t->cli, t->command, CLI_FAILED, "there is no thread to be had");
+    } else if (hf__cli_events_open(t->cli, t->command, &t->settings.database, &t->settings.store,
+                                   make, &place, &ends)) {
+        ends = work(t, place.store);
+        hf__cli_events_close(&place);
+    } else if (hf_scope_error(t->cli->scope)->status == HF_CANCELED &&
+               hf__guard_signal(&t->guard)) {
+        ends = CLI_SIGNAL + hf__guard_signal(&t->guard);
+    }
+    hf__guard_end(&t->guard);
+    return ends;
+}
+
+int hf__events_export_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct transfer t = {.cli = cli, .command = "events export"};
+    struct options options;
+    int ends;
+
+    if (!hf__cli_options(cli, &hf__events_export_options, args_len, args, &t.settings, &options,
+                         &ends))
+        return ends;
+    return run(&t, NULL, export);
+}
+
+int hf__events_import_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct transfer t = {.cli = cli, .command = "events import"};
+    struct options options;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__events_import_options, args_len, args, 0, 1, &t.settings,
+                          &options, &ends))
+        return ends;
+    if (t.settings.replace && !t.settings.yes)
+        return hf__cli_fail(cli, t.command, CLI_USAGE,
+                            "--replace removes all events of '%s': add --yes if that is meant",
+                            t.settings.store.table.ptr);
+    if (!open_input(&t, &options))
+        return CLI_USAGE;
+    ends = run(&t, HF_OPTIONS(hf_events_options, .no_create = false), import);
+    if (t.input != STDIN_FILENO)
+        close(t.input);
+    return ends;
+}
+
+/* ---- verify --------------------------------------------------------------------------------- */
+
+static const struct option_spec verify_specs[] = {
+    EVENTS_SPECS(struct settings),
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example verify_examples[] = {
+    {"holdfast events verify", "All streams, the order of all, and blobs."},
+    {"holdfast events verify order/7", "One stream."},
+};
+
+const struct options_table hf__events_verify_options = {
+    .name = "events verify",
+    .operands = "[STREAM]",
+    .about = "Compute the hashes of events again, of a stream or of all, and compare: an event "
+             "that was changed, left out, put in or moved shows. Prints how many streams and "
+             "events were looked at.",
+    .specs = verify_specs,
+    .len = COMMAND_LEN(verify_specs),
+    .examples = verify_examples,
+    .examples_len = COMMAND_LEN(verify_examples),
+    .notes = "The exit code is 8 when something is not as it was written; the error, and with "
+             "--json \"bad_stream\" and \"bad_version\", say where.",
+};
+
+/* Tells also where it is damaged, for programs. */
+static int tell_verified(struct transfer *t, const struct hf_events_verified *verified, int ends)
+{
+    struct cli *cli = t->cli;
+    struct rows_field fields[] = {hf__rows_number(cli, "streams", verified->streams),
+                                  hf__rows_number(cli, "events", verified->events),
+                                  {.name = "bad_stream",
+                                   .text =
+                                       verified->bad.domain.len
+                                           ? hf__cli_events_stream_text(cli->scope, verified->bad)
+                                           : (struct hf_str){0}},
+                                  hf__rows_number(cli, "bad_version", verified->bad_version)};
+    size_t len = COMMAND_LEN(fields) - (verified->bad.domain.len ? 0 : 2);
+    int told = hf__rows_one(cli, &t->settings.database, fields, len);
+
+    return ends == CLI_OK ? told : ends;
+}
+
+int hf__events_verify_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct transfer t = {.cli = cli, .command = "events verify"};
+    struct hf_events_verified verified = {.streams = 0};
+    struct hf_stream_key stream;
+    struct events_place place;
+    struct options options;
+    enum hf_status status;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__events_verify_options, args_len, args, 0, 1, &t.settings,
+                          &options, &ends))
+        return ends;
+    if (options.operands_len &&
+        !hf__cli_events_stream(cli, t.command, options.operands[0], &stream))
+        return CLI_USAGE;
+    if (!hf__cli_events_open(cli, t.command, &t.settings.database, &t.settings.store, NULL, &place,
+                             &ends))
+        return ends;
+    hf_scope_timeout_ms(cli->scope, 0);
+    hf__cli_events_progress_begin(&t.progress, cli, &t.settings.database, "looked at");
+    status =
+        hf_events_verify(cli->scope, place.store, options.operands_len ? &stream : NULL,
+                         HF_OPTIONS(hf_events_verify_options,
+                                    .on_progress = hf__cli_events_progress, .user = &t.progress),
+                         &verified);
+    hf__cli_events_progress_end(&t.progress);
+    ends = status == HF_OK ? (int)CLI_OK : hf__database_fail(cli, t.command);
+    if (ends == CLI_OK || (ends == CLI_CORRUPT && verified.bad.domain.len))
+        ends = tell_verified(&t, &verified, ends);
+    hf__cli_events_close(&place);
+    return ends;
+}

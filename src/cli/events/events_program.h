@@ -1,0 +1,61 @@
+/*
+ * cli/events/events_program.h: a program that is run for an event: the event is on its standard input, a
+ * line of JSON as an export has it, and in variables; its exit code says whether it has handled it.
+ */
+#ifndef HF_CLI_EVENTS_EVENTS_PROGRAM_H
+#define HF_CLI_EVENTS_EVENTS_PROGRAM_H
+
+#include "cli/events/events.h"
+#include "cli/frame/child.h"
+
+struct events_program_settings {
+    struct hf_str exec;
+    uint64_t run_timeout_ms;
+    uint64_t kill_after_ms;
+};
+
+/* Its options, for a struct whose member `program` is the settings. */
+#define EVENTS_PROGRAM_SPECS(type, title)                                                          \
+    {.heading = title,                                                                             \
+     .kind = OPTION_TEXT,                                                                          \
+     .letter = 'x',                                                                                \
+     .name = "exec",                                                                               \
+     .value = "CMD",                                                                               \
+     .text = "A line for the shell (sh -c), run for each event. Or write the program behind --.",  \
+     .offset = offsetof(type, program.exec)},                                                      \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "run-timeout",                                                                    \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "End a program after this; it has failed then.",                                  \
+         .offset = offsetof(type, program.run_timeout_ms)},                                        \
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
+        .fallback = "10s", .text = "When a program is ended: how long from SIGTERM to SIGKILL.",   \
+        .offset = offsetof(type, program.kill_after_ms)                                            \
+    }
+
+struct events_program {
+    const char *const *args;
+    size_t args_len; /* 0: there is none */
+    const char *shell[3];
+    uint64_t run_timeout_ms;
+    uint64_t kill_after_ms;
+    struct guard *guard;
+};
+
+/* The program that was named by --exec or behind --. False: both were, which was shown. */
+bool hf__cli_events_program(struct cli *cli, const char *command,
+                            const struct events_program_settings *settings,
+                            const struct options *options, struct events_program *program);
+
+/*
+ * Run it for an event, and wait for its end. *output is what it has printed, in the scope; NULL: it
+ * has our standard output. HF_IO with a message when it could not be run or ended with another code
+ * than 0; HF_CANCELED, HF_TIMEOUT.
+ */
+enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct events_program *program,
+                                          const struct hf_stored_event *event,
+                                          struct hf_str *output);
+
+#endif

@@ -1,0 +1,614 @@
+/*
+ * cli/frame/cli.c: finding the command that is meant, and what all of them need.
+ *
+ * Three commands are here because they are about the others: `help`, `version`, and `complete`,
+ * which is not listed: shells call it with the words of the line so far (packaging/completion).
+ */
+#include "cli/frame/cli.h"
+
+#include "cli/frame/env_file.h"
+#include "cli/frame/json.h"
+#include "cli/frame/nearest.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_COLUMN = 16 };
+
+/* ---- shared by commands --------------------------------------------------------------------- */
+
+/* What an exit code is called in JSON. */
+static const char *code_of(int ends)
+{
+    switch ((enum cli_exit)ends) {
+    case CLI_USAGE:
+        return "invalid";
+    case CLI_NOT_FOUND:
+        return "not_found";
+    case CLI_CONDITION:
+        return "condition";
+    case CLI_DENIED:
+        return "denied";
+    case CLI_UNAVAILABLE:
+        return "unavailable";
+    case CLI_TIMEOUT:
+        return "timeout";
+    case CLI_CORRUPT:
+        return "corrupt";
+    case CLI_TOO_LONG:
+        return "too_long";
+    case CLI_NO_EXEC:
+        return "no_exec";
+    case CLI_NO_PROGRAM:
+        return "no_program";
+    case CLI_OK:
+    case CLI_FAILED:
+        break;
+    }
+    return ends > CLI_SIGNAL ? "signal" : "failed";
+}
+
+/* "HF_NOT_FOUND" as "not_found". */
+static void write_code(FILE *out, enum hf_status status)
+{
+    for (const char *at = hf_status_name(status) + strlen("HF_"); *at; at++)
+        fputc(tolower((unsigned char)*at), out);
+}
+
+/* What an error says besides: the limit that was passed, and its causes, one in the other. */
+static void write_more(FILE *out, const struct hf_error *error)
+{
+    int depth = 0;
+
+    for (;; depth++) {
+        if (error->limit.name.len) {
+            fputs(",\"limit\":{\"name\":", out);
+            hf__json_write_text(out, error->limit.name);
+            fprintf(out, ",\"max\":%llu,\"actual\":%llu}", (unsigned long long)error->limit.max,
+                    (unsigned long long)error->limit.actual);
+        }
+        error = error->cause;
+        if (!error || depth == HF_ERROR_CAUSES_MAX)
+            break;
+        fputs(",\"cause\":{\"code\":\"", out);
+        write_code(out, error->status);
+        fputs("\",\"message\":", out);
+        hf__json_write_text(out, error->message);
+        fprintf(out, ",\"may_have_happened\":%s", error->may_have_happened ? "true" : "false");
+    }
+    while (depth-- > 0)
+        fputc('}', out);
+}
+
+/* `error` NULL: the command has found it itself. `hint` says what to do, in a line or a member of
+ * its own; NULL: it is clear. */
+static void tell_failure(struct cli *cli, const char *command, int ends,
+                         const struct hf_error *error, const char *message, const char *hint)
+{
+    bool doubt = error && error->may_have_happened;
+
+    /* First what was written to stdout, so that the two do not change places in a file. */
+    fflush(cli->out);
+    if (cli->json) {
+        fputs("{\"error\":{\"code\":\"", cli->err);
+        if (error)
+            write_code(cli->err, error->status);
+        else
+            fputs(code_of(ends), cli->err);
+        fputs("\",\"message\":", cli->err);
+        hf__json_write_text(cli->err, hf_str_from(message));
+        fprintf(cli->err, ",\"may_have_happened\":%s,\"command\":", doubt ? "true" : "false");
+        hf__json_write_text(cli->err, hf_str_from(command));
+        if (hint) {
+            fputs(",\"hint\":", cli->err);
+            hf__json_write_text(cli->err, hf_str_from(hint));
+        }
+        if (error)
+            write_more(cli->err, error);
+        fputs("}}\n", cli->err);
+    } else {
+        fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
+                doubt ? " (it may have happened all the same)" : "");
+        if (hint)
+            fprintf(cli->err, "%s\n", hint);
+    }
+    fflush(cli->err);
+}
+
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
+                      const char *message)
+{
+    tell_failure(cli, command, ends, error, message, NULL);
+    return ends;
+}
+
+/* To be freed; NULL: there is no memory. */
+static char *format_message(const char *format, va_list args)
+{
+    char *message;
+
+    return vasprintf(&message, format, args) < 0 ? NULL : message;
+}
+
+int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
+{
+    va_list args;
+    char *message;
+
+    va_start(args, format);
+    message = format_message(format, args);
+    va_end(args);
+    hf__cli_fail_with(cli, command, ends, NULL, message ? message : "out of memory");
+    free(message);
+    return ends;
+}
+
+/* Arguments that cannot be, and what to do: see tell_failure(). Returns CLI_USAGE. */
+static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                   ...) HF_PRINTF(4, 5);
+
+static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                   ...)
+{
+    va_list args;
+    char *message;
+
+    va_start(args, format);
+    message = format_message(format, args);
+    va_end(args);
+    tell_failure(cli, command, CLI_USAGE, NULL, message ? message : "out of memory", hint.ptr);
+    free(message);
+    return CLI_USAGE;
+}
+
+/* Where the options of a command are. */
+static struct hf_str try_help(struct cli *cli, const char *command)
+{
+    return hf_scope_format(cli->scope, "Try 'holdfast %s --help'.", command);
+}
+
+void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
+{
+    va_list args;
+    char *message;
+
+    va_start(args, format);
+    message = format_message(format, args);
+    va_end(args);
+    for (char *at = message; at && *at; at++)
+        if (iscntrl((unsigned char)*at))
+            *at = ' ';
+    flockfile(cli->err);
+    if (cli->json) {
+        fputs("{\"notice\":{\"message\":", cli->err);
+        hf__json_write_text(cli->err, hf_str_from(message ? message : "out of memory"));
+        fputs(",\"command\":", cli->err);
+        hf__json_write_text(cli->err, hf_str_from(command));
+        fputs("}}\n", cli->err);
+    } else {
+        fprintf(cli->err, "holdfast %s: %s\n", command, message ? message : "out of memory");
+    }
+    fflush(cli->err);
+    funlockfile(cli->err);
+    free(message);
+}
+
+bool hf__cli_for_people(const struct cli *cli)
+{
+    return cli->terminal && !cli->json;
+}
+
+int hf__cli_flushed(struct cli *cli, int ends)
+{
+    if ((fflush(cli->out) || ferror(cli->out)) && ends == CLI_OK)
+        return hf__cli_fail(cli, "", CLI_FAILED, "cannot write to standard output");
+    return ends;
+}
+
+/* What concerns what is no command, and so has no options. */
+static void note_json(struct cli *cli, size_t args_len, const char *const *args)
+{
+    for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++)
+        if (strcmp(args[i], "--json") == 0 || strcmp(args[i], "--jsonl") == 0)
+            cli->json = true;
+}
+
+/* What concerns all commands, before anything can be wrong: errors are told accordingly. */
+static void note_options(struct cli *cli, const struct options_table *table, size_t args_len,
+                         const char *const *args)
+{
+    for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++) {
+        const char *value;
+        bool negated;
+        const struct option_spec *spec = hf__options_find(table, args[i], &value, &negated);
+
+        if (!spec || !spec->name)
+            continue;
+        if (strcmp(spec->name, "json") == 0 || strcmp(spec->name, "jsonl") == 0)
+            cli->json = !negated;
+        if (strcmp(spec->name, "table") == 0)
+            cli->table_named = true;
+    }
+}
+
+bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t args_len,
+                     const char *const *args, void *fields, struct options *options, int *ends)
+{
+    note_options(cli, table, args_len, args);
+    switch (hf__options_parse(cli->scope, table, args_len, args, cli->env, fields, options)) {
+    case OPTIONS_OK:
+        return true;
+    case OPTIONS_HELP:
+        hf__options_help(cli->out, table, cli->width);
+        *ends = hf__cli_flushed(cli, CLI_OK);
+        return false;
+    case OPTIONS_BAD:
+        break;
+    }
+    *ends = misused(cli, table->name, try_help(cli, table->name), "%.*s", HF_FMT(options->error));
+    return false;
+}
+
+bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t args_len,
+                      const char *const *args, size_t min, size_t max, void *fields,
+                      struct options *options, int *ends)
+{
+    if (!hf__cli_options(cli, table, args_len, args, fields, options, ends))
+        return false;
+    if (options->operands_len >= min && options->operands_len <= max)
+        return true;
+    if (options->operands_len > max)
+        *ends = misused(cli, table->name, try_help(cli, table->name), "unexpected argument '%s'",
+                        options->operands[max]);
+    else
+        *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
+                             "an argument is missing: holdfast %s [options] %s", table->name,
+                             table->operands);
+    return false;
+}
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+/* How many of the arguments are the command's name; 0: it is another. */
+static size_t name_words(const char *name, size_t args_len, const char *const *args)
+{
+    for (size_t words = 0; words < args_len; words++) {
+        size_t len = strcspn(name, " ");
+
+        if (strlen(args[words]) != len || memcmp(args[words], name, len) != 0)
+            return 0;
+        name += len;
+        if (*name == '\0')
+            return words + 1;
+        name++;
+    }
+    return 0;
+}
+
+/* The command with the longest name that the arguments start with. */
+static const struct cli_command *find(const struct cli *cli, size_t args_len,
+                                      const char *const *args, size_t *words)
+{
+    const struct cli_command *found = NULL;
+
+    *words = 0;
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        size_t len = name_words(cli->commands[i].name, args_len, args);
+
+        if (len > *words) {
+            found = &cli->commands[i];
+            *words = len;
+        }
+    }
+    return found;
+}
+
+/* Is `word` the noun of commands that have two words? */
+static bool is_group(const struct cli *cli, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (cli->commands[i].summary && strncmp(cli->commands[i].name, word, len) == 0 &&
+            cli->commands[i].name[len] == ' ')
+            return true;
+    return false;
+}
+
+static int unknown(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct nearest one = {.word = args[0]};
+    struct hf_str pair = {0};
+    struct nearest two = {.word = ""};
+
+    if (args_len > 1 && args[1][0] != '-') {
+        pair = hf_scope_format(cli->scope, "%s %s", args[0], args[1]);
+        if (pair.ptr)
+            two.word = pair.ptr;
+    }
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        if (!cli->commands[i].summary)
+            continue;
+        if (strchr(cli->commands[i].name, ' '))
+            hf__nearest_offer(&two, cli->commands[i].name);
+        else
+            hf__nearest_offer(&one, cli->commands[i].name);
+    }
+    if (is_group(cli, args[0]) && pair.ptr) {
+        if (two.best)
+            return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?",
+                                pair.ptr, two.best);
+        return misused(cli, "",
+                       hf_scope_format(cli->scope, "Try 'holdfast %s --help' for a list.", args[0]),
+                       "unknown command '%s'", pair.ptr);
+    }
+    if (one.best || two.best)
+        return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?", args[0],
+                            one.best ? one.best : two.best);
+    return misused(cli, "", HF_STR("Try 'holdfast --help' for a list."), "unknown command '%s'",
+                   args[0]);
+}
+
+/* ---- help, version, complete ---------------------------------------------------------------- */
+
+static size_t name_column(const struct cli *cli)
+{
+    size_t column = NAME_COLUMN;
+
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (cli->commands[i].summary && strlen(cli->commands[i].name) + 4 > column)
+            column = strlen(cli->commands[i].name) + 4;
+    return column;
+}
+
+static void print_command(struct cli *cli, const char *name, const char *summary)
+{
+    size_t column = name_column(cli);
+
+    fprintf(cli->out, "  %-*s", (int)column - 2, name);
+    hf__options_wrap(cli->out, summary, column, column, cli->width);
+}
+
+/* Is the first word of `name` one of `nouns`? */
+static bool is_among(const char *name, const char *nouns)
+{
+    size_t len = strcspn(name, " ");
+
+    while (*nouns) {
+        size_t noun = strcspn(nouns, " ");
+
+        if (noun == len && memcmp(nouns, name, len) == 0)
+            return true;
+        nouns += noun + (nouns[noun] == ' ');
+    }
+    return false;
+}
+
+/* The group that a command belongs to; the last one has what no other names. */
+static size_t group_of(const struct cli *cli, const char *name)
+{
+    size_t i = 0;
+
+    while (i + 1 < cli->groups_len && !is_among(name, cli->groups[i].nouns))
+        i++;
+    return i;
+}
+
+/* "holdfast lock --help": its commands, and the first example of each. */
+static int print_group(struct cli *cli, const char *noun)
+{
+    const char *start = hf_scope_format(cli->scope, "%s ", noun).ptr;
+
+    if (!start)
+        return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
+    fprintf(cli->out, "Usage: holdfast %s COMMAND [options]\n\nCommands:\n", noun);
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (cli->commands[i].summary && strncmp(cli->commands[i].name, start, strlen(start)) == 0)
+            print_command(cli, cli->commands[i].name, cli->commands[i].summary);
+    fprintf(cli->out, "\nExamples:\n");
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const struct cli_command *command = &cli->commands[i];
+
+        if (!command->summary || strncmp(command->name, start, strlen(start)) != 0 ||
+            !command->options || !command->options->examples_len)
+            continue;
+        fprintf(cli->out, "  %s\n      ", command->options->examples[0].command);
+        hf__options_wrap(cli->out, command->options->examples[0].text, 6, 6, cli->width);
+    }
+    fprintf(cli->out, "\n'holdfast %s COMMAND --help' tells more about one of them.\n", noun);
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* "holdfast kv --json": its commands, as `holdfast kv` has them, or for a program their names. */
+static int missing_command(struct cli *cli, const char *noun)
+{
+    struct hf_str verbs = HF_STR("");
+    size_t len = strlen(noun);
+
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const char *name = cli->commands[i].name;
+
+        if (cli->commands[i].summary && strncmp(name, noun, len) == 0 && name[len] == ' ')
+            verbs = hf_scope_format(cli->scope, "%.*s%s%s", HF_FMT(verbs), verbs.len ? ", " : "",
+                                    name + len + 1);
+    }
+    hf__cli_fail(cli, noun, CLI_USAGE, "a command is missing: %.*s", HF_FMT(verbs));
+    if (!cli->json)
+        print_group(cli, noun);
+    return CLI_USAGE;
+}
+
+static void print_groups(struct cli *cli)
+{
+    for (size_t group = 0; group < cli->groups_len; group++) {
+        fprintf(cli->out, "\n%s:\n", cli->groups[group].heading);
+        for (size_t i = 0; i < cli->commands_len; i++)
+            if (cli->commands[i].summary && group_of(cli, cli->commands[i].name) == group)
+                print_command(cli, cli->commands[i].name, cli->commands[i].summary);
+    }
+    print_command(cli, "help", "show this, or the options of a command");
+    print_command(cli, "version", "show the version, and what the build has");
+}
+
+static int print_help(struct cli *cli)
+{
+    fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
+                      "       holdfast --env-file FILE COMMAND [options]\n"
+                      "       holdfast --help | --version\n\n");
+    hf__options_wrap(
+        cli->out,
+        "holdfast is a DynamoDB-compatible database, and a set of durable building "
+        "blocks on any such database: locks, counters, rate limits, work that is done "
+        "once, an outbox, an event store.\n\n"
+        "The database is http://127.0.0.1:8000, which 'holdfast serve' starts, or what "
+        "--db or HOLDFAST_DB name: the URL of another one, dynamodb://REGION, or a "
+        "directory, embedded:DIR.",
+        0, 0, cli->width);
+    print_groups(cli);
+    fprintf(cli->out,
+            "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
+            "Exit codes:\n"
+            "  0  done\n"
+            "  1  failed\n"
+            "  2  invalid arguments\n"
+            "  3  not found\n"
+            "  4  a condition did not hold, a lock is held by another, a limit is reached\n"
+            "  5  access denied\n"
+            "  6  the database cannot be reached, is open elsewhere, or throttles\n"
+            "  7  not in time\n"
+            "  8  stored data is damaged\n"
+            "  124  the program that was run took too long\n"
+            "  126  the program cannot be run\n"
+            "  127  there is no such program\n"
+            "128 and a signal's number: the signal ended it. 'serve' has its own meanings\n"
+            "of 3 and 4.\n");
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+#ifndef HF_BROKERS /* the build says which ones it has */
+#define HF_BROKERS ""
+#endif
+
+#ifndef HF_ROCKSDB
+#define HF_ROCKSDB "unknown"
+#endif
+
+/* The option has one line, for scripts; the command tells what the build has as well. */
+static int print_version(struct cli *cli, bool is_command)
+{
+    fprintf(cli->out, "holdfast %s\n", hf_version());
+    if (is_command) {
+        fprintf(cli->out, "sinks of brokers: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
+        fprintf(cli->out, "built with RocksDB: %s\n", HF_ROCKSDB);
+    }
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+static int run_help(struct cli *cli, size_t args_len, const char *const *args)
+{
+    const struct cli_command *command;
+    size_t words;
+
+    if (args_len == 0)
+        return print_help(cli);
+    command = find(cli, args_len, args, &words);
+    if (!command && args_len == 1 && is_group(cli, args[0]))
+        return print_group(cli, args[0]);
+    if (!command)
+        return unknown(cli, args_len, args);
+    if (!command->options)
+        return print_help(cli);
+    hf__options_help(cli->out, command->options, cli->width);
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* The next word of every command whose name goes on from the words before the last. */
+static void complete_names(struct cli *cli, size_t words_len, const char *const *words)
+{
+    const char *last = words_len ? words[words_len - 1] : "";
+
+    if (words_len < 2 && strncmp("help", last, strlen(last)) == 0)
+        fprintf(cli->out, "help\n");
+    if (words_len < 2 && strncmp("version", last, strlen(last)) == 0)
+        fprintf(cli->out, "version\n");
+    for (size_t i = 0; i < cli->commands_len; i++) {
+        const char *name = cli->commands[i].name;
+        bool goes_on = cli->commands[i].summary != NULL;
+
+        for (size_t word = 0; goes_on && word + 1 < words_len; word++) {
+            size_t len = strcspn(name, " ");
+
+            goes_on = strlen(words[word]) == len && memcmp(name, words[word], len) == 0 &&
+                      name[len] == ' ';
+            name += len + 1;
+        }
+        if (goes_on && strncmp(name, last, strlen(last)) == 0)
+            fprintf(cli->out, "%.*s\n", (int)strcspn(name, " "), name);
+    }
+}
+
+static int run_complete(struct cli *cli, size_t args_len, const char *const *args)
+{
+    size_t words;
+    const struct cli_command *command = find(cli, args_len ? args_len - 1 : 0, args, &words);
+
+    if (command && command->options)
+        hf__options_complete(cli->out, command->options, args_len - words, args + words);
+    else
+        complete_names(cli, args_len, args);
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    const struct cli_command *command;
+    size_t words;
+    int ends;
+
+    if (!hf__env_files(cli, args_len, args, &words, &ends))
+        return ends;
+    if (words) { /* there may be no arguments at all, and no array then */
+        args += words;
+        args_len -= words;
+    }
+    if (args_len == 0) {
+        print_help(cli);
+        return CLI_USAGE;
+    }
+    if (strcmp(args[0], "--help") == 0 || strcmp(args[0], "-h") == 0)
+        return print_help(cli);
+    if (strcmp(args[0], "--version") == 0 || strcmp(args[0], "-V") == 0 ||
+        strcmp(args[0], "version") == 0)
+        return print_version(cli, args[0][0] != '-');
+    if (strcmp(args[0], "help") == 0)
+        return run_help(cli, args_len - 1, args + 1);
+    if (strcmp(args[0], "complete") == 0)
+        return run_complete(cli, args_len - 1, args + 1);
+    command = find(cli, args_len, args, &words);
+    if (!command)
+        note_json(cli, args_len, args);
+    if (args[0][0] == '-')
+        return misused(cli, "",
+                       hf_scope_format(cli->scope,
+                                       "Options of a command follow its name: 'holdfast COMMAND "
+                                       "%s'.",
+                                       args[0]),
+                       "unknown option '%s'", args[0]);
+    if (!command && is_group(cli, args[0])) {
+        if (args_len == 1) {
+            print_group(cli, args[0]);
+            return CLI_USAGE;
+        }
+        if (strcmp(args[1], "--help") == 0 || strcmp(args[1], "-h") == 0)
+            return print_group(cli, args[0]);
+        if (args[1][0] == '-')
+            return missing_command(cli, args[0]);
+    }
+    if (!command)
+        return unknown(cli, args_len, args);
+    return command->run(cli, args_len - words, args + words);
+}

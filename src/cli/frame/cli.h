@@ -1,0 +1,117 @@
+/*
+ * cli/frame/cli.h: what the commands have in common.
+ *
+ * A command is a line in the table of main.c: its name, which may be a noun and a verb with a blank
+ * between them, its options, and a function that gets the arguments behind the name and returns how
+ * the program ends.
+ */
+#ifndef HF_CLI_FRAME_CLI_H
+#define HF_CLI_FRAME_CLI_H
+
+#include "cli/frame/options.h"
+
+/*
+ * How the program ends. Scripts rely on these numbers: they do not change. docs/man/holdfast.1
+ *
+ * `serve` is older than most of them, and has meanings of its own for 3 and 4: cli/serve/serve.h. A
+ * command that runs a program ends as that does, if it came to that; 128 and a signal's number when
+ * it was the signal that ended it, or us.
+ */
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,      /* for a reason that no other number has */
+    CLI_USAGE = 2,       /* the arguments, a variable or a file they name cannot be */
+    CLI_NOT_FOUND = 3,   /* no such table, lock, key */
+    CLI_CONDITION = 4,   /* a condition did not hold, another holds a lock, a limit is reached */
+    CLI_DENIED = 5,      /* no credentials, or not the right ones */
+    CLI_UNAVAILABLE = 6, /* the database cannot be reached, is locked, or wants less at a time */
+    CLI_TIMEOUT = 7,     /* not in the time of --timeout */
+    CLI_CORRUPT = 8,     /* stored data is damaged, or newer than the program */
+    CLI_TOO_LONG = 124,  /* the program that was run took too long, as timeout(1) has it */
+    CLI_NO_EXEC = 126,   /* it cannot be run, as shells have it */
+    CLI_NO_PROGRAM = 127 /* it is not there */
+};
+
+enum { CLI_SIGNAL = 128 }; /* and its number */
+
+struct cli {
+    struct hf_scope *scope;
+    FILE *out;
+    FILE *err;
+    size_t width;        /* of help */
+    bool terminal;       /* `out` is one: lists are for people */
+    size_t columns;      /* of that terminal; 0: not known */
+    bool json;           /* --json or --jsonl was given: errors are JSON, too */
+    bool table_named;    /* --table was given */
+    struct guard *guard; /* a signal that it has seen is why calls are canceled; NULL: none */
+    bool ends_by_signal; /* and the command has not failed then */
+    options_env_fn *env;
+    bool (*set_env)(const char *name, const char *value); /* false: no memory */
+    const struct cli_command *commands;
+    size_t commands_len;
+    const struct cli_group *groups;
+    size_t groups_len;
+};
+
+/* Commands whose first words are one of `nouns`, under a heading of the help. */
+struct cli_group {
+    const char *heading;
+    const char *nouns; /* with a blank between them */
+};
+
+struct cli_command {
+    const char *name;
+    const char *summary; /* NULL: not listed */
+    const struct options_table *options;
+    int (*run)(struct cli *cli, size_t args_len, const char *const *args);
+};
+
+/* Find and run a command; `args` is all behind the program's name. Returns how to end. */
+int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args);
+
+/*
+ * Read the arguments of a command. False when there is nothing more to do: the help was shown or
+ * the error was, and *ends says how to end.
+ */
+bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t args_len,
+                     const char *const *args, void *fields, struct options *options, int *ends);
+
+/*
+ * The same for a command with operands, of which there have to be from `min` to `max`; the error
+ * shows the table's.
+ */
+bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t args_len,
+                      const char *const *args, size_t min, size_t max, void *fields,
+                      struct options *options, int *ends);
+
+/*
+ * "holdfast serve: ..." on cli->err; with --json an object in one line:
+ *
+ *     {"error":{"code":"not_found","message":"there is no 'x'","may_have_happened":false,
+ *      "command":"kv get"}}
+ *
+ * Arguments that cannot be have a "hint", too: where their help is. Returns `ends`.
+ */
+int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
+    HF_PRINTF(4, 5);
+
+/*
+ * A line on stderr about something that is not the end of the command; from any thread. Control
+ * characters in it, which may be somebody's data, are blanks. With --json it is
+ *
+ *     {"notice":{"message":"event e1 (x) will be tried again: no","command":"relay"}}
+ */
+void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...) HF_PRINTF(3, 4);
+
+/* hf__cli_fail() for an error of the library: in JSON its status is the code, and it has the limit
+ * that was passed and the causes, as docs/operations.md shows them. NULL: as hf__cli_fail(). */
+int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
+                      const char *message);
+
+/* Is the output read by a person? Then times are local, and in words. */
+bool hf__cli_for_people(const struct cli *cli);
+
+/* Have the texts for people been written? CLI_FAILED when not: a full disk, a closed pipe. */
+int hf__cli_flushed(struct cli *cli, int ends);
+
+#endif

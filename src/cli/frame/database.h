@@ -1,0 +1,161 @@
+/*
+ * cli/frame/database.h: what commands that talk to a database have in common: which one, for how long,
+ * how a failure ends the program.
+ *
+ *     struct settings {
+ *         struct database_settings database;
+ *         bool all;
+ *     };
+ *     static const struct option_spec specs[] = {
+ *         {.kind = OPTION_FLAG, .name = "all", ...},
+ *         DATABASE_SPECS(struct settings),
+ *     };
+ *
+ *     if (!hf__database_open(cli, "lock ls", &settings.database, &db, &ends))
+ *         return ends;
+ *     if (hf_...(cli->scope, db, ...) != HF_OK)
+ *         ends = hf__database_fail(cli, "lock ls");
+ *     hf_db_close(db);
+ */
+#ifndef HF_CLI_FRAME_DATABASE_H
+#define HF_CLI_FRAME_DATABASE_H
+
+#include "cli/frame/cli.h"
+
+#include <holdfast/db.h>
+
+#define DATABASE_DEFAULT "http://127.0.0.1:8000"
+
+/*
+ * *ends of an open, where `absent_ok` is set: the table is not there, as nothing was stored yet.
+ * Nothing was shown. A table that was named (--table) has to be there all the same: it may be a
+ * slip.
+ */
+enum { DATABASE_ABSENT = -1 };
+
+enum { DATABASE_TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000 };
+
+struct database_settings {
+    struct hf_str url;
+    struct hf_str prefix;
+    struct hf_str profile;
+    struct hf_str region;
+    uint64_t timeout_ms;
+    bool json;
+    bool jsonl; /* of commands that list */
+    bool quiet;
+    bool create;    /* of commands that write: a directory that is missing is made */
+    bool absent_ok; /* the command copes with a table that is not there: DATABASE_ABSENT */
+
+    /* Of commands about an event store or an outbox, which otherwise work on an empty one in memory
+     * where there is no table yet: this one does nothing then. */
+    bool table_needed;
+    const char *maker; /* the command that makes the table, for the error */
+};
+
+/* Its options, for a struct whose member `database` is the settings. */
+#define DATABASE_SPECS_WITH(type, timeout_text)                                                    \
+    {.heading = "Database",                                                                        \
+     .kind = OPTION_TEXT,                                                                          \
+     .name = "db",                                                                                 \
+     .value = "URL",                                                                               \
+     .fallback = DATABASE_DEFAULT,                                                                 \
+     .env = "HOLDFAST_DB",                                                                         \
+     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "            \
+             "embedded:DIR.",                                                                      \
+     .offset = offsetof(type, database.url)},                                                      \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "prefix",                                                                         \
+         .value = "TEXT",                                                                          \
+         .env = "HOLDFAST_PREFIX",                                                                 \
+         .text = "Put before the name of every table.",                                            \
+         .offset = offsetof(type, database.prefix)},                                               \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "profile",                                                                        \
+         .value = "NAME",                                                                          \
+         .text = "Profile in AWS's files. Without one credentials are where AWS's tools find "     \
+                 "them.",                                                                          \
+         .offset = offsetof(type, database.profile)},                                              \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "region",                                                                         \
+         .value = "NAME",                                                                          \
+         .text = "Region to sign for.",                                                            \
+         .offset = offsetof(type, database.region)},                                               \
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                     \
+        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s", .text = timeout_text,                   \
+        .offset = offsetof(type, database.timeout_ms)                                              \
+    }
+#define DATABASE_SPECS(type)                                                                       \
+    DATABASE_SPECS_WITH(type, "How long the database may take; then the exit code is 7.")
+
+/* How the outcome is told. */
+#define DATABASE_JSON(type)                                                                        \
+    {                                                                                              \
+        .heading = "Output", .kind = OPTION_FLAG, .name = "json", .text = "Print a JSON object.",  \
+        .offset = offsetof(type, database.json)                                                    \
+    }
+#define DATABASE_JSONL(type)                                                                       \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .name = "jsonl", .text = "Print a JSON object per line.",             \
+        .offset = offsetof(type, database.jsonl)                                                   \
+    }
+#define DATABASE_QUIET(type)                                                                       \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .letter = 'q', .name = "quiet", .text = "Print nothing but errors.",  \
+        .offset = offsetof(type, database.quiet)                                                   \
+    }
+
+/*
+ * Open the database, and give cli->scope the deadline. A directory is made with settings->create
+ * only. False: the error was shown, *ends says how to end; a directory that another process has
+ * open is CLI_UNAVAILABLE, and that process is named.
+ */
+bool hf__database_open(struct cli *cli, const char *command,
+                       const struct database_settings *settings, struct hf_db **db, int *ends);
+
+/* How long to wait for a directory that another process has open. */
+struct database_wait {
+    bool bounded;       /* at most `wait_ms`; 0: not at all */
+    uint64_t wait_ms;   /* with `bounded` */
+    int busy_code;      /* how to end when it was in vain */
+    uint64_t waited_ms; /* out */
+};
+
+/*
+ * The same, waiting while another process has the directory open. After a moment standard error
+ * says which. A signal that cancels cli->scope ends it: then *ends is CLI_FAILED, and nothing was
+ * shown. A server that has it at the end of the wait is CLI_UNAVAILABLE: it is there to stay.
+ */
+bool hf__database_open_waiting(struct cli *cli, const char *command,
+                               const struct database_settings *settings, struct database_wait *wait,
+                               struct hf_db **db, int *ends);
+
+/*
+ * How to end when a pattern could not be opened on the database: the error of cli->scope is shown,
+ * unless its table is not there and settings->absent_ok: DATABASE_ABSENT.
+ *
+ * The first asks for no more than whether the table is not there, as nothing was stored yet.
+ */
+bool hf__database_nothing_yet(const struct cli *cli);
+int hf__database_unopened(struct cli *cli, const char *command,
+                          const struct database_settings *settings);
+
+/* The URL that is opened, with what profile and region add to it; absent: no memory. */
+struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings);
+
+/* How the program ends after this: the one place that knows. */
+int hf__database_exit(const struct hf_error *error);
+
+/* Show that another process has the directory open, which one, and what to do; HF_LOCKED is the
+ * error of cli->scope. Returns CLI_UNAVAILABLE: it is no condition of ours, and may pass. */
+int hf__database_taken(struct cli *cli, const char *command, const char *path);
+
+/* Show the error of cli->scope in one line; returns how to end. */
+int hf__database_fail(struct cli *cli, const char *command);
+
+/* The same for the error of another scope, and beginning with `what` unless that is NULL. */
+int hf__database_fail_of(struct cli *cli, const char *command, const struct hf_scope *s,
+                         const char *what);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * cli/frame/input.c: a file as a text. It may be a pipe, so its length is not known before its end.
+ */
+#include "cli/frame/input.h"
+
+#include "cli/frame/json.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEP = 64 * 1024 };
+
+/* Room for more, by the C library: a scope keeps what was too small. */
+static bool grow(char **text, size_t *room)
+{
+    size_t more = *room ? *room * 2 : STEP;
+    char *longer = realloc(*text, more);
+
+    if (!longer)
+        return false;
+    *text = longer;
+    *room = more;
+    return true;
+}
+
+struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, struct hf_str *error)
+{
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct hf_str copy = {0};
+    char *text = NULL;
+    size_t len = 0;
+    size_t room = 0;
+    ssize_t got = fd < 0 ? -1 : 1;
+
+    while (got > 0 && len <= max) {
+        if (len == room && !grow(&text, &room)) {
+            errno = ENOMEM;
+            got = -1;
+            break;
+        }
+        got = read(fd, text + len, room - len);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    if (got < 0)
+        *error = hf_scope_format(s, "%s: %s", path, strerror(errno));
+    else if (len > max)
+        *error = hf_scope_format(s, "%s: it has more than %zu bytes", path, max);
+    else
+        copy = hf_scope_copy(s, hf_str_of(text, len));
+    if (!copy.ptr && !error->ptr)
+        *error = HF_STR("out of memory");
+    if (fd > STDIN_FILENO)
+        close(fd);
+    free(text);
+    return copy;
+}
+
+/* ---- payloads ------------------------------------------------------------------------------- */
+
+bool hf__input_is_json(struct hf_str content_type)
+{
+    static const char json[] = "json";
+    size_t len = 0, start;
+
+    while (len < content_type.len && content_type.ptr[len] != ';' && content_type.ptr[len] != ' ' &&
+           content_type.ptr[len] != '\t')
+        len++;
+    if (len <= sizeof(json) - 1)
+        return false;
+    start = len - (sizeof(json) - 1);
+    for (size_t i = 0; i < sizeof(json) - 1; i++)
+        if (tolower((unsigned char)content_type.ptr[start + i]) != json[i])
+            return false;
+    return content_type.ptr[start - 1] == '/' || content_type.ptr[start - 1] == '+';
+}
+
+bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_type,
+                    struct hf_str payload)
+{
+    size_t line;
+
+    if (!payload.len || (content_type.ptr && !hf__input_is_json(content_type)))
+        return true;
+    line = hf__json_check(payload);
+    if (line)
+        hf__cli_fail(cli, command, CLI_USAGE,
+                     "the payload is not JSON (line %zu); for anything else say what it is, with "
+                     "--content-type text/plain, for instance",
+                     line);
+    return line == 0;
+}

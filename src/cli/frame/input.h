@@ -1,0 +1,27 @@
+/*
+ * cli/frame/input.h: files that are named on the command line.
+ */
+#ifndef HF_CLI_FRAME_INPUT_H
+#define HF_CLI_FRAME_INPUT_H
+
+#include "cli/frame/cli.h"
+
+/*
+ * A whole file, in the scope and with a NUL behind it; "-" is standard input. Absent, and *error,
+ * when it cannot be read or has more than `max` bytes.
+ */
+struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max,
+                             struct hf_str *error);
+
+/* "application/json; charset=utf-8" is, and "application/vnd.shop+json". */
+bool hf__input_is_json(struct hf_str content_type);
+
+/*
+ * Is a payload what its content type says? One of JSON (application/json, .../...+json) has to be
+ * JSON, or nothing at all; others are not looked at. False: the error was shown, and says what to
+ * do.
+ */
+bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_type,
+                    struct hf_str payload);
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * cli/frame/json.c: JSON as scripts read it. See json.h; json_read.c is the other way.
+ *
+ * What always holds:
+ *
+ *  (1) What is written is UTF-8 and has no control characters, so that a line is one line.
+ *  (2) No number loses a digit.
+ */
+#include "cli/frame/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+void hf__json_write_text(FILE *out, struct hf_str text)
+{
+    fputc('"', out);
+    for (size_t i = 0; i < text.len;) {
+        const unsigned char *at = (const unsigned char *)text.ptr + i;
+        size_t len = *at < 0x80 ? 1 : hf__utf8_length(at, text.len - i);
+
+        if (*at == '"' || *at == '\\')
+            fprintf(out, "\\%c", *at);
+        else if (*at == '\n')
+            fputs("\\n", out);
+        else if (*at == '\t')
+            fputs("\\t", out);
+        else if (*at < 0x20 || *at == 0x7F)
+            fprintf(out, "\\u%04x", *at);
+        else if (len == 0)
+            fputs("\xEF\xBF\xBD", out);
+        else
+            fwrite(at, 1, len, out);
+        i += len ? len : 1;
+    }
+    fputc('"', out);
+}
+
+static void write_base64(FILE *out, struct hf_bytes bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    fputc('"', out);
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        size_t left = bytes.len - i;
+        uint32_t group = (uint32_t)bytes.ptr[i] << 16;
+
+        if (left > 1)
+            group |= (uint32_t)bytes.ptr[i + 1] << 8;
+        if (left > 2)
+            group |= bytes.ptr[i + 2];
+        fputc(digits[group >> 18], out);
+        fputc(digits[group >> 12 & 63], out);
+        fputc(left > 1 ? digits[group >> 6 & 63] : '=', out);
+        fputc(left > 2 ? digits[group & 63] : '=', out);
+    }
+    fputc('"', out);
+}
+
+static void write_map(FILE *out, struct hf_scope *s, struct hf_item item)
+{
+    struct hf_item_walk walk = {.next = 0};
+    bool more = false;
+
+    fputc('{', out);
+    while (hf_item_next(item, &walk)) {
+        if (more)
+            fputc(',', out);
+        hf__json_write_text(out, walk.name);
+        fputc(':', out);
+        hf__json_write_value(out, s, walk.value);
+        more = true;
+    }
+    fputc('}', out);
+}
+
+void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
+{
+    struct hf_value_walk walk = {.index = 0};
+    struct hf_str number;
+
+    switch (hf_value_type(value)) {
+    case HF_TYPE_S:
+        hf__json_write_text(out, hf_value_str(value));
+        return;
+    case HF_TYPE_N:
+        number = hf_value_number(s, value);
+        fprintf(out, "%.*s", HF_FMT(number));
+        return;
+    case HF_TYPE_B:
+        write_base64(out, hf_value_bytes(value));
+        return;
+    case HF_TYPE_BOOL:
+        fputs(hf_value_true(value) ? "true" : "false", out);
+        return;
+    case HF_TYPE_M:
+        write_map(out, s, hf_value_item(value));
+        return;
+    case HF_TYPE_L:
+    case HF_TYPE_SS:
+    case HF_TYPE_NS:
+    case HF_TYPE_BS:
+        fputc('[', out);
+        while (hf_value_next(s, value, &walk)) {
+            if (walk.index)
+                fputc(',', out);
+            hf__json_write_value(out, s, walk.value);
+        }
+        fputc(']', out);
+        return;
+    case HF_TYPE_NULL:
+    default:
+        fputs("null", out);
+        return;
+    }
+}
+
+/* ---- as texts ------------------------------------------------------------------------------- */
+
+bool hf__json_text_begin(struct json_text *text)
+{
+    *text = (struct json_text){0};
+    text->out = open_memstream(&text->ptr, &text->len);
+    return text->out != NULL;
+}
+
+struct hf_str hf__json_text_end(struct json_text *text, struct hf_scope *s)
+{
+    struct hf_str copy = {0};
+
+    if (text->out && fclose(text->out) == 0)
+        copy = hf_scope_copy(s, hf_str_of(text->ptr, text->len));
+    free(text->ptr);
+    return copy;
+}
+
+struct hf_str hf__json_of_value(struct hf_scope *s, struct hf_value value)
+{
+    struct json_text text;
+
+    if (hf__json_text_begin(&text))
+        hf__json_write_value(text.out, s, value);
+    return hf__json_text_end(&text, s);
+}
+
+struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str str)
+{
+    struct json_text text;
+
+    if (hf__json_text_begin(&text))
+        hf__json_write_text(text.out, str);
+    return hf__json_text_end(&text, s);
+}

@@ -1,0 +1,172 @@
+/*
+ * cli/frame/main.c: the holdfast command. A command is a line in the table below and a file cmd_*.c.
+ */
+#include "cli/frame/cli.h"
+#include "cli/frame/commands.h"
+#include "cli/serve/serve.h"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
+
+#define COMMAND(words, name, summary)                                                              \
+    {                                                                                              \
+        words, summary, &hf__##name##_options, hf__##name##_run                                    \
+    }
+
+static const struct cli_command commands[] = {
+    COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
+    COMMAND("check", check, "verify everything in a database"),
+    COMMAND("table create", table_create, "make a table from a file"),
+    COMMAND("table ls", table_ls, "list tables"),
+    COMMAND("table show", table_show, "show a table"),
+    COMMAND("table delete", table_delete, "delete a table"),
+    COMMAND("lock run", lock_run, "run a program while holding a lock"),
+    COMMAND("lock ls", lock_ls, "list locks and who holds them"),
+    COMMAND("lock show", lock_show, "show a lock"),
+    COMMAND("lock break", lock_break, "take a lock away from its holder"),
+    COMMAND("lock import", lock_import, "hold the locks of another library's table"),
+    COMMAND("kv get", kv_get, "print the value of a key"),
+    COMMAND("kv set", kv_set, "set the value of a key"),
+    COMMAND("kv delete", kv_delete, "delete a key"),
+    COMMAND("kv ls", kv_ls, "list keys and values"),
+    COMMAND("kv clear", kv_clear, "delete many keys"),
+    COMMAND("kv index", kv_index, "let lists read one namespace alone"),
+    COMMAND("kv sweep", kv_sweep, "remove large values that no key has"),
+    COMMAND("kv import", kv_import, "copy the values of another library's table"),
+    COMMAND("counter add", counter_add, "add to a counter"),
+    COMMAND("counter get", counter_get, "print counters"),
+    COMMAND("counter set", counter_set, "set a counter"),
+    COMMAND("counter delete", counter_delete, "delete a counter"),
+    COMMAND("counter ls", counter_ls, "list counters"),
+    COMMAND("counter import", counter_import, "copy the counters of another library's table"),
+    COMMAND("once run", once_run, "run a program once"),
+    COMMAND("once show", once_show, "show whether something was done"),
+    COMMAND("once ls", once_ls, "list what was done"),
+    COMMAND("once clear", once_clear, "let something be done again"),
+    COMMAND("limit check", limit_check, "count one, if a limit allows it"),
+    COMMAND("limit peek", limit_peek, "would it be allowed?"),
+    COMMAND("limit reset", limit_reset, "forget what was counted"),
+    COMMAND("records put", records_put, "put records that are to be processed"),
+    COMMAND("records ls", records_ls, "list records"),
+    COMMAND("records retry", records_retry, "let failed records be tried again"),
+    COMMAND("records adopt", records_adopt, "find records that other programs put"),
+    COMMAND("records process", records_process, "run a program for each record that waits"),
+    COMMAND("outbox emit", outbox_emit, "store an event to be delivered"),
+    COMMAND("outbox import", outbox_import, "store the events of a file"),
+    COMMAND("outbox ls", outbox_ls, "list events"),
+    COMMAND("outbox failed", outbox_failed, "list events that were put aside"),
+    COMMAND("outbox retry", outbox_retry, "let failed events be delivered again"),
+    COMMAND("outbox discard", outbox_discard, "delete events"),
+    COMMAND("outbox stats", outbox_stats, "how many events wait, and for how long"),
+    COMMAND("outbox drain", outbox_drain, "deliver what is due, and end"),
+    COMMAND("outbox cleanup", outbox_cleanup, "delete old events of the history"),
+    COMMAND("outbox replay", outbox_replay, "deliver events of the history again"),
+    COMMAND("outbox sweep", outbox_sweep, "remove large payloads that no event has"),
+    COMMAND("relay", relay, "deliver the events of an outbox"),
+    COMMAND("events append", events_append, "append events to a stream"),
+    COMMAND("events read", events_read, "print the events of a stream"),
+    COMMAND("events all", events_all, "print the events of all streams in their order"),
+    COMMAND("events get", events_get, "print an event"),
+    COMMAND("events caused", events_caused, "print what an event led to"),
+    COMMAND("events correlated", events_correlated, "print what belongs together"),
+    COMMAND("events tree", events_tree, "print an event and all that followed from it"),
+    COMMAND("events subscribe", events_subscribe, "print events as they come, or run a program"),
+    COMMAND("events subscription", events_subscription, "show how far a subscription is"),
+    COMMAND("events rebuild", events_rebuild, "let a subscription begin anew"),
+    COMMAND("events forget", events_forget, "forget a subscription"),
+    COMMAND("events parked", events_parked, "list events that a subscription has put aside"),
+    COMMAND("events replay", events_replay, "let events that were put aside be handled again"),
+    COMMAND("events discard", events_discard, "forget that events were put aside"),
+    COMMAND("events consume", events_consume, "be a consumer of a group, which shares events"),
+    COMMAND("events group", events_group, "show how many events of a group wait"),
+    COMMAND("events revert", events_revert, "take back an event and what followed from it"),
+    COMMAND("events info", events_info, "show what a stream is like"),
+    COMMAND("events ls", events_ls, "list streams"),
+    COMMAND("events truncate", events_truncate, "do not read old events of a stream any more"),
+    COMMAND("events limit", events_limit, "limit a stream by age or number"),
+    COMMAND("events delete", events_delete, "delete a stream for good"),
+    COMMAND("events archive", events_archive, "take a stream out of the order of all"),
+    COMMAND("events unarchive", events_unarchive, "put a stream back into the order of all"),
+    COMMAND("events sweep", events_sweep, "remove what nobody reads any more"),
+    COMMAND("events export", events_export, "write all events as JSON lines"),
+    COMMAND("events import", events_import, "append the events of an export"),
+    COMMAND("events verify", events_verify, "check that nothing was changed"),
+    COMMAND("blobs put", blobs_put, "store bytes by their digest"),
+    COMMAND("blobs get", blobs_get, "write bytes by their digest"),
+    COMMAND("blobs ls", blobs_ls, "list blobs"),
+    COMMAND("iam outbox", iam_outbox, "print the IAM policy that an outbox needs"),
+    COMMAND("iam events", iam_events, "print the IAM policy that an event store needs"),
+    COMMAND("iam lock", iam_lock, "print the IAM policy that locks need"),
+    COMMAND("iam kv", iam_kv, "print the IAM policy that keys and values need"),
+    COMMAND("iam counter", iam_counter, "print the IAM policy that counters need"),
+    COMMAND("iam once", iam_once, "print the IAM policy that doing things once needs"),
+    COMMAND("iam limit", iam_limit, "print the IAM policy that limits need"),
+    COMMAND("iam records", iam_records, "print the IAM policy that records need"),
+    COMMAND("iam streams", iam_streams, "print the IAM policy that consumers of changes need"),
+    COMMAND("streams tail", streams_tail, "print the changes of a table"),
+};
+
+/* The headings of the help. */
+static const struct cli_group groups[] = {
+    {"Data", "table streams blobs"},
+    {"Patterns", "lock kv counter once limit records outbox relay events"},
+    {"Server", "serve check"},
+    {"Tools", ""},
+};
+
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+
+/* There is one thread so far. */
+static bool set_variable(const char *name, const char *value)
+{
+    return setenv(name, value, 1) == 0;
+}
+
+/* How wide the terminal is; 0: there is none, or it does not know. */
+static size_t screen_columns(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* As wide as the terminal, within reason: long lines are hard to read. */
+static size_t help_width(void)
+{
+    size_t columns = screen_columns();
+
+    if (columns == 0)
+        return WIDTH_USUAL;
+    if (columns < WIDTH_MIN)
+        return WIDTH_MIN;
+    return columns > WIDTH_MAX ? WIDTH_MAX : columns;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.scope = hf_scope_new(NULL),
+                      .out = stdout,
+                      .err = stderr,
+                      .width = help_width(),
+                      .terminal = isatty(STDOUT_FILENO) == 1,
+                      .columns = screen_columns(),
+                      .env = variable,
+                      .set_env = set_variable,
+                      .commands = commands,
+                      .commands_len = sizeof(commands) / sizeof(commands[0]),
+                      .groups = groups,
+                      .groups_len = sizeof(groups) / sizeof(groups[0])};
+    int ends;
+
+    if (!cli.scope)
+        return hf__cli_fail(&cli, "", CLI_FAILED, "out of memory");
+    ends = hf__cli_run(&cli, argc > 0 ? (size_t)argc - 1 : 0, (const char *const *)argv + 1);
+    hf_scope_free(cli.scope);
+    return ends;
+}

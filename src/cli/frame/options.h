@@ -1,0 +1,135 @@
+/*
+ * cli/frame/options.h: the options of a command, as a table.
+ *
+ * A command says in a table what it accepts, and has one struct with a field per option. From the
+ * table come the parser, the help and the completion:
+ *
+ *     struct settings {
+ *         uint64_t port;
+ *         bool quiet;
+ *     };
+ *     static const struct option_spec specs[] = {
+ *         {.kind = OPTION_NUMBER, .letter = 'p', .name = "port", .value = "PORT", .max = 65535,
+ *          .fallback = "8000", .text = "Port to listen on.", .offset = offsetof(struct settings,
+ * port)},
+ *         {.kind = OPTION_FLAG, .name = "quiet", .text = "Say less.",
+ *          .offset = offsetof(struct settings, quiet)},
+ *     };
+ *
+ * On the command line:
+ *
+ *     --port 8000   --port=8000   -p 8000   -p8000   --quiet   --no-quiet   -h, --help, -help
+ *     -inMemory     a name that DynamoDB Local has, with one dash
+ *     --            what follows is no option
+ *     -5            a number is none either, where operands are accepted
+ *
+ * Of an option that is given twice the last counts, except for lists, which collect. What starts
+ * with a dash and is an option is never taken for a value: write --name=-x then.
+ */
+#ifndef HF_CLI_FRAME_OPTIONS_H
+#define HF_CLI_FRAME_OPTIONS_H
+
+#include <holdfast/scope.h>
+
+#include <stdio.h>
+
+enum { OPTIONS_MAX = 64 }; /* in one table */
+enum { OPTION_DAY_MS = 24 * 60 * 60 * 1000, OPTION_WEEK_MS = 7 * OPTION_DAY_MS };
+
+enum option_kind {                  /* and what the field is */
+                   OPTION_FLAG = 1, /* bool; --no-NAME makes it false */
+                   OPTION_TEXT,   /* struct hf_str, followed by a NUL; absent when not given; never
+                                     empty */
+                   OPTION_LIST,   /* struct option_list */
+                   OPTION_CHOICE, /* unsigned: which of `choices`, from 0 */
+                   OPTION_NUMBER, /* uint64_t */
+                   OPTION_DURATION, /* uint64_t, milliseconds: 300ms 5s 2m 1h; 0 needs no unit */
+                   OPTION_SIZE /* uint64_t, bytes: 512 32KiB 8MiB 1GiB, and KB MB GB by thousands */
+};
+
+struct option_list {
+    const struct hf_str *values;
+    size_t len;
+};
+
+struct option_spec {
+    enum option_kind kind;
+    char letter;          /* 'p' for -p; 0: none */
+    const char *heading;  /* of the group in the help that starts here */
+    const char *name;     /* "port" for --port; NULL when only DynamoDB Local has it */
+    const char *local;    /* DynamoDB Local's name, for -port; NULL: none */
+    const char *value;    /* what the help calls the value; FILE and DIR complete as such */
+    const char *text;     /* a sentence or two */
+    const char *fallback; /* the default, as it would be written; NULL: absent, false, 0 */
+    const char *env;      /* a variable that gives a default; none for flags and lists */
+    const char *choices;  /* words with a blank between them */
+    uint64_t min;         /* of numbers, durations (ms) and sizes (bytes) */
+    uint64_t max;
+    size_t offset; /* of its field */
+};
+
+struct option_example {
+    const char *command;
+    const char *text;
+};
+
+struct options_table {
+    const char *name;     /* "serve": what follows "holdfast" */
+    const char *operands; /* "FILE..." in the usage; NULL: none are accepted */
+    const char *about;    /* paragraphs, with an empty line between them */
+    const struct option_spec *specs;
+    size_t len;
+    const struct option_example *examples;
+    size_t examples_len;
+    const char *notes; /* paragraphs behind the examples; NULL: none */
+};
+
+enum option_source { OPTION_DEFAULT, OPTION_ENVIRONMENT, OPTION_GIVEN };
+enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_BAD };
+
+struct options {
+    uint8_t source[OPTIONS_MAX]; /* enum option_source, by place in the table */
+    const char *const *operands; /* in the scope */
+    size_t operands_len;
+    struct hf_str error; /* of OPTIONS_BAD: one sentence that names option and value */
+};
+
+/* Like getenv(); NULL stands for a world without variables. */
+typedef const char *options_env_fn(const char *name);
+
+/*
+ * Read `args`, which has neither the program's nor the command's name in it, into the struct at
+ * `fields`. Texts live in the scope.
+ */
+enum options_result hf__options_parse(struct hf_scope *s, const struct options_table *table,
+                                      size_t args_len, const char *const *args, options_env_fn *env,
+                                      void *fields, struct options *options);
+
+/* Where the value of --NAME (or of DynamoDB Local's -NAME) came from. */
+enum option_source hf__options_source(const struct options_table *table,
+                                      const struct options *options, const char *name);
+
+/* The help, at most `width` columns wide. */
+void hf__options_help(FILE *out, const struct options_table *table, size_t width);
+
+/* Text wrapped at `width`, its lines indented; `column` is where the first one starts. */
+void hf__options_wrap(FILE *out, const char *text, size_t indent, size_t column, size_t width);
+
+/*
+ * What the last of `words` may become, a line each; ":file" and ":dir" ask the shell for its files.
+ * `words` may be what hf__options_parse() would get so far.
+ */
+void hf__options_complete(FILE *out, const struct options_table *table, size_t words_len,
+                          const char *const *words);
+
+/* Parts of the parser, for the help and the completion: */
+bool hf__options_takes_value(const struct option_spec *spec);
+const struct option_spec *hf__options_find(const struct options_table *table, const char *arg,
+                                           const char **value, bool *negated);
+
+/* The values of units, for tests and other files. False when it is no such value. */
+bool hf__options_number(const char *text, uint64_t *number);
+bool hf__options_duration(const char *text, uint64_t *ms);
+bool hf__options_size(const char *text, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,213 @@
+/*
+ * cli/iam/cmd_iam.c: `holdfast iam outbox|events`: the policy that a user or role of AWS needs, and no
+ * more.
+ *
+ * A transaction needs the permission for each of its actions, and none for itself; a batch needs
+ * its own. Neither table has an index, so nothing is allowed on one. test/cli/iam_test.c
+ * lets those who have these roles work behind a gate that denies what is not printed.
+ *
+ * cmd_iam_patterns.c has the other patterns.
+ */
+#include "cli/frame/commands.h"
+#include "cli/iam/iam.h"
+
+enum role { ROLE_PRODUCER, ROLE_RELAY, ROLE_OPERATOR };
+enum events_role { ROLE_WRITER, ROLE_READER, ROLE_ADMIN };
+
+/* ---- policies ------------------------------------------------------------------------------- */
+
+static bool is_plain(struct hf_str text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*";
+
+    for (size_t i = 0; i < text.len; i++)
+        if (!memchr(plain, text.ptr[i], sizeof(plain) - 1))
+            return false;
+    return text.len > 0;
+}
+
+bool hf__iam_settings(struct cli *cli, const struct options_table *table, size_t args_len,
+                      const char *const *args, struct iam_settings *settings, int *ends)
+{
+    struct options options;
+
+    settings->positions = HF_STR("checkpoints");
+    if (!hf__cli_options(cli, table, args_len, args, settings, &options, ends))
+        return false;
+    if (!settings->table.ptr && settings->tables[settings->partitioned])
+        settings->table = hf_str_from(settings->tables[settings->partitioned]);
+    if (!settings->table.ptr) {
+        *ends = hf__cli_fail(cli, table->name, CLI_USAGE, "--table is missing");
+        return false;
+    }
+    if (is_plain(settings->table) && is_plain(settings->positions) && is_plain(settings->region) &&
+        is_plain(settings->account) && is_plain(settings->partition))
+        return true;
+    *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
+                         "a table, region, account or partition has letters that an ARN cannot "
+                         "have");
+    return false;
+}
+
+/* Each of them once. */
+static size_t add(const char **actions, size_t len, const char *const *more)
+{
+    for (; more && *more; more++) {
+        size_t at = 0;
+
+        while (at < len && strcmp(actions[at], *more) != 0)
+            at++;
+        actions[at] = *more;
+        len = at == len ? len + 1 : len;
+    }
+    return len;
+}
+
+static void print_statement(FILE *out, const struct iam_settings *settings,
+                            const struct iam_statement *statement, bool first)
+{
+    const char *actions[2 * IAM_ACTIONS_MAX];
+    size_t len = add(actions, add(actions, 0, statement->actions), statement->more);
+
+    fprintf(out, "%s    {\n      \"Sid\": \"%s\",\n      \"Effect\": \"Allow\",\n",
+            first ? "" : ",\n", statement->sid);
+    fprintf(out, "      \"Action\": [\n");
+    for (size_t i = 0; i < len; i++)
+        fprintf(out, "        \"dynamodb:%s\"%s\n", actions[i], i + 1 < len ? "," : "");
+    fprintf(out,
+            "      ],\n      \"Resource\": \"arn:%.*s:dynamodb:%.*s:%.*s:table/%.*s%s\"\n    }",
+            HF_FMT(settings->partition), HF_FMT(settings->region), HF_FMT(settings->account),
+            HF_FMT(statement->table), statement->tail);
+}
+
+int hf__iam_print(struct cli *cli, const struct iam_settings *settings,
+                  const struct iam_statement *statements, size_t len)
+{
+    bool first = true;
+
+    fprintf(cli->out, "{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n");
+    for (size_t i = 0; i < len; i++) {
+        if (!statements[i].actions || !statements[i].actions[0])
+            continue;
+        print_statement(cli->out, settings, &statements[i], first);
+        first = false;
+    }
+    fprintf(cli->out, "\n  ]\n}\n");
+    return hf__cli_flushed(cli, CLI_OK);
+}
+
+/* ---- outbox --------------------------------------------------------------------------------- */
+
+static const struct option_spec specs[] = {
+    IAM_ROLE("producer relay operator", "producer",
+             "Who emits events; who delivers them; who looks at them, retries and discards them."),
+    IAM_CREATE,
+    {.kind = OPTION_FLAG,
+     .name = "stream",
+     .text = "May read the table's stream, too.",
+     IAM_FIELD(stream)},
+    IAM_TABLE("outbox", "The table of the outbox."),
+    IAM_PLACE,
+};
+
+static const struct option_example examples[] = {
+    {"holdfast iam outbox --role relay --region eu-west-1 --account 123456789012 > relay.json",
+     "For a role that only delivers."},
+};
+
+const struct options_table hf__iam_outbox_options = {
+    .name = "iam outbox",
+    .about =
+        "Print the IAM policy that a producer, a relay or an operator of an outbox on DynamoDB "
+        "needs. Tables of the business that events are emitted with need their own.",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+};
+
+int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    static const char *const producer[] = {"DescribeTable", "DescribeTimeToLive", "GetItem",
+                                           "PutItem",       "BatchWriteItem",     NULL};
+    static const char *const operator[] = {
+        "DescribeTable", "DescribeTimeToLive", "GetItem",        "Query", "PutItem",
+        "UpdateItem",    "DeleteItem",         "BatchWriteItem", NULL};
+    static const char *const relay[] = {"DescribeTable",
+                                        "DescribeTimeToLive",
+                                        "GetItem",
+                                        "Query",
+                                        "PutItem",
+                                        "UpdateItem",
+                                        "DeleteItem",
+                                        "BatchWriteItem",
+                                        "PartiQLSelect", /* when idle */
+                                        NULL};
+    static const char *const *const roles[] = {
+        [ROLE_PRODUCER] = producer, [ROLE_RELAY] = relay, [ROLE_OPERATOR] = operator};
+    static const char *const create[] = {"CreateTable", "UpdateTimeToLive", /* and the mark: */
+                                         "Scan", "ConditionCheckItem", NULL};
+    static const char *const streams[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
+    struct iam_settings settings = {.create = false};
+    int ends;
+
+    if (!hf__iam_settings(cli, &hf__iam_outbox_options, args_len, args, &settings, &ends))
+        return ends;
+    struct iam_statement statements[] = {
+        {"Outbox", settings.table, "", roles[settings.role], settings.create ? create : NULL},
+        {"OutboxStream", settings.table, "/stream/*", settings.stream ? streams : NULL, NULL},
+    };
+
+    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static const struct option_spec events_specs[] = {
+    IAM_ROLE("writer reader admin", "writer",
+             "Who appends, and reads streams; who reads all, follows, and keeps checkpoints; who "
+             "looks after streams, sweeps, imports and verifies."),
+    IAM_CREATE,
+    IAM_TABLE("events", "The table of the events."),
+    IAM_PLACE,
+};
+
+static const struct option_example events_examples[] = {
+    {"holdfast iam events --role reader --region eu-west-1 --account 123456789012 > reader.json",
+     "For a role that only follows."},
+};
+
+const struct options_table hf__iam_events_options = {
+    .name = "iam events",
+    .about = "Print the IAM policy that a writer, a reader or an administrator of an event store "
+             "on DynamoDB needs. Readers write, too: they close the order up to what they have "
+             "read. Buckets for blobs, and tables of projections and groups, need their own.",
+    .specs = events_specs,
+    .len = COMMAND_LEN(events_specs),
+    .examples = events_examples,
+    .examples_len = COMMAND_LEN(events_examples),
+};
+
+int hf__iam_events_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    static const char *const roles[][IAM_ACTIONS_MAX] = {
+        [ROLE_WRITER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
+                         "UpdateItem", "DeleteItem", "ConditionCheckItem", "BatchWriteItem"},
+        [ROLE_READER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
+                         "UpdateItem", "DeleteItem", "ConditionCheckItem"},
+        [ROLE_ADMIN] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "Scan", "PutItem",
+                        "UpdateItem", "DeleteItem", "ConditionCheckItem"},
+    };
+    static const char *const create[] = {"CreateTable", "Scan", /* is it another's table? */
+                                         NULL};
+    struct iam_settings settings = {.create = false};
+    int ends;
+
+    if (!hf__iam_settings(cli, &hf__iam_events_options, args_len, args, &settings, &ends))
+        return ends;
+    return hf__iam_print(cli, &settings,
+                         &(struct iam_statement){"Events", settings.table, "", roles[settings.role],
+                                                 settings.create ? create : NULL},
+                         1);
+}

@@ -1,0 +1,286 @@
+/*
+ * cli/iam/cmd_iam_patterns.c: `holdfast iam lock|kv|counter|once|limit|records|streams`: the policy
+ * that a user or role of AWS needs for one of these patterns, and no more. See cmd_iam.c.
+ *
+ * What a transaction of the caller's own has besides is not in it: the actions that a pattern gives
+ * for one (PutItem, UpdateItem, DeleteItem, ConditionCheckItem on its table) are.
+ */
+#include "cli/frame/commands.h"
+#include "cli/iam/iam.h"
+
+/* What a role may do: on the table, on its index, and on a table that has no partitions. */
+struct role {
+    const char *table[IAM_ACTIONS_MAX];
+    const char *index[IAM_ACTIONS_MAX];
+    const char *spread[IAM_ACTIONS_MAX];
+};
+
+/* To make the table, see that it is nobody else's, and mark it. */
+static const char *const create[] = {"CreateTable", "Scan", "UpdateItem", NULL};
+static const char *const create_ttl[] = {"CreateTable", "UpdateTimeToLive", "Scan", "UpdateItem",
+                                         NULL};
+
+/* Lists of one partition, and of one namespace. */
+static const char *const partitions[] = {"Query", NULL};
+
+static int run(struct cli *cli, const struct options_table *table, size_t args_len,
+               const char *const *args, const char *sid, const struct role *roles,
+               const char *const *makes)
+{
+    struct iam_settings settings = {.tables = {"keys", "partitioned_keys"}};
+    const struct role *role;
+    int ends;
+
+    if (!hf__iam_settings(cli, table, args_len, args, &settings, &ends))
+        return ends;
+    role = &roles[settings.role];
+    struct iam_statement statements[] = {
+        {sid, settings.table, "", role->table, settings.create ? makes : NULL},
+        {"Shards", settings.table, "", settings.partitioned ? NULL : role->spread, NULL},
+        {"Partitions", settings.table, "", settings.partitioned ? partitions : NULL, NULL},
+        {"Index", settings.table, "/index/*", role->index, NULL},
+        {"Namespaces", settings.table, "/index/*", settings.space_index ? partitions : NULL, NULL},
+    };
+
+    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
+}
+
+/* The tables and function of `iam NOUN`. */
+#define POLICY(noun, sid, about_, makes, example_role)                                             \
+    static const struct option_example noun##_examples[] = {                                       \
+        {"holdfast iam " #noun " --role " example_role                                             \
+         " --region eu-west-1 --account 123456789012 > " #noun ".json",                            \
+         "For a role with these rights alone."},                                                   \
+    };                                                                                             \
+    const struct options_table hf__iam_##noun##_options = {                                        \
+        .name = "iam " #noun,                                                                      \
+        .about = (about_),                                                                         \
+        .specs = noun##_specs,                                                                     \
+        .len = COMMAND_LEN(noun##_specs),                                                          \
+        .examples = noun##_examples,                                                               \
+        .examples_len = COMMAND_LEN(noun##_examples),                                              \
+    };                                                                                             \
+    int hf__iam_##noun##_run(struct cli *cli, size_t args_len, const char *const *args)            \
+    {                                                                                              \
+        return run(cli, &hf__iam_##noun##_options, args_len, args, sid, noun##_roles, makes);      \
+    }
+
+/* ---- lock ----------------------------------------------------------------------------------- */
+
+static const struct option_spec lock_specs[] = {
+    IAM_ROLE("holder operator", "holder",
+             "Who acquires locks and stands for election; who looks at locks and breaks them."),
+    IAM_CREATE,
+    IAM_TABLE("locks", "The table of the locks."),
+    IAM_PLACE,
+};
+
+static const struct role lock_roles[] = {
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "UpdateItem", "ConditionCheckItem"},
+     {NULL},
+     {NULL}},
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "UpdateItem", "Scan"}, {NULL}, {NULL}},
+};
+
+POLICY(lock, "Locks",
+       "Print the IAM policy that a holder or an operator of locks on DynamoDB needs. Tables that "
+       "a lock guards need their own.",
+       create_ttl, "holder")
+
+/* ---- keys, with partitions and without ------------------------------------------------------- */
+
+#define KEYS_PARTITIONED                                                                           \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .name = "partitioned", .text = "A table that has partitions.",        \
+        IAM_FIELD(partitioned)                                                                     \
+    }
+
+/* ---- kv ------------------------------------------------------------------------------------- */
+
+static const struct option_spec kv_specs[] = {
+    IAM_ROLE(
+        "reader writer indexer", "reader",
+        "Who reads and lists keys; who sets, changes and deletes them, too; who adds the index "
+        "of namespaces (kv index)."),
+    IAM_CREATE,
+    KEYS_PARTITIONED,
+    {.kind = OPTION_FLAG,
+     .name = "namespace-index",
+     .text = "A table that has an index of namespaces.",
+     IAM_FIELD(space_index)},
+    IAM_TABLE(NULL, "The table; \"keys\" by default, with partitions \"partitioned_keys\"."),
+    IAM_PLACE,
+};
+
+static const struct role kv_roles[] = {
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "BatchGetItem", "Scan"}, {NULL}, {NULL}},
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "BatchGetItem", "Scan", "PutItem",
+      "DeleteItem", "ConditionCheckItem", "BatchWriteItem"},
+     {NULL},
+     {NULL}},
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "Scan", "UpdateItem", "UpdateTable"},
+     {NULL},
+     {NULL}},
+};
+
+POLICY(kv, "Keys",
+       "Print the IAM policy that a reader, a writer or an indexer of keys and values on DynamoDB "
+       "needs, sets among them. Buckets for large values need their own.",
+       create_ttl, "writer")
+
+/* ---- counter -------------------------------------------------------------------------------- */
+
+static const struct option_spec counter_specs[] = {
+    IAM_ROLE("reader writer", "reader",
+             "Who reads and lists counters; who adds to them, sets and deletes them, and takes "
+             "numbers of sequences, too."),
+    IAM_CREATE,
+    KEYS_PARTITIONED,
+    IAM_TABLE(NULL, "The table; \"keys\" by default, with partitions \"partitioned_keys\"."),
+    IAM_PLACE,
+};
+
+static const struct role counter_roles[] = {
+    {{"DescribeTable", "GetItem", "BatchGetItem", "Scan"}, {NULL}, {NULL}},
+    {{"DescribeTable", "GetItem", "BatchGetItem", "Scan", "UpdateItem", "DeleteItem"},
+     {NULL},
+     {"PutItem"}}, /* a counter with shards that is deleted leaves word of how many it has */
+};
+
+POLICY(counter, "Counters",
+       "Print the IAM policy that a reader or a writer of counters and sequences on DynamoDB "
+       "needs.",
+       create, "writer")
+
+/* ---- once ----------------------------------------------------------------------------------- */
+
+static const struct option_spec once_specs[] = {
+    IAM_ROLE("worker operator", "worker",
+             "Who does things once; who looks at what was done, and lets it be done again."),
+    IAM_CREATE,
+    IAM_TABLE("once", "The table of what was done."),
+    IAM_PLACE,
+};
+
+static const struct role once_roles[] = {
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "UpdateItem", "DeleteItem"},
+     {NULL},
+     {NULL}},
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "Query", "DeleteItem"}, {NULL}, {NULL}},
+};
+
+POLICY(once, "Once",
+       "Print the IAM policy that a worker or an operator of things that are done once needs on "
+       "DynamoDB. Tables that are written in the same transaction need their own.",
+       create_ttl, "worker")
+
+/* ---- limit ---------------------------------------------------------------------------------- */
+
+static const struct option_spec limit_specs[] = {
+    IAM_ROLE("caller viewer", "caller",
+             "Who counts, gives back and resets; who only looks whether it would be allowed."),
+    IAM_CREATE,
+    IAM_TABLE("limits", "The table of the limits."),
+    IAM_PLACE,
+};
+
+static const struct role limit_roles[] = {
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem", "UpdateItem", "DeleteItem"},
+     {NULL},
+     {NULL}},
+    {{"DescribeTable", "DescribeTimeToLive", "GetItem"}, {NULL}, {NULL}},
+};
+
+POLICY(limit, "Limits",
+       "Print the IAM policy that who is limited, or who looks at limits, needs on DynamoDB.",
+       create_ttl, "caller")
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static const struct option_spec records_specs[] = {
+    IAM_ROLE("producer processor operator", "producer",
+             "Who puts records; who processes them; who lists, marks, resets and deletes them."),
+    IAM_CREATE,
+    IAM_TABLE("Records", "The table of the records."),
+    IAM_PLACE,
+};
+
+static const char *const create_records[] = {"CreateTable", "Scan", "PutItem", NULL};
+
+static const struct role records_roles[] = {
+    {{"DescribeTable", "GetItem", "PutItem"}, {NULL}, {NULL}},
+    /* Scan: records that other programs put are found by looking at all of them. */
+    {{"DescribeTable", "GetItem", "Query", "UpdateItem", "Scan"}, {"Query"}, {NULL}},
+    {{"DescribeTable", "GetItem", "BatchGetItem", "Query", "UpdateItem", "DeleteItem", "Scan"},
+     {"Query"},
+     {NULL}},
+};
+
+POLICY(records, "Records",
+       "Print the IAM policy that a producer, a processor or an operator of records on DynamoDB "
+       "needs.",
+       create_records, "processor")
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+enum streams_role { ROLE_CONSUMER, ROLE_READER };
+
+static const struct option_spec streams_specs[] = {
+    IAM_ROLE("consumer reader", "consumer",
+             "Who reads changes and keeps its position; who reads without one."),
+    {.kind = OPTION_FLAG,
+     .name = "create",
+     .text = "May make the table of the positions when it is missing, too.",
+     IAM_FIELD(create)},
+    {.heading = "On what",
+     .kind = OPTION_TEXT,
+     .name = "table",
+     .value = "NAME",
+     .text = "The table whose stream is read; it has to be given.",
+     IAM_FIELD(table)},
+    {.kind = OPTION_TEXT,
+     .name = "positions",
+     .value = "NAME",
+     .fallback = "checkpoints",
+     .text = "The table of the positions.",
+     IAM_FIELD(positions)},
+    IAM_PLACE,
+};
+
+static const struct option_example streams_examples[] = {
+    {"holdfast iam streams --table orders --region eu-west-1 --account 123456789012",
+     "For a consumer of the changes of a table."},
+};
+
+const struct options_table hf__iam_streams_options = {
+    .name = "iam streams",
+    .about = "Print the IAM policy that a consumer of the changes of a table needs on DynamoDB.",
+    .specs = streams_specs,
+    .len = COMMAND_LEN(streams_specs),
+    .examples = streams_examples,
+    .examples_len = COMMAND_LEN(streams_examples),
+};
+
+int hf__iam_streams_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    static const char *const source[] = {"DescribeTable", NULL};
+    static const char *const changes[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
+    static const char *const positions[] = {
+        "DescribeTable", "DescribeTimeToLive", "GetItem", "Query", "PutItem", "UpdateItem", NULL};
+    /* Its keys are those of an event store: it is checked not to be one. */
+    static const char *const create_checked[] = {"CreateTable", "UpdateTimeToLive",   "Scan",
+                                                 "UpdateItem",  "ConditionCheckItem", NULL};
+    struct iam_settings settings = {.create = false};
+    int ends;
+
+    if (!hf__iam_settings(cli, &hf__iam_streams_options, args_len, args, &settings, &ends))
+        return ends;
+    struct iam_statement statements[] = {
+        {"Table", settings.table, "", source, NULL},
+        {"Changes", settings.table, "/stream/*", changes, NULL},
+        {"Positions", settings.positions, "", settings.role == ROLE_CONSUMER ? positions : NULL,
+         settings.create ? create_checked : NULL},
+    };
+
+    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
+}

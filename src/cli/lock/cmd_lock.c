@@ -1,0 +1,310 @@
+/*
+ * cli/lock/cmd_lock.c: looking at locks, and taking one away: `holdfast lock ls|show|break`.
+ *
+ * Looking makes no table: where there is none, nobody has held a lock yet.
+ */
+#include "cli/frame/commands.h"
+#include "cli/frame/json.h"
+#include "cli/frame/rows.h"
+
+#include <holdfast/lock.h>
+
+struct settings {
+    struct database_settings database;
+    struct hf_str table;
+    struct hf_str id;
+    bool all;
+    uint64_t limit;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+#define TABLE_SPEC                                                                                 \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "locks",                \
+        .text = "The table of locks.", FIELD(table)                                                \
+    }
+
+static const char *mode_name(enum hf_lock_mode mode)
+{
+    switch (mode) {
+    case HF_LOCK_EXCLUSIVE:
+        return "exclusive";
+    case HF_LOCK_SHARED:
+        return "shared";
+    case HF_LOCK_PERMIT:
+        return "permit";
+    }
+    return "free";
+}
+
+/* The holders as a list in JSON. */
+static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *info)
+{
+    struct json_text text;
+    FILE *out;
+
+    if (!hf__json_text_begin(&text))
+        return (struct hf_str){0};
+    out = text.out;
+    fputc('[', out);
+    for (size_t i = 0; i < info->holders_len; i++) {
+        const struct hf_lock_holder *holder = &info->holders[i];
+        struct rows_field since = hf__rows_time(cli, "since", holder->since_us);
+        struct rows_field renewed = hf__rows_time(cli, "renewed", holder->renewed_us);
+
+        fputs(i ? ",{\"id\":" : "{\"id\":", out);
+        hf__json_write_text(out, holder->id);
+        fputs(",\"owner\":", out);
+        hf__json_write_text(out, holder->owner);
+        fprintf(out, ",\"fence\":%llu,\"lease_ms\":%lu", (unsigned long long)holder->fence,
+                (unsigned long)holder->lease_ms);
+        fprintf(out, ",\"since\":\"%.*s\",\"renewed\":\"%.*s\"}", HF_FMT(since.text),
+                HF_FMT(renewed.text));
+    }
+    fputc(']', out);
+    return hf__json_text_end(&text, cli->scope);
+}
+
+static struct hf_str owners(struct cli *cli, const struct hf_lock_info *info)
+{
+    if (info->holders_len == 0)
+        return (struct hf_str){0};
+    if (info->holders_len == 1)
+        return info->holders[0].owner;
+    return hf_scope_format(cli->scope, "%.*s and %zu more", HF_FMT(info->holders[0].owner),
+                           info->holders_len - 1);
+}
+
+enum { LOCK_FIELDS = 8 };
+
+static void make_fields(struct cli *cli, const struct hf_lock_info *info,
+                        struct rows_field fields[LOCK_FIELDS])
+{
+    const struct hf_lock_holder *first = info->holders_len ? &info->holders[0] : NULL;
+
+    fields[0] = hf__rows_text("name", info->name);
+    fields[1] = hf__rows_text("mode", hf_str_from(mode_name(info->mode)));
+    fields[2] = hf__rows_number(cli, "fence", info->fence);
+    fields[3] = hf__rows_text("owner", owners(cli, info));
+    fields[4] = hf__rows_time(cli, "since", first ? first->since_us : 0);
+    fields[5] = hf__rows_time(cli, "renewed", first ? first->renewed_us : 0);
+    fields[6] =
+        (struct rows_field){.name = "holders", .kind = ROWS_JSON, .text = holders_json(cli, info)};
+    fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW, .cut = true};
+    if (info->data.ptr)
+        fields[7].text = hf__json_of_value(cli->scope, hf_item_value(info->data));
+}
+
+/* The database and its locks, to look at. */
+static bool open_locks(struct cli *cli, const char *command, const struct settings *settings,
+                       struct hf_db **db, struct hf_lock_table **locks, int *ends)
+{
+    *locks = NULL;
+    if (!hf__database_open(cli, command, &settings->database, db, ends))
+        return false;
+    if (hf_lock_table_open(cli->scope, *db,
+                           HF_OPTIONS(hf_lock_table_options, .table = settings->table,
+                                      .no_create = true, .no_threads = true),
+                           locks) == HF_OK)
+        return true;
+    *ends = hf__database_unopened(cli, command, &settings->database);
+    hf_db_close(*db);
+    return false;
+}
+
+/* Nobody has held any lock yet, so not this one. */
+static int none_held(struct cli *cli, const char *command, const char *name, int ends)
+{
+    return ends != DATABASE_ABSENT
+               ? ends
+               : hf__cli_fail(cli, command, CLI_NOT_FOUND, "nobody has held lock '%s' yet", name);
+}
+
+/* ---- ls ------------------------------------------------------------------------------------- */
+
+static const struct option_spec ls_specs[] = {
+    {.heading = "Which locks",
+     .kind = OPTION_FLAG,
+     .letter = 'a',
+     .name = "all",
+     .text = "Those that nobody holds, too.",
+     FIELD(all)},
+    {.kind = OPTION_NUMBER,
+     .name = "limit",
+     .value = "NUMBER",
+     .max = UINT32_MAX,
+     .text = "At most so many.",
+     FIELD(limit)},
+    TABLE_SPEC,
+    DATABASE_JSON(struct settings),
+    DATABASE_JSONL(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example ls_examples[] = {
+    {"holdfast lock ls", "Who holds what."},
+    {"holdfast lock ls --json backup/ | jq '.locks[].holders[].owner'",
+     "Owners of the locks whose names begin with backup/."},
+};
+
+const struct options_table hf__lock_ls_options = {
+    .name = "lock ls",
+    .operands = "[PREFIX]",
+    .about = "List locks that are held, or those whose names begin with PREFIX: name, mode, fence, "
+             "owner, since when, when it was renewed, data. The whole table is read.",
+    .specs = ls_specs,
+    .len = COMMAND_LEN(ls_specs),
+    .examples = ls_examples,
+    .examples_len = COMMAND_LEN(ls_examples),
+};
+
+int hf__lock_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.all = false};
+    struct options options;
+    struct hf_lock_table *locks;
+    struct hf_lock_list list = {.locks_len = 0};
+    struct hf_db *db;
+    struct rows *rows;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__lock_ls_options, args_len, args, 0, 1, &settings, &options,
+                          &ends))
+        return ends;
+    rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    if (!rows)
+        return hf__cli_fail(cli, "lock ls", CLI_FAILED, "out of memory");
+    settings.database.absent_ok = true;
+    if (!open_locks(cli, "lock ls", &settings, &db, &locks, &ends))
+        return hf__rows_none(cli, &settings.database, "locks", ends);
+    if (hf_lock_list(cli->scope, locks,
+                     HF_OPTIONS(hf_lock_list_options, .free_too = settings.all,
+                                .limit = (uint32_t)settings.limit,
+                                .prefix =
+                                    hf_str_from(options.operands_len ? options.operands[0] : NULL)),
+                     &list) != HF_OK) {
+        ends = hf__database_fail(cli, "lock ls");
+    } else {
+        hf__rows_begin(rows, cli, &settings.database, "locks");
+        for (size_t i = 0; i < list.locks_len; i++) {
+            struct rows_field fields[LOCK_FIELDS];
+
+            make_fields(cli, &list.locks[i], fields);
+            hf__rows_add(rows, fields, LOCK_FIELDS);
+        }
+        ends = hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+    }
+    hf_lock_table_close(locks);
+    hf_db_close(db);
+    return ends;
+}
+
+/* ---- show ----------------------------------------------------------------------------------- */
+
+static const struct option_spec show_specs[] = {
+    TABLE_SPEC,
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example show_examples[] = {
+    {"holdfast lock show backup", "Who has it, since when, and the data that is kept with it."},
+    {"holdfast lock show backup --json | jq .fence", "The highest fence so far."},
+};
+
+const struct options_table hf__lock_show_options = {
+    .name = "lock show",
+    .operands = "NAME",
+    .about = "Show a lock. One that nobody ever held is not found: exit code 3.",
+    .specs = show_specs,
+    .len = COMMAND_LEN(show_specs),
+    .examples = show_examples,
+    .examples_len = COMMAND_LEN(show_examples),
+};
+
+int hf__lock_show_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.all = false};
+    struct options options;
+    struct hf_lock_table *locks;
+    struct hf_lock_info info;
+    struct rows_field fields[LOCK_FIELDS];
+    struct hf_db *db;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__lock_show_options, args_len, args, 1, 1, &settings, &options,
+                          &ends))
+        return ends;
+    settings.database.absent_ok = true;
+    if (!open_locks(cli, "lock show", &settings, &db, &locks, &ends))
+        return none_held(cli, "lock show", options.operands[0], ends);
+    if (hf_lock_inspect(cli->scope, locks, hf_str_from(options.operands[0]), &info) != HF_OK) {
+        ends = hf__database_fail(cli, "lock show");
+    } else {
+        make_fields(cli, &info, fields);
+        ends = hf__rows_one(cli, &settings.database, fields, LOCK_FIELDS);
+    }
+    hf_lock_table_close(locks);
+    hf_db_close(db);
+    return ends;
+}
+
+/* ---- break ---------------------------------------------------------------------------------- */
+
+static const struct option_spec break_specs[] = {
+    {.kind = OPTION_TEXT,
+     .name = "id",
+     .value = "ID",
+     .text = "Of the one holder to take it from, as 'lock show --json' has it; all by default.",
+     FIELD(id)},
+    TABLE_SPEC,
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example break_examples[] = {
+    {"holdfast lock break backup", "Take it from a holder that hangs."},
+};
+
+const struct options_table hf__lock_break_options = {
+    .name = "lock break",
+    .operands = "NAME",
+    .about = "Take a lock away from who holds it. They learn it when they next renew it; what they "
+             "do until then only the fence can stop. Its fence goes on growing.",
+    .specs = break_specs,
+    .len = COMMAND_LEN(break_specs),
+    .examples = break_examples,
+    .examples_len = COMMAND_LEN(break_examples),
+};
+
+int hf__lock_break_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct settings settings = {.all = false};
+    struct options options;
+    struct hf_lock_table *locks;
+    struct hf_db *db;
+    size_t broken = 0;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__lock_break_options, args_len, args, 1, 1, &settings, &options,
+                          &ends))
+        return ends;
+    settings.database.absent_ok = true;
+    if (!open_locks(cli, "lock break", &settings, &db, &locks, &ends))
+        return none_held(cli, "lock break", options.operands[0], ends);
+    if (hf_lock_break(cli->scope, locks, hf_str_from(options.operands[0]), settings.id, &broken) !=
+        HF_OK) {
+        ends = hf__database_fail(cli, "lock break");
+    } else {
+        struct rows_field fields[] = {hf__rows_text("name", hf_str_from(options.operands[0])),
+                                      hf__rows_number(cli, "broken", broken)};
+
+        ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
+    }
+    hf_lock_table_close(locks);
+    hf_db_close(db);
+    return ends;
+}

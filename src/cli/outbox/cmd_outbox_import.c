@@ -1,0 +1,412 @@
+/*
+ * cli/outbox/cmd_outbox_import.c: many events at once, from lines of JSON: `holdfast outbox import`.
+ *
+ * Lines are collected and emitted in batches, each of which is one transaction. What always holds:
+ *
+ *  (1) Events are emitted in the order of their lines, and at every moment all lines up to one are
+ *      done and none behind it; but for a batch whose answer got lost, which the message names.
+ *  (2) A line is done when its event is stored, was there before by its id, or is a row that was
+ *      delivered by the library that it is from. So an import is repeated from the first line on,
+ *      as long as its lines have ids.
+ *  (3) When a batch is refused for what is in it, its lines are emitted one by one: those before
+ *      the bad one are stored, and the message names that one.
+ *  (4) The memory of an import is that of one batch.
+ */
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/line_reader.h"
+#include "cli/frame/progress.h"
+#include "cli/frame/rows.h"
+#include "cli/outbox/outbox.h"
+#include "cli/outbox/outbox_line.h"
+
+#include <errno.h>
+
+enum {
+    BATCH_MAX = HF_OUTBOX_EMIT_MAX / 2, /* an event with an id is two actions */
+    BATCH_BYTES = 2 * 1024 * 1024,      /* of lines; a transaction takes 4 MB */
+    LINE_BYTES_MAX = 32 * 1024 * 1024,
+    WHY_MAX = 2048
+};
+
+struct settings {
+    struct database_settings database;
+    struct hf_str table, blobs;
+    unsigned from; /* enum outbox_line_form */
+    bool failed;
+    uint64_t batch;
+    uint64_t buckets;
+    bool stream;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+
+static const struct option_spec specs[] = {
+    {.heading = "The lines",
+     .kind = OPTION_CHOICE,
+     .name = "from",
+     .choices = "lines cloudevents outbox-event-bus excalibur",
+     .fallback = "lines",
+     .text = "What a line is: an event as below; an event as sinks write it; or a row of the table "
+             "of another library, as 'aws dynamodb scan' prints items.",
+     FIELD(from)},
+    {.kind = OPTION_FLAG,
+     .name = "failed",
+     .text = "Rows of outbox-event-bus: also those that have failed there. Those that were "
+             "delivered are always passed over.",
+     FIELD(failed)},
+    {.kind = OPTION_NUMBER,
+     .name = "batch",
+     .value = "NUMBER",
+     .min = 1,
+     .max = BATCH_MAX,
+     .fallback = "50",
+     .text = "Events that are stored at a time, all or none of them.",
+     FIELD(batch)},
+    {.heading = "The table",
+     .kind = OPTION_TEXT,
+     .name = "table",
+     .value = "NAME",
+     .fallback = "outbox",
+     .text = "The table of the outbox, which is made when it is missing.",
+     FIELD(table)},
+    OUTBOX_BLOBS(struct settings),
+    {.kind = OPTION_NUMBER,
+     .name = "buckets",
+     .value = "NUMBER",
+     .max = HF_OUTBOX_BUCKETS_MAX,
+     .text = "When the table is made: over how many buckets events are spread; 16 by default.",
+     FIELD(buckets)},
+    {.kind = OPTION_FLAG,
+     .name = "stream",
+     .text = "When the table is made: with a stream, to wake relays elsewhere.",
+     FIELD(stream)},
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example examples[] = {
+    {"holdfast outbox import events.jsonl", "An event per line."},
+    {"aws dynamodb scan --table-name old | jq -c '.Items[]' | holdfast outbox import --from "
+     "outbox-event-bus",
+     "What another library has not delivered."},
+};
+
+const struct options_table hf__outbox_import_options = {
+    .name = "outbox import",
+    .operands = "[FILE]",
+    .about = "Store the events of a file or of standard input, a JSON object per line, to be "
+             "delivered by a relay, and print how many. A line has \"type\", and may have \"id\", "
+             "\"key\", \"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or "
+             "\"payload_base64\", "
+             "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", "
+             "\"causation\", \"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", "
+             "\"trace_parent\" and \"trace_state\".",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+    .notes = "An id that was emitted before is passed over: call it again after an interruption. A "
+             "line without an id is emitted each time. A line that is no event ends it with exit "
+             "code 2: those before it are stored, and nothing behind it.",
+};
+
+/* An import under way. */
+struct import {
+    struct cli *cli;
+    struct settings settings;
+    struct guard guard;
+    struct line_reader reader;
+    struct progress progress;
+    struct hf_outbox *outbox;
+    struct hf_scope_mark mark; /* before the first line of the batch */
+    struct hf_event events[BATCH_MAX];
+    uint64_t lines[BATCH_MAX]; /* their numbers */
+    size_t len, bytes;
+    bool alone;     /* there are no transactions */
+    uint64_t taken; /* lines up to this one were collected, or need nothing */
+    uint64_t done;  /* lines up to this one are, (1) */
+    uint64_t imported, duplicates, skipped;
+};
+
+/* ---- how it ends ---------------------------------------------------------------------------- */
+
+static int print_counts(struct import *import)
+{
+    struct cli *cli = import->cli;
+    struct rows_field fields[] = {hf__rows_number(cli, "imported", import->imported),
+                                  hf__rows_number(cli, "duplicates", import->duplicates),
+                                  hf__rows_number(cli, "skipped", import->skipped)};
+
+    return hf__rows_one(cli, &import->settings.database, fields, COMMAND_LEN(fields));
+}
+
+/* What is stored and what is not, (1). `doubt_to`: up to this line nobody knows; 0: all is known. */
+static struct hf_str written(struct import *import, uint64_t doubt_to)
+{
+    struct hf_scope *s = import->cli->scope;
+    struct hf_str done = HF_STR("");
+
+    if (import->done)
+        done =
+            hf_scope_format(s, "lines 1 to %llu are done: %llu imported, %llu duplicates, ",
+                            (unsigned long long)import->done, (unsigned long long)import->imported,
+                            (unsigned long long)import->duplicates);
+    if (doubt_to)
+        return hf_scope_format(s, "%.*slines %llu to %llu may be stored, nothing behind them is",
+                               HF_FMT(done), (unsigned long long)import->done + 1,
+                               (unsigned long long)doubt_to);
+    return hf_scope_format(s, "%.*snothing %sis stored", HF_FMT(done),
+                           import->done ? "behind them " : "");
+}
+
+/* The scope has the error. `number` is of the line it is about; 0: about none. */
+static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
+{
+    struct hf_scope *s = import->cli->scope;
+    const struct hf_error *error = hf_scope_error(s);
+    enum hf_status status = error->status;
+    bool doubt = error->may_have_happened;
+    int ends = hf__database_exit(error);
+    struct hf_str stored = written(import, doubt_to), line = HF_STR(""), text;
+
+    hf__progress_end(&import->progress);
+    if (number)
+        line = hf_scope_format(s, "line %llu: ", (unsigned long long)number);
+    text = hf_scope_format(s, "%.*s%s; %.*s", HF_FMT(line), hf_scope_error_text(s), HF_FMT(stored));
+    (void)hf_scope_fail(s, status, "%.*s", HF_FMT(text));
+    if (doubt)
+        (void)hf_scope_doubt(s);
+    (void)hf__database_fail(import->cli, "outbox import");
+    return ends;
+}
+
+/* ---- batches -------------------------------------------------------------------------------- */
+
+static enum hf_status emit(struct import *import, const struct hf_event *events, size_t len)
+{
+    hf_scope_timeout_ms(import->cli->scope, (uint32_t)import->settings.database.timeout_ms);
+    return hf_outbox_emit(import->cli->scope, import->outbox, events, len, NULL);
+}
+
+static void show_progress(struct import *import, bool done)
+{
+    uint64_t count = import->imported + import->duplicates + import->skipped;
+
+    if (hf__progress_due(&import->progress, done))
+        hf__progress_print(&import->progress, "%llu lines done, %.0f a second",
+                           (unsigned long long)count, hf__progress_rate(&import->progress, count));
+}
+
+/* (3) */
+static bool emit_each(struct import *import, int *ends)
+{
+    for (size_t i = 0; i < import->len; i++) {
+        enum hf_status status = emit(import, &import->events[i], 1);
+
+        if (status == HF_DUPLICATE) {
+            import->duplicates++;
+        } else if (status == HF_OK) {
+            import->imported++;
+        } else {
+            bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
+
+            *ends = fail(import, import->lines[i], doubt ? import->lines[i] : 0);
+            if (status == HF_LIMIT) /* it is too large: no event, as one that cannot be read */
+                *ends = CLI_USAGE;
+            return false;
+        }
+        import->done = import->lines[i];
+        show_progress(import, false);
+    }
+    import->done = import->taken;
+    return true;
+}
+
+/* Is it about what is in the batch? Then one by one says which of them it is about. */
+static bool is_about_events(enum hf_status status)
+{
+    return status == HF_DUPLICATE || status == HF_INVALID || status == HF_LIMIT;
+}
+
+/* Emit what was collected. False: *ends says how to end. */
+static bool flush(struct import *import, int *ends)
+{
+    enum hf_status status = HF_OK;
+
+    if (!import->len)
+        return true;
+    if (!import->alone) {
+        status = emit(import, import->events, import->len);
+        import->alone = status == HF_UNSUPPORTED && import->len > 1;
+    }
+    if (import->alone || is_about_events(status)) {
+        if (!emit_each(import, ends))
+            return false;
+    } else if (status != HF_OK) {
+        bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
+
+        *ends = fail(import, 0, doubt ? import->lines[import->len - 1] : 0);
+        return false;
+    } else {
+        import->imported += import->len;
+        import->done = import->taken;
+    }
+    show_progress(import, false);
+    import->len = import->bytes = 0;
+    hf_scope_rewind(import->cli->scope, import->mark); /* (4) */
+    return true;
+}
+
+/* One batch has every id once. */
+static bool has_id(const struct import *import, struct hf_str id)
+{
+    for (size_t i = 0; id.len && i < import->len; i++)
+        if (hf_str_equal(import->events[i].id, id))
+            return true;
+    return false;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+static bool is_blank(struct hf_str line)
+{
+    for (size_t i = 0; i < line.len; i++)
+        if (line.ptr[i] != ' ' && line.ptr[i] != '\t')
+            return false;
+    return true;
+}
+
+/* It ends with this line: what was collected before it is stored, (1). False. */
+static bool refuse(struct import *import, uint64_t number, enum hf_status status, struct hf_str why,
+                   int *ends)
+{
+    char kept[WHY_MAX]; /* a flush gives back the memory of the scope */
+
+    snprintf(kept, sizeof(kept), "%.*s", HF_FMT(why));
+    if (flush(import, ends)) {
+        (void)hf_scope_fail(import->cli->scope, status, "%s", kept);
+        *ends = fail(import, number, 0);
+    }
+    return false;
+}
+
+/* `text` is the reader's, and good until the next line. */
+static bool take_line(struct import *import, struct hf_str text, int *ends)
+{
+    struct hf_scope *s = import->cli->scope;
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    uint64_t number = import->reader.number;
+    struct hf_str copy = hf_scope_copy(s, text), error;
+    struct outbox_line line;
+
+    if (!copy.ptr)
+        return refuse(import, number, HF_NOMEM, HF_STR("out of memory"), ends);
+    if (!hf__outbox_line_read(s, (enum outbox_line_form)import->settings.from, copy, &line, &error))
+        return refuse(import, number, HF_INVALID, error, ends);
+    if (line.done || (line.failed && !import->settings.failed)) {
+        hf_scope_rewind(s, mark);
+        import->skipped++;
+        return true;
+    }
+    if (has_id(import, line.event.id))
+        return flush(import, ends) && take_line(import, text, ends);
+    if (!import->len)
+        import->mark = mark;
+    import->events[import->len] = line.event;
+    import->lines[import->len++] = number;
+    import->bytes += text.len;
+    return true;
+}
+
+/* True: all lines are done. */
+static bool take_lines(struct import *import, int *ends)
+{
+    struct hf_scope *s = import->cli->scope;
+    struct hf_str text;
+
+    for (;;) {
+        enum hf_status status = hf__line_reader_next(s, &import->reader, &text);
+
+        if (status == HF_CANCELED)
+            *ends = fail(import, 0, 0);
+        else if (status != HF_OK)
+            refuse(import, status == HF_LIMIT ? import->reader.number + 1 : 0,
+                   status == HF_LIMIT ? HF_INVALID : status, hf_str_from(hf_scope_error_text(s)),
+                   ends);
+        if (status != HF_OK)
+            return false;
+        if (!text.ptr)
+            return flush(import, ends);
+        if (import->bytes + text.len > BATCH_BYTES && !flush(import, ends))
+            return false;
+        if (!is_blank(text) && !take_line(import, text, ends))
+            return false;
+        import->taken = import->reader.number;
+        if (!import->len)
+            import->done = import->taken;
+        /* What has come through a pipe does not wait for what has not. */
+        if (import->len == import->settings.batch || !hf__line_reader_ready(&import->reader))
+            if (!flush(import, ends))
+                return false;
+    }
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+/* With the guard around it, so that a signal ends it between two batches. */
+static int run(struct import *import)
+{
+    struct settings *settings = &import->settings;
+    struct cli *cli = import->cli;
+    struct outbox_place place;
+    int ends = CLI_OK;
+
+    if (!hf__outbox_open(cli, "outbox import", &settings->database, settings->blobs,
+                         HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                    .buckets = (uint32_t)settings->buckets,
+                                    .stream = settings->stream),
+                         &place, &ends))
+        return ends;
+    import->outbox = place.outbox;
+    hf__progress_begin(&import->progress, cli, settings->database.quiet, false);
+    if (take_lines(import, &ends)) {
+        show_progress(import, true);
+        hf__progress_end(&import->progress);
+        ends = print_counts(import);
+    }
+    hf__outbox_close(&place);
+    return ends;
+}
+
+int hf__outbox_import_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct import *import = hf_scope_alloc(cli->scope, sizeof(*import));
+    struct options options;
+    const char *path;
+    int ends;
+
+    if (!import)
+        return hf__cli_fail(cli, "outbox import", CLI_FAILED, "out of memory");
+    *import = (struct import){.cli = cli};
+    if (!hf__cli_operands(cli, &hf__outbox_import_options, args_len, args, 0, 1, &import->settings,
+                          &options, &ends))
+        return ends;
+    if (import->settings.failed && import->settings.from != OUTBOX_LINE_EVENT_BUS)
+        return hf__cli_fail(cli, "outbox import", CLI_USAGE,
+                            "--failed is for --from outbox-event-bus");
+    path = options.operands_len ? options.operands[0] : "-";
+    if (!hf__line_reader_open(&import->reader, path, LINE_BYTES_MAX))
+        return hf__cli_fail(cli, "outbox import", CLI_USAGE, "%s: %s", path, strerror(errno));
+    if (hf__guard_begin(&import->guard, cli->scope)) {
+        ends = run(import);
+        if (hf_scope_error(cli->scope)->status == HF_CANCELED && hf__guard_signal(&import->guard))
+            ends = CLI_SIGNAL + hf__guard_signal(&import->guard);
+    } else {
+        ends = hf__cli_fail(cli, "outbox import", CLI_FAILED, "cannot start a thread");
+    }
+    hf__guard_end(&import->guard);
+    hf__line_reader_close(&import->reader);
+    return ends;
+}

@@ -1,0 +1,521 @@
+/*
+ * cli/outbox/cmd_relay.c: from an outbox to a broker, a service, a program or a file: `holdfast relay`
+ * until a signal, `holdfast outbox drain` until nothing is due any more.
+ */
+#include "cli/outbox/outbox.h"
+
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/rows.h"
+
+#include <holdfast/relay.h>
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { TICK_MS = 1000, LOOK_MAX_MS = 5000 };
+
+struct settings {
+    struct database_settings database;
+    struct hf_str table;
+    struct hf_str blobs;
+    struct hf_str to;
+    unsigned preset; /* enum hf_relay_preset, less one */
+    uint64_t workers, batch, attempts, rate;
+    uint64_t poll_ms, wake_ms, backoff_ms, backoff_max_ms, delivery_ms, lease_ms, linger_ms,
+        stop_ms, stuck_ms;
+    uint64_t history_ms;
+    uint64_t for_ms;
+    unsigned stuck; /* enum hf_stuck, less one */
+    struct hf_str only_type, only_key, only_tenant;
+    bool failed_blocks;
+    bool competing;
+    bool dry_run;
+    bool no_stream;
+};
+
+struct run {
+    struct cli *cli;
+    const char *command;
+    bool drain;
+    struct settings settings;
+    struct guard guard;
+    struct hf_outbox *outbox;
+    struct hf_relay *relay;
+    int64_t began_us; /* on the elapsed clock */
+    const char *left; /* drain: is something left? as JSON */
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+#define DELIVER_SPECS                                                                              \
+    {.heading = "Where to",                                                                        \
+     .kind = OPTION_TEXT,                                                                          \
+     .letter = 't',                                                                                \
+     .name = "to",                                                                                 \
+     .value = "URL",                                                                               \
+     .env = "HOLDFAST_SINK",                                                                       \
+     .text = "stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, eventbridge:BUS, "  \
+             "kafka:, rabbitmq:, redis:, nats: or mqtt: as docs/relay.md describes them.",         \
+     FIELD(to)},                                                                                   \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "only-type",                                                                      \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver these only; may end with *. Others wait.",                               \
+         FIELD(only_type)},                                                                        \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "key",                                                                            \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver those of this key only. Others wait.",                                   \
+         FIELD(only_key)},                                                                         \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "tenant",                                                                         \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver those of this tenant only. Others wait. Relays that share an outbox "    \
+                 "have to agree on these three, unless they compete.",                             \
+         FIELD(only_tenant)},                                                                      \
+        {.kind = OPTION_FLAG,                                                                      \
+         .letter = 'n',                                                                            \
+         .name = "dry-run",                                                                        \
+         .text = "Deliver, but note nothing: each event once.",                                    \
+         FIELD(dry_run)},                                                                          \
+        {.heading = "How",                                                                         \
+         .kind = OPTION_CHOICE,                                                                    \
+         .name = "preset",                                                                         \
+         .choices = "balanced throughput reliability",                                             \
+         .fallback = "balanced",                                                                   \
+         .text = "What the defaults of the options below are.",                                    \
+         FIELD(preset)},                                                                           \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .letter = 'j',                                                                            \
+         .name = "workers",                                                                        \
+         .value = "NUMBER",                                                                        \
+         .max = 256,                                                                               \
+         .text = "Batches under way at once; 4, 8 or 1.",                                          \
+         FIELD(workers)},                                                                          \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "batch",                                                                          \
+         .value = "NUMBER",                                                                        \
+         .max = 10000,                                                                             \
+         .text = "Events that are read ahead for each bucket; 50, 1000 or 10.",                    \
+         FIELD(batch)},                                                                            \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "poll",                                                                           \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "How often an idle bucket is looked at; 1s, 100ms or 5s.",                        \
+         FIELD(poll_ms)},                                                                          \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "attempts",                                                                       \
+         .value = "NUMBER",                                                                        \
+         .max = 1000,                                                                              \
+         .text = "Of an event in all, before it is put aside; 5, 3 or 10.",                        \
+         FIELD(attempts)},                                                                         \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "backoff",                                                                        \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Before the second attempt; doubled for each further one. 1s by default.",        \
+         FIELD(backoff_ms)},                                                                       \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "backoff-max",                                                                    \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "But not longer than this; 30s by default.",                                      \
+         FIELD(backoff_max_ms)},                                                                   \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "delivery-timeout",                                                               \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "How long a delivery may take; 30s by default.",                                  \
+         FIELD(delivery_ms)},                                                                      \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "stuck",                                                                          \
+         .value = "TIME",                                                                          \
+         .min = 1,                                                                                 \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Report a delivery that has not returned after this; ten times "                  \
+                 "--delivery-timeout by default.",                                                 \
+         FIELD(stuck_ms)},                                                                         \
+        {.kind = OPTION_CHOICE,                                                                    \
+         .name = "if-stuck",                                                                       \
+         .value = "WHAT",                                                                          \
+         .choices = "leave release give-up",                                                       \
+         .fallback = "leave",                                                                      \
+         .text =                                                                                   \
+             "What to do then: leave it, hand the work over to other relays until it returns, or " \
+             "put its events aside.",                                                              \
+         FIELD(stuck)},                                                                            \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "lease",                                                                          \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Silence after which other relays take over; 20s by default.",                    \
+         FIELD(lease_ms)},                                                                         \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "linger",                                                                         \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Wait so long for a batch to fill up.",                                           \
+         FIELD(linger_ms)},                                                                        \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "rate",                                                                           \
+         .value = "NUMBER",                                                                        \
+         .max = UINT32_MAX,                                                                        \
+         .text = "Events a second at most.",                                                       \
+         FIELD(rate)},                                                                             \
+        {.kind = OPTION_FLAG,                                                                      \
+         .name = "failed-blocks",                                                                  \
+         .text = "While an event of a key is put aside, those behind it wait.",                    \
+         FIELD(failed_blocks)},                                                                    \
+        {.kind = OPTION_FLAG,                                                                      \
+         .name = "competing",                                                                      \
+         .text = "Claim each event, in no order, instead of owning buckets.",                      \
+         FIELD(competing)},                                                                        \
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "history", .value = "TIME", .max = UINT32_MAX,            \
+        .text = "Keep delivered events for so long; not at all by default.", FIELD(history_ms)     \
+    }
+#define TABLE_SPECS                                                                                \
+    OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings), DATABASE_JSON(struct settings),  \
+        DATABASE_QUIET(struct settings)
+
+static const struct option_spec relay_specs[] = {
+    DELIVER_SPECS,
+    {.kind = OPTION_DURATION,
+     .name = "wake",
+     .value = "TIME",
+     .max = OPTION_DAY_MS,
+     .text = "How often the table's stream, if there is one, is asked for news; 200ms by "
+             "default. For all relays together, DynamoDB allows five times a second.",
+     FIELD(wake_ms)},
+    {.kind = OPTION_FLAG,
+     .name = "no-stream",
+     .text = "Do not ask it: news are found by --poll alone.",
+     FIELD(no_stream)},
+    {.kind = OPTION_DURATION,
+     .name = "stop-timeout",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "30s",
+     .text = "What is under way at the end may take so long.",
+     FIELD(stop_ms)},
+    TABLE_SPECS,
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_spec drain_specs[] = {
+    DELIVER_SPECS,
+    {.kind = OPTION_DURATION,
+     .name = "for",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .text = "End after so long, whatever is left; then the exit code is 7.",
+     FIELD(for_ms)},
+    TABLE_SPECS,
+    DATABASE_SPECS_WITH(struct settings,
+                        "Give up when the database, the sink or another relay lets nothing be "
+                        "delivered for so long; then the exit code is 7."),
+};
+
+static const struct option_example relay_examples[] = {
+    {"holdfast relay --to stdout:", "See what is emitted, as JSON lines."},
+    {"holdfast relay --to redis://127.0.0.1:6379/orders", "Into a stream of Redis."},
+    {"holdfast relay --to 'webhook:https://example.com/hook?secret_env=HOOK' -j 8",
+     "Signed POSTs."},
+};
+
+const struct options_table hf__relay_options = {
+    .name = "relay",
+    .about = "Deliver the events of an outbox, at least once and in the order of their keys, until "
+             "a signal comes. Any number of relays share the work.\n\n"
+             "What fails is tried again and put aside in the end: see 'outbox failed'. A sink that "
+             "cannot be reached is waited for.",
+    .specs = relay_specs,
+    .len = COMMAND_LEN(relay_specs),
+    .examples = relay_examples,
+    .examples_len = COMMAND_LEN(relay_examples),
+    .notes = "SIGTERM and SIGINT let what is under way finish, and end with exit code 0.",
+};
+
+static const struct option_example drain_examples[] = {
+    {"holdfast outbox drain --to file:events.jsonl", "All that is due now."},
+    {"holdfast outbox drain --to redis://127.0.0.1:6379/orders --for 50s",
+     "What can be done in 50 seconds, from cron."},
+};
+
+const struct options_table hf__outbox_drain_options = {
+    .name = "outbox drain",
+    .about = "Deliver the events of an outbox until nothing is due any more that does not wait to "
+             "be tried again.",
+    .specs = drain_specs,
+    .len = COMMAND_LEN(drain_specs),
+    .examples = drain_examples,
+    .examples_len = COMMAND_LEN(drain_examples),
+    .notes =
+        "The exit code is 0 when no event that is due is left; 1 when an event was moved to the "
+        "failed events; 4 when events are left that wait for a retry or belong to other relays; 7 "
+        "when the time was over. With --json, left says whether something is left.",
+};
+
+/* ---- what happens --------------------------------------------------------------------------- */
+
+static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
+                     const struct hf_error *error, void *user)
+{
+    static const char *const texts[] = {"", "", "will be tried again", "was put aside",
+                                        "was delivered, but that is not noted yet"};
+    struct run *run = user;
+
+    if (outcome == HF_RELAY_DELIVERED || run->settings.database.quiet)
+        return;
+    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
+                 HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
+}
+
+static void on_trouble(const struct hf_error *error, void *user)
+{
+    struct run *run = user;
+
+    hf__cli_tell(run->cli, run->command, "%.*s", HF_FMT(error->message));
+}
+
+static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+{
+    struct run *run = user;
+
+    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) is under way for %llu ms",
+                 HF_FMT(event->event.id), HF_FMT(event->event.type), (unsigned long long)for_ms);
+}
+
+static void show_progress(struct run *run)
+{
+    struct hf_relay_metrics m;
+
+    hf_relay_metrics(run->relay, &m);
+    fprintf(run->cli->err, "\r%llu delivered, %llu put aside, %lld ms behind, %u buckets%s%*s",
+            (unsigned long long)m.delivered, (unsigned long long)m.given_up, (long long)m.lag_ms,
+            (unsigned)m.buckets, m.breaker_open ? ", waiting for the sink" : "", 8, "");
+    fflush(run->cli->err);
+}
+
+static int print_metrics(struct run *run, int ends)
+{
+    struct cli *cli = run->cli;
+    struct hf_relay_metrics m;
+
+    hf_relay_metrics(run->relay, &m);
+    if (!run->settings.database.json)
+        return hf__cli_flushed(cli, ends);
+    {
+        struct rows_field fields[] = {hf__rows_number(cli, "delivered", m.delivered),
+                                      hf__rows_number(cli, "retried", m.retried),
+                                      hf__rows_number(cli, "given_up", m.given_up),
+                                      hf__rows_number(cli, "unsure", m.unsure),
+                                      hf__rows_number(cli, "batches", m.batches),
+                                      hf__rows_number(cli, "outages", m.outages),
+                                      hf__rows_number(cli, "reads", m.reads),
+                                      hf__rows_number(cli, "writes", m.writes),
+                                      hf__rows_number(cli, "refused", m.refused),
+                                      hf__rows_number(cli, "taken_over", m.taken_over),
+                                      hf__rows_number(cli, "stream_reads", m.stream_reads),
+                                      {.name = "left",
+                                       .text = hf_str_from(run->left),
+                                       .kind = ROWS_RAW}};
+        size_t len = COMMAND_LEN(fields) - (run->drain ? 0 : 1);
+        int told = hf__rows_one(cli, &run->settings.database, fields, len);
+
+        return ends == CLI_OK ? told : ends;
+    }
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+/* The scope of the run may have been canceled: the end has one of its own. */
+static int stop(struct run *run, int ends)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    if (!s)
+        return hf__cli_fail(run->cli, run->command, CLI_FAILED, "out of memory");
+    hf_scope_timeout_ms(s, (uint32_t)run->settings.stop_ms);
+    if (hf_relay_stop(s, run->relay) != HF_OK)
+        ends = hf__database_fail_of(run->cli, run->command, s, NULL);
+    hf_scope_free(s);
+    return ends;
+}
+
+static int run_until_signal(struct run *run)
+{
+    bool shown = isatty(STDERR_FILENO) && !run->settings.database.quiet;
+    struct hf_scope *s = run->cli->scope;
+    struct hf_scope_mark mark;
+
+    hf_scope_timeout_ms(s, 0);
+    if (hf_relay_start(s, run->relay) != HF_OK)
+        return hf__database_fail(run->cli, run->command);
+    mark = hf_scope_mark(s);
+    while (hf_scope_sleep_ms(s, TICK_MS) == HF_OK) {
+        hf_scope_rewind(s, mark);
+        if (shown)
+            show_progress(run);
+    }
+    if (shown)
+        fputc('\n', run->cli->err);
+    return stop(run, CLI_OK);
+}
+
+static int64_t elapsed_us(const struct cli *cli)
+{
+    const struct hf_env *env = hf_scope_env(cli->scope);
+
+    return env->elapsed_us(env->user);
+}
+
+/* What is left of --for, in milliseconds, and at least one; 0: it was not given. */
+static uint32_t time_left(const struct run *run)
+{
+    int64_t left_ms = (int64_t)run->settings.for_ms - (elapsed_us(run->cli) - run->began_us) / 1000;
+
+    return !run->settings.for_ms ? 0 : left_ms > 1 ? (uint32_t)left_ms : 1;
+}
+
+/* Is something left that is due, in the table as it is now? Not known: the database does not say.
+ */
+static void look_what_is_left(struct run *run)
+{
+    const struct settings *o = &run->settings;
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_str after = {0};
+    struct hf_event_list list;
+    enum hf_status status;
+
+    if (!s)
+        return;
+    hf_scope_timeout_ms(s, (uint32_t)(o->database.timeout_ms < LOOK_MAX_MS ? o->database.timeout_ms
+                                                                           : LOOK_MAX_MS));
+    do {
+        status = hf_outbox_pending(s, run->outbox,
+                                   HF_OPTIONS(hf_event_list_options, .limit = 1, .after = after,
+                                              .retrying_too = true, .no_payload = true,
+                                              .type = o->only_type, .key = o->only_key,
+                                              .tenant = o->only_tenant),
+                                   &list);
+        after = list.next;
+    } while (status == HF_OK && !list.events_len && after.len);
+    if (status == HF_OK)
+        run->left = list.events_len ? "true" : "false";
+    hf_scope_free(s);
+}
+
+static int run_drain(struct run *run)
+{
+    struct hf_scope *s = run->cli->scope;
+    struct hf_relay_metrics m;
+    enum hf_status status;
+    uint64_t count;
+
+    hf_scope_timeout_ms(s, time_left(run));
+    status = hf_relay_drain(s, run->relay, &count);
+    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
+        return CLI_SIGNAL + hf__guard_signal(&run->guard);
+    if (!run->settings.dry_run)
+        look_what_is_left(run);
+    if (status != HF_OK)
+        return hf__database_fail(run->cli, run->command);
+    hf_relay_metrics(run->relay, &m);
+    if (m.given_up)
+        return CLI_FAILED;
+    if (strcmp(run->left, "true") == 0)
+        return hf__cli_fail(run->cli, run->command, CLI_CONDITION,
+                            "events are left that wait to be tried again, or that other relays "
+                            "have");
+    return CLI_OK;
+}
+
+static int open_and_run(struct run *run, struct hf_sink *sink)
+{
+    const struct settings *o = &run->settings;
+    int ends;
+
+    if (hf_relay_open(
+            run->cli->scope, run->outbox, sink,
+            HF_OPTIONS(hf_relay_options, .preset = (enum hf_relay_preset)(o->preset + 1),
+                       .workers = (uint32_t)o->workers, .batch = (uint32_t)o->batch,
+                       .poll_ms = (uint32_t)o->poll_ms, .max_attempts = (uint32_t)o->attempts,
+                       .backoff_ms = (uint32_t)o->backoff_ms,
+                       .backoff_max_ms = (uint32_t)o->backoff_max_ms,
+                       .timeout_ms = (uint32_t)o->delivery_ms, .lease_ms = (uint32_t)o->lease_ms,
+                       .linger_ms = (uint32_t)o->linger_ms, .rate = (uint32_t)o->rate,
+                       .failed_blocks = o->failed_blocks, .competing = o->competing,
+                       .dry_run = o->dry_run, .only_type = o->only_type,
+                       .wake_by_stream = !run->drain && !o->no_stream,
+                       .wake_ms = (uint32_t)o->wake_ms, .on_ended = on_ended,
+                       .on_trouble = on_trouble, .user = run, .stuck_ms = (uint32_t)o->stuck_ms,
+                       .stuck = (enum hf_stuck)(o->stuck + 1), .on_stuck = on_stuck,
+                       .only_key = o->only_key, .only_tenant = o->only_tenant,
+                       .stall_ms = (uint32_t)o->database.timeout_ms),
+            &run->relay) != HF_OK)
+        return hf__database_fail(run->cli, run->command);
+    ends = run->drain ? run_drain(run) : run_until_signal(run);
+    ends = print_metrics(run, ends);
+    hf_relay_close(run->relay);
+    return ends;
+}
+
+static int with_outbox(struct run *run)
+{
+    struct settings *settings = &run->settings;
+    struct outbox_place place;
+    struct hf_sink *sink;
+    int ends;
+
+    if (hf_sink_open(run->cli->scope, settings->to, &sink) != HF_OK)
+        return hf__cli_fail(run->cli, run->command, CLI_USAGE, "%s",
+                            hf_scope_error_text(run->cli->scope));
+    if (hf__outbox_open(run->cli, run->command, &settings->database, settings->blobs,
+                        HF_OPTIONS(hf_outbox_options, .table = settings->table, .no_create = true,
+                                   .history_s = (uint32_t)((settings->history_ms + 999) / 1000)),
+                        &place, &ends)) {
+        run->outbox = place.outbox;
+        ends = open_and_run(run, sink);
+        hf__outbox_close(&place);
+    }
+    hf_sink_close(sink);
+    return ends;
+}
+
+static int run_command(struct cli *cli, const struct options_table *table, size_t args_len,
+                       const char *const *args, bool drain)
+{
+    struct run run = {.cli = cli,
+                      .command = table->name,
+                      .drain = drain,
+                      .began_us = elapsed_us(cli),
+                      .left = "null"};
+    struct options options;
+    int ends;
+
+    if (!hf__cli_options(cli, table, args_len, args, &run.settings, &options, &ends))
+        return ends;
+    if (!run.settings.to.ptr)
+        return hf__cli_fail(cli, table->name, CLI_USAGE, "--to is missing");
+    run.settings.database.table_needed = !drain; /* a relay would wait in vain */
+    if (run.settings.for_ms && run.settings.for_ms < run.settings.database.timeout_ms)
+        run.settings.database.timeout_ms = run.settings.for_ms;
+    if (hf__guard_command(cli, table->name, !drain, &run.guard, &ends))
+        ends = with_outbox(&run);
+    hf__guard_command_end(cli, &run.guard);
+    return ends;
+}
+
+int hf__relay_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    return run_command(cli, &hf__relay_options, args_len, args, false);
+}
+
+int hf__outbox_drain_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    return run_command(cli, &hf__outbox_drain_options, args_len, args, true);
+}

@@ -1,0 +1,434 @@
+/*
+ * cli/records/cmd_records_process.c: `holdfast records process`: a program for each record that waits.
+ *
+ * The library claims records and decides what comes after a failure; here a record becomes a
+ * process: the record on its standard input, its keys in variables, and its exit code the outcome.
+ *
+ *     0      processed
+ *     65     failed for good: put aside (EX_DATAERR of sysexits.h)
+ *     other  failed: tried again, --retries times
+ *
+ * Workers wait for their programs by looking again and again, as they have to see a scope that was
+ * canceled, too: by a signal, or as the claim was lost. Then the program gets SIGTERM, and SIGKILL
+ * when it has not ended in time.
+ */
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/json.h"
+#include "cli/frame/rows.h"
+
+#include <holdfast/records.h>
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FAILED_FOR_GOOD = 65 };
+
+struct settings {
+    struct database_settings database;
+    struct hf_str exec;
+    struct hf_str table;
+    struct hf_str account;
+    struct hf_str run_time;
+    struct hf_str processed;
+    struct hf_str index;
+    uint64_t workers;
+    uint64_t retries;
+    uint64_t backoff_ms;
+    uint64_t multiplier;
+    uint64_t lease_ms;
+    uint64_t run_timeout_ms;
+    uint64_t kill_after_ms;
+    uint64_t limit;
+    uint64_t max_failures;
+    bool account_order;
+    bool forever;
+    bool dry_run;
+    bool plain;
+    struct hf_str resume;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+
+static const struct option_spec specs[] = {
+    {.heading = "The program",
+     .kind = OPTION_TEXT,
+     .letter = 'e',
+     .name = "exec",
+     .value = "CMD",
+     .text = "A line for the shell (sh -c), run for each record. Or write the program behind --.",
+     FIELD(exec)},
+    {.kind = OPTION_FLAG,
+     .name = "plain",
+     .text = "Give it the record as plain JSON; DynamoDB's by default.",
+     FIELD(plain)},
+    {.kind = OPTION_NUMBER,
+     .letter = 'j',
+     .name = "workers",
+     .value = "NUMBER",
+     .min = 1,
+     .max = HF_PROCESSOR_WORKERS_MAX,
+     .fallback = "5",
+     .text = "Records that are worked on at once.",
+     FIELD(workers)},
+    {.kind = OPTION_DURATION,
+     .name = "run-timeout",
+     .value = "TIME",
+     .max = OPTION_DAY_MS,
+     .text = "End a program after this; it has failed then.",
+     FIELD(run_timeout_ms)},
+    {.kind = OPTION_DURATION,
+     .name = "kill-after",
+     .value = "TIME",
+     .max = OPTION_DAY_MS,
+     .fallback = "10s",
+     .text = "When a program is ended: how long from SIGTERM to SIGKILL.",
+     FIELD(kill_after_ms)},
+
+    {.heading = "Failures",
+     .kind = OPTION_NUMBER,
+     .name = "retries",
+     .value = "NUMBER",
+     .max = 1000,
+     .fallback = "3",
+     .text = "Attempts after the first one, before a record is put aside.",
+     FIELD(retries)},
+    {.kind = OPTION_DURATION,
+     .name = "backoff",
+     .value = "TIME",
+     .min = 1,
+     .max = OPTION_DAY_MS,
+     .fallback = "100ms",
+     .text = "Wait before the first retry.",
+     FIELD(backoff_ms)},
+    {.kind = OPTION_NUMBER,
+     .name = "multiplier",
+     .value = "NUMBER",
+     .min = 1,
+     .max = 100,
+     .fallback = "2",
+     .text = "Each further wait is so many times longer.",
+     FIELD(multiplier)},
+    {.kind = OPTION_NUMBER,
+     .name = "max-failures",
+     .value = "NUMBER",
+     .max = UINT32_MAX,
+     .text = "Stop when so many records were put aside.",
+     FIELD(max_failures)},
+
+    {.heading = "The run",
+     .kind = OPTION_NUMBER,
+     .name = "limit",
+     .value = "NUMBER",
+     .max = UINT32_MAX,
+     .text = "Begin at most so many attempts.",
+     FIELD(limit)},
+    {.kind = OPTION_FLAG,
+     .name = "account-order",
+     .text = "The records of an account one after the other, by their run times.",
+     FIELD(account_order)},
+    {.kind = OPTION_FLAG,
+     .name = "forever",
+     .text = "When all is done, wait for more.",
+     FIELD(forever)},
+    {.kind = OPTION_FLAG,
+     .name = "dry-run",
+     .text = "Only count the records that wait.",
+     FIELD(dry_run)},
+    {.kind = OPTION_TEXT,
+     .name = "resume",
+     .value = "CHECKPOINT",
+     .text = "Go on with the figures of an earlier run: its \"checkpoint\".",
+     FIELD(resume)},
+    {.kind = OPTION_DURATION,
+     .name = "lease",
+     .value = "TIME",
+     .min = 10,
+     .max = OPTION_DAY_MS,
+     .fallback = "20s",
+     .text = "Silence after which others may take over a record.",
+     FIELD(lease_ms)},
+
+    {.heading = "The table",
+     .kind = OPTION_TEXT,
+     .name = "table",
+     .value = "NAME",
+     .fallback = "Records",
+     .text = "The table of records.",
+     FIELD(table)},
+    {.kind = OPTION_TEXT,
+     .name = "account",
+     .value = "NAME",
+     .fallback = "AccountId",
+     .text = "The attribute that is its hash key.",
+     FIELD(account)},
+    {.kind = OPTION_TEXT,
+     .name = "run-time",
+     .value = "NAME",
+     .fallback = "RunTime",
+     .text = "The attribute that is its range key.",
+     FIELD(run_time)},
+    {.kind = OPTION_TEXT,
+     .name = "processed",
+     .value = "NAME",
+     .fallback = "Processed",
+     .text = "The attribute that is 0 or 1.",
+     FIELD(processed)},
+    {.kind = OPTION_TEXT,
+     .name = "index",
+     .value = "NAME",
+     .fallback = "Processed",
+     .text = "Its index of records that wait.",
+     FIELD(index)},
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example examples[] = {
+    {"holdfast records process --exec './bill.sh'",
+     "Run a script for each record that waits, five at a time; the record is its standard input."},
+    {"holdfast records process -j 32 --json -- python3 bill.py",
+     "A program, and a report as JSON."},
+    {"holdfast records process --dry-run", "How many wait?"},
+};
+
+const struct options_table hf__records_process_options = {
+    .name = "records process",
+    .operands = "[-- CMD...]",
+    .about = "Run a program for each record that waits, until none does. Any number of these may "
+             "run on one table: each record is claimed before it is worked on, and completed once. "
+             "The program gets the record on its standard input, and HOLDFAST_RECORD_ACCOUNT, "
+             "HOLDFAST_RECORD_RUN_TIME, HOLDFAST_RECORD_ATTEMPT and HOLDFAST_RECORD_FENCE.",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+    .notes =
+        "A program that ends with 0 has processed its record. With 65 the record is put aside, "
+        "with any other code it is tried again.\n\n"
+        "Exit codes: 0 all were processed, 1 some were put aside, 128 and the number of the "
+        "signal that stopped it: what was not finished is given back. Others as in "
+        "holdfast(1).",
+};
+
+/* ---- one record ----------------------------------------------------------------------------- */
+
+struct run {
+    struct cli *cli;
+    struct settings settings;
+    const char *const *args;
+    size_t args_len;
+    struct guard guard;
+};
+
+/* The record where a process can read it. */
+static int record_file(struct hf_scope *s, const struct run *run,
+                       const struct hf_record_info *record)
+{
+    struct hf_str text = run->settings.plain ? hf__json_of_value(s, hf_item_value(record->item))
+                                             : hf_item_to_json(s, record->item);
+    struct hf_str line = hf_scope_format(s, "%.*s\n", HF_FMT(text));
+
+    return text.ptr && line.ptr ? hf__child_file(line.ptr, line.len) : -1;
+}
+
+static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf_status told,
+                              int status)
+{
+    int code = hf__program_code(status);
+
+    if (WIFEXITED(status) && code == 0)
+        return HF_OK;
+    if (told == HF_TIMEOUT)
+        return hf_scope_fail(s, HF_IO, "%s took longer than %llums", run->args[0],
+                             (unsigned long long)run->settings.run_timeout_ms);
+    if (told == HF_CANCELED)
+        return hf_scope_fail(s, HF_CANCELED, "%s was stopped", run->args[0]);
+    if (WIFSIGNALED(status))
+        return hf_scope_fail(s, HF_IO, "%s was ended by signal %d", run->args[0], WTERMSIG(status));
+    return hf_scope_fail(s, code == FAILED_FOR_GOOD ? HF_INVALID : HF_IO, "%s ended with code %d",
+                         run->args[0], code);
+}
+
+static enum hf_status work(struct hf_scope *s, const struct hf_record_info *record, void *user)
+{
+    const struct run *run = user;
+    const struct hf_str variables[] = {
+        hf_scope_format(s, "HOLDFAST_RECORD_ACCOUNT=%.*s", HF_FMT(record->account)),
+        hf_scope_format(s, "HOLDFAST_RECORD_RUN_TIME=%.*s", HF_FMT(record->run_time)),
+        hf_scope_format(s, "HOLDFAST_RECORD_ATTEMPT=%lu", (unsigned long)record->attempts),
+        hf_scope_format(s, "HOLDFAST_RECORD_FENCE=%llu", (unsigned long long)record->fence)};
+    const struct child_program program = {.args = run->args,
+                                          .args_len = run->args_len,
+                                          .variables = variables,
+                                          .variables_len = COMMAND_LEN(variables),
+                                          .guard = &run->guard};
+    int input = record_file(s, run, record);
+    struct child child;
+    enum hf_status told;
+    int error;
+
+    if (hf_scope_built(s) != HF_OK)
+        error = ENOMEM;
+    else
+        error = input < 0 ? EIO : hf__program_start(s, &program, input, &child);
+    if (input >= 0)
+        close(input);
+    if (error)
+        return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
+    told = hf__program_wait(s, &child, 0, run->settings.kill_after_ms);
+    return outcome(s, run, told, child.outcome);
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+static void on_progress(const struct hf_processor_progress *progress, void *user)
+{
+    struct run *run = user;
+
+    fprintf(run->cli->err, "\r%llu of %llu, %llu failed, %.1f a second%*s",
+            (unsigned long long)progress->metrics.completed, (unsigned long long)progress->total,
+            (unsigned long long)progress->metrics.failed, progress->rate, 8, "");
+    fflush(run->cli->err);
+}
+
+static struct hf_str errors_json(struct cli *cli, const struct hf_processor_report *report)
+{
+    struct json_text text;
+    FILE *out;
+
+    if (!hf__json_text_begin(&text))
+        return (struct hf_str){0};
+    out = text.out;
+    fputc('[', out);
+    for (size_t i = 0; i < report->errors_len; i++) {
+        const struct hf_processor_error *error = &report->errors[i];
+
+        fputs(i ? ",{\"account\":" : "{\"account\":", out);
+        hf__json_write_text(out, error->account);
+        fputs(",\"run_time\":", out);
+        hf__json_write_text(out, error->run_time);
+        fprintf(out, ",\"attempts\":%lu,\"error\":", (unsigned long)error->attempts);
+        hf__json_write_text(out, error->text);
+        fputc('}', out);
+    }
+    fputc(']', out);
+    return hf__json_text_end(&text, cli->scope);
+}
+
+static void print_report(struct run *run, const struct hf_processor_report *report)
+{
+    struct cli *cli = run->cli;
+    const struct hf_processor_metrics *metrics = &report->metrics;
+    struct rows_field fields[] = {
+        hf__rows_number(cli, "total", report->total),
+        hf__rows_number(cli, "begun", metrics->begun),
+        hf__rows_number(cli, "completed", metrics->completed),
+        hf__rows_number(cli, "retried", metrics->retried),
+        hf__rows_number(cli, "failed", metrics->failed + metrics->exhausted),
+        hf__rows_number(cli, "lost", metrics->lost),
+        hf__rows_number(cli, "released", metrics->released),
+        hf__rows_number(cli, "unsure", metrics->unsure),
+        hf__rows_number(cli, "adopted", metrics->adopted),
+        hf__rows_signed(cli, "elapsed_ms", report->elapsed_ms),
+        hf__rows_text("checkpoint", report->checkpoint),
+        {.name = "errors", .kind = ROWS_JSON, .text = errors_json(cli, report)}};
+
+    if (!run->settings.database.json)
+        for (size_t i = 0; i < report->errors_len; i++)
+            fprintf(cli->err, "holdfast records process: record %.*s %.*s: %.*s\n",
+                    HF_FMT(report->errors[i].account), HF_FMT(report->errors[i].run_time),
+                    HF_FMT(report->errors[i].text));
+    hf__rows_one(cli, &run->settings.database, fields, COMMAND_LEN(fields));
+}
+
+static int process(struct run *run, struct hf_records *records)
+{
+    const struct settings *settings = &run->settings;
+    struct hf_scope *s = run->cli->scope;
+    bool shown = run->cli->terminal && isatty(STDERR_FILENO) && !settings->database.quiet;
+    struct hf_processor_report report = {.total = 0};
+    struct hf_processor *processor;
+    enum hf_status status;
+    int ends = CLI_OK;
+
+    if (hf_processor_open(
+            s, records,
+            HF_OPTIONS(hf_processor_options, .max_workers = (uint32_t)settings->workers,
+                       .max_retries = (uint32_t)settings->retries,
+                       .no_retries = settings->retries == 0,
+                       .backoff_base_ms = (uint32_t)settings->backoff_ms,
+                       .backoff_multiplier = (double)settings->multiplier,
+                       .lease_ms = (uint32_t)settings->lease_ms,
+                       .timeout_ms = (uint32_t)settings->run_timeout_ms, .limit = settings->limit,
+                       .max_failures = settings->max_failures, .resume = settings->resume,
+                       .account_order = settings->account_order, .forever = settings->forever,
+                       .dry_run = settings->dry_run, .on_progress = shown ? on_progress : NULL,
+                       .user = run),
+            &processor) != HF_OK)
+        return hf__database_fail(run->cli, "records process");
+    hf_scope_timeout_ms(s, 0);
+    status = hf_processor_run(s, processor, work, run, &report);
+    if (shown)
+        fputc('\n', run->cli->err);
+    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
+        ends = CLI_SIGNAL + hf__guard_signal(&run->guard);
+    else if (status != HF_OK)
+        ends = hf__database_fail(run->cli, "records process");
+    else if (report.metrics.failed || report.metrics.exhausted)
+        ends = CLI_FAILED;
+    print_report(run, &report);
+    hf_processor_close(processor);
+    return hf__cli_flushed(run->cli, ends);
+}
+
+static int open_and_process(struct run *run)
+{
+    struct settings *settings = &run->settings;
+    struct hf_records *records;
+    struct hf_db *db;
+    int ends;
+
+    settings->database.maker = "records put";
+    if (!hf__database_open(run->cli, "records process", &settings->database, &db, &ends))
+        return ends;
+    if (hf_records_open(run->cli->scope, db,
+                        HF_OPTIONS(hf_records_options, .table = settings->table,
+                                   .account = settings->account, .run_time = settings->run_time,
+                                   .processed = settings->processed, .index = settings->index,
+                                   .no_create = true),
+                        &records) != HF_OK) {
+        ends = hf__database_unopened(run->cli, "records process", &settings->database);
+    } else {
+        ends = process(run, records);
+        hf_records_close(records);
+    }
+    hf_db_close(db);
+    return ends;
+}
+
+int hf__records_process_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct run run = {.cli = cli};
+    const char *shell[3] = {"sh", "-c", NULL};
+    struct options options;
+    int ends;
+
+    if (!hf__cli_options(cli, &hf__records_process_options, args_len, args, &run.settings, &options,
+                         &ends))
+        return ends;
+    if (run.settings.exec.ptr && options.operands_len)
+        return hf__cli_fail(cli, "records process", CLI_USAGE,
+                            "--exec and a program behind -- exclude each other");
+    if (!run.settings.exec.ptr && !options.operands_len && !run.settings.dry_run)
+        return hf__cli_fail(cli, "records process", CLI_USAGE, "--exec is missing");
+    shell[2] = run.settings.exec.ptr;
+    run.args = run.settings.exec.ptr ? shell : options.operands;
+    run.args_len = run.settings.exec.ptr ? COMMAND_LEN(shell) : options.operands_len;
+    if (hf__guard_command(cli, "records process", false, &run.guard, &ends))
+        ends = open_and_process(&run);
+    hf__guard_command_end(cli, &run.guard);
+    return ends;
+}

@@ -1,0 +1,279 @@
+/*
+ * cli/streams/cmd_streams.c: `holdfast streams tail`: the changes of a table's items, a line of JSON each.
+ *
+ * Without --name nothing is written anywhere. With it the position is kept, and several of these
+ * share the shards; a change counts as printed when its line has been written.
+ */
+#include "cli/frame/child.h"
+#include "cli/frame/commands.h"
+#include "cli/frame/json.h"
+#include "cli/frame/rows.h"
+#include "cli/frame/when.h"
+
+#include <holdfast/streams.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct settings {
+    struct database_settings database;
+    struct hf_str from;
+    struct hf_str name;
+    struct hf_str positions;
+    struct hf_str partition;
+    uint64_t count;
+    bool images;
+    bool dynamodb;
+    bool follow;
+};
+
+#define FIELD(member) .offset = offsetof(struct settings, member)
+
+static const struct option_spec specs[] = {
+    {.heading = "Which changes",
+     .kind = OPTION_TEXT,
+     .name = "from",
+     .value = "WHERE",
+     .fallback = "horizon",
+     .text = "From where on: horizon, the oldest that is kept; latest, what comes from now on; a "
+             "time such as 2026-11-15T09:30:00Z; or how long ago, such as 15m.",
+     FIELD(from)},
+    {.kind = OPTION_TEXT,
+     .letter = 'p',
+     .name = "partition",
+     .value = "TEXT",
+     .text = "Only of items whose hash key is this text.",
+     FIELD(partition)},
+    {.kind = OPTION_NUMBER,
+     .letter = 'c',
+     .name = "count",
+     .value = "NUMBER",
+     .max = UINT32_MAX,
+     .text = "End after so many.",
+     FIELD(count)},
+    {.kind = OPTION_FLAG,
+     .letter = 'f',
+     .name = "follow",
+     .text = "Wait for more; otherwise it ends when all that is there was printed.",
+     FIELD(follow)},
+
+    {.heading = "Going on later",
+     .kind = OPTION_TEXT,
+     .letter = 'n',
+     .name = "name",
+     .value = "NAME",
+     .text = "Keep the position under this name: the next one goes on from there, whatever --from "
+             "says, and several at once share the work.",
+     FIELD(name)},
+    {.kind = OPTION_TEXT,
+     .name = "positions",
+     .value = "NAME",
+     .fallback = "checkpoints",
+     .text = "The table of positions; made when it is missing.",
+     FIELD(positions)},
+
+    {.heading = "Output",
+     .kind = OPTION_FLAG,
+     .letter = 'i',
+     .name = "images",
+     .text = "The item before and after the change, too, as far as the stream has them.",
+     FIELD(images)},
+    {.kind = OPTION_FLAG,
+     .name = "dynamodb",
+     .text = "Items in DynamoDB's JSON, which tells a set from a list; plain JSON by default.",
+     FIELD(dynamodb)},
+    DATABASE_SPECS(struct settings),
+};
+
+static const struct option_example examples[] = {
+    {"holdfast streams tail orders --follow --images", "What happens to orders, as it happens."},
+    {"holdfast streams tail orders --from 15m | jq -r .key.id", "Which ones changed lately?"},
+    {"holdfast streams tail orders --name audit >> audit.jsonl",
+     "All changes since the last time; nothing is missed in between, for a day."},
+};
+
+const struct options_table hf__streams_tail_options = {
+    .name = "streams tail",
+    .operands = "TABLE",
+    .about =
+        "Print the changes of a table's items, a JSON object per line: kind, time, key, "
+        "sequence, shard, id, with --images old and new. Changes of one item are in order. The "
+        "table has to have a stream, which keeps changes for 24 hours.",
+    .specs = specs,
+    .len = COMMAND_LEN(specs),
+    .examples = examples,
+    .examples_len = COMMAND_LEN(examples),
+    .notes = "Changes that are gone before they were read are told on standard error.\n\n"
+             "Exit codes: 2 the table has no stream, 3 there is no such table, 128 and the number "
+             "of the signal that stopped it. Others as in holdfast(1).",
+};
+
+/* ---- where it begins ------------------------------------------------------------------------ */
+
+static bool parse_from(struct cli *cli, const char *text, struct hf_consumer_options *o)
+{
+    if (strcmp(text, "horizon") == 0) {
+        o->start = HF_STREAM_HORIZON;
+    } else if (strcmp(text, "latest") == 0) {
+        o->start = HF_STREAM_LATEST;
+    } else {
+        o->start = HF_STREAM_TIME;
+        return hf__when(cli->scope, text, &o->from_us);
+    }
+    return true;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+struct run {
+    struct cli *cli;
+    struct settings settings;
+    struct guard guard;
+    uint64_t printed; /* only who is called by the consumer uses these; it has one thread */
+    bool enough;
+    bool broken; /* nobody reads what we print */
+};
+
+static void print_item(const struct run *run, struct hf_scope *s, const char *name,
+                       struct hf_item item)
+{
+    FILE *out = run->cli->out;
+    struct hf_str json;
+
+    fprintf(out, ",\"%s\":", name);
+    if (!item.ptr) {
+        fputs("null", out);
+    } else if (run->settings.dynamodb) {
+        json = hf_item_to_json(s, item);
+        fwrite(json.ptr, 1, json.len, out);
+    } else {
+        hf__json_write_value(out, s, hf_item_value(item));
+    }
+}
+
+static void print_time(FILE *out, int64_t us)
+{
+    time_t seconds = (time_t)(us / 1000000);
+    char text[32];
+    struct tm parts;
+
+    if (us > 0 && gmtime_r(&seconds, &parts) &&
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts))
+        fprintf(out, ",\"time\":\"%s\"", text);
+}
+
+static void print_change(const struct run *run, struct hf_scope *s, const struct hf_change *change)
+{
+    static const char *const kinds[] = {"", "INSERT", "MODIFY", "REMOVE"};
+    FILE *out = run->cli->out;
+
+    fprintf(out, "{\"kind\":\"%s\"", kinds[change->kind]);
+    print_time(out, change->time_us);
+    print_item(run, s, "key", change->key);
+    if (run->settings.images) {
+        print_item(run, s, "old", change->old_image);
+        print_item(run, s, "new", change->new_image);
+    }
+    if (change->expired)
+        fputs(",\"expired\":true", out);
+    fputs(",\"sequence\":", out);
+    hf__json_write_text(out, change->sequence);
+    fputs(",\"shard\":", out);
+    hf__json_write_text(out, change->shard);
+    fputs(",\"id\":", out);
+    hf__json_write_text(out, change->id);
+    fputs("}\n", out);
+}
+
+static enum hf_status print(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                            void *user)
+{
+    struct run *run = user;
+
+    for (size_t i = 0; i < len && !run->enough && !run->broken; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+
+        print_change(run, s, &changes[i]);
+        hf_scope_rewind(s, mark);
+        run->printed++;
+        run->enough = run->settings.count && run->printed >= run->settings.count;
+    }
+    run->broken = run->broken || fflush(run->cli->out) != 0 || ferror(run->cli->out);
+    if (!run->enough && !run->broken)
+        return HF_OK;
+    hf_scope_cancel(run->cli->scope);
+    /* With a name pages have one change, if it is to be counted: it was printed, or it was not. */
+    return run->broken || len > 1 ? HF_CANCELED : HF_OK;
+}
+
+static enum hf_status print_until_enough(struct hf_scope *s, const struct hf_change *changes,
+                                         size_t len, void *user)
+{
+    const struct run *run = user;
+
+    return run->enough || run->broken ? HF_CANCELED : print(s, changes, len, user);
+}
+
+static void tell_gap(struct hf_str shard, struct hf_str sequence, void *user)
+{
+    struct run *run = user;
+
+    fprintf(run->cli->err,
+            "holdfast streams tail: changes of shard %.*s are gone that were not read%s%.*s\n",
+            HF_FMT(shard), sequence.len ? ", behind " : "", HF_FMT(sequence));
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+static int tail(struct run *run, struct hf_db *db, const char *table,
+                struct hf_consumer_options *options)
+{
+    struct cli *cli = run->cli;
+    struct hf_consumer *consumer;
+    enum hf_status status;
+    int ends = CLI_OK;
+
+    options->size = sizeof(*options);
+    options->name = run->settings.name;
+    options->table = run->settings.positions;
+    options->partition = run->settings.partition;
+    options->until_end = !run->settings.follow;
+    options->batch = run->settings.name.len && run->settings.count ? 1 : 0;
+    options->on_gap = tell_gap;
+    options->user = run;
+    if (hf_consumer_open(cli->scope, db, hf_str_from(table), options, &consumer) != HF_OK)
+        return hf__database_fail(cli, "streams tail");
+    hf_scope_timeout_ms(cli->scope, 0);
+    status = hf_consumer_run(cli->scope, consumer, print_until_enough, run);
+    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
+        ends = CLI_SIGNAL + hf__guard_signal(&run->guard);
+    else if (status != HF_OK && !run->enough && !run->broken)
+        ends = hf__database_fail(cli, "streams tail");
+    hf_consumer_close(consumer);
+    return hf__cli_flushed(cli, ends);
+}
+
+int hf__streams_tail_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    struct run run = {.cli = cli};
+    struct hf_consumer_options options = {.size = sizeof(options)};
+    struct options words;
+    struct hf_db *db;
+    int ends;
+
+    if (!hf__cli_operands(cli, &hf__streams_tail_options, args_len, args, 1, 1, &run.settings,
+                          &words, &ends))
+        return ends;
+    if (!parse_from(cli, run.settings.from.ptr, &options))
+        return hf__cli_fail(cli, "streams tail", CLI_USAGE,
+                            "--from: '%s' is neither horizon, latest, a time nor how long ago",
+                            run.settings.from.ptr);
+    if (hf__guard_command(cli, "streams tail", false, &run.guard, &ends) &&
+        hf__database_open(cli, "streams tail", &run.settings.database, &db, &ends)) {
+        ends = tail(&run, db, words.operands[0], &options);
+        hf_db_close(db);
+    }
+    hf__guard_command_end(cli, &run.guard);
+    return ends;
+}

@@ -1,0 +1,401 @@
+/*
+ * events/flow/flow_queue.c: whose turn it is.
+ *
+ * Each queue is a list of those who wait, and the first of it has the turn. Who submits waits on
+ * his own thread and works there, in his own scope; what was posted is taken by the thread of the
+ * queue, which is made for the first of its kind. A shard key always leads to the same queue: its
+ * hash is that of the system this one follows, h = 33 h + c from 5381 on, 32 bits.
+ *
+ *  (1) Those of one queue take turns in the order in which they came.
+ *  (2) Who has a turn does not ask for another one: it might be the one he waits behind.
+ *  (3) Calls of others that use the flows are counted, and nothing is freed while one is under way.
+ */
+#include "events/flow/flow.h"
+
+enum { LOOK_MS = 20, STEP_MAX_MS = 10 };
+
+uint32_t hf_flows_partition(const struct hf_flows *flows, struct hf_str key)
+{
+    uint32_t hash = 5381;
+
+    for (size_t i = 0; i < key.len; i++)
+        hash = hash * 33 + (uint8_t)key.ptr[i];
+    return key.len ? hash % flows->o.partitions : 0;
+}
+
+struct hf_str hf__flow_key(const struct hf_flows *flows, const struct hf_flow_event *event)
+{
+    const struct hf_flow *flow = hf__flow_find(flows, event->stream.domain, event->event.type);
+
+    return flow && flow->shard_key ? flow->shard_key(event, flow->user) : event->stream.id;
+}
+
+/* ---- who is inside -------------------------------------------------------------------------- */
+
+void hf__flow_begin(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    flows->inside++;
+    pthread_mutex_unlock(&flows->mutex);
+}
+
+void hf__flow_end(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    assert(flows->inside > 0);
+    if (--flows->inside == 0)
+        pthread_cond_broadcast(&flows->left);
+    pthread_mutex_unlock(&flows->mutex); /* the flows may be gone by now */
+}
+
+void hf__flow_wait(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    while (flows->inside > 0)
+        pthread_cond_wait(&flows->left, &flows->mutex);
+    pthread_mutex_unlock(&flows->mutex);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static void wait_a_little(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    steady_wait_us(cond, mutex, (int64_t)LOOK_MS * 1000);
+}
+
+/* Does this thread have a turn? The mutex is held. (2) */
+static bool has_turn(const struct hf_flows *flows)
+{
+    for (uint32_t i = 0; i < flows->o.partitions; i++)
+        if (flows->queues[i].running && pthread_equal(flows->queues[i].runner, pthread_self()))
+            return true;
+    return false;
+}
+
+/* The mutex is held. (1) */
+static void join(struct flow_queue *queue, struct flow_task *task)
+{
+    task->next = NULL;
+    *queue->end = task;
+    queue->end = &task->next;
+}
+
+static void quit(struct flow_queue *queue, struct flow_task *task)
+{
+    struct flow_task **at = &queue->first;
+
+    while (*at != task)
+        at = &(*at)->next;
+    *at = task->next;
+    if (!*at)
+        queue->end = at;
+    pthread_cond_broadcast(&queue->changed);
+}
+
+static void begin(struct flow_queue *queue)
+{
+    queue->running = true;
+    queue->runner = pthread_self();
+}
+
+/* Take what was posted and has the turn. The mutex is held, but not meanwhile. */
+static void run_first(struct hf_flows *flows, struct flow_queue *queue)
+{
+    struct flow_task *task = queue->first;
+    struct hf_flow_result result;
+    enum hf_status status;
+
+    begin(queue);
+    pthread_mutex_unlock(&flows->mutex);
+    status = hf__flow_take(task->scope, flows, queue, &task->event, NULL, &result);
+    if (task->done)
+        task->done(status == HF_OK ? &result : NULL,
+                   status == HF_OK ? NULL : hf_scope_error(task->scope), task->user);
+    hf__flow_leave(flows, queue);
+    hf_scope_free(task->scope); /* the task is in it */
+    pthread_mutex_lock(&flows->mutex);
+}
+
+static bool is_posted_first(const struct flow_queue *queue)
+{
+    return queue->first && !queue->running && queue->first->scope;
+}
+
+enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct hf_str key,
+                              bool inner, struct flow_task *task, struct flow_queue **out)
+{
+    struct flow_queue *queue = &flows->queues[hf_flows_partition(flows, key)];
+    enum hf_status status = HF_OK;
+
+    *out = queue;
+    pthread_mutex_lock(&flows->mutex);
+    if (flows->stopping && !inner)
+        status = hf_scope_fail(s, HF_CANCELED, "the flows are shut down");
+    else if (has_turn(flows))
+        status = hf_scope_fail(s, HF_INVALID,
+                               "inside of a flow's functions, or of an observer that is waited "
+                               "for, events cannot be submitted and trees not be taken back");
+    else
+        join(queue, task);
+    while (status == HF_OK && queue->first != task) {
+        if (flows->o.no_threads && is_posted_first(queue)) {
+            run_first(flows, queue);
+            continue;
+        }
+        wait_a_little(&queue->changed, &flows->mutex);
+        if (queue->first == task)
+            break;
+        pthread_mutex_unlock(&flows->mutex);
+        status = hf_scope_sleep_ms(s, 0); /* canceled, or too late? */
+        pthread_mutex_lock(&flows->mutex);
+        if (status != HF_OK)
+            quit(queue, task);
+    }
+    if (status == HF_OK)
+        begin(queue);
+    pthread_mutex_unlock(&flows->mutex);
+    return status;
+}
+
+void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue)
+{
+    pthread_mutex_lock(&flows->mutex);
+    assert(queue->running && queue->first);
+    queue->running = false;
+    quit(queue, queue->first);
+    pthread_mutex_unlock(&flows->mutex);
+}
+
+/* ---- posting -------------------------------------------------------------------------------- */
+
+struct thread_of {
+    struct hf_flows *flows;
+    struct flow_queue *queue;
+};
+
+static void *run_queue(void *user)
+{
+    struct thread_of *of = user;
+    struct hf_flows *flows = of->flows;
+    struct flow_queue *queue = of->queue;
+
+    hf__env_free(&flows->env, of, sizeof(*of));
+    pthread_mutex_lock(&flows->mutex);
+    while (!flows->quitting) {
+        if (is_posted_first(queue))
+            run_first(flows, queue);
+        else
+            pthread_cond_wait(&queue->changed, &flows->mutex);
+    }
+    pthread_mutex_unlock(&flows->mutex);
+    return NULL;
+}
+
+/* The mutex is held. */
+static bool start_thread(struct hf_flows *flows, struct flow_queue *queue)
+{
+    struct thread_of *of;
+
+    if (queue->has_thread || flows->o.no_threads)
+        return true;
+    of = hf__env_zalloc(&flows->env, sizeof(*of));
+    if (!of)
+        return false;
+    *of = (struct thread_of){flows, queue};
+    queue->has_thread = pthread_create(&queue->thread, NULL, run_queue, of) == 0;
+    if (!queue->has_thread)
+        hf__env_free(&flows->env, of, sizeof(*of));
+    return queue->has_thread;
+}
+
+static struct flow_task *task_new(struct hf_flows *flows, const struct hf_flow_event *event,
+                                  hf_flow_posted_fn *done, void *user)
+{
+    struct hf_scope *own = hf_scope_new(&flows->env);
+    struct flow_task *task = own ? hf_scope_alloc(own, sizeof(*task)) : NULL;
+    struct hf_stored_event copy;
+
+    if (!task) {
+        hf_scope_free(own);
+        return NULL;
+    }
+    copy = hf__event_of_new(&event->event, event->stream);
+    copy = hf__flow_copy(own, &copy);
+    *task = (struct flow_task){.scope = own,
+                               .event = {.stream = copy.stream, .event = event->event},
+                               .done = done,
+                               .user = user};
+    task->event.event.id = copy.id;
+    task->event.event.type = copy.type;
+    task->event.event.payload = copy.payload;
+    task->event.event.content_type = copy.content_type;
+    task->event.event.meta = copy.meta;
+    task->event.event.causation = copy.causation;
+    task->event.event.correlation = copy.correlation;
+    task->event.event.compensates = copy.compensates;
+    if (hf_scope_built(own) != HF_OK) {
+        hf_scope_free(own);
+        return NULL;
+    }
+    return task;
+}
+
+static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
+                           const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
+{
+    struct flow_queue *queue =
+        &flows->queues[hf_flows_partition(flows, hf__flow_key(flows, event))];
+    struct flow_task *task;
+    bool stopping, posted;
+
+    if (!hf__flow_find(flows, event->stream.domain, event->event.type))
+        return hf_scope_fail(s, HF_NOT_FOUND, "there is no flow for %.*s/%.*s",
+                             HF_FMT(event->stream.domain), HF_FMT(event->event.type));
+    task = task_new(flows, event, done, user);
+    if (!task)
+        return hf_scope_fail(s, HF_NOMEM, "no memory to post an event");
+    pthread_mutex_lock(&flows->mutex);
+    stopping = flows->stopping;
+    posted = !stopping && start_thread(flows, queue);
+    if (posted) {
+        join(queue, task);
+        pthread_cond_broadcast(&queue->changed);
+    }
+    pthread_mutex_unlock(&flows->mutex);
+    if (posted)
+        return HF_OK;
+    hf_scope_free(task->scope);
+    return stopping ? hf_scope_fail(s, HF_CANCELED, "the flows are shut down")
+                    : hf_scope_fail(s, HF_LIMIT, "the system has no thread for a queue of flows");
+}
+
+enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
+                             const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
+{
+    enum hf_status status;
+
+    call_begins(s);
+    hf__flow_begin(flows);
+    status = post(s, flows, event, done, user);
+    hf__flow_end(flows);
+    return status;
+}
+
+bool hf__flow_run_posted(struct hf_flows *flows)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&flows->mutex);
+    for (uint32_t i = 0; i < flows->o.partitions; i++)
+        while (is_posted_first(&flows->queues[i])) {
+            run_first(flows, &flows->queues[i]);
+            any = true;
+        }
+    pthread_mutex_unlock(&flows->mutex);
+    return any;
+}
+
+/* ---- coming to an end ----------------------------------------------------------------------- */
+
+void hf__flow_stop(struct hf_flows *flows)
+{
+    pthread_mutex_lock(&flows->mutex);
+    flows->stopping = true;
+    pthread_mutex_unlock(&flows->mutex);
+}
+
+static bool is_empty(struct hf_flows *flows)
+{
+    bool empty = true;
+
+    pthread_mutex_lock(&flows->mutex);
+    for (uint32_t i = 0; i < flows->o.partitions; i++)
+        empty = empty && !flows->queues[i].first;
+    pthread_mutex_unlock(&flows->mutex);
+    return empty;
+}
+
+bool hf__flow_drain(struct hf_scope *s, struct hf_flows *flows)
+{
+    uint32_t step_ms = 1;
+
+    for (;;) {
+        if (flows->o.no_threads)
+            (void)hf__flow_run_posted(flows);
+        if (is_empty(flows))
+            return true;
+        if (hf_scope_sleep_ms(s, step_ms) != HF_OK)
+            return is_empty(flows);
+        step_ms = step_ms < STEP_MAX_MS ? step_ms + 1 : step_ms;
+    }
+}
+
+/* The first that was posted and is not being taken, out of its queue. */
+static struct flow_task *take_posted(struct hf_flows *flows)
+{
+    struct flow_task *task = NULL;
+
+    pthread_mutex_lock(&flows->mutex);
+    for (uint32_t i = 0; i < flows->o.partitions && !task; i++) {
+        struct flow_queue *queue = &flows->queues[i];
+
+        task = queue->first && queue->running ? queue->first->next : queue->first;
+        while (task && !task->scope)
+            task = task->next;
+        if (task)
+            quit(queue, task);
+    }
+    pthread_mutex_unlock(&flows->mutex);
+    return task;
+}
+
+void hf__flow_forget_posted(struct hf_flows *flows)
+{
+    struct flow_task *task;
+
+    while ((task = take_posted(flows))) {
+        (void)hf_scope_fail(task->scope, HF_CANCELED, "the flows were shut down before its turn");
+        if (task->done)
+            task->done(NULL, hf_scope_error(task->scope), task->user);
+        hf_scope_free(task->scope);
+    }
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+enum hf_status hf__flow_queues_open(struct hf_scope *s, struct hf_flows *flows)
+{
+    size_t size = flows->o.partitions * sizeof(*flows->queues);
+
+    flows->queues = hf_scope_alloc(flows->kept, size);
+    if (!flows->queues)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for flows");
+    memset(flows->queues, 0, size);
+    for (uint32_t i = 0; i < flows->o.partitions; i++) {
+        flows->queues[i].end = &flows->queues[i].first;
+        steady_cond_init(&flows->queues[i].changed);
+        flows->queues[i].spare = hf_scope_new(&flows->env);
+    }
+    for (uint32_t i = 0; i < flows->o.partitions; i++)
+        if (!flows->queues[i].spare)
+            return hf_scope_fail(s, HF_NOMEM, "no memory for flows");
+    return HF_OK;
+}
+
+void hf__flow_queues_close(struct hf_flows *flows)
+{
+    if (!flows->queues)
+        return;
+    hf__flow_forget_posted(flows);
+    pthread_mutex_lock(&flows->mutex);
+    flows->quitting = true;
+    for (uint32_t i = 0; i < flows->o.partitions; i++)
+        pthread_cond_broadcast(&flows->queues[i].changed);
+    pthread_mutex_unlock(&flows->mutex);
+    for (uint32_t i = 0; i < flows->o.partitions; i++) {
+        if (flows->queues[i].has_thread)
+            pthread_join(flows->queues[i].thread, NULL);
+        pthread_cond_destroy(&flows->queues[i].changed);
+        hf_scope_free(flows->queues[i].spare);
+    }
+}

@@ -1,0 +1,854 @@
+/*
+ * events/subscribe/subscribe.c: subscriptions: options, the lease, turns, threads.
+ *
+ * A subscription that works has the lease of its name: a token in the item q.NAME/q, which every
+ * write of it names (subscribe_item.c). Who waits takes over when it has seen no sign of life for a
+ * whole lease, on the condition that it is so still. Why the holder stops first: coord/lease.c.
+ *
+ * A turn renews or takes the lease, looks at the item now and then (is it to begin anew, is
+ * something to be handled again), reads events, hands them over, and moves the checkpoint. All of
+ * it is done by whoever calls hf_subscription_turn(), or by a thread; another thread renews the
+ * lease meanwhile. Appends of this process wake the first.
+ *
+ *  (1) No function is called without a lease that is ours by our clock, and what is read is read
+ *      behind the checkpoint that was there when it was taken.
+ *  (2) What the turn has at hand is forgotten when the lease is lost.
+ *  (3) After hf_subscription_stop() no function is called, the checkpoint is behind all that were
+ *      handled, and the lease is free, as far as the database could be reached.
+ *  (4) To begin anew is noted first, which refuses all moves; then the reset function is called;
+ *      then one write takes the checkpoint back and changes the token.
+ *  (5) A function that does not return although it was canceled is left behind by a stop that has
+ *      a deadline: its thread goes on, the lease is given back. The next stop waits for it again,
+ *      and closing does so without a limit, as it uses what is freed then.
+ */
+#include "events/subscribe/subscribe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    BATCH_MAX = 100,
+    CHECKPOINT_MS = 1000,
+    POLL_MS = 1000,
+    MAX_ATTEMPTS = 10,
+    BACKOFF_MS = 100,
+    BACKOFF_MAX_MS = 30000,
+    STUCK_MS = 300000,
+    STUCK_TIMES = 10,
+    LEASE_MS = 20000,
+    LEASE_LEAST_MS = 20,
+    LAST_WORDS_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
+    CANCEL_SLICE_US = 20000,
+    OWNER_MAX = 256
+};
+
+/* ---- small things --------------------------------------------------------------------------- */
+
+void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
+                  const struct hf_stored_event *event, const struct hf_error *error)
+{
+    if (sub->o.on_told)
+        sub->o.on_told(what, event, error ? error : &(struct hf_error){0}, sub->o.user);
+}
+
+bool hf__sub_stops(struct hf_subscription *sub)
+{
+    bool stops;
+
+    pthread_mutex_lock(&sub->mutex);
+    stops = sub->stopping;
+    pthread_mutex_unlock(&sub->mutex);
+    return stops;
+}
+
+static void set_state(struct hf_subscription *sub, enum hf_subscription_state state)
+{
+    pthread_mutex_lock(&sub->mutex);
+    sub->metrics.state = state;
+    if (state == HF_SUBSCRIPTION_LIVE)
+        sub->metrics.lag_ms = 0;
+    pthread_mutex_unlock(&sub->mutex);
+}
+
+/* ---- the lease ------------------------------------------------------------------------------ */
+
+/* How much of it is left that we count on. */
+static int64_t left_us_of(struct hf_subscription *sub)
+{
+    int64_t left;
+
+    pthread_mutex_lock(&sub->mutex);
+    left = sub->held ? lease_left_us(&sub->lease, hf__env_elapsed_us(&sub->env)) : 0;
+    pthread_mutex_unlock(&sub->mutex);
+    return left;
+}
+
+bool hf__sub_holds(struct hf_subscription *sub)
+{
+    return left_us_of(sub) > 0;
+}
+
+static struct lease_terms terms_of(const struct hf_subscription *sub)
+{
+    return (struct lease_terms){.lease_ms = sub->o.lease_ms, .heartbeat_ms = sub->o.lease_ms / 4};
+}
+
+void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)
+{
+    bool held;
+
+    pthread_mutex_lock(&sub->mutex);
+    held = sub->held;
+    sub->held = false;
+    sub->rebuild = false;
+    sub->metrics.fence = 0;
+    sub->metrics.lost += held;
+    sub->metrics.state = HF_SUBSCRIPTION_WAITING;
+    pthread_mutex_unlock(&sub->mutex);
+    hf__sub_source_close(sub);
+    if (held)
+        hf__sub_tell(sub, HF_SUBSCRIPTION_LOST, NULL, hf_scope_error(s));
+}
+
+/* Renew it, and note what comes out. Any thread. */
+static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
+{
+    int64_t asked_us = hf__env_elapsed_us(&sub->env);
+    struct pattern_id token;
+    enum hf_status status;
+    bool held;
+
+    pthread_mutex_lock(&sub->mutex);
+    token = sub->token;
+    held = sub->held;
+    pthread_mutex_unlock(&sub->mutex);
+    if (!held)
+        return HF_OK;
+    status = hf__sub_renew(s, sub->store, sub->pk, id_str(&token));
+    pthread_mutex_lock(&sub->mutex);
+    if (memcmp(token.text, sub->token.text, sizeof(token.text)) != 0) {
+        status = HF_OK; /* it was about another lease */
+    } else if (status == HF_OK || status == HF_IN_USE) {
+        hf__lease_renew(&sub->lease, terms_of(sub), asked_us);
+        sub->rebuild = sub->rebuild || status == HF_IN_USE;
+        status = HF_OK;
+    } else if (status == HF_LOST) {
+        sub->lease.until_us = 0;
+    }
+    pthread_mutex_unlock(&sub->mutex);
+    return status;
+}
+
+/* Another has it: watch its beat. HF_OK: it was silent for so long that it can be replaced. */
+static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
+                            const struct sub_item *view, uint32_t *wait_ms)
+{
+    int64_t now = hf__env_elapsed_us(&sub->env);
+    uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
+    int64_t left_ms;
+
+    if (hf_str_equal(view->holder, id_str(&sub->token)))
+        return HF_OK; /* our own, which we have given up */
+    if (hf__pattern_orphan(sub->store->db, view->opener))
+        return HF_OK;
+    left_ms = (hf__watch_silent_in(hf__watch_see(&sub->sight, beat, now),
+                                   view->lease_ms ? view->lease_ms : LEASE_MS, now) +
+               999) /
+              1000;
+    if (!left_ms)
+        return HF_OK;
+    if (left_ms < *wait_ms)
+        *wait_ms = (uint32_t)left_ms;
+    return hf_scope_fail(s, HF_LOCKED, "\"%.*s\" has the subscription \"%.*s\"",
+                         HF_FMT(view->owner), HF_FMT(sub->name));
+}
+
+static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+{
+    struct pattern_id token = hf__pattern_id_make(&sub->env);
+    struct sub_taker taker = {.token = id_str(&token),
+                              .owner = sub->o.owner,
+                              .lease_ms = sub->o.lease_ms};
+    struct sub_item seen, view;
+    bool from_silent;
+    int64_t asked_us;
+
+    TRY(hf__sub_read(s, sub->store, sub->pk, &seen));
+    if (seen.holder.ptr)
+        TRY(watch(s, sub, &seen, wait_ms));
+    from_silent = seen.holder.ptr && !hf_str_equal(seen.holder, id_str(&sub->token));
+    taker.window = hf__suspects_window(&seen, from_silent);
+    asked_us = hf__env_elapsed_us(&sub->env);
+    TRY(hf__sub_take(s, sub->store, sub->pk, seen.holder.ptr ? &seen : NULL, &taker, &view));
+    hf__sub_source_close(sub);
+    hf__suspects_taken(sub, &view, seen.holder.ptr && !from_silent);
+    sub->handled = sub->written = view.at;
+    sub->handled_count = view.handled;
+    sub->written_us = hf__env_elapsed_us(&sub->env);
+    sub->looked_us = 0;
+    sub->sight.seen = false;
+    pthread_mutex_lock(&sub->mutex);
+    sub->token = token;
+    sub->held = true;
+    sub->rebuild = view.rebuild.ptr != NULL;
+    hf__lease_take(&sub->lease, terms_of(sub), asked_us);
+    sub->metrics.fence = view.fence;
+    sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
+    pthread_mutex_unlock(&sub->mutex);
+    hf__sub_tell(sub, HF_SUBSCRIPTION_TAKEN, NULL, NULL);
+    return HF_OK;
+}
+
+/* (1) HF_LOCKED: another has it. */
+static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+{
+    int64_t left_us = left_us_of(sub);
+    enum hf_status status;
+
+    if (left_us && !sub->beater && left_us < (int64_t)sub->o.lease_ms * 500) {
+        status = renew(s, sub);
+        left_us = left_us_of(sub);
+        if (status != HF_OK && status != HF_LOST && !left_us)
+            return status;
+    }
+    if (left_us)
+        return HF_OK;
+    if (sub->held) {
+        (void)hf_scope_fail(s, HF_LOST, "the lease of the subscription \"%.*s\" has ended",
+                            HF_FMT(sub->name));
+        hf__sub_lost(s, sub);
+    }
+    set_state(sub, HF_SUBSCRIPTION_WAITING);
+    return take(s, sub, wait_ms);
+}
+
+/* ---- a turn --------------------------------------------------------------------------------- */
+
+/* Where it begins anew: told, or in front of all, whatever its options say about a start. */
+static struct checkpoint anew_at(const struct hf_subscription *sub, const struct sub_item *view)
+{
+    struct checkpoint at = checkpoint_of(view->rebuild_after);
+    struct events_position first = hf__events_position_floor(0);
+
+    if (sub->of_stream)
+        hf__events_version_text(strtoull(at.text, NULL, 10), at.text);
+    else if (!at.text[0])
+        at = checkpoint_of(position_str(&first));
+    return at;
+}
+
+/* Is the place where it is to begin one of what it follows? */
+static enum hf_status check_place(struct hf_scope *s, const struct hf_subscription *sub,
+                                  struct hf_str after)
+{
+    if (!after.len || hf__sub_is_version(after) == sub->of_stream)
+        return HF_OK;
+    return hf_scope_fail(s, HF_INVALID,
+                         "the subscription \"%.*s\" was told to begin anew behind \"%.*s\", which "
+                         "is no %s",
+                         HF_FMT(sub->name), HF_FMT(after), sub->of_stream ? "version" : "position");
+}
+
+/* (4) */
+static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub)
+{
+    struct pattern_id fresh = hf__pattern_id_make(&sub->env);
+    struct sub_item view;
+    enum hf_status status = HF_OK;
+
+    TRY(hf__sub_read(s, sub->store, sub->pk, &view));
+    hf__sub_source_close(sub);
+    if (view.rebuild.ptr) {
+        if (!hf__sub_holds(sub)) /* it may be another's by now, who has begun already */
+            return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
+        TRY(check_place(s, sub, view.rebuild_after));
+        hf_scope_reset(sub->work);
+        if (sub->o.reset)
+            status = sub->o.reset(sub->work, sub->o.user);
+        if (status != HF_OK)
+            return hf_scope_fail_because(s, status, hf_scope_error(sub->work),
+                                         "the reset function of \"%.*s\" failed: %s",
+                                         HF_FMT(sub->name), hf_scope_error_text(sub->work));
+        TRY(hf__parked_clear(s, sub->store, sub->pk, id_str(&sub->token)));
+        view.at = anew_at(sub, &view);
+        TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
+                               id_str(&fresh)));
+        view.handled = 0;
+        sub->window = sub->careful = sub->crashes = 0;
+        sub->counted = false;
+    } else {
+        fresh = sub->token;
+    }
+    sub->handled = sub->written = view.at;
+    sub->handled_count = view.handled;
+    pthread_mutex_lock(&sub->mutex);
+    sub->token = fresh;
+    sub->rebuild = false;
+    pthread_mutex_unlock(&sub->mutex);
+    return HF_OK;
+}
+
+/* Now and then: what does the item say, is something to be handled again? */
+static enum hf_status look(struct hf_scope *s, struct hf_subscription *sub)
+{
+    int64_t now = hf__env_elapsed_us(&sub->env);
+    const struct hf_parked *replays;
+    struct sub_item view;
+    size_t len;
+
+    if (sub->looked_us && now - sub->looked_us < (int64_t)sub->o.poll_ms * 1000)
+        return HF_OK;
+    TRY(hf__sub_look(s, sub->store, sub->pk, &view, &replays, &len));
+    if (!view.holder.ptr || !hf_str_equal(view.holder, id_str(&sub->token)))
+        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+    if (view.rebuild.ptr)
+        return hf_scope_fail(s, HF_IN_USE, "the subscription is to begin anew");
+    sub->looked_us = now ? now : 1;
+    return hf__sub_replay(s, sub, replays, len);
+}
+
+/* Whether all there was has been handled. */
+static bool is_idle(const struct hf_subscription *sub)
+{
+    return sub->at == sub->events_len && sub->has_source && !sub->source_more;
+}
+
+static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+{
+    int64_t wait_us;
+    bool rebuild;
+
+    pthread_mutex_lock(&sub->mutex);
+    rebuild = sub->rebuild;
+    pthread_mutex_unlock(&sub->mutex);
+    if (rebuild)
+        TRY(begin_anew(s, sub));
+    TRY(look(s, sub));
+    if (sub->retry_us <= hf__env_elapsed_us(&sub->env)) {
+        TRY(hf__sub_source(s, sub));
+        TRY(hf__sub_handle(s, sub));
+    }
+    if (sub->gave_up)
+        return HF_OK;
+    wait_us = sub->retry_us - hf__env_elapsed_us(&sub->env);
+    if (is_idle(sub))
+        sub->careful = 0; /* nothing is left of what was there when the lease was taken */
+    if (is_idle(sub) || wait_us > 0 ||
+        hf__env_elapsed_us(&sub->env) - sub->written_us >= (int64_t)sub->o.checkpoint_ms * 1000)
+        TRY(hf__sub_checkpoint(s, sub));
+    set_state(sub, is_idle(sub) ? HF_SUBSCRIPTION_LIVE : HF_SUBSCRIPTION_CATCHING_UP);
+    if (!is_idle(sub) && wait_us <= 0)
+        *wait_ms = 0;
+    else if (wait_us > 0 && wait_us / 1000 + 1 < *wait_ms)
+        *wait_ms = (uint32_t)(wait_us / 1000 + 1);
+    return HF_OK;
+}
+
+/* The lease has to be renewed in time, also when there is nothing else to do. */
+static uint32_t until_renewal(struct hf_subscription *sub, uint32_t wait_ms)
+{
+    int64_t left_ms = (left_us_of(sub) - (int64_t)sub->o.lease_ms * 500) / 1000 + 1;
+
+    if (sub->beater || !sub->held || left_ms >= wait_ms)
+        return wait_ms;
+    return left_ms > 0 ? (uint32_t)left_ms : 0;
+}
+
+static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
+{
+    struct hf_str failure = hf_str_of(sub->failure, strlen(sub->failure));
+    enum hf_status status;
+
+    if (sub->held) {
+        status = hf__sub_checkpoint(s, sub);
+        if (status != HF_IN_USE) /* told to begin anew: there is no checkpoint to write any more */
+            TRY(status);
+        TRY(hf__sub_release(s, sub->store, sub->pk, id_str(&sub->token), failure));
+        pthread_mutex_lock(&sub->mutex);
+        sub->held = false;
+        sub->metrics.fence = 0;
+        pthread_mutex_unlock(&sub->mutex);
+        hf__sub_source_close(sub);
+    }
+    return hf_scope_fail_from(s, HF_LOST, sub->why);
+}
+
+static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+{
+    enum hf_status status;
+
+    *wait_ms = sub->o.poll_ms;
+    if (!sub->gave_up) {
+        TRY(have_lease(s, sub, wait_ms));
+        status = work(s, sub, wait_ms);
+        if (status == HF_IN_USE) {
+            pthread_mutex_lock(&sub->mutex);
+            sub->rebuild = true;
+            sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
+            pthread_mutex_unlock(&sub->mutex);
+            *wait_ms = 0;
+            return HF_OK;
+        }
+        if (status == HF_LOST) {
+            hf__sub_lost(s, sub);
+            return hf_scope_fail(s, HF_LOCKED, "another has the subscription \"%.*s\"",
+                                 HF_FMT(sub->name));
+        }
+        TRY(status);
+    }
+    if (sub->gave_up)
+        return give_up(s, sub);
+    *wait_ms = until_renewal(sub, *wait_ms);
+    return HF_OK;
+}
+
+enum hf_status hf_subscription_turn(struct hf_scope *s, struct hf_subscription *sub,
+                                    uint32_t *wait_ms)
+{
+    struct hf_scope_mark mark = hf_scope_mark(s);
+    enum hf_status status;
+
+    call_begins(s);
+    *wait_ms = 0;
+    if (sub->worker)
+        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" has a thread",
+                             HF_FMT(sub->name));
+    status = turn(s, sub, wait_ms);
+    if (status == HF_OK)
+        hf_scope_rewind(s, mark);
+    return call_ends(s, status);
+}
+
+enum hf_status hf_subscription_drain(struct hf_scope *s, struct hf_subscription *sub,
+                                     uint64_t *handled)
+{
+    uint64_t before = sub->metrics.handled;
+    uint32_t wait_ms;
+    enum hf_status status = HF_OK;
+
+    sub->looked_us = 0;
+    while (status == HF_OK) {
+        status = hf_subscription_turn(s, sub, &wait_ms);
+        if (status != HF_OK || sub->metrics.state == HF_SUBSCRIPTION_LIVE)
+            break;
+        status = hf_scope_sleep_ms(s, wait_ms);
+    }
+    if (handled)
+        *handled = sub->metrics.handled - before;
+    return status;
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static void wake(void *user)
+{
+    struct hf_subscription *sub = user;
+
+    pthread_mutex_lock(&sub->mutex);
+    sub->woken = true;
+    pthread_mutex_unlock(&sub->mutex);
+    hf__timer_wake(sub->worker);
+}
+
+/* How long the next turn has time, INT64_MAX: there is none; 0: it begins. A timer calls more often
+ * than it is asked to. */
+static int64_t begin_turn(struct hf_subscription *sub)
+{
+    int64_t left_us = sub->due_us - hf__env_elapsed_us(&sub->env);
+
+    pthread_mutex_lock(&sub->mutex);
+    if (sub->stopping)
+        left_us = INT64_MAX;
+    else if (sub->woken || left_us < 0)
+        left_us = 0;
+    sub->busy = !left_us;
+    if (sub->busy) {
+        sub->woken = false;
+        sub->runner = pthread_self();
+    }
+    pthread_mutex_unlock(&sub->mutex);
+    return left_us;
+}
+
+static int64_t run(void *user)
+{
+    struct hf_subscription *sub = user;
+    uint32_t wait_ms = sub->o.poll_ms;
+    int64_t left_us = begin_turn(sub);
+    enum hf_status status;
+
+    if (left_us)
+        return left_us;
+    hf_scope_reset(sub->scope);
+    status = turn(sub->scope, sub, &wait_ms);
+    if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
+        hf__sub_tell(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
+        if (!wait_ms)
+            wait_ms = sub->o.poll_ms;
+    }
+    pthread_mutex_lock(&sub->mutex);
+    sub->busy = false;
+    pthread_cond_broadcast(&sub->idle);
+    pthread_mutex_unlock(&sub->mutex);
+    sub->due_us = hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
+    return status == HF_LOST ? INT64_MAX : (int64_t)wait_ms * 1000;
+}
+
+static void set_beating(struct hf_subscription *sub, bool beating)
+{
+    pthread_mutex_lock(&sub->mutex);
+    sub->beating = beating;
+    sub->renewing = pthread_self();
+    pthread_mutex_unlock(&sub->mutex);
+}
+
+/* Is there a lease, and is it time to renew it? */
+static bool renewal_is_due(struct hf_subscription *sub)
+{
+    int64_t now_us = hf__env_elapsed_us(&sub->env);
+    bool due;
+
+    pthread_mutex_lock(&sub->mutex);
+    due = sub->held && !lease_is_over(&sub->lease, now_us) && now_us + 1000 >= sub->lease.due_us;
+    pthread_mutex_unlock(&sub->mutex);
+    return due;
+}
+
+static int64_t beat(void *user)
+{
+    struct hf_subscription *sub = user;
+    int64_t every_us = (int64_t)terms_of(sub).heartbeat_ms * 1000, wait_us = every_us / 2, stuck_us;
+
+    set_beating(sub, true);
+    stuck_us = hf__stuck_look(sub->beats, sub);
+    hf_scope_reset(sub->beats);
+    hf_scope_timeout_ms(sub->beats, sub->o.lease_ms); /* later it is of no use */
+    if (renewal_is_due(sub) && renew(sub->beats, sub) != HF_OK)
+        wait_us = every_us / 4;
+    set_beating(sub, false);
+    return stuck_us < wait_us ? stuck_us : wait_us;
+}
+
+enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription *sub)
+{
+    enum hf_status status;
+
+    call_begins(s);
+    if (sub->o.no_threads)
+        return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" is to have no threads",
+                             HF_FMT(sub->name));
+    if (sub->worker)
+        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" runs already",
+                             HF_FMT(sub->name));
+    sub->stopping = sub->gave_up = false;
+    sub->looked_us = sub->due_us = 0;
+    TRY(hf__timer_start(s, beat, sub, &sub->beater));
+    status = hf__timer_start(s, run, sub, &sub->worker);
+    if (status == HF_OK)
+        status = hf_events_listen(s, sub->store, wake, sub);
+    sub->listening = status == HF_OK;
+    if (status != HF_OK) {
+        hf__timer_stop(sub->worker);
+        hf__timer_stop(sub->beater);
+        sub->worker = sub->beater = NULL;
+    }
+    return status;
+}
+
+/* (5) The lease is others', and what the function says later changes nothing. */
+static void leave_behind(struct hf_subscription *sub)
+{
+    struct pattern_id token;
+    bool held;
+
+    hf__timer_stop(sub->beater);
+    sub->beater = NULL;
+    pthread_mutex_lock(&sub->mutex);
+    held = sub->held && sub->lease.until_us;
+    sub->lease.until_us = 0;
+    token = sub->token;
+    pthread_mutex_unlock(&sub->mutex);
+    hf_scope_reset(sub->beats);
+    hf_scope_timeout_ms(sub->beats, LAST_WORDS_MS);
+    if (held) /* if that cannot be done, it ends */
+        (void)!hf__sub_release(sub->beats, sub->store, sub->pk, id_str(&token), (struct hf_str){0});
+}
+
+/* Has what was canceled not come to an end? The mutex is held. */
+static bool is_deaf(struct hf_subscription *sub)
+{
+    int64_t end_us = hf__env_elapsed_us(&sub->env) + INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS;
+
+    while (sub->busy && hf__env_elapsed_us(&sub->env) < end_us)
+        steady_wait_us(&sub->idle, &sub->mutex, CANCEL_SLICE_US);
+    return sub->busy;
+}
+
+/* Let the turn that is under way end, until the deadline; then it is canceled. *left: it goes on
+ * nevertheless. Without a scope it is waited for. */
+static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left)
+{
+    enum hf_status status = HF_OK;
+
+    *left = false;
+    if (!sub->worker)
+        return HF_OK;
+    if (sub->listening)
+        hf_events_unlisten(sub->store, wake, sub);
+    sub->listening = false;
+    pthread_mutex_lock(&sub->mutex);
+    sub->stopping = true;
+    while (sub->busy && status == HF_OK) {
+        pthread_mutex_unlock(&sub->mutex);
+        status = s ? hf_scope_sleep_ms(s, 1) : HF_TIMEOUT;
+        pthread_mutex_lock(&sub->mutex);
+    }
+    if (sub->busy) {
+        hf_scope_cancel(sub->scope);
+        hf_scope_cancel(sub->work);
+        *left = s && is_deaf(sub);
+    }
+    pthread_mutex_unlock(&sub->mutex);
+    if (*left) {
+        leave_behind(sub);
+        return status;
+    }
+    hf__timer_stop(sub->worker);
+    hf__timer_stop(sub->beater);
+    sub->worker = sub->beater = NULL;
+    return status;
+}
+
+/* (3) */
+static enum hf_status last_words(struct hf_subscription *sub)
+{
+    enum hf_status status = HF_OK;
+
+    hf_scope_reset(sub->scope);
+    hf_scope_timeout_ms(sub->scope, LAST_WORDS_MS);
+    if (sub->held) {
+        status = hf__sub_holds(sub) ? hf__sub_checkpoint(sub->scope, sub) : HF_OK;
+        if (status == HF_OK && hf__sub_holds(sub))
+            status = hf__suspects_failed(sub->scope, sub);
+        if (status == HF_OK || status == HF_LOST || status == HF_IN_USE)
+            status = hf__sub_release(sub->scope, sub->store, sub->pk, id_str(&sub->token),
+                                     (struct hf_str){0});
+    }
+    hf__sub_source_close(sub);
+    sub->held = false;
+    sub->rebuild = false;
+    sub->gave_up = false;
+    sub->stopping = false;
+    sub->sight.seen = false;
+    sub->metrics.fence = 0;
+    sub->metrics.state = HF_SUBSCRIPTION_IDLE;
+    return status;
+}
+
+/* Is this one of its threads, in a function of the caller's? Then it would wait for itself. */
+static bool is_inside(struct hf_subscription *sub)
+{
+    bool inside;
+
+    pthread_mutex_lock(&sub->mutex);
+    inside = (sub->busy && pthread_equal(sub->runner, pthread_self())) ||
+             (sub->beating && pthread_equal(sub->renewing, pthread_self()));
+    pthread_mutex_unlock(&sub->mutex);
+    return inside;
+}
+
+enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *sub)
+{
+    enum hf_status status, last;
+    bool left;
+
+    call_begins(s);
+    if (is_inside(sub))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_subscription_stop() was called by a function of \"%.*s\": it would "
+            "wait for itself. Let another thread call it",
+            HF_FMT(sub->name));
+    status = threads_stop(s, sub, &left);
+    if (left)
+        return hf_scope_fail(s, HF_TIMEOUT,
+                             "a function of \"%.*s\" has not returned %d ms after it was canceled: "
+                             "its events are left to others; stop the subscription again, or close "
+                             "it, which waits for the function",
+                             HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
+    last = last_words(sub);
+    if (status != HF_OK)
+        return hf_scope_fail(s, status, "a function of \"%.*s\" had to be canceled",
+                             HF_FMT(sub->name));
+    if (last != HF_OK)
+        return hf_scope_fail_from(s, last, sub->scope);
+    return HF_OK;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static void sub_free(struct hf_subscription *sub)
+{
+    struct hf_env env = sub->env;
+
+    hf__sub_source_close(sub);
+    hf_scope_free(sub->why);
+    hf_scope_free(sub->kept);
+    hf_scope_free(sub->scope);
+    hf_scope_free(sub->work);
+    hf_scope_free(sub->page);
+    hf_scope_free(sub->beats);
+    pthread_cond_destroy(&sub->idle);
+    pthread_mutex_destroy(&sub->mutex);
+    hf__env_free(&env, sub, sizeof(*sub));
+}
+
+void hf_subscription_close(struct hf_subscription *sub)
+{
+    bool left;
+
+    if (!sub)
+        return;
+    (void)threads_stop(NULL, sub, &left);
+    (void)last_words(sub);
+    sub_free(sub);
+}
+
+static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
+                                    const struct hf_subscribe_options *o)
+{
+    int functions = (o->each != NULL) + (o->batch != NULL) + (o->project != NULL);
+    bool of_stream = o->stream.domain.len > 0;
+
+    if (functions != 1)
+        return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" has %d functions, not one",
+                             HF_FMT(name), functions);
+    if (of_stream && (o->domain.ptr || o->type.ptr || o->archived || o->start == HF_START_TIME))
+        return hf_scope_fail(s, HF_INVALID,
+                             "a subscription of one stream has no filters and starts at no time");
+    if (o->start < 0 || o->start > HF_START_TIME || o->give_up < 0 ||
+        o->give_up > HF_GIVE_UP_PARK || o->stuck > HF_STUCK_GIVE_UP)
+        return hf_scope_fail(s, HF_INVALID, "an option of \"%.*s\" has no such value",
+                             HF_FMT(name));
+    if (o->start == HF_START_AFTER &&
+        !(of_stream ? hf__sub_is_version(o->after)
+                    : hf__events_position_read(o->after, NULL, NULL, NULL)))
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no %s", HF_FMT(o->after),
+                             of_stream ? "version" : "position");
+    if (o->reset && !o->project)
+        return hf_scope_fail(s, HF_INVALID, "only projections have a reset function");
+    if (o->batch_max > HF_SUBSCRIPTION_BATCH_MAX)
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_SUBSCRIPTION_BATCH_MAX, o->batch_max),
+                                   "batch_max is at most %d", HF_SUBSCRIPTION_BATCH_MAX);
+    if (o->lease_ms && o->lease_ms < LEASE_LEAST_MS)
+        return hf_scope_fail(s, HF_INVALID, "a lease has at least %d ms", LEASE_LEAST_MS);
+    return HF_OK;
+}
+
+static void set_defaults(struct hf_subscribe_options *o)
+{
+    if (!o->batch_max)
+        o->batch_max = o->project ? 1 : BATCH_MAX;
+    if (o->project && o->batch_max > HF_TX_ACTIONS_MAX - 1)
+        o->batch_max = HF_TX_ACTIONS_MAX - 1;
+    if (!o->checkpoint_ms)
+        o->checkpoint_ms = CHECKPOINT_MS;
+    if (!o->poll_ms)
+        o->poll_ms = POLL_MS;
+    if (!o->max_attempts)
+        o->max_attempts = MAX_ATTEMPTS;
+    if (!o->backoff_ms)
+        o->backoff_ms = BACKOFF_MS;
+    if (!o->backoff_max_ms)
+        o->backoff_max_ms = BACKOFF_MAX_MS;
+    if (!o->lease_ms)
+        o->lease_ms = LEASE_MS;
+    if (!o->start)
+        o->start = HF_START_FIRST;
+    if (!o->stuck_ms && o->timeout_ms)
+        o->stuck_ms =
+            o->timeout_ms < UINT32_MAX / STUCK_TIMES ? o->timeout_ms * STUCK_TIMES : UINT32_MAX;
+    if (!o->stuck_ms)
+        o->stuck_ms = STUCK_MS;
+    if (!o->stuck)
+        o->stuck = HF_STUCK_LEAVE;
+}
+
+static struct hf_str keep(struct hf_scope *s, struct hf_str text)
+{
+    return text.ptr ? hf_scope_copy(s, text) : text;
+}
+
+static enum hf_status keep_texts(struct hf_subscription *sub, struct hf_str name)
+{
+    struct hf_subscribe_options *o = &sub->o;
+
+    sub->name = keep(sub->kept, name);
+    o->stream.domain = keep(sub->kept, o->stream.domain);
+    o->stream.id = keep(sub->kept, o->stream.id);
+    o->domain = keep(sub->kept, o->domain);
+    o->type = keep(sub->kept, o->type);
+    o->after = keep(sub->kept, o->after);
+    o->owner = hf__pattern_text(sub->kept, hf__pattern_owner(sub->kept, o->owner), OWNER_MAX);
+    TRY(hf__sub_pk(sub->kept, name, &sub->pk));
+    return hf_scope_built(sub->kept);
+}
+
+enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct hf_str name,
+                            const struct hf_subscribe_options *options,
+                            struct hf_subscription **out)
+{
+    struct hf_subscribe_options o;
+    struct hf_subscription *sub;
+    struct hf_str pk;
+    enum hf_status status = HF_NOMEM;
+
+    call_begins(s);
+    *out = NULL;
+    OPTIONS_COPY(&o, options);
+    TRY(hf__sub_pk(s, name, &pk));
+    TRY(check_options(s, name, &o));
+    sub = hf__env_zalloc(&store->env, sizeof(*sub));
+    if (!sub)
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a subscription");
+    sub->env = store->env;
+    sub->store = store;
+    sub->o = o;
+    sub->of_stream = o.stream.domain.len > 0;
+    sub->metrics.state = HF_SUBSCRIPTION_IDLE;
+    set_defaults(&sub->o);
+    pthread_mutex_init(&sub->mutex, NULL);
+    steady_cond_init(&sub->idle);
+    sub->kept = hf_scope_new(&store->env);
+    sub->scope = hf_scope_new(&store->env);
+    sub->work = hf_scope_new(&store->env);
+    sub->page = hf_scope_new(&store->env);
+    sub->beats = hf_scope_new(&store->env);
+    sub->why = hf_scope_new(&store->env);
+    if (sub->kept && sub->scope && sub->work && sub->page && sub->beats && sub->why)
+        status = keep_texts(sub, name);
+    if (status != HF_OK) {
+        sub_free(sub);
+        return hf_scope_fail(s, status, "no memory for a subscription");
+    }
+    *out = sub;
+    return HF_OK;
+}
+
+uint64_t hf_subscription_fence(struct hf_subscription *sub)
+{
+    uint64_t fence;
+
+    pthread_mutex_lock(&sub->mutex);
+    fence = sub->held ? sub->metrics.fence : 0;
+    pthread_mutex_unlock(&sub->mutex);
+    return fence;
+}
+
+void hf_subscription_metrics(struct hf_subscription *sub, struct hf_subscription_metrics *metrics)
+{
+    pthread_mutex_lock(&sub->mutex);
+    *metrics = sub->metrics;
+    pthread_mutex_unlock(&sub->mutex);
+}

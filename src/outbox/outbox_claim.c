@@ -1,0 +1,986 @@
+/*
+ * outbox/outbox_claim.c: claims on single events, for workers that come and go.
+ *
+ * A claim is four attributes of an event that waits: owner (for people), token (an id of this
+ * claim), lease (until when, by the owner's clock) and fence, which grows with every claim and
+ * stays when the claim has ended; and opener (opener.c), which means nothing without a token. What
+ * always holds:
+ *
+ *  (1) A claim is taken with the fence that was seen in its condition, so of many who read the
+ *      same event one wins, and a request that arrives late takes nothing.
+ *  (2) The lease is counted from its own write, not from when a batch was begun, and a claim is
+ *      taken over only if that lease, as it was seen, has ended by more than the skew, or is one
+ *      of the dead (opener.c).
+ *  (3) Whoever completes, fails, extends or releases has his token and fence in the condition.
+ *  (4) A claim that was taken over is a failed attempt: what lets its workers die is put aside
+ *      in the end, with a text that says so.
+ *  (5) Workers begin at random buckets, and leave a bucket where others are at work until they
+ *      have looked at the others, so that they meet rarely. All that is due is found: pages
+ *      that have nothing but what others have claimed are passed.
+ *  (6) A claim that may be there, and that nobody can be told of, is taken back: with the fence
+ *      that it has or would have had, so that it does not come to be later. Otherwise it would
+ *      keep the event from all others for a lease, and count as an attempt that nobody made.
+ *  (7) Relays claim ahead of what they do, and count themselves what they begin (`ahead`). What one
+ *      of them leaves when it ends was begun or not: it is a suspect, and no attempt was made as
+ *      far as is known. Suspects are counted when they begin: relay_suspect.c.
+ *  (8) After a claim that saw no event at all the next one first asks all buckets at once where
+ *      there is something by now (hf__outbox_look()), and reads no others.
+ */
+#include "outbox/outbox.h"
+
+#include "coord/placeholders.h"
+
+enum {
+    LIMIT = 50,
+    LEASE_MS = 30000,
+    SKEW_MS = 1000,
+    MAX_ATTEMPTS = 5,
+    BACKOFF_MS = 1000,
+    BACKOFF_MAX_MS = 30000,
+    REFUSALS = 2, /* in a row, after which a bucket is left to others for now */
+    ROUNDS = 3,
+    SMALL_PAGE = 10,
+    TAKE_BACK_MS = 1000
+};
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static enum hf_status options_read(struct hf_scope *s, const struct hf_claim_options *options,
+                                   struct hf_claim_options *o)
+{
+    OPTIONS_COPY(o, options);
+    o->limit = o->limit ? o->limit : LIMIT;
+    o->lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
+    o->skew_ms = o->skew_ms ? o->skew_ms : o->lease_ms > SKEW_MS ? SKEW_MS : o->lease_ms / 2;
+    o->max_attempts = o->max_attempts ? o->max_attempts : MAX_ATTEMPTS;
+    o->backoff_ms = o->backoff_ms ? o->backoff_ms : BACKOFF_MS;
+    o->backoff_max_ms = o->backoff_max_ms ? o->backoff_max_ms : BACKOFF_MAX_MS;
+    if (o->skew_ms >= o->lease_ms)
+        return hf_scope_fail(s, HF_INVALID, "a skew of %u ms is not less than the lease of %u ms",
+                             o->skew_ms, o->lease_ms);
+    if (o->owner.len > HF_EVENT_TEXT_MAX)
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, o->owner.len),
+                                   "the owner has %zu bytes, more than %d", o->owner.len,
+                                   HF_EVENT_TEXT_MAX);
+    o->owner = hf__pattern_owner(s, o->owner);
+    return hf_scope_built(s);
+}
+
+/* ---- the requests --------------------------------------------------------------------------- */
+
+static int64_t wall_us(const struct hf_outbox *outbox)
+{
+    return outbox->env.wall_us(outbox->env.user);
+}
+
+static struct hf_str token_of(struct hf_item item)
+{
+    return hf_value_str(hf_item_get(item, HF_STR("token")));
+}
+
+static bool is_orphan(const struct hf_outbox *outbox, struct hf_item item)
+{
+    return hf__pattern_orphan(outbox->db, hf_value_str(hf_item_get(item, HF_STR("opener"))));
+}
+
+static int64_t fence_of(struct hf_item item)
+{
+    int64_t fence;
+
+    return hf_value_i64(hf_item_get(item, HF_STR("fence")), &fence) ? fence : 0;
+}
+
+/* "It is as it was seen": unclaimed, or claimed by one whose lease has ended (1) (2). */
+static struct hf_str seen_condition(struct holders *h, const struct hf_outbox_event *event,
+                                    int64_t now_us)
+{
+    struct hf_str token = token_of(event->item);
+    int64_t fence = fence_of(event->item);
+
+    NAMES(h, "#pk", "#token", "#fence");
+    if (fence)
+        VALUE(h, HF_N(":seen", fence));
+    if (token.len) {
+        NAMES(h, "#lease");
+        VALUE(h, HF_S(":held", token));
+        VALUE(h, HF_N(":until", event->lease_us));
+        return HF_STR("attribute_exists(#pk) AND #token = :held AND #lease = :until AND "
+                      "#fence = :seen");
+    }
+    NAMES(h, "#next");
+    VALUE(h, HF_N(":now", now_us));
+    return fence ? HF_STR("attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                          "#fence = :seen AND (attribute_not_exists(#next) OR #next <= :now)")
+                 : HF_STR("attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                          "attribute_not_exists(#fence) AND (attribute_not_exists(#next) OR "
+                          "#next <= :now)");
+}
+
+/* (4) What is said of a claim that was not heard of any more. */
+static struct outbox_failure silent_failure(struct hf_scope *s, const struct hf_outbox_event *event)
+{
+    struct hf_str text = hf_scope_format(s, "\"%.*s\" claimed it and was not heard of any more",
+                                         HF_FMT(event->owner));
+    struct hf_error error = {.status = HF_TIMEOUT, .message = text};
+
+    return hf__outbox_failure(s, &error);
+}
+
+/* Was it claimed by one who counts himself what he begins? */
+static bool is_ahead(const struct hf_outbox_event *event)
+{
+    return hf_value_true(hf_item_get(event->item, HF_STR("ahead")));
+}
+
+bool hf__outbox_is_suspect(const struct hf_outbox_event *event)
+{
+    return event->crashes || hf_value_true(hf_item_get(event->item, HF_STR("suspect")));
+}
+
+/* (4) What a claim that is taken over leaves: an attempt, or (7) a suspect. */
+static struct hf_str taken_over(struct hf_scope *s, const struct hf_outbox_event *event,
+                                int64_t now_us, struct holders *h)
+{
+    struct outbox_failure failure;
+
+    if (is_ahead(event)) {
+        NAMES(h, "#suspect");
+        VALUE(h, HF_BOOL(":suspect", true));
+        return HF_STR(", #suspect = :suspect");
+    }
+    failure = silent_failure(s, event);
+    NAMES(h, "#attempts", "#tried", "#error", "#error_text", "#cause");
+    VALUE(h, HF_N(":attempts", event->attempts + UINT64_C(1)));
+    VALUE(h, HF_N(":tried", event->lease_us < now_us ? event->lease_us : now_us));
+    VALUE(h, HF_S(":error", failure.name));
+    VALUE(h, HF_S(":text", failure.text));
+    VALUE(h, HF_S(":cause", failure.cause));
+    return HF_STR(", #attempts = :attempts, #tried = :tried, #error = :error, "
+                  "#error_text = :text, #cause = :cause");
+}
+
+static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_outbox *outbox,
+                                           const struct hf_outbox_event *event,
+                                           const struct hf_claim_options *o, bool ahead,
+                                           struct hf_str token)
+{
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_str opener = hf_db_opener(outbox->db);
+    int64_t now_us = wall_us(outbox); /* (2) */
+    struct hf_update_item update = {.table = outbox->table,
+                                    .key =
+                                        hf__outbox_key(s, outbox, "p", event->bucket, event->ref),
+                                    .returns = HF_RETURN_ALL_NEW};
+    const bool forget_ahead = !ahead && is_ahead(event);
+    struct hf_str left = {0};
+
+    update.condition = seen_condition(&h, event, now_us);
+    NAMES(&h, "#owner", "#lease", "#opener");
+    if (opener.len)
+        VALUE(&h, HF_S(":opener", opener));
+    VALUE(&h, HF_S(":owner", o->owner));
+    VALUE(&h, HF_S(":token", token));
+    VALUE(&h, HF_N(":lease", now_us + (int64_t)o->lease_ms * 1000));
+    VALUE(&h, HF_N(":fence", fence_of(event->item) + 1));
+    if (token_of(event->item).len)
+        left = taken_over(s, event, now_us, &h);
+    if (ahead || forget_ahead)
+        NAMES(&h, "#ahead");
+    if (ahead)
+        VALUE(&h, HF_BOOL(":ahead", true));
+    update.update = hf_scope_format(s,
+                                    "SET #owner = :owner, #token = :token, #lease = :lease, "
+                                    "#fence = :fence%.*s%s%s%s",
+                                    HF_FMT(left), ahead ? ", #ahead = :ahead" : "",
+                                    opener.len ? ", #opener = :opener" : " REMOVE #opener",
+                                    !forget_ahead ? ""
+                                    : opener.len  ? " REMOVE #ahead"
+                                                  : ", #ahead");
+    update.names = hf_item_make(s, h.names, h.names_len);
+    update.values = hf_item_make(s, h.values, h.values_len);
+    return update;
+}
+
+/* (3) */
+static struct hf_str own_condition(struct holders *h, const struct hf_claimed_event *event)
+{
+    NAMES(h, "#token", "#fence");
+    VALUE(h, HF_S(":token", event->token));
+    VALUE(h, HF_N(":fence", event->fence));
+    return HF_STR("#token = :token AND #fence = :fence");
+}
+
+static struct hf_delete_item own_del(struct hf_scope *s, const struct hf_outbox *outbox,
+                                     const struct hf_claimed_event *event)
+{
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, outbox, "p", event->event.bucket,
+                                                       event->event.ref)};
+
+    del.condition = own_condition(&h, event);
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = hf_item_make(s, h.values, h.values_len);
+    return del;
+}
+
+static struct hf_update_item own_update(struct hf_scope *s, const struct hf_outbox *outbox,
+                                        const struct hf_claimed_event *event, struct holders *h,
+                                        struct hf_str update, struct hf_str condition)
+{
+    return (struct hf_update_item){.table = outbox->table,
+                                   .key = hf__outbox_key(s, outbox, "p", event->event.bucket,
+                                                         event->event.ref),
+                                   .update = update,
+                                   .condition = condition,
+                                   .names = hf_item_make(s, h->names, h->names_len),
+                                   .values = hf_item_make(s, h->values, h->values_len)};
+}
+
+static enum hf_status lost(struct hf_scope *s, const struct hf_claimed_event *event, bool doubtful)
+{
+    enum hf_status status =
+        hf_scope_fail(s, HF_LOST, "the claim on event %.*s is lost: another has it, or it is gone",
+                      HF_FMT(event->event.event.id));
+
+    return doubtful ? hf_scope_doubt(s) : status;
+}
+
+/* ---- claiming ------------------------------------------------------------------------------- */
+
+static bool is_over(const struct hf_outbox *outbox, const struct hf_outbox_event *event,
+                    const struct hf_claim_options *o, int64_t now_us)
+{
+    return event->lease_us + (int64_t)o->skew_ms * 1000 < now_us || is_orphan(outbox, event->item);
+}
+
+/* It is claimed: as it is now. */
+static enum hf_status claimed(struct hf_scope *s, const struct hf_outbox *outbox,
+                              struct hf_item item, struct hf_claimed_event *event)
+{
+    TRY(hf__outbox_view(s, outbox, item, &event->event));
+    event->token = token_of(item);
+    event->fence = (uint64_t)fence_of(item);
+    return hf_scope_ok(s);
+}
+
+/* (4) It was begun too often. HF_CONDITION: another was first. */
+static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_outbox_event *event)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct outbox_failure failure = silent_failure(s, event);
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
+
+    del.condition = seen_condition(&h, event, 0);
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    return hf__outbox_put_aside(s, outbox, &del,
+                                hf__outbox_failed_item(s, outbox, event,
+                                                       event->attempts + UINT64_C(1), &failure,
+                                                       id_str(&id), wall_us(outbox)),
+                                id_str(&id));
+}
+
+/* There is no room in it for a claim: docs/emitting.md. As exhaust(). */
+static enum hf_status refuse(struct hf_scope *s, struct hf_outbox *outbox,
+                             const struct hf_outbox_event *event)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct hf_error error = {
+        .status = HF_LIMIT,
+        .message = hf_scope_format(s, "it has %zu bytes, and only %d leave room for a claim",
+                                   hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
+    struct outbox_failure failure = hf__outbox_failure(s, &error);
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_delete_item del = {.table = outbox->table,
+                                 .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
+
+    del.condition = seen_condition(&h, event, wall_us(outbox));
+    del.names = hf_item_make(s, h.names, h.names_len);
+    del.values = hf_item_make(s, h.values, h.values_len);
+    TRY(hf_scope_built(s));
+    return hf__outbox_put_aside(s, outbox, &del,
+                                hf__outbox_failed_item(s, outbox, event, event->attempts, &failure,
+                                                       id_str(&id), wall_us(outbox)),
+                                id_str(&id));
+}
+
+static struct hf_update_item take_back_request(struct hf_scope *s, const struct hf_outbox *outbox,
+                                               const struct hf_outbox_event *seen,
+                                               struct hf_str token)
+{
+    struct holders h = {.s = s, .at = &outbox->at};
+    int64_t fence = fence_of(seen->item);
+    struct hf_update_item update = {
+        .table = outbox->table,
+        .key = hf__outbox_key(s, outbox, "p", seen->bucket, seen->ref),
+        .update = HF_STR("SET #fence = :fence, #let = :token REMOVE #owner, #token, #lease"),
+        .condition = HF_STR("#token = :token AND #fence = :fence")};
+
+    NAMES(&h, "#token", "#fence", "#let", "#owner", "#lease");
+    VALUE(&h, HF_S(":token", token));
+    VALUE(&h, HF_N(":fence", fence + 1));
+    if (!token_of(seen->item).len) { /* of one that is another's the claim stays as it is */
+        NAMES(&h, "#pk");
+        update.condition =
+            fence ? HF_STR("(#token = :token AND #fence = :fence) OR "
+                           "(attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                           "#fence = :seen)")
+                  : HF_STR("(#token = :token AND #fence = :fence) OR "
+                           "(attribute_exists(#pk) AND attribute_not_exists(#token) AND "
+                           "attribute_not_exists(#fence))");
+        if (fence)
+            VALUE(&h, HF_N(":seen", fence));
+    }
+    update.names = hf_item_make(s, h.names, h.names_len);
+    update.values = hf_item_make(s, h.values, h.values_len);
+    return update;
+}
+
+/* (6) True: it is not ours, and will not be. In a scope of its own, as time may be up in ours. */
+static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *seen,
+                      struct hf_str token)
+{
+    struct hf_scope *s = hf_scope_new(&outbox->env);
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+    bool sure;
+
+    if (!s)
+        return false;
+    hf_scope_timeout_ms(s, TAKE_BACK_MS);
+    update = take_back_request(s, outbox, seen, token);
+    status = hf_scope_built(s);
+    if (status == HF_OK)
+        status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                                   update.key, &found);
+    sure = status == HF_OK ||
+           (status == HF_CONDITION && (!found.ptr || fence_of(found) > fence_of(seen->item)));
+    hf_scope_free(s);
+    if (sure)
+        hf__outbox_wake(outbox, seen->bucket, false);
+    return sure;
+}
+
+/* (6) It may be claimed, and cannot be told. */
+static enum hf_status untold(struct hf_scope *s, struct hf_outbox *outbox,
+                             const struct hf_outbox_event *seen, struct hf_str token)
+{
+    struct hf_error error = *hf_scope_error(s);
+
+    if (take_back(outbox, seen, token))
+        return hf_scope_fail(s, error.status, "%.*s", HF_FMT(error.message));
+    (void)hf_scope_fail(s, error.status, "event %.*s may be claimed until its lease ends: %.*s",
+                        HF_FMT(seen->event.id), HF_FMT(error.message));
+    return hf_scope_doubt(s);
+}
+
+/* What was read is due, and free. *got: it is ours. HF_CONDITION: another was first. */
+static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_outbox_event *seen, const struct hf_claim_options *o,
+                               bool ahead, struct hf_claimed_event *event, bool *got)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct hf_update_item update;
+    struct hf_item item;
+    enum hf_status status;
+
+    *got = false;
+    if (token_of(seen->item).len && !is_ahead(seen) &&
+        seen->attempts + UINT64_C(1) >= o->max_attempts)
+        return exhaust(s, outbox, seen);
+    if (!hf__outbox_has_room(s, outbox, seen->item))
+        return refuse(s, outbox, seen);
+    update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &item);
+    if (status == HF_CONDITION && hf_str_equal(token_of(item), id_str(&id)))
+        status = HF_OK; /* its answer got lost */
+    if (status == HF_CONDITION || (status != HF_OK && !hf_scope_error(s)->may_have_happened))
+        return status;
+    if (status != HF_OK || claimed(s, outbox, item, event) != HF_OK)
+        return untold(s, outbox, seen, id_str(&id));
+    *got = true;
+    return HF_OK;
+}
+
+/* A claim of many. */
+struct claiming {
+    struct hf_outbox *outbox;
+    struct hf_claim_options o;
+    struct outbox_only only;
+    bool ahead; /* (7) */
+    struct hf_claimed_event *events;
+    size_t len, cap;
+    uint64_t refused, unsure;
+    uint64_t seen;                                    /* events that were read */
+    uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
+    uint64_t bare[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets without events (8) */
+};
+
+static bool bit_of(const uint64_t *bits, uint32_t number)
+{
+    return bits[number / 64] >> number % 64 & 1;
+}
+
+static void bit_set(uint64_t *bits, uint32_t number)
+{
+    bits[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+static enum hf_status room(struct hf_scope *s, struct claiming *c)
+{
+    size_t cap = c->cap ? c->cap * 2 : 16;
+    struct hf_claimed_event *moved;
+
+    if (c->len < c->cap)
+        return HF_OK;
+    moved = hf_scope_alloc(s, cap * sizeof(*moved));
+    if (!moved)
+        return hf_scope_built(s);
+    if (c->len)
+        memcpy(moved, c->events, c->len * sizeof(*moved));
+    c->events = moved;
+    c->cap = cap;
+    return HF_OK;
+}
+
+/* What is due in a bucket, and free or over. */
+static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, uint32_t bucket,
+                                  int64_t now_us)
+{
+    struct holders h = {.s = s, .at = &c->outbox->at};
+    struct hf_str opener = hf_db_opener(c->outbox->db);
+    const char *orphans = "";
+    struct hf_str filter;
+    char to[OUTBOX_SEQ_LEN + 1];
+    size_t wanted = c->o.limit - c->len;
+
+    hf__outbox_seq_floor(now_us / 1000 + OUTBOX_SKEW_MS + 1, to);
+    NAMES(&h, "#pk", "#sk", "#next", "#lease");
+    VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "p", bucket)));
+    VALUE(&h, HF_S(":to", hf_scope_copy(s, hf_str_from(to))));
+    VALUE(&h, HF_N(":now", now_us));
+    VALUE(&h, HF_N(":over", now_us - (int64_t)c->o.skew_ms * 1000));
+    if (opener.len) {
+        orphans = " OR (attribute_exists(#opener) AND #opener <> :opener)";
+        NAMES(&h, "#opener");
+        VALUE(&h, HF_S(":opener", opener));
+    }
+    filter = hf_scope_format(s,
+                             "(attribute_not_exists(#next) OR #next <= :now) AND "
+                             "(attribute_not_exists(#lease) OR #lease < :over%s)",
+                             orphans);
+    filter = hf__outbox_and(s, filter, hf__outbox_only_filter(&h, &c->only));
+    return (struct hf_query){.table = c->outbox->table,
+                             .key_condition = HF_STR("#pk = :pk AND #sk < :to"),
+                             .filter = filter,
+                             .names = hf_item_make(s, h.names, h.names_len),
+                             .values = hf_item_make(s, h.values, h.values_len),
+                             .limit = wanted < SMALL_PAGE    ? SMALL_PAGE
+                                      : wanted < OUTBOX_PAGE ? (int64_t)wanted
+                                                             : OUTBOX_PAGE,
+                             .consistent = HF_YES};
+}
+
+/* Claim of a page what there is. *away: others are at work here. */
+static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
+                                 const struct hf_query_result *page, bool patient, bool *away)
+{
+    uint32_t in_a_row = 0;
+
+    for (size_t i = 0; i < page->items_len && c->len < c->o.limit; i++) {
+        struct hf_outbox_event seen;
+        enum hf_status status;
+        bool got;
+
+        status = hf__outbox_view(s, c->outbox, page->items[i], &seen);
+        if (status == HF_CORRUPT) {
+            hf__outbox_reject(s, c->outbox, page->items[i]);
+            continue;
+        }
+        TRY(status);
+        if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
+            continue;
+        TRY(room(s, c));
+        status = claim_it(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
+        if (status != HF_OK && status != HF_CONDITION) {
+            c->unsure += hf_scope_error(s)->may_have_happened;
+            return status;
+        }
+        c->len += got;
+        c->refused += status == HF_CONDITION;
+        in_a_row = status == HF_CONDITION ? in_a_row + 1 : 0;
+        *away = !patient && in_a_row == REFUSALS;
+        if (*away)
+            return HF_OK;
+    }
+    return HF_OK;
+}
+
+static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint32_t bucket,
+                                   bool patient)
+{
+    struct hf_query query = free_query(s, c, bucket, wall_us(c->outbox));
+    bool away = false;
+
+    TRY(hf_scope_built(s));
+    do {
+        struct hf_query_result page;
+
+        TRY(hf_query(s, c->outbox->db, &query, &page));
+        c->seen += (uint64_t)page.scanned_count;
+        TRY(claim_page(s, c, &page, patient, &away));
+        query.start = page.last;
+        query.limit = OUTBOX_PAGE;
+    } while (query.start.ptr && c->len < c->o.limit && !away);
+    if (away)
+        bit_set(c->left, bucket);
+    return HF_OK;
+}
+
+/* (8) Those that it could not be told of are read. */
+static void look_first(struct hf_scope *s, struct claiming *c)
+{
+    struct hf_outbox *outbox = c->outbox;
+    int64_t now_ms = wall_us(outbox) / 1000;
+
+    for (uint32_t from = 0; from < outbox->buckets; from += OUTBOX_LOOK_MAX) {
+        uint32_t numbers[OUTBOX_LOOK_MAX];
+        bool shown[OUTBOX_LOOK_MAX], whole = false;
+        size_t len = 0;
+
+        while (len < OUTBOX_LOOK_MAX && from + len < outbox->buckets) {
+            numbers[len] = from + (uint32_t)len;
+            len++;
+        }
+        if (hf__outbox_look(s, outbox, numbers, len, now_ms, OUTBOX_SKEW_MS, shown, &whole) !=
+                HF_OK ||
+            !whole)
+            return;
+        for (size_t i = 0; i < len; i++)
+            if (!shown[i])
+                bit_set(c->bare, numbers[i]);
+    }
+}
+
+/* (8) Was there nothing the last time? */
+static bool looks_first(struct hf_outbox *outbox)
+{
+    bool looks;
+
+    pthread_mutex_lock(&outbox->mutex);
+    looks = outbox->claims_bare;
+    pthread_mutex_unlock(&outbox->mutex);
+    return looks;
+}
+
+/* (5) */
+static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
+{
+    uint32_t buckets = c->outbox->buckets, first;
+    uint32_t only = hf__outbox_only_bucket(c->outbox, &c->only);
+
+    if (only != UINT32_MAX)
+        return claim_bucket(s, c, only, true);
+    if (looks_first(c->outbox))
+        look_first(s, c);
+    c->outbox->env.random(c->outbox->env.user, &first, sizeof(first));
+    first %= buckets;
+    for (uint32_t i = 0; i < 2 * buckets && c->len < c->o.limit; i++) {
+        uint32_t bucket = (first + i) % buckets;
+        bool again = i >= buckets;
+
+        if (again ? bit_of(c->left, bucket) : !bit_of(c->bare, bucket))
+            TRY(claim_bucket(s, c, bucket, again));
+    }
+    pthread_mutex_lock(&c->outbox->mutex);
+    c->outbox->claims_bare = !c->seen;
+    pthread_mutex_unlock(&c->outbox->mutex);
+    return HF_OK;
+}
+
+static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
+                            const struct hf_claim_options *options, bool ahead, struct claiming *c,
+                            struct hf_claim_list *list)
+{
+    enum hf_status status;
+
+    *c = (struct claiming){.outbox = outbox, .ahead = ahead};
+    *list = (struct hf_claim_list){0};
+    TRY(options_read(s, options, &c->o));
+    c->only = (struct outbox_only){.type = c->o.type, .key = c->o.key, .tenant = c->o.tenant};
+    TRY(hf__outbox_only_check(s, &c->only));
+    TRY(hf__outbox_take_mode(s, outbox, true));
+    hf__outbox_find_strays(s, outbox);
+    status = claim_all(s, c);
+    *list = (struct hf_claim_list){.events = c->events,
+                                   .events_len = c->len,
+                                   .refused = c->refused,
+                                   .unsure = c->unsure};
+    if (status != HF_OK && !c->len)
+        return status;
+    return hf_scope_ok(s); /* what was claimed is not given up for an error */
+}
+
+enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_claim_options *options, struct hf_claim_list *list)
+{
+    struct claiming c;
+
+    return claim(s, outbox, options, true, &c, list);
+}
+
+enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_claim_options *options, struct hf_claim_list *list)
+{
+    struct claiming c;
+
+    TRY(claim(s, outbox, options, false, &c, list));
+    for (size_t i = 0; i < c.len; i++)
+        hf__outbox_fetch(s, outbox, &c.events[i].event, 1);
+    return HF_OK;
+}
+
+enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
+                                   const struct hf_claim_options *options,
+                                   struct hf_claimed_event *event)
+{
+    struct hf_claim_options o;
+
+    *event = (struct hf_claimed_event){.fence = 0};
+    TRY(options_read(s, options, &o));
+    TRY(hf__outbox_take_mode(s, outbox, true));
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t now_us = wall_us(outbox);
+        struct hf_outbox_event seen;
+        enum hf_status status;
+        bool got;
+
+        TRY(hf__outbox_get(s, outbox, id, &seen));
+        if (seen.state != HF_EVENT_PENDING)
+            return hf_scope_fail(s, HF_NOT_FOUND, "event %.*s %s", HF_FMT(id),
+                                 seen.state == HF_EVENT_FAILED ? "was put aside" : "was published");
+        if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
+            return hf_scope_fail(s, HF_LOCKED, "event %.*s is not due yet", HF_FMT(id));
+        if (token_of(seen.item).len && !is_over(outbox, &seen, &o, now_us))
+            return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
+                                 HF_FMT(seen.owner));
+        status = claim_it(s, outbox, &seen, &o, false, event, &got);
+        if (status == HF_OK && got)
+            hf__outbox_fetch(s, outbox, &event->event, 1);
+        if (status != HF_CONDITION && (status != HF_OK || got))
+            return status;
+    }
+    return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by others", HF_FMT(id));
+}
+
+/* ---- completing ----------------------------------------------------------------------------- */
+
+static enum hf_status leave(struct hf_scope *s, struct hf_outbox *outbox,
+                            const struct hf_claimed_event *event)
+{
+    struct hf_delete_item del = own_del(s, outbox, event);
+    struct hf_item found;
+    enum hf_status status;
+
+    TRY(hf_scope_built(s));
+    status =
+        hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &del}, del.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    /* It is gone: by a request of ours, as while our lease lasts nobody else completes it. */
+    if (!found.ptr && wall_us(outbox) < event->event.lease_us)
+        return hf_scope_ok(s);
+    return lost(s, event, !found.ptr);
+}
+
+static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *outbox,
+                                       const struct hf_claimed_event *event)
+{
+    struct hf_delete_item del = own_del(s, outbox, event);
+    struct hf_put_item put = {.table = outbox->table,
+                              .item =
+                                  hf__outbox_history_item(s, outbox, &event->event, event->token)};
+    const struct hf_transact_write actions[] = {{.del = &del}, {.put = &put}};
+    struct hf_item found;
+    enum hf_status status;
+    bool doubtful;
+
+    TRY(hf_scope_built(s));
+    if (!outbox->transactions) { /* the history is what may be missing then, after a crash */
+        TRY(hf__outbox_renew(s, outbox, &event->event)); /* and it is in neither for a moment */
+        TRY(leave(s, outbox, event));
+        return hf__outbox_write_many(s, outbox,
+                                     &(struct hf_write){.table = outbox->table, .put = put.item},
+                                     1);
+    }
+    status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
+    if (status != HF_TX_CANCELED)
+        return status;
+    doubtful = hf_scope_error(s)->may_have_happened;
+    if (!doubtful)
+        return lost(s, event, false);
+    TRY(hf__pattern_read(s, outbox->db, outbox->table,
+                         hf__outbox_key(s, outbox, "h", event->event.bucket, event->event.ref),
+                         &found));
+    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("done"))), event->token))
+        return hf_scope_ok(s);
+    return lost(s, event, true);
+}
+
+enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_claimed_event *event)
+{
+    return outbox->history_s ? leave_to_history(s, outbox, event) : leave(s, outbox, event);
+}
+
+enum hf_status hf_outbox_published_many(struct hf_scope *s, struct hf_outbox *outbox,
+                                        const struct hf_claimed_event *events, size_t len,
+                                        enum hf_status *results)
+{
+    enum hf_status first = HF_OK;
+    bool doubtful = false;
+    size_t failed = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+        enum hf_status status = hf_outbox_published(s, outbox, &events[i]);
+
+        if (results)
+            results[i] = status;
+        if (status != HF_OK && first == HF_OK) {
+            first = status;
+            doubtful = hf_scope_error(s)->may_have_happened;
+            failed = i;
+        }
+        hf_scope_rewind(s, mark);
+    }
+    if (first == HF_OK)
+        return hf_scope_ok(s);
+    (void)hf_scope_fail(s, first, "event %.*s: %s", HF_FMT(events[failed].event.event.id),
+                        hf_status_text(first));
+    return doubtful ? hf_scope_doubt(s) : first;
+}
+
+enum hf_status hf_outbox_published_tx(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const struct hf_claimed_event *event,
+                                      struct hf_transact_write *action)
+{
+    struct hf_delete_item *del = hf_scope_alloc(s, sizeof(*del));
+
+    call_begins(s);
+    *action = (struct hf_transact_write){0};
+    if (!del)
+        return hf_scope_built(s);
+    *del = own_del(s, outbox, event);
+    TRY(hf_scope_built(s));
+    action->del = del;
+    return HF_OK;
+}
+
+/* ---- failing -------------------------------------------------------------------------------- */
+
+/* The end of an update that ends a claim: what was counted beforehand is no crash (7). */
+static const char *crashes_back(struct holders *h, const struct hf_claimed_event *event, bool begun)
+{
+    if (!begun)
+        return " REMOVE #owner, #token, #lease";
+    NAMES(h, "#crashes", "#begun");
+    if (!event->event.crashes)
+        return " REMOVE #owner, #token, #lease, #begun, #crashes";
+    VALUE(h, HF_N(":crashes", event->event.crashes));
+    return ", #crashes = :crashes REMOVE #owner, #token, #lease, #begun";
+}
+
+static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_claimed_event *event,
+                                   const struct outbox_failure *failure,
+                                   const struct hf_claim_options *o, bool begun)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_str condition = own_condition(&h, event);
+    uint64_t attempts = event->event.attempts + UINT64_C(1);
+    int64_t now_us = wall_us(outbox);
+    struct hf_update_item update;
+    const char *back;
+    struct hf_item found;
+    enum hf_status status;
+
+    NAMES(&h, "#attempts", "#tried", "#next", "#error", "#error_text", "#cause", "#try", "#owner",
+          "#lease");
+    VALUE(&h, HF_N(":attempts", attempts));
+    VALUE(&h, HF_N(":tried", now_us));
+    VALUE(&h, HF_N(":next", now_us + (int64_t)hf__backoff_ms(&outbox->env, o->backoff_ms,
+                                                             o->backoff_max_ms, attempts) *
+                                         1000));
+    VALUE(&h, HF_S(":error", failure->name));
+    VALUE(&h, HF_S(":text", failure->text));
+    VALUE(&h, HF_S(":cause", failure->cause));
+    VALUE(&h, HF_S(":try", id_str(&id)));
+    back = crashes_back(&h, event, begun);
+    update = own_update(s, outbox, event, &h,
+                        hf_scope_format(s,
+                                        "SET #attempts = :attempts, #tried = :tried, "
+                                        "#next = :next, #error = :error, #error_text = :text, "
+                                        "#cause = :cause, #try = :try%s",
+                                        back),
+                        condition);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
+        return hf_scope_ok(s);
+    return lost(s, event, hf_scope_error(s)->may_have_happened);
+}
+
+enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                               const struct hf_claimed_event *event, const struct hf_error *error,
+                               bool for_good, const struct hf_claim_options *options,
+                               enum outbox_try tried)
+{
+    struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    struct hf_error copy = *error; /* it may be the scope's, which calls forget */
+    struct outbox_failure failure = hf__outbox_failure(s, &copy);
+    uint64_t attempts = event->event.attempts + (uint64_t)(tried != OUTBOX_NOT_TRIED);
+    struct hf_claim_options o;
+    struct hf_delete_item del;
+    enum hf_status status;
+
+    TRY(options_read(s, options, &o));
+    if (!for_good && attempts - event->event.crashes < o.max_attempts)
+        return fail_for_now(s, outbox, event, &failure, &o, tried == OUTBOX_BEGUN);
+    del = own_del(s, outbox, event);
+    TRY(hf_scope_built(s));
+    status = hf__outbox_put_aside(s, outbox, &del,
+                                  hf__outbox_failed_item(s, outbox, &event->event, attempts,
+                                                         &failure, id_str(&id), wall_us(outbox)),
+                                  id_str(&id));
+    return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
+}
+
+enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
+                              const struct hf_claimed_event *event, const struct hf_error *error,
+                              bool for_good, const struct hf_claim_options *options)
+{
+    const struct hf_error unknown = {.status = HF_INTERNAL,
+                                     .message = HF_STR("the worker gave no reason")};
+
+    if (!error || error->status == HF_OK) /* what was stored as HF_OK would be no failure */
+        error = &unknown;
+    return hf__outbox_fail(s, outbox, event, error, for_good, options, OUTBOX_TRIED);
+}
+
+/* (7) */
+enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const struct hf_claimed_event *event, struct hf_str by)
+{
+    struct hf_error error = hf__outbox_crash_error(s, event->event.crashes + 1);
+    struct outbox_failure failure = hf__outbox_failure(s, &error);
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_str condition = own_condition(&h, event);
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+
+    NAMES(&h, "#attempts", "#crashes", "#begun", "#tried", "#error", "#error_text", "#cause");
+    VALUE(&h, HF_N(":attempts", event->event.attempts + UINT64_C(1)));
+    VALUE(&h, HF_N(":crashes", event->event.crashes + UINT64_C(1)));
+    VALUE(&h, HF_S(":begun", by));
+    VALUE(&h, HF_N(":tried", wall_us(outbox)));
+    VALUE(&h, HF_S(":error", failure.name));
+    VALUE(&h, HF_S(":text", failure.text));
+    VALUE(&h, HF_S(":cause", failure.cause));
+    update = own_update(s, outbox, event, &h,
+                        HF_STR("SET #attempts = :attempts, #crashes = :crashes, #begun = :begun, "
+                               "#tried = :tried, #error = :error, #error_text = :text, "
+                               "#cause = :cause"),
+                        condition);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
+}
+
+/* ---- more time, or none --------------------------------------------------------------------- */
+
+enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
+                                const struct hf_claimed_event *event, uint32_t lease_ms)
+{
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_update_item update;
+    struct hf_item found;
+    enum hf_status status;
+
+    (void)own_condition(&h, event);
+    NAMES(&h, "#lease");
+    VALUE(&h, HF_N(":lease", wall_us(outbox) + (int64_t)(lease_ms ? lease_ms : LEASE_MS) * 1000));
+    update = own_update(s, outbox, event, &h, HF_STR("SET #lease = :lease"),
+                        HF_STR("#token = :token AND #fence = :fence AND #lease < :lease"));
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status != HF_CONDITION)
+        return status;
+    if (hf_str_equal(token_of(found), event->token) &&
+        fence_of(found) == (int64_t)event->fence) /* this lease or a longer one is there */
+        return hf_scope_ok(s);
+    return lost(s, event, hf_scope_error(s)->may_have_happened);
+}
+
+enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_claimed_event *event, int64_t next_us, bool begun)
+{
+    struct holders h = {.s = s, .at = &outbox->at};
+    struct hf_str condition = own_condition(&h, event);
+    bool first = begun && !event->event.attempts; /* nothing had been said of it */
+    struct hf_update_item update;
+    const char *back;
+    struct hf_item found;
+    enum hf_status status;
+
+    NAMES(&h, "#let", "#owner", "#lease");
+    if (next_us) {
+        NAMES(&h, "#next");
+        VALUE(&h, HF_N(":next", next_us));
+    }
+    if (begun)
+        NAMES(&h, "#attempts");
+    if (begun && !first)
+        VALUE(&h, HF_N(":attempts", event->event.attempts));
+    if (first)
+        NAMES(&h, "#tried", "#error", "#error_text", "#cause");
+    back = crashes_back(&h, event, begun);
+    update =
+        own_update(s, outbox, event, &h,
+                   hf_scope_format(s, "SET #let = :token%s%s%s%s", next_us ? ", #next = :next" : "",
+                                   begun && !first ? ", #attempts = :attempts" : "", back,
+                                   first ? ", #attempts, #tried, #error, #error_text, #cause" : ""),
+                   condition);
+    TRY(hf_scope_built(s));
+    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &found);
+    if (status == HF_CONDITION &&
+        !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("let"))), event->token))
+        return lost(s, event, hf_scope_error(s)->may_have_happened);
+    if (status != HF_OK && status != HF_CONDITION)
+        return status;
+    if (!next_us)
+        hf__outbox_wake(outbox, event->event.bucket, false);
+    return hf_scope_ok(s);
+}
+
+enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_claimed_event *event)
+{
+    return hf__outbox_release(s, outbox, event, 0, false);
+}

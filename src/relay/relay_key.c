@@ -1,0 +1,542 @@
+/*
+ * relay/relay_key.c: keys, and the events of them that are held in memory.
+ *
+ * An event is held from when it was read until it was noted as delivered; of a key so many are held
+ * at most, and what comes behind those is passed over and read again later. So a key that cannot go
+ * on, or has a hundred thousand events, takes little memory and stands in nobody's way.
+ *
+ *  (1) An event is held once at most: it is in relay->held by its place (seq), whatever its state.
+ *  (2) What waits of a key is in order: by `sequence` where two have one, else by place, which is
+ *      what puts urgent ones in front; their `sequence` is not looked at. All of the
+ *      key that is in the table and not held is behind key->after, or was not read yet; with
+ *      `skips` nothing that is behind it is held except by reading on from there.
+ *  (3) A key is in relay->ready when its first event can be begun: none of it runs (or may run at
+ *      the same time: never), its bucket is ours, and it waits for no other event to be read.
+ *      Those whose first event is urgent are in front there.
+ *  (4) A key that has nothing to remember is not there.
+ *  (5) While a read of a bucket runs, what has ended since is remembered: the read may still show
+ *      it, or as it was before a failure was noted. What nothing was written about is not.
+ *
+ * The mutex of the relay is held in all of these.
+ */
+#include "relay/relay.h"
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+int hf__seq_compare(const char *a, const char *b)
+{
+    return strncmp(a, b, RELAY_SEQ_SIZE);
+}
+
+/* What has the same beginning is looked at twice, which changes nothing by (1). */
+void hf__seq_before(char to[RELAY_SEQ_SIZE], const char *seq)
+{
+    size_t len = strnlen(seq, RELAY_SEQ_SIZE - 1);
+
+    memmove(to, seq, len);
+    memset(to + (len ? len - 1 : 0), 0, RELAY_SEQ_SIZE - (len ? len - 1 : 0));
+}
+
+void hf__seq_set(char to[RELAY_SEQ_SIZE], struct hf_str seq)
+{
+    size_t len = seq.len < RELAY_SEQ_SIZE - 1 ? seq.len : RELAY_SEQ_SIZE - 1;
+
+    memset(to, 0, RELAY_SEQ_SIZE);
+    if (len)
+        memcpy(to, seq.ptr, len);
+}
+
+static uint64_t seq_hash(const char *seq)
+{
+    return fnv(FNV_BEGIN, seq, strnlen(seq, RELAY_SEQ_SIZE));
+}
+
+/* ---- what is held --------------------------------------------------------------------------- */
+
+static struct held **slot_of(struct hf_relay *relay, const char *seq)
+{
+    return &relay->held[seq_hash(seq) & (RELAY_SLOTS - 1)];
+}
+
+struct held *hf__held_find(struct hf_relay *relay, const char *seq)
+{
+    struct held *held = *slot_of(relay, seq);
+
+    while (held && hf__seq_compare(held->seq, seq) != 0)
+        held = held->chain;
+    return held;
+}
+
+static void out_of_slot(struct hf_relay *relay, struct held *held)
+{
+    struct held **link = slot_of(relay, held->seq);
+
+    while (*link != held)
+        link = &(*link)->chain;
+    *link = held->chain;
+}
+
+static void held_free(struct hf_relay *relay, struct held *held)
+{
+    relay->bytes -= held->item_len;
+    hf__env_free(&relay->env, held, sizeof(*held) + held->item_len);
+}
+
+/* A dry run remembers what it has delivered for ever; its place will do. */
+static struct held *shrink(struct hf_relay *relay, struct held *held)
+{
+    struct held *less = hf__env_zalloc(&relay->env, sizeof(*less)),
+                **slot = slot_of(relay, held->seq);
+
+    if (!less)
+        return held;
+    out_of_slot(relay, held);
+    *less = *held;
+    less->item_len = 0;
+    less->chain = *slot;
+    *slot = less;
+    held_free(relay, held);
+    return less;
+}
+
+/* (5) */
+void hf__held_end(struct hf_relay *relay, struct held *held)
+{
+    struct relay_bucket *bucket = held->bucket;
+
+    if (!bucket) {
+        held_free(relay, held);
+        return;
+    }
+    bucket->held--;
+    held->key = NULL;
+    if (relay->o.dry_run)
+        held = shrink(relay, held);
+    if (bucket->reading || relay->o.dry_run) {
+        held->state = HELD_GONE;
+        held->next = bucket->gone;
+        bucket->gone = held;
+        return;
+    }
+    out_of_slot(relay, held);
+    held_free(relay, held);
+}
+
+void hf__held_drop(struct hf_relay *relay, struct held *held)
+{
+    if (held->bucket) {
+        held->bucket->held--;
+        out_of_slot(relay, held);
+    }
+    held_free(relay, held);
+}
+
+void hf__gone_forget(struct hf_relay *relay, struct relay_bucket *bucket)
+{
+    while (bucket->gone) {
+        struct held *held = bucket->gone;
+
+        bucket->gone = held->next;
+        out_of_slot(relay, held);
+        held_free(relay, held);
+    }
+}
+
+/* ---- lists of keys -------------------------------------------------------------------------- */
+
+static void key_unlink(struct hf_relay *relay, struct relay_key *key)
+{
+    if (!key->link)
+        return;
+    *key->link = key->next;
+    if (key->next)
+        key->next->link = key->link;
+    else if (key->queued)
+        relay->ready.last = key->link;
+    if (key->queued && relay->ready.urgent == &key->next)
+        relay->ready.urgent = key->link;
+    if (key->queued) {
+        relay->ready.len--;
+        key->bucket->ready--;
+    }
+    key->queued = false;
+    key->urgent = false;
+    key->link = NULL;
+    key->next = NULL;
+}
+
+/* Behind those that are as urgent. */
+static void key_enqueue(struct hf_relay *relay, struct relay_key *key)
+{
+    struct key_queue *ready = &relay->ready;
+
+    key_unlink(relay, key);
+    key->urgent = is_urgent_seq(key->first->seq);
+    key->link = key->urgent ? ready->urgent : ready->last;
+    key->next = *key->link;
+    *key->link = key;
+    if (key->next)
+        key->next->link = &key->next;
+    else
+        ready->last = &key->next;
+    if (key->urgent)
+        ready->urgent = &key->next;
+    relay->ready.len++;
+    key->bucket->ready++;
+    key->queued = true;
+}
+
+static void key_keep_back(struct hf_relay *relay, struct relay_key *key)
+{
+    key_unlink(relay, key);
+    key->next = key->bucket->back;
+    key->link = &key->bucket->back;
+    if (key->next)
+        key->next->link = &key->next;
+    key->bucket->back = key;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static uint64_t key_hash(const struct relay_bucket *bucket, bool alone, struct hf_str name)
+{
+    const char head[3] = {(char)(bucket->number & 0xff), (char)(bucket->number >> 8), (char)alone};
+
+    return fnv(fnv(FNV_BEGIN, head, sizeof(head)), name.ptr, name.len);
+}
+
+struct relay_key *hf__key_find(struct hf_relay *relay, struct relay_bucket *bucket,
+                               const struct hf_outbox_event *event, const char *seq, bool make)
+{
+    bool alone = !event->event.key.len;
+    struct hf_str name = alone ? hf_str_of(seq, strnlen(seq, RELAY_SEQ_SIZE)) : event->event.key;
+    uint64_t hash = key_hash(bucket, alone, name);
+    struct relay_key **slot = &relay->keys[hash & (RELAY_SLOTS - 1)], *key;
+
+    for (key = *slot; key; key = key->chain)
+        if (key->hash == hash && key->bucket == bucket && key->alone == alone &&
+            hf_str_equal(hf_str_of(key->name, key->name_len), name))
+            return key;
+    if (!make)
+        return NULL;
+    key = hf__env_zalloc(&relay->env, sizeof(*key) + name.len);
+    if (!key)
+        return NULL;
+    key->bucket = bucket;
+    key->alone = alone;
+    key->hash = hash;
+    key->name_len = name.len;
+    memcpy(key->name, name.ptr, name.len);
+    key->chain = *slot;
+    *slot = key;
+    relay->keys_len++;
+    return key;
+}
+
+static void key_free(struct hf_relay *relay, struct relay_key *key)
+{
+    struct relay_key **link = &relay->keys[key->hash & (RELAY_SLOTS - 1)];
+
+    assert(!key->first && !key->running);
+    hf__key_unskip(key);
+    key_unlink(relay, key);
+    while (*link != key)
+        link = &(*link)->chain;
+    *link = key->chain;
+    relay->keys_len--;
+    hf__env_free(&relay->env, key, sizeof(*key) + key->name_len);
+}
+
+/* How many of one key may wait here. When the bucket has a lot already: one, unless it is urgent. */
+static size_t key_room(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                       const char *seq)
+{
+    size_t batch = relay->o.batch;
+
+    if (!is_urgent_seq(seq) && bucket->held - bucket->noting >= batch * RELAY_HELD_BATCHES / 2)
+        return 1;
+    return relay->ops->keeps_order && relay->batch_max > batch ? relay->batch_max : batch;
+}
+
+/* (2) */
+static bool is_before(const struct held *a, const struct held *b)
+{
+    if (a->sequence && b->sequence && a->sequence != b->sequence)
+        return a->sequence < b->sequence;
+    return hf__seq_compare(a->seq, b->seq) < 0;
+}
+
+static void key_insert(struct relay_key *key, struct held *held)
+{
+    struct held **link = &key->first;
+
+    if (key->last && is_before(key->last, held))
+        link = &key->last->next;
+    while (*link && is_before(*link, held))
+        link = &(*link)->next;
+    held->next = *link;
+    *link = held;
+    if (!held->next)
+        key->last = held;
+    key->len++;
+}
+
+/* Forget those that wait from this place on; all with NULL. */
+static void key_forget(struct hf_relay *relay, struct relay_key *key, const char *seq)
+{
+    struct held **link = &key->first;
+
+    key->last = NULL;
+    while (*link) {
+        struct held *held = *link;
+
+        if (seq && hf__seq_compare(held->seq, seq) < 0) {
+            key->last = held;
+            link = &held->next;
+            continue;
+        }
+        *link = held->next;
+        key->len--;
+        held->bucket->held--;
+        out_of_slot(relay, held);
+        held_free(relay, held);
+    }
+}
+
+/* (2) */
+static uint64_t sequence_of(const struct relay_key *key, const struct hf_outbox_event *event)
+{
+    return key->alone || event->event.urgent ? 0 : event->event.sequence;
+}
+
+/* One that comes before the last in order takes its place. */
+static bool make_room(struct hf_relay *relay, struct relay_key *key,
+                      const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+{
+    struct held one = {.sequence = sequence_of(key, event)};
+    char last[RELAY_SEQ_SIZE];
+
+    hf__seq_set(one.seq, hf_str_from(seq));
+    if (!key->last || !is_before(&one, key->last))
+        return false;
+    memcpy(last, key->last->seq, sizeof(last));
+    hf__key_skip(relay, key, last, 0, now_us);
+    key->mark = relay->page; /* of the page that is looked at */
+    return true;
+}
+
+bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
+                  const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+{
+    struct hf_outbox_event counted = *event;
+    struct held *held, **slot = slot_of(relay, seq);
+
+    if (key->len >= key_room(relay, key->bucket, seq) && !make_room(relay, key, event, seq, now_us))
+        return false;
+    held = hf__env_zalloc(&relay->env, sizeof(*held) + event->item.len);
+    if (!held)
+        return false;
+    held->key = key;
+    held->bucket = key->bucket;
+    held->state = HELD_WAITS;
+    hf__seq_set(held->seq, hf_str_from(seq));
+    held->sequence = sequence_of(key, event);
+    held->begun = hf__suspect_read(relay, &counted);
+    held->attempts = counted.attempts;
+    held->crashes = counted.crashes;
+    held->due_us = hf__outbox_due_ms(event) * 1000;
+    held->read_us = now_us;
+    held->size = hf__event_size(event);
+    held->item_len = event->item.len;
+    memcpy(held->item, event->item.ptr, event->item.len);
+    held->chain = *slot;
+    *slot = held;
+    relay->bytes += held->item_len;
+    key->bucket->held++;
+    key_insert(key, held);
+    return true;
+}
+
+void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq, uint64_t sequence,
+                  int64_t fetch_us)
+{
+    char from[RELAY_SEQ_SIZE], after[RELAY_SEQ_SIZE];
+
+    hf__seq_set(from, hf_str_from(seq));
+    for (const struct held *held = key->first; held && sequence; held = held->next)
+        if (held->sequence > sequence && hf__seq_compare(held->seq, from) < 0)
+            memcpy(from, held->seq, sizeof(from));
+    key_forget(relay, key, from);
+    hf__seq_before(after, from);
+    if (key->skips && hf__seq_compare(after, key->after) > 0) {
+        key->fetch_us = fetch_us > key->fetch_us ? fetch_us : key->fetch_us;
+        hf__key_expect(key);
+        return; /* it is behind one that is waited for already */
+    }
+    if (!key->skips) {
+        key->skips = true;
+        key->skip_next = key->bucket->skipping;
+        key->skip_link = &key->bucket->skipping;
+        if (key->skip_next)
+            key->skip_next->skip_link = &key->skip_next;
+        key->bucket->skipping = key;
+    }
+    memcpy(key->after, after, sizeof(after));
+    key->sequence = sequence;
+    key->fetch_us = fetch_us;
+    hf__key_expect(key);
+}
+
+void hf__key_expect(struct relay_key *key)
+{
+    if (key->skips && key->fetch_us < key->bucket->fetch_us)
+        key->bucket->fetch_us = key->fetch_us;
+}
+
+void hf__key_unskip(struct relay_key *key)
+{
+    if (!key->skips)
+        return;
+    *key->skip_link = key->skip_next;
+    if (key->skip_next)
+        key->skip_next->skip_link = key->skip_link;
+    key->skips = false;
+    key->check = false;
+    key->blocked = false;
+    key->attempts = 0;
+    key->sequence = 0;
+    key->fetch_us = 0;
+}
+
+/* One with a lower sequence may be a little later by its place, and not be read yet. */
+static bool waits_for_more(const struct hf_relay *relay, const struct relay_key *key)
+{
+    const struct relay_bucket *bucket = key->bucket;
+    char far[RELAY_SEQ_SIZE] = {0};
+
+    if (!key->first->sequence || key->len >= key_room(relay, bucket, key->first->seq))
+        return false;
+    hf__outbox_seq_floor(key->first->due_us / 1000 + RELAY_SKEW_MS, far);
+    if (key->skips && key->fetch_us <= relay_now_us(relay) && hf__seq_compare(key->after, far) < 0)
+        return true;
+    return bucket->more && hf__seq_compare(bucket->seen, far) < 0;
+}
+
+/* (3) (4) */
+void hf__key_settle(struct hf_relay *relay, struct relay_key *key)
+{
+    if (key->bucket->state != BUCKET_OURS) {
+        key_forget(relay, key, NULL);
+        hf__key_unskip(key);
+    }
+    if (!key->first && !key->running && !key->skips) {
+        key_free(relay, key);
+        return;
+    }
+    if (!key->first || key->running)
+        key_unlink(relay, key);
+    else if (waits_for_more(relay, key))
+        key_keep_back(relay, key);
+    else if (!key->queued || (!key->urgent && is_urgent_seq(key->first->seq)))
+        key_enqueue(relay, key);
+    hf__key_expect(key);
+}
+
+void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket)
+{
+    struct relay_key *key = bucket->back;
+
+    while (key) {
+        struct relay_key *next = key->next;
+
+        hf__key_settle(relay, key);
+        key = next;
+    }
+}
+
+/* ---- all of a bucket ------------------------------------------------------------------------ */
+
+/* What runs or was delivered belongs to nobody then, and is freed by who has it. */
+static void orphan(struct hf_relay *relay, struct held *held)
+{
+    struct relay_bucket *bucket = held->bucket;
+
+    out_of_slot(relay, held);
+    bucket->held--;
+    if (held->state == HELD_RUNS)
+        bucket->running--;
+    else
+        bucket->noting--;
+    held->bucket = NULL;
+    held->key = NULL;
+}
+
+static void orphan_all(struct hf_relay *relay, struct relay_bucket *bucket)
+{
+    for (size_t i = 0; i < RELAY_SLOTS; i++) {
+        struct held *held = relay->held[i];
+
+        while (held) {
+            struct held *next = held->chain;
+
+            if (held->bucket == bucket &&
+                (held->state == HELD_RUNS || held->state == HELD_DELIVERED)) {
+                if (held->key)
+                    held->key->running = 0;
+                orphan(relay, held);
+            }
+            held = next;
+        }
+    }
+}
+
+void hf__held_orphan(struct hf_relay *relay, struct held *held)
+{
+    struct relay_key *key = held->key;
+
+    assert(held->state == HELD_RUNS);
+    if (relay->alone == held)
+        relay->alone = NULL;
+    held->alone = false;
+    orphan(relay, held);
+    key->running--;
+    hf__key_settle(relay, key);
+}
+
+void hf__bucket_forget(struct hf_relay *relay, struct relay_bucket *bucket, bool orphans)
+{
+    if (orphans)
+        orphan_all(relay, bucket);
+    for (size_t i = 0; i < RELAY_SLOTS; i++) {
+        struct relay_key *key = relay->keys[i];
+
+        while (key) {
+            struct relay_key *next = key->chain;
+
+            if (key->bucket == bucket) {
+                key_forget(relay, key, NULL);
+                hf__key_unskip(key);
+                key_unlink(relay, key);
+                if (!key->running)
+                    key_free(relay, key);
+            }
+            key = next;
+        }
+    }
+    if (!bucket->reading)
+        hf__gone_forget(relay, bucket);
+}
+
+void hf__keys_free(struct hf_relay *relay)
+{
+    for (uint32_t i = 0; relay->buckets && i < relay->outbox->buckets; i++) {
+        hf__bucket_forget(relay, &relay->buckets[i], true);
+        hf__gone_forget(relay, &relay->buckets[i]);
+    }
+    while (relay->delivered) {
+        struct held *held = relay->delivered;
+
+        relay->delivered = held->next;
+        held_free(relay, held);
+    }
+}

@@ -1,0 +1,570 @@
+/*
+ * relay/relay_run.c: who does the tasks of a relay: threads of its own, or whoever calls
+ * hf_relay_turn(); and how it comes to an end.
+ *
+ *  (1) A worker that has nothing to do waits for the earliest thing that is due if no other does,
+ *      else until it is woken. So an idle relay wakes up once for each thing that is due.
+ *  (2) Whoever begins something that may last lets another wait in its place.
+ *  (3) The end: no more is begun; what is under way ends or is canceled; what was delivered is
+ *      noted; then the threads end, the keeper last but one, as the lease has to last until here;
+ *      then the buckets are released.
+ *  (4) A sink that does not return although it was canceled is left behind: its thread goes on, and
+ *      all else ends. Its buckets are others', so what it says later changes nothing
+ *      (relay_stuck.c); a competing one's claims end with their lease. The next stop waits for it
+ *      again, and closing does so without a limit, as it uses what is freed then.
+ *  (5) A drain ends: when all is done, at its deadline, or when nothing has moved for stall_ms.
+ */
+#include "relay/relay.h"
+
+enum {
+    LONGEST_WAIT_US = 1000000,
+    SLICE_MS = 20,
+    TURN_TASKS_MAX = 1000,
+    NOTE_TAIL_MS = 1000, /* how long noting is tried when the deadline has passed */
+    LEAVE_MS = 2000
+};
+
+/* Wait for at most so long on the system's clock. The mutex is held. */
+static void wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
+{
+    steady_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+/* (1); the mutex is held. */
+static void rest(struct hf_relay *relay, int64_t now_us, int64_t next_us)
+{
+    relay->idle++;
+    if (next_us < relay->timed_us) {
+        relay->timed_us = next_us;
+        wait_on(&relay->work_cond, &relay->mutex, next_us > now_us ? next_us - now_us : 0);
+        if (relay->timed_us == next_us)
+            relay->timed_us = INT64_MAX;
+    } else {
+        pthread_cond_wait(&relay->work_cond, &relay->mutex);
+    }
+    relay->idle--;
+}
+
+static void *work(void *user)
+{
+    struct relay_worker *worker = user;
+    struct hf_relay *relay = worker->relay;
+
+    pthread_mutex_lock(&relay->mutex);
+    worker->self = pthread_self();
+    worker->runs = true;
+    while (!relay->ended) {
+        int64_t now_us = relay_now_us(relay), next_us;
+        struct task task = hf__relay_next(relay, now_us, &next_us);
+
+        if (task.kind == TASK_NONE) {
+            rest(relay, now_us, next_us);
+            continue;
+        }
+        if ((task.kind == TASK_SEND || task.kind == TASK_CLAIM) &&
+            (relay->ready.first || relay->timed_us == INT64_MAX))
+            hf__relay_signal(relay); /* (2) */
+        pthread_mutex_unlock(&relay->mutex);
+        hf__relay_do(worker, &task);
+        pthread_mutex_lock(&relay->mutex);
+    }
+    worker->runs = false;
+    worker->over = true;
+    pthread_mutex_unlock(&relay->mutex);
+    return NULL;
+}
+
+static int64_t keep_turn(struct hf_relay *relay)
+{
+    int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__stuck_keep(relay), next_us;
+
+    if (relay->o.dry_run)
+        return stuck_us;
+    next_us = relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
+    return stuck_us < next_us ? stuck_us : next_us;
+}
+
+/* From here on until it is over, what is called on this thread is called by the relay. */
+static void note_inside(struct hf_relay *relay, pthread_t *thread, bool *inside, bool begins)
+{
+    pthread_mutex_lock(&relay->mutex);
+    *thread = pthread_self();
+    *inside = begins;
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static int64_t keep(void *user)
+{
+    struct hf_relay *relay = user;
+    int64_t wait_us;
+
+    note_inside(relay, &relay->keeping, &relay->keeps, true);
+    wait_us = keep_turn(relay);
+    note_inside(relay, &relay->keeping, &relay->keeps, false);
+    return wait_us;
+}
+
+/* When to ask the stream next. */
+static int64_t watch_turn(struct hf_relay *relay)
+{
+    if (!relay->o.wake_by_stream)
+        return INT64_MAX;
+    if (relay_now_us(relay) >= relay->watch_us) {
+        int64_t wait_us = hf__watch_keep(relay);
+
+        relay->watch_us = relay_now_us(relay) + wait_us;
+    }
+    return relay->watch_us;
+}
+
+/* A timer calls more often than it is asked to. */
+static int64_t watch(void *user)
+{
+    struct hf_relay *relay = user;
+    int64_t left_us;
+
+    note_inside(relay, &relay->watching, &relay->watches, true);
+    left_us = watch_turn(relay) - relay_now_us(relay);
+    note_inside(relay, &relay->watching, &relay->watches, false);
+    return left_us > 0 ? left_us : 0;
+}
+
+/* (3) The threads end. `left`: but for those that a sink keeps. (4) */
+static void join_all(struct hf_relay *relay, bool left)
+{
+    pthread_mutex_lock(&relay->mutex);
+    relay->ended = true;
+    pthread_cond_broadcast(&relay->work_cond);
+    pthread_mutex_unlock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        struct relay_worker *worker = &relay->workers[i];
+        bool over;
+
+        pthread_mutex_lock(&relay->mutex);
+        over = worker->over;
+        pthread_mutex_unlock(&relay->mutex);
+        if (!worker->started || (left && !over))
+            continue;
+        pthread_join(worker->thread, NULL);
+        worker->started = false;
+    }
+    hf__timer_stop(relay->watcher);
+    relay->watcher = NULL;
+    hf__timer_stop(relay->keeper);
+    pthread_mutex_lock(&relay->mutex);
+    relay->keeper = NULL;
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
+{
+    struct timer *keeper;
+
+    pthread_mutex_lock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++)
+        relay->workers[i].runs = relay->workers[i].over = false;
+    pthread_mutex_unlock(&relay->mutex);
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        if (pthread_create(&relay->workers[i].thread, NULL, work, &relay->workers[i]) != 0)
+            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a relay");
+        relay->workers[i].started = true;
+    }
+    TRY(hf__timer_start(s, keep, relay, &keeper));
+    pthread_mutex_lock(&relay->mutex);
+    relay->keeper = keeper;
+    pthread_mutex_unlock(&relay->mutex);
+    relay->watch_us = 0;
+    return relay->o.wake_by_stream ? hf__timer_start(s, watch, relay, &relay->watcher) : HF_OK;
+}
+
+enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
+{
+    enum hf_status status;
+
+    call_begins(s);
+    if (relay->o.no_threads)
+        return hf_scope_fail(s, HF_INVALID, "a relay without threads is not started");
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->started) {
+        pthread_mutex_unlock(&relay->mutex);
+        return hf_scope_fail(s, HF_LOCKED, "the relay runs already");
+    }
+    relay->started = true;
+    relay->stopping = relay->canceled = relay->ended = false;
+    relay->settled = false;
+    pthread_mutex_unlock(&relay->mutex);
+    status = start_threads(s, relay);
+    if (status != HF_OK) {
+        join_all(relay, false);
+        relay->started = false;
+    }
+    return status;
+}
+
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+static bool is_quiet(const struct hf_relay *relay)
+{
+    return !relay->sends && !relay->claiming && !relay->probing;
+}
+
+/* The mutex is held. */
+static void cancel_all(struct hf_relay *relay)
+{
+    relay->canceled = true;
+    for (size_t i = 0; i < relay->workers_len; i++)
+        if (relay->workers[i].sending)
+            hf_scope_cancel(relay->workers[i].work);
+}
+
+/* How what was under way came to an end. */
+enum ending {
+    ENDING_BY_ITSELF,
+    ENDING_CANCELED,
+    ENDING_LEFT /* it did not (4) */
+};
+
+/* Until all that is under way has ended. It is canceled when the scope ends, or `at_once`; without
+ * a scope that is so too, and it is waited for without a limit. */
+static enum ending let_end(struct hf_scope *s, struct hf_relay *relay, bool at_once)
+{
+    enum ending ending = ENDING_BY_ITSELF;
+    int64_t left_us = 0;
+
+    pthread_mutex_lock(&relay->mutex);
+    while (!is_quiet(relay)) {
+        if (ending == ENDING_BY_ITSELF && (at_once || !s || hf_scope_sleep_ms(s, 0) != HF_OK)) {
+            cancel_all(relay);
+            ending = ENDING_CANCELED;
+            left_us = relay_now_us(relay) + INT64_C(1000) * HF_RELAY_CANCEL_MS;
+        } else if (ending == ENDING_CANCELED && s && relay_now_us(relay) >= left_us) {
+            ending = ENDING_LEFT;
+            break;
+        }
+        wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
+    }
+    pthread_mutex_unlock(&relay->mutex);
+    return ending;
+}
+
+/* What was delivered is noted, as long as that can be done. */
+static void let_note(struct hf_relay *relay, uint32_t ms)
+{
+    int64_t end_us = relay_now_us(relay) + (int64_t)ms * 1000;
+
+    pthread_mutex_lock(&relay->mutex);
+    hf__relay_signal(relay);
+    while ((relay->delivered || relay->noters) && relay_now_us(relay) < end_us)
+        wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
+    pthread_mutex_unlock(&relay->mutex);
+}
+
+static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay, bool at_once)
+{
+    enum ending ending;
+
+    pthread_mutex_lock(&relay->mutex);
+    relay->stopping = true;
+    pthread_cond_broadcast(&relay->work_cond);
+    pthread_cond_broadcast(&relay->idle_cond);
+    pthread_mutex_unlock(&relay->mutex);
+    ending = let_end(s, relay, at_once);
+    let_note(relay,
+             s && ending == ENDING_BY_ITSELF && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
+                 ? hf_scope_left_ms(s, relay->o.lease_ms)
+                 : NOTE_TAIL_MS);
+    join_all(relay, ending == ENDING_LEFT);
+    return ending;
+}
+
+/* Without threads nothing is under way; what was delivered may not be noted yet. */
+static void note_rest(struct hf_relay *relay)
+{
+    for (int i = 0; i < TURN_TASKS_MAX; i++) {
+        int64_t now_us = relay_now_us(relay), next_us;
+        struct task task;
+
+        pthread_mutex_lock(&relay->mutex);
+        relay->stopping = true;
+        task = hf__relay_next(relay, now_us, &next_us);
+        pthread_mutex_unlock(&relay->mutex);
+        if (task.kind == TASK_NONE)
+            return;
+        hf__relay_do(&relay->workers[0], &task);
+    }
+}
+
+static enum ending end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
+                       enum hf_status *left)
+{
+    enum ending ending = ENDING_BY_ITSELF;
+
+    *left = HF_OK;
+    if (relay->started)
+        ending = stop_threads(s, relay, at_once);
+    else if (relay->workers && relay->workers_len && relay->workers[0].work)
+        note_rest(relay);
+    if (relay->keep && !relay->o.dry_run && !relay->o.competing)
+        *left = hf__member_leave(relay, LEAVE_MS);
+    if (ending == ENDING_LEFT)
+        return ending;
+    relay->started = false;
+    pthread_mutex_lock(&relay->mutex);
+    relay->stopping = false;
+    pthread_mutex_unlock(&relay->mutex);
+    return ending;
+}
+
+/* Is this a thread of the relay, in its sink or in a function that is told something? Then it would
+ * wait for itself. */
+static bool is_inside(struct hf_relay *relay)
+{
+    bool inside;
+
+    pthread_mutex_lock(&relay->mutex);
+    inside = (relay->keeps && pthread_equal(relay->keeping, pthread_self())) ||
+             (relay->watches && pthread_equal(relay->watching, pthread_self()));
+    for (size_t i = 0; i < relay->workers_len; i++)
+        inside = inside ||
+                 (relay->workers[i].runs && pthread_equal(relay->workers[i].self, pthread_self()));
+    pthread_mutex_unlock(&relay->mutex);
+    return inside;
+}
+
+void hf__relay_end(struct hf_relay *relay)
+{
+    enum hf_status left;
+
+    assert(!is_inside(relay) && "a relay is closed by its sink, or by a function it calls");
+    (void)end(NULL, relay, true, &left);
+}
+
+enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
+{
+    enum hf_status left;
+    enum ending ending;
+
+    call_begins(s);
+    if (is_inside(relay))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_relay_stop() was called by the relay's sink, or by a function that "
+            "the relay calls: it would wait for itself. Let another thread call "
+            "it");
+    ending = end(s, relay, false, &left);
+    if (ending == ENDING_LEFT)
+        return hf_scope_fail(s, HF_TIMEOUT,
+                             "the sink \"%s\" has not returned %d ms after it was canceled: its "
+                             "events are left to others; stop the relay again, or close it, which "
+                             "waits for the sink",
+                             relay->ops->name ? relay->ops->name : "", HF_RELAY_CANCEL_MS);
+    if (ending == ENDING_CANCELED)
+        return hf_scope_fail(s, HF_TIMEOUT, "deliveries had to be canceled");
+    if (left != HF_OK)
+        return hf_scope_fail_because(s, left, hf_scope_error(relay->keep),
+                                     "the buckets could not be handed over: %s",
+                                     hf_scope_error_text(relay->keep));
+    return HF_OK;
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static uint32_t ms_until(int64_t now_us, int64_t at_us)
+{
+    int64_t ms;
+
+    if (at_us <= now_us)
+        return 0;
+    ms = (at_us - now_us + 999) / 1000;
+    return at_us == INT64_MAX || ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
+}
+
+/* One task, or what the keeper has to do. False: there is nothing, until *next_us. */
+static bool step(struct hf_relay *relay, int64_t *keep_at_us, int64_t *next_us)
+{
+    int64_t now_us = relay_now_us(relay);
+    struct task task;
+
+    if (now_us >= *keep_at_us) {
+        int64_t wait_us = keep(relay);
+
+        now_us = relay_now_us(relay);
+        *keep_at_us = wait_us == INT64_MAX ? INT64_MAX : now_us + wait_us;
+    }
+    pthread_mutex_lock(&relay->mutex);
+    task = hf__relay_next(relay, now_us, next_us);
+    pthread_mutex_unlock(&relay->mutex);
+    if (task.kind == TASK_NONE)
+        return false;
+    hf__relay_do(&relay->workers[0], &task);
+    *keep_at_us = 0; /* a bucket that is to leave may be free of work now */
+    return true;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay, uint32_t *wait_ms)
+{
+    int64_t keep_at_us = 0, next_us = 0, watch_us;
+    int tasks = 0;
+
+    call_begins(s);
+    *wait_ms = 0;
+    if (!relay->o.no_threads)
+        return hf_scope_fail(s, HF_INVALID, "the relay has threads of its own");
+    watch_us = watch_turn(relay);
+    while (tasks++ < TURN_TASKS_MAX) {
+        TRY(hf_scope_sleep_ms(s, 0));
+        if (!step(relay, &keep_at_us, &next_us)) {
+            *wait_ms =
+                ms_until(relay_now_us(relay), earlier(earlier(keep_at_us, next_us), watch_us));
+            break;
+        }
+    }
+    return HF_OK;
+}
+
+/* ---- draining ------------------------------------------------------------------------------- */
+
+static bool is_drained(struct hf_relay *relay)
+{
+    bool drained;
+
+    pthread_mutex_lock(&relay->mutex);
+    drained = is_quiet(relay) && !relay->delivered && !relay->noters;
+    if (relay->o.competing)
+        drained = drained && relay->claim_empty && !relay->claim_woken;
+    else
+        drained = drained && (relay->settled || relay->o.dry_run);
+    for (uint32_t i = 0; drained && !relay->o.competing && i < relay->outbox->buckets; i++)
+        drained =
+            relay->buckets[i].state == BUCKET_OTHERS || hf__read_is_dry(relay, &relay->buckets[i]);
+    pthread_mutex_unlock(&relay->mutex);
+    return drained;
+}
+
+/* How far a drain has come, and since when it is there. */
+struct progress {
+    uint64_t moves;
+    int64_t since_us;
+};
+
+/* (5) Did nothing move for stall_ms? */
+static bool is_stalled(struct hf_relay *relay, struct progress *progress)
+{
+    int64_t now_us = relay_now_us(relay), most_ms = relay->o.stall_ms;
+    uint64_t moves;
+
+    if (!relay->o.stall_ms)
+        return false;
+    pthread_mutex_lock(&relay->mutex);
+    moves =
+        relay->metrics.delivered + relay->metrics.retried + relay->metrics.given_up + relay->moved;
+    if (relay->sends) /* a delivery may take its time, and so may its payload */
+        most_ms += (int64_t)relay->o.timeout_ms * (relay->outbox->blobs ? 2 : 1);
+    pthread_mutex_unlock(&relay->mutex);
+    if (moves != progress->moves)
+        *progress = (struct progress){.moves = moves, .since_us = now_us};
+    return now_us - progress->since_us >= most_ms * 1000;
+}
+
+/* Go on draining? HF_TIMEOUT: there is no more time. */
+static enum hf_status drain_may(struct hf_scope *s, struct hf_relay *relay,
+                                struct progress *progress)
+{
+    TRY(hf_scope_sleep_ms(s, 0));
+    return is_stalled(relay, progress) ? hf_scope_fail(s, HF_TIMEOUT, "%s", "") : HF_OK;
+}
+
+/* What a drain that has no more time waits for; in the scope. */
+static struct hf_str waits_for(struct hf_scope *s, struct hf_relay *relay)
+{
+    struct hf_str text;
+
+    pthread_mutex_lock(&relay->mutex);
+    if (relay->outage)
+        text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sink_text);
+    else if (relay->yields)
+        text = HF_STR("another relay delivers another part of it");
+    else if (relay->paused)
+        text = HF_STR("the relay is paused");
+    else if (relay->metrics.stuck)
+        text = HF_STR("a delivery does not return");
+    else if (relay->blob_failures)
+        text = HF_STR("the blob store cannot be reached");
+    else if (!relay->o.competing && !relay->o.dry_run && !relay->settled)
+        text = HF_STR("other relays have its buckets, or the database does not answer");
+    else
+        text = HF_STR("there was no more time");
+    pthread_mutex_unlock(&relay->mutex);
+    return text;
+}
+
+static enum hf_status not_drained(struct hf_scope *s, enum hf_status status, struct hf_str why)
+{
+    if (status == HF_TIMEOUT)
+        return hf_scope_fail(s, status, "the outbox is not drained: %.*s", HF_FMT(why));
+    if (status == HF_CANCELED)
+        return hf_scope_fail(s, status, "the outbox is not drained: it was canceled");
+    return status;
+}
+
+static enum hf_status drain_turns(struct hf_scope *s, struct hf_relay *relay)
+{
+    struct progress progress = {.since_us = relay_now_us(relay)};
+    enum hf_status status = HF_OK;
+
+    while (status == HF_OK && !is_drained(relay)) {
+        uint32_t wait_ms = 0;
+
+        status = drain_may(s, relay, &progress);
+        if (status == HF_OK)
+            status = hf_relay_turn(s, relay, &wait_ms);
+        if (status == HF_OK && wait_ms && !is_drained(relay))
+            status = hf_scope_sleep_ms(s, wait_ms < SLICE_MS ? wait_ms : SLICE_MS);
+    }
+    return status == HF_OK ? HF_OK : not_drained(s, status, waits_for(s, relay));
+}
+
+static enum hf_status drain_threads(struct hf_scope *s, struct hf_relay *relay)
+{
+    struct progress progress = {.since_us = relay_now_us(relay)};
+    enum hf_status status, left;
+    struct hf_str why;
+
+    TRY(hf_relay_start(s, relay));
+    while ((status = drain_may(s, relay, &progress)) == HF_OK && !is_drained(relay)) {
+        pthread_mutex_lock(&relay->mutex);
+        wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
+        pthread_mutex_unlock(&relay->mutex);
+    }
+    if (status == HF_OK)
+        return hf_relay_stop(s, relay);
+    why = waits_for(s, relay); /* before all that is forgotten */
+    (void)end(s, relay, true, &left);
+    return not_drained(s, status, why);
+}
+
+enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay, uint64_t *delivered)
+{
+    uint64_t before = relay->metrics.delivered;
+    struct hf_relay_metrics metrics;
+    enum hf_status status;
+
+    call_begins(s);
+    if (delivered)
+        *delivered = 0;
+    pthread_mutex_lock(&relay->mutex);
+    relay->claim_empty = false;
+    pthread_mutex_unlock(&relay->mutex);
+    status = relay->o.no_threads ? drain_turns(s, relay) : drain_threads(s, relay);
+    hf_relay_metrics(relay, &metrics);
+    if (delivered)
+        *delivered = metrics.delivered - before;
+    return status;
+}

@@ -1,0 +1,262 @@
+/*
+ * relay/relay_stuck.c: deliveries that do not come to an end.
+ *
+ * The deadline of a delivery is a matter of the sink: one that ignores it, or a handler in an
+ * endless loop, keeps its worker, and the keys of its events, while the keeper renews the lease. So
+ * the keeper looks at how long calls of the sink are under way. At stuck_ms it says so, once for
+ * each call, and does what the option `stuck` asks for:
+ *
+ *     HF_STUCK_LEAVE    nothing; but what a competing worker has claimed ahead is given back
+ *     HF_STUCK_RELEASE  the relay leaves: buckets and claims are others' from now on, and it comes
+ *                       back when the call has returned
+ *     HF_STUCK_GIVE_UP  the events of the call are put aside, and those behind them go on, with the
+ *                       other workers; when none is left the relay leaves as above
+ *
+ *  (1) What a worker sends stays in its memory as long as the keeper looks at it.
+ *  (2) Whatever was taken from a call is an orphan: when the call returns, nothing is noted.
+ *  (3) Without threads there is nobody who could look.
+ */
+#include "relay/relay.h"
+
+#include <stdio.h>
+
+enum { LINE_LEN = 600, NAME_LEN = 100 };
+
+/* ---- the calls ------------------------------------------------------------------------------ */
+
+void hf__stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries, size_t len)
+{
+    worker->call = (struct relay_call){.deliveries = deliveries,
+                                       .len = len,
+                                       .since_us = relay_now_us(worker->relay)};
+}
+
+void hf__stuck_end(struct relay_worker *worker)
+{
+    struct hf_relay *relay = worker->relay;
+
+    while (worker->call.looked_at) /* (1) */
+        pthread_cond_wait(&relay->idle_cond, &relay->mutex);
+    relay->metrics.stuck -= worker->call.stuck;
+    worker->call = (struct relay_call){.len = 0};
+    if (relay->away && !hf__stuck_has_to_leave(relay)) {
+        relay->away = false;
+        if (relay->keeper && !relay->ended)
+            hf__timer_wake(relay->keeper);
+    }
+}
+
+bool hf__stuck_has_to_leave(const struct hf_relay *relay)
+{
+    if (relay->o.stuck == HF_STUCK_LEAVE || relay->o.dry_run)
+        return false;
+    return relay->o.stuck == HF_STUCK_RELEASE ? relay->metrics.stuck > 0
+                                              : relay->metrics.stuck >= relay->sends_max;
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
+
+static int shown(struct hf_str text)
+{
+    return text.len < NAME_LEN ? (int)text.len : NAME_LEN;
+}
+
+static void tell(struct hf_relay *relay, const struct hf_outbox_event *event, size_t len,
+                 uint64_t for_ms)
+{
+    struct hf_str type = event->event.type, id = event->event.id, key = event->event.key;
+    char line[LINE_LEN], others[40] = "";
+    int got;
+
+    if (relay->o.on_stuck)
+        relay->o.on_stuck(event, for_ms, relay->o.user);
+    if (!relay->env.log)
+        return;
+    if (len > 1)
+        (void)snprintf(others, sizeof(others), " and %zu others", len - 1);
+    got = snprintf(line, sizeof(line),
+                   "the sink \"%s\" has not returned for %llu ms: event %.*s of type %.*s, key "
+                   "\"%.*s\"%s; %s",
+                   relay->ops->name ? relay->ops->name : "", (unsigned long long)for_ms, shown(id),
+                   id.ptr, shown(type), type.ptr, shown(key), key.len ? key.ptr : "", others,
+                   relay->o.stuck == HF_STUCK_RELEASE   ? "the relay leaves it to others"
+                   : relay->o.stuck == HF_STUCK_GIVE_UP ? "it is put aside"
+                                                        : "it is left as it is");
+    if (got > 0)
+        relay->env.log(relay->env.user, HF_LOG_WARNING,
+                       hf_str_of(line,
+                                 (size_t)got < sizeof(line) ? (size_t)got : sizeof(line) - 1));
+}
+
+/* ---- giving up ------------------------------------------------------------------------------ */
+
+static struct hf_error error_of(struct hf_scope *s, uint64_t for_ms)
+{
+    return (struct hf_error){.status = HF_TIMEOUT,
+                             .message =
+                                 hf_scope_format(s, "its handler had not returned after %llu ms",
+                                                 (unsigned long long)for_ms)};
+}
+
+/* Put one aside that a worker of an ordered relay has under way. (2) */
+static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
+                                   const struct hf_outbox_event *sent, uint64_t for_ms)
+{
+    struct hf_error error = error_of(relay->keep, for_ms);
+    struct hf_outbox_event event = *sent;
+    bool ours, begun;
+    enum hf_status status;
+
+    pthread_mutex_lock(&relay->mutex);
+    ours = held->bucket && relay_now_us(relay) < relay->lease.until_us;
+    begun = held->begun;
+    pthread_mutex_unlock(&relay->mutex);
+    if (!ours)
+        return HF_OK;
+    status = hf__outbox_note_try(relay->keep, relay->outbox, &event, &error, 0, true,
+                                 begun ? OUTBOX_BEGUN : OUTBOX_TRIED);
+    if (status != HF_OK && status != HF_LOST)
+        return status;
+    if (status == HF_OK)
+        hf__relay_tell(relay, &event, HF_RELAY_GIVEN_UP, &error);
+    pthread_mutex_lock(&relay->mutex);
+    relay->metrics.given_up += status == HF_OK;
+    relay->metrics.writes++;
+    if (held->bucket)
+        hf__held_orphan(relay, held);
+    hf__relay_signal(relay);
+    pthread_mutex_unlock(&relay->mutex);
+    return HF_OK;
+}
+
+static enum hf_status give_up_claim(struct hf_relay *relay, const struct hf_claimed_event *event,
+                                    uint64_t for_ms)
+{
+    struct hf_error error = error_of(relay->keep, for_ms);
+    enum hf_status status =
+        hf__outbox_fail(relay->keep, relay->outbox, event, &error, true, NULL, OUTBOX_TRIED);
+
+    if (status == HF_LOST)
+        return HF_OK;
+    if (status == HF_OK)
+        hf__relay_tell(relay, &event->event, HF_RELAY_GIVEN_UP, &error);
+    pthread_mutex_lock(&relay->mutex);
+    relay->metrics.given_up += status == HF_OK;
+    relay->metrics.writes++;
+    pthread_mutex_unlock(&relay->mutex);
+    return status;
+}
+
+/* Is that one in the call? */
+static bool is_in(const struct relay_call *call, const struct hf_claimed_event *claim)
+{
+    for (size_t i = 0; i < call->len; i++)
+        if (hf_str_equal(call->deliveries[i].event->ref, claim->event.ref))
+            return true;
+    return false;
+}
+
+/* All that the call has. */
+static enum hf_status give_up(struct hf_relay *relay, struct relay_worker *worker,
+                              const struct relay_call *call, uint64_t for_ms)
+{
+    for (size_t i = 0; i < call->len && !relay->o.competing; i++)
+        TRY(give_up_held(relay, worker->sent->helds[i], call->deliveries[i].event, for_ms));
+    for (size_t i = 0; i < worker->claims.len && relay->o.competing; i++)
+        if (is_in(call, &worker->claims.events[i]))
+            TRY(give_up_claim(relay, &worker->claims.events[i], for_ms));
+    return HF_OK;
+}
+
+/* Competing: what the worker has claimed besides is others' at once, and with HF_STUCK_RELEASE what
+ * is in the call. */
+static enum hf_status release_claims(struct hf_relay *relay, struct relay_worker *worker,
+                                     const struct relay_call *call)
+{
+    pthread_mutex_lock(&relay->mutex);
+    worker->claims.gone = true;
+    pthread_mutex_unlock(&relay->mutex);
+    for (size_t i = worker->claims.first; i < worker->claims.len; i++) {
+        const struct hf_claimed_event *claim = &worker->claims.events[i];
+        enum hf_status status;
+
+        if (relay->o.stuck != HF_STUCK_RELEASE && is_in(call, claim))
+            continue;
+        status = hf__outbox_release(relay->keep, relay->outbox, claim, 0, false);
+        if (status != HF_OK && status != HF_LOST)
+            return status;
+    }
+    return HF_OK;
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* A call that is to be looked at; or when there may be one. The mutex is held. */
+static struct relay_worker *find(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    int64_t limit_us = (int64_t)relay->o.stuck_ms * 1000;
+
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        struct relay_worker *worker = &relay->workers[i];
+
+        if (!worker->call.len || worker->call.dealt_with)
+            continue;
+        if (now_us - worker->call.since_us >= limit_us)
+            return worker;
+        if (worker->call.since_us + limit_us < *next_us)
+            *next_us = worker->call.since_us + limit_us;
+    }
+    return NULL;
+}
+
+/* HF_OK: it needs not be looked at again. */
+static enum hf_status deal_with(struct hf_relay *relay, struct relay_worker *worker,
+                                const struct relay_call *call, bool first, uint64_t for_ms)
+{
+    if (first)
+        tell(relay, call->deliveries[0].event, call->len, for_ms);
+    if (relay->o.stuck == HF_STUCK_GIVE_UP && !relay->o.dry_run)
+        TRY(give_up(relay, worker, call, for_ms));
+    return relay->o.competing ? release_claims(relay, worker, call) : HF_OK;
+}
+
+int64_t hf__stuck_keep(struct hf_relay *relay)
+{
+    for (;;) {
+        int64_t now_us = relay_now_us(relay);
+        int64_t next_us = now_us + (int64_t)relay->o.stuck_ms * 1000;
+        struct relay_worker *worker;
+        struct relay_call call;
+        enum hf_status status;
+
+        pthread_mutex_lock(&relay->mutex);
+        worker = find(relay, now_us, &next_us);
+        if (worker) {
+            call = worker->call;
+            worker->call.looked_at = true;
+            worker->call.stuck = true;
+            relay->metrics.stuck += !call.stuck;
+            relay->metrics.stuck_total += !call.stuck;
+            relay->away = relay->away || hf__stuck_has_to_leave(relay); /* nothing is begun now */
+        }
+        pthread_mutex_unlock(&relay->mutex);
+        if (!worker)
+            return next_us - now_us;
+        hf__relay_begin(relay, relay->keep, relay->o.lease_ms / 2);
+        status =
+            deal_with(relay, worker, &call, !call.stuck, (uint64_t)(now_us - call.since_us) / 1000);
+        hf__relay_consumed(relay, relay->keep);
+        if (status != HF_OK)
+            hf__relay_trouble(relay, relay->keep);
+        pthread_mutex_lock(&relay->mutex);
+        worker->call.looked_at = false;
+        worker->call.dealt_with = status == HF_OK;
+        if (relay->alone && relay->sends <= relay->metrics.stuck)
+            relay->alone = NULL; /* relay_suspect.c: it has ended nothing so far, others go on */
+        pthread_cond_broadcast(&relay->idle_cond);
+        hf__relay_signal(relay); /* what waited for this worker goes on without it */
+        pthread_mutex_unlock(&relay->mutex);
+        if (status != HF_OK)
+            return (int64_t)relay->o.lease_ms * 100; /* again after a tenth of it */
+    }
+}

@@ -1,0 +1,223 @@
+/*
+ * sinks/aws_batch.c: deliveries as entries of calls, and an outcome for each.
+ *
+ *     deliveries -> entries -> calls of one target, within the limits -> what the answer says
+ *
+ * SQS, SNS and EventBridge differ in what an entry is and in how the answer tells of it; all of
+ * them take ten at once, have a limit for the bytes of all together, and may take some and not
+ * others.
+ *
+ * They refuse a whole call for the fault of one entry, too. Then the call is sent again in halves,
+ * until the one that is to blame is alone; the others are not held up by it. As a refusal means
+ * that nothing was done, nothing is sent twice by that.
+ *
+ * What always holds:
+ *
+ *  (1) A delivery is done only when the answer to a call that had it says so, once.
+ *  (2) No call has more entries or bytes than the limits, except that one entry by itself may have
+ *      as many bytes as an entry may.
+ *  (3) When a call fails as a whole, those behind it are not sent: they come again in the same
+ *      order.
+ */
+#include "sinks/aws.h"
+
+#include "client/service.h"
+
+struct run {
+    struct hf_scope *s;
+    struct aws *aws;
+    const struct aws_service *service;
+    void *self;
+    const struct aws_options *limits;
+    bool target_is_fixed;
+};
+
+/* ---- outcomes ------------------------------------------------------------------------------- */
+
+size_t hf__aws_place(struct hf_str id, size_t len)
+{
+    size_t place = 0;
+
+    if (id.len == 0 || id.len > 2 || (id.len == 2 && id.ptr[0] == '0'))
+        return SIZE_MAX;
+    for (size_t i = 0; i < id.len; i++) {
+        if (id.ptr[i] < '0' || id.ptr[i] > '9')
+            return SIZE_MAX;
+        place = place * 10 + (size_t)(id.ptr[i] - '0');
+    }
+    return place < len ? place : SIZE_MAX;
+}
+
+/* The mark of a delivery that nothing was said of yet. */
+static const char unspoken[] = "";
+
+void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
+                  const struct aws_outcome *outcome)
+{
+    struct hf_str code = hf__service_printable(s, outcome->code, AWS_CODE_MAX);
+    struct hf_str message = hf__service_printable(s, outcome->message, AWS_MESSAGE_MAX);
+    enum hf_status status = HF_IO;
+    bool for_good = false;
+
+    if (delivery->error.ptr != unspoken) {
+        hf__delivery_fail(s, delivery, HF_IO, false, "%s said two things of it", service);
+        return;
+    }
+    if (outcome->done) {
+        hf__delivery_done(delivery);
+        return;
+    }
+    if (!hf__aws_is_services(outcome->code, &status)) {
+        for_good = outcome->for_good;
+        status = for_good ? HF_INVALID : HF_IO;
+    }
+    hf__delivery_fail(s, delivery, status, for_good, "%s refused it: %.*s%s%.*s", service,
+                      HF_FMT(code), message.len ? ": " : "", HF_FMT(message));
+}
+
+/* All of them were throttled, or denied: that is not theirs, but the service's. */
+static bool none_is_to_blame(struct hf_delivery *const *deliveries, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (deliveries[i]->status != HF_THROTTLED && deliveries[i]->status != HF_DENIED)
+            return false;
+    return len > 0;
+}
+
+static enum hf_status take_answer(const struct run *run, struct hf_str body,
+                                  struct aws_entry *const *entries, size_t len)
+{
+    struct hf_delivery *deliveries[AWS_BATCH];
+    enum hf_status status;
+
+    for (size_t i = 0; i < len; i++) {
+        deliveries[i] = entries[i]->delivery;
+        deliveries[i]->status = HF_IO;
+        deliveries[i]->error = hf_str_of(unspoken, 0);
+    }
+    status = run->service->read(run->s, run->self, body, deliveries, len);
+    for (size_t i = 0; i < len; i++) {
+        if (status != HF_OK) { /* of a document that is broken, nothing is believed: (1) */
+            hf__delivery_fail(run->s, deliveries[i], HF_IO, false,
+                              "the answer of %s could not be read", hf__aws_name(run->aws));
+        } else if (deliveries[i]->error.ptr == unspoken) {
+            hf__delivery_fail(run->s, deliveries[i], HF_IO, false,
+                              "%s did not say what became of it", hf__aws_name(run->aws));
+        }
+    }
+    if (status == HF_NOMEM)
+        return status;
+    if (status != HF_OK)
+        return hf__aws_unreadable(run->s, run->aws, "is not what the call is answered with");
+    if (none_is_to_blame(deliveries, len))
+        return hf__fail(run->s, deliveries[0]->status, "%.*s", HF_FMT(deliveries[0]->error));
+    return HF_OK;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+/* A refusal; true: the entries are to be sent again, in halves. */
+static enum hf_status take_refusal(const struct run *run, enum aws_blame blame,
+                                   struct aws_entry *const *entries, size_t len, bool *halve)
+{
+    *halve = false;
+    if (blame == AWS_SINK || (blame == AWS_TARGET && run->target_is_fixed))
+        return hf_scope_error(run->s)->status;
+    if (blame == AWS_TARGET) {
+        for (size_t i = 0; i < len; i++)
+            hf__delivery_fail_with(run->s, entries[i]->delivery, false);
+    } else if (len > 1) {
+        *halve = true;
+    } else {
+        hf__delivery_fail_with(run->s, entries[0]->delivery, blame == AWS_ENTRY);
+    }
+    hf__scope_error_clear(run->s);
+    return HF_OK;
+}
+
+static enum hf_status send_call(const struct run *run, struct aws_entry *const *entries, size_t len)
+{
+    struct aws_request request = {.content_type = NULL};
+    struct aws_answer answer;
+    bool halve;
+
+    TRY(run->service->request(run->s, run->self, entries, len, &request));
+    TRY(hf__aws_call(run->s, run->aws, &request, &answer));
+    if (answer.blame == AWS_NOBODY)
+        return take_answer(run, answer.body, entries, len);
+    TRY(take_refusal(run, answer.blame, entries, len, &halve));
+    if (!halve)
+        return HF_OK;
+    TRY(send_call(run, entries, len / 2)); /* ten entries: four deep at most */
+    return send_call(run, entries + len / 2, len - len / 2);
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
+
+static enum hf_status make_entry(const struct run *run, struct hf_delivery *delivery,
+                                 struct aws_entry *entry)
+{
+    enum hf_status status;
+
+    *entry = (struct aws_entry){.delivery = delivery};
+    status = run->service->make(run->s, run->self, &delivery->event->event, entry);
+    if (status == HF_NOMEM)
+        return status;
+    if (status != HF_OK) {
+        hf__delivery_fail_with(run->s, delivery, true);
+        hf__scope_error_clear(run->s);
+        return HF_OK;
+    }
+    if (entry->bytes > run->limits->max_bytes) {
+        hf__delivery_fail(run->s, delivery, HF_LIMIT, true,
+                          "it is %zu bytes as %s counts, and may have %llu", entry->bytes,
+                          hf__aws_name(run->aws), (unsigned long long)run->limits->max_bytes);
+        return HF_OK;
+    }
+    entry->ready = true;
+    return HF_OK;
+}
+
+/* Those from `first` on that go in one call; they are not ready any more. */
+static size_t gather(const struct run *run, struct aws_entry *all, size_t len, size_t first,
+                     struct aws_entry **entries)
+{
+    size_t count = 0, bytes = 0;
+
+    for (size_t i = first; i < len && count < AWS_BATCH; i++) {
+        if (!all[i].ready || !hf_str_equal(all[i].target, all[first].target))
+            continue;
+        if (count > 0 && bytes + all[i].bytes > run->limits->batch_bytes)
+            break;
+        bytes += all[i].bytes;
+        all[i].ready = false;
+        entries[count++] = &all[i];
+    }
+    return count;
+}
+
+enum hf_status hf__aws_send(struct hf_scope *s, struct aws *aws, const struct aws_service *service,
+                            void *self, const struct aws_options *limits, bool target_is_fixed,
+                            struct hf_delivery *deliveries, size_t len)
+{
+    const struct run run = {.s = s,
+                            .aws = aws,
+                            .service = service,
+                            .self = self,
+                            .limits = limits,
+                            .target_is_fixed = target_is_fixed};
+    struct aws_entry *all = hf__scope_array(s, len, sizeof(*all));
+
+    if (!all)
+        return hf__fail_nomem(s);
+    for (size_t i = 0; i < len; i++)
+        TRY(make_entry(&run, &deliveries[i], &all[i]));
+    for (size_t i = 0; i < len; i++) {
+        struct aws_entry *entries[AWS_BATCH];
+
+        if (!all[i].ready)
+            continue;
+        TRY(send_call(&run, entries, gather(&run, all, len, i, entries)));
+    }
+    return HF_OK;
+}

@@ -1,0 +1,201 @@
+/*
+ * lock/lock_thread_test.c: locks as programs use them: with threads, by the system's clocks.
+ * What depends on time here only asks that something happens in ten seconds, or that a lease of two
+ * seconds is renewed by a thread that has that long.
+ */
+#include <holdfast/engine.h>
+#include <holdfast/faults.h>
+#include <holdfast/lock.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "test.h"
+
+enum { PATIENCE_MS = 10000, THREADS = 4, ROUNDS = 25 };
+
+struct real {
+    struct hf_scope *s;
+    struct hf_db *db; /* with faults when asked for */
+    struct hf_lock_table *locks;
+};
+
+static struct real open_real(void)
+{
+    struct real r = {.s = hf_scope_new(NULL)};
+    struct hf_db *inner;
+
+    CHECK_OK(hf_open(r.s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &inner));
+    CHECK_OK(hf_faulty_open(r.s, inner, &r.db));
+    CHECK_OK(hf_lock_table_open(r.s, r.db, NULL, &r.locks));
+    return r;
+}
+
+static void close_real(struct real *r)
+{
+    hf_lock_table_close(r->locks);
+    hf_db_close(r->db);
+    hf_scope_free(r->s);
+}
+
+/* The beater renews: the lock lives longer than its lease. */
+TEST(lock_thread, a_thread_renews)
+{
+    struct real r = open_real();
+    struct hf_lock_info before, after;
+    struct hf_lock *lock;
+
+    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("job"),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = 2000, .heartbeat_ms = 20),
+                             &lock));
+    CHECK_OK(hf_lock_inspect(r.s, r.locks, HF_STR("job"), &before));
+    for (int i = 0; i < PATIENCE_MS; i++) {
+        CHECK_OK(hf_lock_inspect(r.s, r.locks, HF_STR("job"), &after));
+        if (after.holders[0].renewed_us > before.holders[0].renewed_us + 100000)
+            break;
+        CHECK_OK(hf_scope_sleep_ms(r.s, 1));
+    }
+    CHECK(after.holders[0].renewed_us > before.holders[0].renewed_us + 100000);
+    CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
+    CHECK_OK(hf_lock_release(r.s, lock));
+    close_real(&r);
+}
+
+/* One of two tables is slow and has more to renew than there is time for. */
+TEST(lock_thread, a_slow_table_leaves_time_for_another)
+{
+    enum { SLOW = 16 };
+    struct real r = open_real();
+    struct hf_fault slow = {.kind = HF_FAULT_LATENCY,
+                            .operation = HF_STR("UpdateItem"),
+                            .table = HF_STR("slow"),
+                            .latency_ms = 200};
+    struct hf_lock *many[SLOW], *lock;
+    struct hf_lock_table *others;
+
+    CHECK_OK(hf_lock_table_open(r.s, r.db,
+                                HF_OPTIONS(hf_lock_table_options, .table = HF_STR("slow")),
+                                &others));
+    for (int i = 0; i < SLOW; i++)
+        CHECK_OK(
+            hf_lock_acquire(r.s, others, hf_scope_format(r.s, "%d", i),
+                            HF_OPTIONS(hf_lock_options, .lease_ms = 600000, .heartbeat_ms = 250),
+                            &many[i]));
+    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("job"),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = 2000, .heartbeat_ms = 200),
+                             &lock));
+    CHECK_OK(hf_faulty_set(r.s, r.db, &slow, 1));
+    CHECK_OK(hf_scope_sleep_ms(r.s, 3500));
+    CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
+    CHECK_OK(hf_faulty_set(r.s, r.db, NULL, 0));
+    CHECK_OK(hf_lock_release(r.s, lock));
+    for (int i = 0; i < SLOW; i++)
+        CHECK_OK(hf_lock_release(r.s, many[i]));
+    hf_lock_table_close(others);
+    close_real(&r);
+}
+
+struct heard {
+    atomic_int late, lost;
+    _Atomic enum hf_lock_state why;
+    struct hf_scope *s; /* release in the callback, with this */
+};
+
+static void hear_late(struct hf_lock *lock, uint32_t left_ms, void *user)
+{
+    struct heard *heard = user;
+
+    (void)lock;
+    (void)left_ms;
+    heard->late++;
+}
+
+static void hear_lost(struct hf_lock *lock, enum hf_lock_state why, void *user)
+{
+    struct heard *heard = user;
+
+    heard->why = why;
+    if (heard->s && hf_lock_release(heard->s, lock) != HF_LOST)
+        heard->why = 0;
+    heard->lost++;
+}
+
+static bool hears(struct real *r, atomic_int *what)
+{
+    for (int i = 0; i < PATIENCE_MS && !*what; i++)
+        CHECK_OK(hf_scope_sleep_ms(r->s, 1));
+    return *what;
+}
+
+TEST(lock_thread, loss_is_told_by_a_thread)
+{
+    struct real r = open_real();
+    struct heard stolen = {.s = hf_scope_new(NULL)}, expired = {0};
+    struct hf_lock *first, *second;
+
+    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("one"),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = 2000, .heartbeat_ms = 20,
+                                        .on_lost = hear_lost, .user = &stolen),
+                             &first));
+    CHECK_OK(hf_lock_break(r.s, r.locks, HF_STR("one"), hf_str_of(NULL, 0), NULL));
+    CHECK(hears(&r, &stolen.lost)); /* and it was released in there */
+    CHECK_INT(HF_LOCK_STOLEN, stolen.why);
+    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("two"),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = 400, .on_late = hear_late,
+                                        .on_lost = hear_lost, .user = &expired),
+                             &second));
+    CHECK_OK(hf_faulty_set(r.s, r.db, &(struct hf_fault){.kind = HF_FAULT_ERROR}, 1));
+    CHECK(hears(&r, &expired.late));
+    CHECK(hears(&r, &expired.lost));
+    CHECK_INT(HF_LOCK_EXPIRED, expired.why);
+    CHECK_STATUS(HF_LOST, hf_lock_release(r.s, second));
+    hf_scope_free(stolen.s);
+    close_real(&r);
+}
+
+struct crowd {
+    struct real r;
+    int inside, most, total; /* no mutex: the lock protects them */
+    uint64_t fence;
+};
+
+static void *join_in(void *user)
+{
+    struct crowd *crowd = user;
+    struct hf_scope *s = hf_scope_new(NULL);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct hf_lock *lock;
+
+        hf_scope_reset(s);
+        if (hf_lock_acquire(s, crowd->r.locks, HF_STR("room"), NULL, &lock) != HF_OK)
+            break;
+        /* Memory is handed over by the database's own synchronisation. */
+        if (++crowd->inside > crowd->most)
+            crowd->most = crowd->inside;
+        if (hf_lock_fence(lock) > crowd->fence)
+            crowd->total++;
+        crowd->fence = hf_lock_fence(lock);
+        crowd->inside--;
+        if (hf_lock_release(s, lock) != HF_OK)
+            break;
+    }
+    hf_scope_free(s);
+    return NULL;
+}
+
+/* Threads of one process exclude each other, fences grow from one to the next. */
+TEST(lock_thread, a_crowd_takes_turns)
+{
+    struct crowd crowd = {.r = open_real()};
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, join_in, &crowd);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(1, crowd.most);
+    CHECK_INT(THREADS * ROUNDS, crowd.total);
+    close_real(&crowd.r);
+}

@@ -1,0 +1,1228 @@
+/*
+ * records/processor_test.c: the processor of records, one feature at a time, on every kind of
+ * database, without threads and by a virtual clock.
+ */
+#include <holdfast/records.h>
+
+#include <holdfast/engine.h>
+
+#include <stdio.h>
+
+#include "kit.h"
+
+enum { LOG_MAX = 400 };
+
+/* What the user's function is told to do, and what it saw. */
+struct script {
+    struct kit *k;
+    struct hf_records *records;
+    int fail_first;       /* so many attempts of each record whose account is "retry" fail */
+    struct hf_scope *run; /* of the run, to be canceled */
+    int cancel_at;        /* by the attempt with this number */
+    struct hf_processor *another; /* to be run in the midst of an attempt */
+    enum hf_status another_status;
+    struct hf_processor_report another_report;
+    int begun;
+    char log[LOG_MAX][48];
+    int64_t at_us[LOG_MAX];
+    uint64_t fences[LOG_MAX];
+    enum hf_record_outcome outcomes[LOG_MAX];
+    int ended;
+    int told;
+    struct hf_processor_progress last;
+};
+
+static struct script script_of(struct kit *k)
+{
+    struct script script = {.k = k};
+
+    CHECK_OK(hf_records_open(k->scope, k->db,
+                             HF_OPTIONS(hf_records_options, .table = k->table, .shards = 3),
+                             &script.records));
+    return script;
+}
+
+static void on_ended(const struct hf_record_info *record, enum hf_record_outcome outcome,
+                     const struct hf_error *error, void *user)
+{
+    struct script *script = user;
+
+    CHECK(record->account.len && record->run_time.len && error);
+    CHECK(!record->claim);
+    if (script->ended < LOG_MAX)
+        script->outcomes[script->ended++] = outcome;
+}
+
+static struct hf_processor *processor_with(struct script *script,
+                                           struct hf_processor_options options)
+{
+    struct hf_processor *processor;
+
+    options.size = sizeof(options);
+    options.no_threads = true;
+    options.on_ended = on_ended;
+    options.user = script;
+    CHECK_OK(hf_processor_open(script->k->scope, script->records, &options, &processor));
+    return processor;
+}
+
+#define PROCESSOR(script, ...)                                                                     \
+    processor_with((script), (struct hf_processor_options){.owner = HF_STR("ann"), __VA_ARGS__})
+
+static void put(struct script *script, const char *account, int number)
+{
+    struct hf_scope *s = script->k->scope;
+
+    CHECK_OK(hf_records_put(s, script->records,
+                            HF_ITEM(s, HF_S("AccountId", hf_str_from(account)),
+                                    HF_S("RunTime", hf_scope_format(s, "%04d", number)),
+                                    HF_N("Amount", number)),
+                            NULL));
+}
+
+static struct hf_record_info get(struct script *script, const char *account, int number)
+{
+    struct hf_record_info info;
+
+    CHECK_OK(hf_records_get(script->k->scope, script->records, hf_str_from(account),
+                            hf_scope_format(script->k->scope, "%04d", number), &info));
+    return info;
+}
+
+static uint64_t count(struct script *script, enum hf_record_state state)
+{
+    uint64_t found;
+
+    CHECK_OK(hf_records_count(script->k->scope, script->records, state, &found));
+    return found;
+}
+
+static bool is(const struct hf_record_info *record, const char *account)
+{
+    return hf_str_equal(record->account, hf_str_from(account));
+}
+
+static enum hf_status work(struct hf_scope *s, const struct hf_record_info *record, void *user)
+{
+    struct script *script = user;
+    int at = script->begun++;
+
+    CHECK(at < LOG_MAX);
+    snprintf(script->log[at], sizeof(script->log[at]), "%.*s/%.*s", HF_FMT(record->account),
+             HF_FMT(record->run_time));
+    script->at_us[at] = script->k->t->elapsed_us;
+    script->fences[at] = record->fence;
+    CHECK(record->claim && record->token.len == 32);
+    CHECK_STR("ann", record->owner);
+    CHECK(hf_record_left_ms(record) > 0);
+    if (script->cancel_at && script->begun == script->cancel_at)
+        hf_scope_cancel(script->run);
+    if (is(record, "retry") && (int)record->failures < script->fail_first)
+        return hf_scope_fail(s, HF_IO,
+                             "an invalid, malformed answer"); /* the text does not count */
+    if (is(record, "never"))
+        return hf_scope_fail(s, HF_IO, "never works");
+    if (is(record, "refused"))
+        return hf_scope_fail(s, HF_INVALID, "try again later");
+    if (is(record, "silent"))
+        return HF_LOCKED;
+    return HF_OK;
+}
+
+static void check_sum(const struct hf_processor_metrics *m)
+{
+    CHECK_INT(m->begun, m->completed + m->retried + m->failed + m->lost + m->released + m->unsure +
+                            m->running);
+}
+
+static struct hf_processor_report run(struct script *script, struct hf_processor *processor)
+{
+    struct hf_processor_report report;
+
+    CHECK_OK(hf_processor_run(script->k->scope, processor, work, script, &report));
+    CHECK_INT(0, report.metrics.running);
+    check_sum(&report.metrics);
+    return report;
+}
+
+static void finish(struct script *script, struct hf_processor *processor)
+{
+    hf_processor_close(processor);
+    hf_records_close(script->records);
+}
+
+/* ---- all goes well -------------------------------------------------------------------------- */
+
+KIT_TEST(processor, all_are_processed_once)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report = run(&script, processor);
+
+    CHECK_INT(0, report.metrics.begun);
+    for (int i = 0; i < 50; i++)
+        put(&script, i % 2 ? "odd" : "even", i);
+    report = run(&script, processor);
+    CHECK_INT(50, report.metrics.begun);
+    CHECK_INT(50, report.metrics.completed);
+    CHECK_INT(0, report.metrics.refused);
+    CHECK_INT(0, report.errors_len);
+    CHECK(!report.checkpoint.ptr);
+    CHECK_INT(50, script.begun);
+    CHECK_INT(0, count(&script, HF_RECORD_UNPROCESSED));
+    for (int i = 0; i < 50; i++) {
+        struct hf_record_info info = get(&script, i % 2 ? "odd" : "even", i);
+        int64_t amount;
+
+        CHECK_INT(HF_RECORD_PROCESSED, info.state);
+        CHECK_INT(32, info.done_by.len);
+        CHECK_INT(1, info.attempts);
+        CHECK(!info.owner.ptr);
+        CHECK(hf_value_i64(hf_item_get(info.item, HF_STR("Amount")), &amount) && amount == i);
+        CHECK_INT(HF_RECORD_DONE, script.outcomes[i]);
+    }
+    report = run(&script, processor);
+    CHECK_INT(0, report.metrics.begun);
+    finish(&script, processor);
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+KIT_TEST(processor, failures_are_isolated_retried_and_collected)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+    struct hf_record_info info;
+    int64_t last_good_us = 0, second_try_us = INT64_MAX;
+    int tries = 0;
+
+    script.fail_first = 2;
+    put(&script, "never", 1);
+    put(&script, "refused", 1);
+    put(&script, "retry", 1);
+    put(&script, "silent", 1);
+    for (int i = 0; i < 30; i++)
+        put(&script, "good", i);
+    report = run(&script, processor);
+    CHECK_INT(31, report.metrics.completed);
+    CHECK_INT(3, report.metrics.failed);
+    CHECK_INT(2 + 3 + 3, report.metrics.retried);
+    CHECK_INT(30 + 3 + 4 + 4 + 1, report.metrics.begun);
+    CHECK_INT(3, report.errors_len);
+    for (size_t i = 0; i < 3; i++) {
+        const struct hf_processor_error *e = &report.errors[i];
+        bool refused = hf_str_equal(e->account, HF_STR("refused"));
+        bool silent = hf_str_equal(e->account, HF_STR("silent"));
+
+        CHECK_INT(refused ? HF_INVALID : silent ? HF_LOCKED : HF_IO, e->status);
+        CHECK_STR(refused  ? "try again later"
+                  : silent ? "another holds it: an open directory, or a lock"
+                           : "never works",
+                  e->text);
+        CHECK_INT(refused ? 1 : 4, e->attempts);
+        CHECK_STR("0001", e->run_time);
+    }
+    CHECK_INT(3, count(&script, HF_RECORD_FAILED));
+    CHECK_INT(0, count(&script, HF_RECORD_UNPROCESSED));
+    info = get(&script, "never", 1);
+    CHECK_INT(HF_RECORD_FAILED, info.state);
+    CHECK_INT(HF_IO, info.error);
+    CHECK_STR("never works", info.error_text);
+    CHECK_INT(4, info.attempts);
+    CHECK_INT(4, info.failures);
+    /* Nobody waited for those that failed; each retry came after its back-off. */
+    for (int i = 0; i < script.begun; i++) {
+        bool good = memcmp(script.log[i], "good", 4) == 0;
+
+        last_good_us = good ? script.at_us[i] : last_good_us;
+        if (memcmp(script.log[i], "never", 5) == 0) {
+            second_try_us = ++tries == 2 ? script.at_us[i] : second_try_us;
+            if (tries == 4)
+                CHECK(script.at_us[i] - script.at_us[0] >= (50 + 100 + 200) * 1000);
+        }
+    }
+    CHECK_INT(4, tries);
+    CHECK(last_good_us < second_try_us);
+    CHECK(report.elapsed_ms >= 350 && report.elapsed_ms <= 100 + 200 + 400 + 100);
+    finish(&script, processor);
+}
+
+/* What others have made of the attributes that are ours is put aside with that for a cause; the
+ * rest goes on, and the item is otherwise as it was. */
+KIT_TEST(processor, what_is_no_record_is_put_aside)
+{
+    static const char *const broken[] = {"Processed", "Fence", "Attempts", "Failures"};
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+    uint64_t done;
+
+    for (int i = 0; i < 6; i++)
+        put(&script, "a", i);
+    for (int i = 0; i < 4; i++) {
+        struct hf_update_item update = {
+            .table = k->table,
+            .key = HF_ITEM(k->scope, HF_S("AccountId", HF_STR("a")),
+                           HF_S("RunTime", hf_scope_format(k->scope, "%04d", i))),
+            .update = HF_STR("SET #name = :text"),
+            .names = HF_ITEM(k->scope, HF_S("#name", hf_str_from(broken[i]))),
+            .values = HF_ITEM(k->scope, HF_S(":text", HF_STR("soon")))};
+
+        CHECK_OK(hf_update_item(k->scope, k->db, &update, NULL));
+    }
+    CHECK_OK(hf_processor_run(k->scope, processor, work, &script, &report));
+    CHECK_INT(2, report.metrics.completed);
+    CHECK_INT(4, count(&script, HF_RECORD_FAILED));
+    for (int i = 0; i < 4; i++) {
+        struct hf_record_info info = get(&script, "a", i);
+        int64_t amount;
+
+        CHECK_INT(HF_RECORD_FAILED, info.state);
+        CHECK_INT(HF_CORRUPT, info.error);
+        CHECK(strstr(hf_scope_format(k->scope, "%.*s", HF_FMT(info.error_text)).ptr,
+                     hf_scope_format(k->scope,
+                                     "the item \"a\", \"%04d\" of table %.*s is not a "
+                                     "record",
+                                     i, HF_FMT(k->table))
+                         .ptr));
+        CHECK(hf_value_i64(hf_item_get(info.item, HF_STR("Amount")), &amount) && amount == i);
+    }
+    CHECK_OK(hf_records_retry_failed(k->scope, script.records, 0, &done));
+    report = run(&script, processor);
+    CHECK_INT(4, report.metrics.completed);
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, failed_ones_can_be_tried_again)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .no_retries = true);
+    struct hf_processor_report report;
+    struct hf_record_list list;
+    uint64_t changed;
+
+    script.fail_first = 100;
+    for (int i = 0; i < 7; i++)
+        put(&script, "retry", i);
+    report = run(&script, processor);
+    CHECK_INT(7, report.metrics.failed);
+    CHECK_INT(7, report.metrics.begun);
+    CHECK_OK(hf_records_failed(k->scope, script.records, NULL, &list));
+    CHECK_INT(7, list.records_len);
+    CHECK_STR("an invalid, malformed answer", list.records[0].error_text);
+    CHECK_OK(hf_records_retry_failed(k->scope, script.records, 4, &changed));
+    CHECK_INT(4, changed);
+    CHECK_INT(4, count(&script, HF_RECORD_UNPROCESSED));
+    CHECK_OK(hf_records_retry_failed(k->scope, script.records, 0, &changed));
+    CHECK_INT(3, changed);
+    script.fail_first = 0;
+    report = run(&script, processor);
+    CHECK_INT(7, report.metrics.completed);
+    CHECK_INT(0, report.metrics.failed);
+    CHECK_INT(0, get(&script, "retry", 0).failures);
+    finish(&script, processor);
+}
+
+static bool only_invalid(const struct hf_error *error, const struct hf_record_info *record,
+                         void *user)
+{
+    struct script *script = user;
+
+    CHECK(script->records && record->claim == NULL);
+    return error->status == HF_INVALID;
+}
+
+KIT_TEST(processor, the_user_may_say_what_is_tried_again)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor =
+        PROCESSOR(&script, .may_retry = only_invalid, .max_retries = 2, .backoff_base_ms = 10);
+    struct hf_processor_report report;
+
+    put(&script, "refused", 1);
+    put(&script, "never", 1);
+    report = run(&script, processor);
+    CHECK_INT(2, report.metrics.failed);
+    CHECK_INT(2, report.metrics.retried);
+    CHECK_INT(3, get(&script, "refused", 1).attempts);
+    CHECK_INT(1, get(&script, "never", 1).attempts);
+    finish(&script, processor);
+}
+
+static enum hf_status fail_oddly(struct hf_scope *s, const struct hf_record_info *record,
+                                 void *user)
+{
+    char *text = hf_scope_alloc(s, 5000);
+
+    (void)user;
+    memset(text, 'x', 4999);
+    text[4999] = '\0';
+    memcpy(text + 997, "\xE2\x82\xAC\xE2\x82\xAC", 6); /* the limit is in the midst of the second */
+    if (is(record, "latin"))
+        return hf_scope_fail(s, HF_INVALID, "%s", "gr\xFC\xDF dich");
+    return hf_scope_fail(s, HF_INVALID, "%s", text);
+}
+
+KIT_TEST(processor, any_error_text_can_be_kept)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+
+    put(&script, "latin", 1);
+    put(&script, "long", 1);
+    CHECK_OK(hf_processor_run(k->scope, processor, fail_oddly, NULL, NULL));
+    CHECK_STR("gr?? dich", get(&script, "latin", 1).error_text);
+    CHECK_INT(1000, get(&script, "long", 1).error_text.len);
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, it_stops_after_so_many_failures)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .max_failures = 3, .max_errors = 2);
+    struct hf_processor_report report;
+
+    for (int i = 0; i < 10; i++)
+        put(&script, "refused", i);
+    CHECK_STATUS(HF_LIMIT, hf_processor_run(k->scope, processor, work, &script, &report));
+    CHECK_ERROR(HF_LIMIT, "3 records were put aside", k->scope);
+    CHECK_INT(HF_INVALID, hf_scope_error(k->scope)->cause->status); /* what the third one said */
+    CHECK(hf_scope_error(k->scope)->cause->message.len > 0);
+    CHECK_INT(3, report.metrics.failed);
+    CHECK_INT(2, report.errors_len);
+    CHECK(report.checkpoint.ptr);
+    CHECK_INT(7, count(&script, HF_RECORD_UNPROCESSED));
+    finish(&script, processor);
+}
+
+/* What kills its processor never fails, and is put aside all the same. */
+KIT_TEST(processor, a_record_that_was_begun_too_often_is_put_aside)
+{
+    struct hf_scope *s = k->scope;
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .max_attempts = 3);
+    struct hf_processor_report report;
+    struct hf_update_item attempts = {.table = k->table,
+                                      .key = HF_ITEM(s, HF_S("AccountId", HF_STR("a")),
+                                                     HF_S("RunTime", HF_STR("0001"))),
+                                      .update = HF_STR("SET Attempts = :n"),
+                                      .values = HF_ITEM(s, HF_N(":n", 2))};
+
+    put(&script, "a", 1);
+    put(&script, "a", 2);
+    CHECK_OK(hf_update_item(s, k->db, &attempts, NULL));
+    report = run(&script, processor);
+    CHECK_INT(2, report.metrics.completed); /* the third attempt is allowed */
+    CHECK_OK(hf_records_reset(s, script.records, HF_STR("a"), HF_STR("0001")));
+    attempts.values = HF_ITEM(s, HF_N(":n", 3));
+    CHECK_OK(hf_update_item(s, k->db, &attempts, NULL));
+    report = run(&script, processor);
+    CHECK_INT(0, report.metrics.begun);
+    CHECK_INT(1, report.metrics.exhausted);
+    CHECK_INT(1, report.errors_len);
+    CHECK_INT(HF_LIMIT, report.errors[0].status);
+    CHECK_STR("it was begun 3 times; the last time it neither succeeded nor failed",
+              report.errors[0].text);
+    CHECK_INT(HF_RECORD_FAILED, get(&script, "a", 1).state);
+    CHECK_INT(HF_RECORD_EXHAUSTED, script.outcomes[2]);
+    finish(&script, processor);
+}
+
+/* ---- claims --------------------------------------------------------------------------------- */
+
+/* In the midst of an attempt, another processor runs. */
+static enum hf_status with_another(struct hf_scope *s, const struct hf_record_info *record,
+                                   void *user)
+{
+    struct script *script = user;
+    struct hf_scope *other = kit_scope(script->k);
+
+    (void)s;
+    CHECK(record->claim);
+    script->begun++;
+    if (script->another) {
+        struct hf_processor *another = script->another;
+
+        script->another = NULL;
+        script->another_status =
+            hf_processor_run(other, another, work, script, &script->another_report);
+    }
+    return HF_OK;
+}
+
+KIT_TEST(processor, what_another_works_on_is_left_alone)
+{
+    struct script script = script_of(k);
+    struct hf_processor *ann = PROCESSOR(&script);
+    struct hf_processor *ben = PROCESSOR(&script, .leave_claimed = true);
+    struct hf_processor_report report;
+
+    put(&script, "a", 1);
+    put(&script, "b", 1);
+    script.another = ben;
+    CHECK_OK(hf_processor_run(k->scope, ann, with_another, &script, &report));
+    CHECK_INT(HF_OK, script.another_status);
+    CHECK_INT(1, report.metrics.completed);
+    CHECK_INT(0, report.metrics.lost);
+    CHECK_INT(1, script.another_report.metrics.completed);
+    CHECK(script.another_report.metrics.refused >= 1);
+    CHECK_INT(2, script.begun);
+    hf_processor_close(ben);
+    finish(&script, ann);
+}
+
+/* Who is silent for a lease is replaced, not before; his completion is refused. */
+KIT_TEST(processor, a_silent_owner_is_replaced_after_one_lease_and_fenced)
+{
+    struct script script = script_of(k);
+    struct hf_processor *ann = PROCESSOR(&script, .lease_ms = 1000);
+    struct hf_processor *ben = PROCESSOR(&script, .lease_ms = 5000, .poll_ms = 100);
+    struct hf_processor_report report;
+    int64_t before_us = k->t->elapsed_us;
+    struct hf_record_info info;
+
+    put(&script, "a", 1);
+    script.another = ben;
+    CHECK_OK(hf_processor_run(k->scope, ann, with_another, &script, &report));
+    CHECK_INT(1, report.metrics.begun);
+    CHECK_INT(1, report.metrics.lost);
+    CHECK_INT(0, report.metrics.completed);
+    CHECK_INT(1, script.another_report.metrics.completed);
+    CHECK_INT(1, script.another_report.metrics.taken_over);
+    CHECK(script.at_us[1] - before_us >= 1000000);
+    CHECK(script.at_us[1] - before_us <= 1150000);
+    info = get(&script, "a", 1);
+    CHECK_INT(HF_RECORD_PROCESSED, info.state);
+    CHECK_INT(2, info.attempts);
+    CHECK_INT(script.fences[1], info.fence);
+    hf_processor_close(ben);
+    finish(&script, ann);
+}
+
+static enum hf_status extend(struct hf_scope *s, const struct hf_record_info *record, void *user)
+{
+    struct script *script = user;
+    struct hf_scope *other = kit_scope(script->k);
+    struct hf_processor_report report;
+
+    for (int i = 0; i < 20; i++) {
+        test_advance_ms(script->k->t, 300);
+        CHECK_OK(hf_record_extend(s, record));
+        CHECK_INT(990, hf_record_left_ms(record));
+        if (i % 4)
+            continue;
+        CHECK_OK(hf_processor_run(other, script->another, work, script, &report));
+        CHECK_INT(0, report.metrics.begun);
+    }
+    return HF_OK;
+}
+
+KIT_TEST(processor, a_claim_that_is_renewed_is_kept)
+{
+    struct script script = script_of(k);
+    struct hf_processor *ann = PROCESSOR(&script, .lease_ms = 1000);
+    struct hf_processor *ben = PROCESSOR(&script, .leave_claimed = true);
+    struct hf_processor_report report;
+
+    put(&script, "a", 1);
+    script.another = ben;
+    CHECK_OK(hf_processor_run(k->scope, ann, extend, &script, &report));
+    CHECK_INT(1, report.metrics.completed);
+    CHECK_INT(0, script.begun);
+    CHECK_INT(1, get(&script, "a", 1).attempts);
+    hf_processor_close(ben);
+    finish(&script, ann);
+}
+
+/* The record changes under the hands of who works on it. */
+static enum hf_status meddle(struct hf_scope *s, const struct hf_record_info *record, void *user)
+{
+    struct script *script = user;
+
+    script->begun++;
+    if (record->attempts > 1 || script->begun > 4)
+        return HF_OK;
+    if (is(record, "replaced"))
+        put(script, "replaced", 1);
+    if (is(record, "marked"))
+        CHECK_OK(hf_records_mark(s, script->records, record->account, record->run_time));
+    if (is(record, "deleted"))
+        CHECK_OK(hf_records_delete(s, script->records, record->account, record->run_time));
+    if (is(record, "reset"))
+        CHECK_OK(hf_records_reset(s, script->records, record->account, record->run_time));
+    CHECK_STATUS(HF_LOST, hf_record_extend(s, record));
+    CHECK_INT(0, hf_record_left_ms(record));
+    return is(record, "reset") ? hf_scope_fail(s, HF_IO, "does not count") : HF_OK;
+}
+
+KIT_TEST(processor, who_lost_it_cannot_complete_it)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .max_workers = 1);
+    struct hf_processor_report report;
+    struct hf_record_info info;
+
+    put(&script, "replaced", 1);
+    put(&script, "marked", 1);
+    put(&script, "deleted", 1);
+    put(&script, "reset", 1);
+    CHECK_OK(hf_processor_run(k->scope, processor, meddle, &script, &report));
+    check_sum(&report.metrics);
+    CHECK_INT(4, report.metrics.lost);
+    CHECK_INT(2, report.metrics.completed); /* the new ones of the replaced and the reset */
+    CHECK_INT(6, script.begun);
+    CHECK_INT(HF_RECORD_PROCESSED, get(&script, "replaced", 1).state);
+    CHECK_INT(HF_RECORD_PROCESSED, get(&script, "marked", 1).state);
+    CHECK_INT(0, get(&script, "reset", 1).failures);
+    CHECK_STATUS(HF_NOT_FOUND, hf_records_get(k->scope, script.records, HF_STR("deleted"),
+                                              HF_STR("0001"), &info));
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, outside_of_work_there_is_no_claim)
+{
+    struct script script = script_of(k);
+    struct hf_transact_write action;
+    struct hf_record_info info;
+
+    put(&script, "a", 1);
+    info = get(&script, "a", 1);
+    CHECK_STATUS(HF_INVALID, hf_record_extend(k->scope, &info));
+    CHECK_ERROR(HF_INVALID, "record a, 0001 is not being worked on", k->scope);
+    CHECK_STATUS(HF_INVALID, hf_record_complete_tx(k->scope, &info, &action));
+    CHECK_INT(0, hf_record_left_ms(&info));
+    hf_records_close(script.records);
+}
+
+/* ---- once, with its effect ------------------------------------------------------------------ */
+
+/* The effect is another record: "effect", of which there must not be two. */
+static enum hf_status in_a_transaction(struct hf_scope *s, const struct hf_record_info *record,
+                                       void *user)
+{
+    struct script *script = user;
+    struct hf_transact_write actions[2];
+    struct hf_transact_write_items tx = {.actions = actions, .actions_len = 2};
+    struct hf_item effect = HF_ITEM(s, HF_S("AccountId", HF_STR("effect")),
+                                    HF_S("RunTime", record->run_time), HF_N("Processed", 1));
+    enum hf_status status;
+
+    script->begun++;
+    status = hf_records_put_tx(s, script->records, effect, &actions[0]);
+    if (status == HF_OK)
+        status = hf_record_complete_tx(s, record, &actions[1]);
+    if (status == HF_OK)
+        status = hf_transact_write_items(s, script->k->db, &tx, NULL);
+    return status;
+}
+
+KIT_TEST(processor, the_effect_and_the_completion_are_one)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+    struct hf_record_list list;
+
+    if (!kit_has(k, HF_FEATURE_TRANSACTIONS)) {
+        finish(&script, processor);
+        return;
+    }
+    for (int i = 0; i < 10; i++)
+        put(&script, "a", i);
+    kit_fault(k, HF_FAULT_LOST_ANSWER, "TransactWriteItems", 3);
+    CHECK_OK(hf_processor_run(k->scope, processor, in_a_transaction, &script, &report));
+    kit_no_faults(k);
+    CHECK_INT(10, report.metrics.completed); /* also those of which it got an error */
+    CHECK_INT(10, report.metrics.begun);
+    CHECK_INT(10, script.begun);
+    CHECK_OK(hf_records_by_account(k->scope, script.records, HF_STR("effect"), NULL, &list));
+    CHECK_INT(10, list.records_len);
+    for (int i = 0; i < 10; i++)
+        CHECK_INT(HF_RECORD_PROCESSED, get(&script, "a", i).state);
+    finish(&script, processor);
+}
+
+/* ---- the database's failures ---------------------------------------------------------------- */
+
+KIT_TEST(processor, lost_answers_neither_lose_nor_double)
+{
+    const enum hf_fault_kind kinds[] = {HF_FAULT_LOST_ANSWER, HF_FAULT_LOST_REQUEST,
+                                        HF_FAULT_THROTTLE};
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+
+    script.fail_first = 1;
+    for (int kind = 0; kind < 3; kind++)
+        for (uint32_t skip = 0; skip < 12; skip++) {
+            struct hf_fault fault = {.kind = kinds[kind],
+                                     .operation = HF_STR("UpdateItem"),
+                                     .skip = skip,
+                                     .count = 3};
+            struct hf_processor_report report;
+            int number = kind * 100 + (int)skip;
+
+            put(&script, "a", number);
+            put(&script, "retry", number);
+            put(&script, "refused", number);
+            script.begun = 0;
+            CHECK_OK(hf_faulty_set(k->scope, k->db, &fault, 1));
+            report = run(&script, processor);
+            kit_no_faults(k);
+            CHECK_INT(4, script.begun);
+            CHECK_INT(2, report.metrics.completed);
+            CHECK_INT(1, report.metrics.retried);
+            CHECK_INT(1, report.metrics.failed);
+            CHECK_INT(1, get(&script, "retry", number).failures);
+            CHECK_INT(1, get(&script, "a", number).attempts);
+        }
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, an_outage_ends_the_run_and_costs_no_record_anything)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+
+    for (int i = 0; i < 5; i++)
+        put(&script, "a", i);
+    kit_fault(k, HF_FAULT_THROTTLE, "Query", 0);
+    CHECK_STATUS(HF_THROTTLED, hf_processor_run(k->scope, processor, work, &script, &report));
+    CHECK_INT(3, report.metrics.trouble);
+    kit_fault(k, HF_FAULT_THROTTLE, "UpdateItem", 0);
+    CHECK_STATUS(HF_THROTTLED, hf_processor_run(k->scope, processor, work, &script, &report));
+    CHECK_INT(3, report.metrics.trouble);
+    CHECK_INT(0, report.metrics.begun);
+    kit_fault(k, HF_FAULT_THROTTLE, "Query", 3); /* as often as it is tried again */
+    report = run(&script, processor);
+    CHECK_INT(3, report.metrics.trouble);
+    CHECK_INT(5, report.metrics.completed);
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(1, get(&script, "a", i).attempts);
+        CHECK_INT(0, get(&script, "a", i).failures);
+    }
+    finish(&script, processor);
+}
+
+/* The work was done, and that cannot be written: another does it again after the lease. */
+KIT_TEST(processor, what_could_not_be_written_is_unsure)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .lease_ms = 500, .limit = 1);
+    struct hf_fault outage = {.kind = HF_FAULT_LOST_REQUEST,
+                              .operation = HF_STR("UpdateItem"),
+                              .skip = 1};
+    struct hf_processor_report report;
+
+    put(&script, "a", 1);
+    CHECK_OK(hf_faulty_set(k->scope, k->db, &outage, 1));
+    report = run(&script, processor);
+    CHECK_INT(1, report.metrics.unsure);
+    CHECK_INT(HF_RECORD_UNSURE, script.outcomes[0]);
+    kit_no_faults(k);
+    CHECK_INT(HF_RECORD_UNPROCESSED, get(&script, "a", 1).state);
+    report = run(&script, processor);
+    CHECK_INT(1, report.metrics.completed);
+    CHECK_INT(1, report.metrics.taken_over);
+    CHECK_INT(2, script.begun);
+    CHECK(script.fences[1] > script.fences[0]);
+    finish(&script, processor);
+}
+
+/* ---- the order of accounts ------------------------------------------------------------------ */
+
+static void check_order(const struct script *script, const char *account, bool repeats)
+{
+    char last[48] = "";
+
+    for (int i = 0; i < script->begun; i++)
+        if (memcmp(script->log[i], account, strlen(account)) == 0) {
+            int order = strcmp(last, script->log[i]);
+
+            CHECK(order < 0 || (repeats && order == 0));
+            memcpy(last, script->log[i], sizeof(last));
+        }
+    CHECK(last[0]);
+}
+
+KIT_TEST(processor, accounts_in_order)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .account_order = true);
+    struct hf_processor_report report;
+
+    script.fail_first = 2;
+    for (int i = 19; i >= 0; i--) {
+        put(&script, "a", i);
+        put(&script, "b", i);
+        put(&script, "retry", i);
+        put(&script, "never", i);
+    }
+    report = run(&script, processor);
+    CHECK_INT(60, report.metrics.completed);
+    CHECK_INT(20, report.metrics.failed);
+    check_order(&script, "a/", false);
+    check_order(&script, "b/", false);
+    check_order(&script, "retry/", true);
+    check_order(&script, "never/", true);
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, a_failed_one_can_block_its_account)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor =
+        PROCESSOR(&script, .account_order = true, .failed_blocks = true);
+    struct hf_processor_report report;
+
+    for (int i = 0; i < 5; i++) {
+        put(&script, "a", i);
+        put(&script, "refused", i);
+    }
+    report = run(&script, processor);
+    CHECK_INT(5, report.metrics.completed);
+    CHECK_INT(1, report.metrics.failed);
+    CHECK_INT(4, count(&script, HF_RECORD_UNPROCESSED));
+    CHECK_OK(hf_records_mark(k->scope, script.records, HF_STR("refused"), HF_STR("0000")));
+    report = run(&script, processor);
+    CHECK_INT(1, report.metrics.failed);
+    CHECK_INT(HF_RECORD_FAILED, get(&script, "refused", 1).state);
+    CHECK_INT(3, count(&script, HF_RECORD_UNPROCESSED));
+    finish(&script, processor);
+}
+
+/* ---- ending early, and going on ------------------------------------------------------------- */
+
+KIT_TEST(processor, a_checkpoint_goes_on_with_its_figures)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .limit = 7);
+    struct hf_processor_report first, report;
+
+    for (int i = 0; i < 20; i++)
+        put(&script, "a", i);
+    put(&script, "refused", 1);
+    first = run(&script, processor);
+    CHECK_INT(7, first.metrics.begun);
+    CHECK_INT(14, count(&script, HF_RECORD_UNPROCESSED));
+    CHECK(first.checkpoint.ptr);
+    hf_processor_close(processor);
+    processor = PROCESSOR(&script, .resume = first.checkpoint, .limit = 7);
+    report = run(&script, processor);
+    CHECK_INT(14, report.metrics.begun);
+    CHECK_INT(7, count(&script, HF_RECORD_UNPROCESSED));
+    hf_processor_close(processor);
+    processor = PROCESSOR(&script, .resume = report.checkpoint);
+    report = run(&script, processor);
+    CHECK_INT(21, report.metrics.begun);
+    CHECK_INT(20, report.metrics.completed);
+    CHECK_INT(1, report.metrics.failed);
+    CHECK_INT(21, script.begun);
+    CHECK(!report.checkpoint.ptr);
+    report = run(&script, processor); /* it counts for one run */
+    CHECK_INT(0, report.metrics.begun);
+    finish(&script, processor);
+}
+
+/* Where it begins does not matter: all are found. */
+KIT_TEST(processor, nothing_before_the_checkpoint_is_forgotten)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .limit = 10);
+    struct hf_processor_report report;
+
+    for (int i = 10; i < 30; i++)
+        put(&script, "a", i);
+    report = run(&script, processor);
+    hf_processor_close(processor);
+    for (int i = 0; i < 10; i++)
+        put(&script, "a", i); /* before all that were there */
+    processor = PROCESSOR(&script, .resume = report.checkpoint);
+    report = run(&script, processor);
+    CHECK_INT(30, report.metrics.completed);
+    CHECK_INT(0, count(&script, HF_RECORD_UNPROCESSED));
+    finish(&script, processor);
+}
+
+static enum hf_status cancel(struct hf_scope *s, const struct hf_record_info *record, void *user)
+{
+    struct script *script = user;
+    enum hf_status status = work(s, record, user);
+
+    if (script->cancel_at && script->begun >= script->cancel_at)
+        return hf_scope_fail(s, HF_CANCELED, "as I was told to");
+    return status;
+}
+
+static enum hf_status sleep_long(struct hf_scope *s, const struct hf_record_info *record,
+                                 void *user)
+{
+    enum hf_status status = work(s, record, user);
+
+    return status == HF_OK ? hf_scope_sleep_ms(s, 300) : status;
+}
+
+KIT_TEST(processor, it_can_be_canceled)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+    struct hf_scope *s = kit_scope(k);
+
+    for (int i = 0; i < 20; i++)
+        put(&script, "a", i);
+    script.run = s;
+    script.cancel_at = 5;
+    CHECK_STATUS(HF_CANCELED, hf_processor_run(s, processor, work, &script, &report));
+    CHECK_INT(5, report.metrics.completed); /* what was finished is completed */
+    CHECK_INT(15, count(&script, HF_RECORD_UNPROCESSED));
+    CHECK(report.checkpoint.ptr);
+    hf_scope_reset(s);
+    script.cancel_at = 0;
+    report = run(&script, processor);
+    CHECK_INT(15, report.metrics.completed);
+    finish(&script, processor);
+}
+
+/* At the deadline what is not finished is given back, at once and as if nothing had been. */
+KIT_TEST(processor, the_deadline_gives_back)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script);
+    struct hf_processor_report report;
+    struct hf_scope *s = kit_scope(k);
+
+    for (int i = 0; i < 10; i++)
+        put(&script, "a", i);
+    hf_scope_timeout_ms(s, 1000);
+    CHECK_STATUS(HF_TIMEOUT, hf_processor_run(s, processor, sleep_long, &script, &report));
+    check_sum(&report.metrics);
+    CHECK_INT(3, report.metrics.completed);
+    CHECK_INT(1, report.metrics.released);
+    CHECK_INT(0, report.metrics.failed + report.metrics.retried);
+    hf_scope_reset(s);
+    report = run(&script, processor);
+    CHECK_INT(7, report.metrics.completed);
+    CHECK_INT(0, report.metrics.taken_over);
+    for (int i = 0; i < 10; i++)
+        CHECK_INT(1, get(&script, "a", i).attempts);
+    finish(&script, processor);
+}
+
+/* A handler that says it was canceled, when nobody did, has failed. */
+KIT_TEST(processor, to_be_canceled_without_a_reason_is_a_failure)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .no_retries = true);
+    struct hf_processor_report report;
+
+    script.run = kit_scope(k);
+    script.cancel_at = 1;
+    put(&script, "a", 1);
+    CHECK_OK(hf_processor_run(k->scope, processor, cancel, &script, &report));
+    CHECK_INT(1, report.metrics.failed);
+    CHECK_STR("as I was told to", report.errors[0].text);
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, each_attempt_can_have_a_deadline)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .timeout_ms = 200, .max_retries = 1);
+    struct hf_processor_report report;
+
+    put(&script, "a", 1);
+    CHECK_OK(hf_processor_run(k->scope, processor, sleep_long, &script, &report));
+    CHECK_INT(1, report.metrics.retried);
+    CHECK_INT(1, report.metrics.failed);
+    CHECK_INT(HF_TIMEOUT, report.errors[0].status);
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, it_can_go_on_for_ever)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor =
+        PROCESSOR(&script, .forever = true, .poll_ms = 500, .backoff_max_ms = 200);
+    struct hf_processor_report report;
+    struct hf_scope *s = kit_scope(k);
+    int64_t before_us = k->t->elapsed_us;
+
+    put(&script, "a", 1);
+    hf_scope_timeout_ms(s, 60000);
+    kit_fault(k, HF_FAULT_THROTTLE, "Query", 20); /* more than it is tried again */
+    CHECK_STATUS(HF_TIMEOUT, hf_processor_run(s, processor, work, &script, &report));
+    CHECK_INT(1, report.metrics.completed);
+    CHECK_INT(20, report.metrics.trouble);
+    CHECK(k->t->elapsed_us - before_us >= 59000000);
+    finish(&script, processor);
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
+
+static void tell(const struct hf_processor_progress *progress, void *user)
+{
+    struct script *script = user;
+
+    check_sum(&progress->metrics);
+    CHECK_INT(0, progress->metrics.running);
+    CHECK(progress->metrics.completed >= script->last.metrics.completed);
+    script->told++;
+    script->last = *progress;
+    if (script->told == 3) {
+        CHECK_INT(100, progress->total);
+        CHECK(progress->rate > 3.2 && progress->rate < 3.5);
+        CHECK(progress->eta_ms > 20000 && progress->eta_ms < 32000);
+    }
+}
+
+KIT_TEST(processor, progress_with_rate_and_eta)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .on_progress = tell);
+    struct hf_processor_report report;
+    struct hf_processor_progress progress;
+
+    for (int i = 0; i < 100; i++)
+        put(&script, "a", i);
+    CHECK_OK(hf_processor_run(k->scope, processor, sleep_long, &script, &report));
+    CHECK(script.told >= 24 && script.told <= 32);
+    CHECK_INT(100, script.last.metrics.completed);
+    CHECK_INT(0, script.last.eta_ms);
+    CHECK_INT(100, report.total);
+    CHECK(report.elapsed_ms >= 30000 && report.elapsed_ms < 31000);
+    hf_processor_progress(processor, &progress);
+    CHECK_INT(100, progress.metrics.completed);
+    CHECK_INT(report.elapsed_ms, progress.elapsed_ms);
+    finish(&script, processor);
+}
+
+KIT_TEST(processor, a_dry_run_counts)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor = PROCESSOR(&script, .dry_run = true);
+    struct hf_processor_report report;
+
+    for (int i = 0; i < 9; i++)
+        put(&script, "a", i);
+    report = run(&script, processor);
+    CHECK_INT(9, report.total);
+    CHECK_INT(0, script.begun);
+    CHECK_INT(9, count(&script, HF_RECORD_UNPROCESSED));
+    finish(&script, processor);
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static enum hf_status try_options(struct script *script, struct hf_processor_options options)
+{
+    struct hf_processor *processor;
+    enum hf_status status;
+
+    options.size = sizeof(options);
+    status = hf_processor_open(script->k->scope, script->records, &options, &processor);
+    CHECK((status == HF_OK) == (processor != NULL));
+    hf_processor_close(processor);
+    return status;
+}
+
+#define TRY_OPTIONS(...) try_options(&script, (struct hf_processor_options){__VA_ARGS__})
+
+static void put_by_another(struct script *script, const char *account, int number)
+{
+    struct hf_scope *s = script->k->scope;
+
+    CHECK_OK(hf_put_item(
+        s, script->k->db,
+        &(struct hf_put_item){.table = script->k->table,
+                              .item = HF_ITEM(s, HF_S("AccountId", hf_str_from(account)),
+                                              HF_S("RunTime", hf_scope_format(s, "%04d", number)),
+                                              HF_N("Processed", 0))},
+        NULL));
+}
+
+/* What other programs put is found: as a run begins, and every adopt_ms; or never. */
+KIT_TEST(processor, what_others_put_is_found)
+{
+    struct script script = script_of(k);
+    struct hf_processor *never = PROCESSOR(&script, .adopt_ms = UINT32_MAX);
+    struct hf_processor *usual = PROCESSOR(&script, .poll_ms = 1000);
+    struct hf_processor_report report;
+
+    put(&script, "ours", 1);
+    for (int i = 0; i < 3; i++)
+        put_by_another(&script, "other", i);
+    CHECK_OK(hf_processor_run(k->scope, never, work, &script, &report));
+    CHECK_INT(1, report.metrics.completed);
+    CHECK_INT(1, report.total);
+    CHECK_OK(hf_processor_run(k->scope, usual, work, &script, &report));
+    CHECK_INT(3, report.metrics.completed);
+    CHECK_INT(3, report.metrics.adopted);
+    CHECK_INT(3, report.total);
+    hf_processor_close(never);
+    hf_processor_close(usual);
+    hf_records_close(script.records);
+}
+
+/* Put one more by another program, once, when the queue has been empty for a while. */
+static void put_later(const struct hf_processor_progress *progress, void *user)
+{
+    struct script *script = user;
+
+    if (progress->elapsed_ms > 3000 && !script->told++)
+        put_by_another(script, "later", 1);
+    if (progress->metrics.completed == 2 || progress->elapsed_ms > 60000)
+        hf_scope_cancel(script->run);
+}
+
+/* A run that lasts finds what comes while it waits, at one page every adopt_ms. */
+KIT_TEST(processor, what_others_put_later_is_found)
+{
+    struct script script = script_of(k);
+    struct hf_processor_options o = {.size = sizeof(o),
+                                     .owner = HF_STR("ann"),
+                                     .no_threads = true,
+                                     .forever = true,
+                                     .no_count = true,
+                                     .adopt_ms = 5000,
+                                     .on_progress = put_later,
+                                     .user = &script};
+    struct hf_processor *processor;
+    struct hf_processor_report report;
+
+    script.run = k->scope;
+    put(&script, "ours", 1);
+    CHECK_OK(hf_processor_open(k->scope, script.records, &o, &processor));
+    CHECK_STATUS(HF_CANCELED, hf_processor_run(k->scope, processor, work, &script, &report));
+    hf_scope_reset(k->scope);
+    CHECK_INT(2, report.metrics.completed);
+    CHECK_INT(1, report.metrics.adopted);
+    CHECK(report.elapsed_ms < 20000);
+    hf_processor_close(processor);
+    hf_records_close(script.records);
+}
+
+KIT_TEST(processor, options_that_cannot_be)
+{
+    struct script script = script_of(k);
+    struct hf_processor *processor;
+
+    CHECK_OK(TRY_OPTIONS(.max_workers = 256));
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.max_workers = 257));
+    CHECK_ERROR(HF_INVALID, "257 workers are more than 256", k->scope);
+    CHECK_OK(TRY_OPTIONS(.lease_ms = 1000, .heartbeat_ms = 500));
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.lease_ms = 1000, .heartbeat_ms = 501));
+    CHECK_ERROR(HF_INVALID, "a heartbeat of 501 ms is more than half of a lease of 1000 ms",
+                k->scope);
+    CHECK_OK(TRY_OPTIONS(.backoff_multiplier = 1));
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.backoff_multiplier = 0.5));
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.failed_blocks = true));
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.resume = HF_STR("{}")));
+    CHECK_ERROR(HF_INVALID, "\"{}\" is no checkpoint of a processor", k->scope);
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.resume = HF_STR("not even JSON")));
+    CHECK_STATUS(HF_INVALID, hf_processor_open(k->scope, NULL, NULL, &processor));
+    hf_processor_close(NULL);
+    hf_records_close(script.records);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static enum hf_status do_nothing(struct hf_scope *s, const struct hf_record_info *record,
+                                 void *user)
+{
+    (void)user;
+    return record->run_time.ptr[3] == '2' && !record->failures
+               ? hf_scope_fail(s, HF_IO, "the first time")
+               : HF_OK;
+}
+
+static enum hf_status process_all(struct hf_scope *s, struct hf_records *records)
+{
+    struct hf_processor_report report;
+    struct hf_processor *processor;
+    enum hf_status status = hf_processor_open(s, records,
+                                              HF_OPTIONS(hf_processor_options, .no_threads = true,
+                                                         .account_order = true, .lease_ms = 1000),
+                                              &processor);
+
+    if (status == HF_OK)
+        status = hf_processor_run(s, processor, do_nothing, NULL, &report);
+    hf_processor_close(processor);
+    return status;
+}
+
+/* Whatever was interrupted by it, the next run finishes it. */
+TEST(processor, any_allocation_may_fail)
+{
+    struct hf_scope *outer = hf_scope_new(test_env(t));
+    struct hf_records *records;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(outer, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &db));
+    CHECK_OK(hf_records_open(outer, db, HF_OPTIONS(hf_records_options, .shards = 1), &records));
+    ALLOC_SWEEP (t, nth) {
+        struct hf_scope *s, *calm;
+        enum hf_status status;
+        uint64_t left;
+
+        t->fail_at = 0; /* not these */
+        calm = hf_scope_new(test_env(t));
+        for (int i = 0; i < 4; i++)
+            CHECK_OK(hf_records_put(calm, records,
+                                    HF_ITEM(calm, HF_S("AccountId", HF_STR("a")),
+                                            HF_S("RunTime", hf_scope_format(calm, "%04d", i))),
+                                    NULL));
+        t->fail_at = (int64_t)t->allocs + nth;
+        s = hf_scope_new(test_env(t));
+        status = s ? process_all(s, records) : HF_NOMEM;
+        ALLOC_SWEEP_STOP(t);
+        CHECK(status == HF_OK || status == HF_NOMEM);
+        CHECK(status == HF_OK || t->alloc_failed);
+        hf_scope_free(s);
+        CHECK_OK(process_all(calm, records));
+        CHECK_OK(hf_records_count(calm, records, HF_RECORD_UNPROCESSED, &left));
+        CHECK_INT(0, left);
+        CHECK_OK(hf_records_count(calm, records, HF_RECORD_FAILED, &left));
+        CHECK_INT(0, left);
+        hf_scope_free(calm);
+    }
+    hf_records_close(records);
+    hf_db_close(db);
+    hf_scope_free(outer);
+}
+
+/* More records fail than are remembered to wait: all are tried again all the same. */
+TEST(processor, more_wait_than_are_remembered)
+{
+    enum { RECORDS = 10100 };
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_processor_report report;
+    struct hf_processor *processor;
+    struct hf_records *records;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true),
+                     &db));
+    CHECK_OK(hf_records_open(s, db, NULL, &records));
+    for (int i = 0; i < RECORDS; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(s);
+
+        CHECK_OK(hf_records_put(s, records,
+                                HF_ITEM(s, HF_S("AccountId", hf_scope_format(s, "%d", i)),
+                                        HF_S("RunTime", HF_STR("0002"))),
+                                NULL));
+        hf_scope_rewind(s, mark);
+    }
+    CHECK_OK(hf_processor_open(s, records, HF_OPTIONS(hf_processor_options, .no_threads = true),
+                               &processor));
+    CHECK_OK(hf_processor_run(s, processor, do_nothing, NULL, &report));
+    CHECK_INT(RECORDS, report.metrics.retried);
+    CHECK_INT(RECORDS, report.metrics.completed);
+    CHECK(report.metrics.refused > 0); /* those that were not remembered */
+    hf_processor_close(processor);
+    hf_records_close(records);
+    hf_db_close(db);
+    hf_scope_free(s);
+}

@@ -1,0 +1,1404 @@
+/*
+ * relay/relay_test.c: relays without threads, on the virtual clock, on every database.
+ */
+#include <holdfast/relay.h>
+
+#include <holdfast/db.h>
+#include <holdfast/engine.h>
+
+#include "kit.h"
+#include "relay_kit.h"
+
+/* ---- a stage -------------------------------------------------------------------------------- */
+
+static struct hf_outbox *open_outbox(struct kit *k, uint32_t buckets)
+{
+    struct hf_outbox *outbox;
+
+    CHECK_OK(hf_outbox_open(k->scope, k->db,
+                            HF_OPTIONS(hf_outbox_options, .table = k->table, .buckets = buckets),
+                            &outbox));
+    return outbox;
+}
+
+static uint64_t drain(struct kit *k, struct hf_relay *relay)
+{
+    uint64_t delivered = 0;
+
+    hf_scope_reset(k->scope);
+    hf_scope_timeout_ms(k->scope, 60000);
+    CHECK_OK(hf_relay_drain(k->scope, relay, &delivered));
+    hf_scope_timeout_ms(k->scope, 0);
+    return delivered;
+}
+
+/* Let so much time pass, and the relay do what is due meanwhile. */
+static void run_for(struct kit *k, struct hf_relay *const *relays, size_t len, int64_t ms)
+{
+    int64_t end_us = k->t->elapsed_us + ms * 1000;
+
+    do {
+        uint32_t least_ms = UINT32_MAX;
+
+        for (size_t i = 0; i < len; i++) {
+            uint32_t wait_ms;
+
+            hf_scope_reset(k->scope);
+            CHECK_OK(hf_relay_turn(k->scope, relays[i], &wait_ms));
+            least_ms = wait_ms < least_ms ? wait_ms : least_ms;
+        }
+        if (k->t->elapsed_us >= end_us)
+            break;
+        if (k->t->elapsed_us + (int64_t)least_ms * 1000 > end_us)
+            least_ms = (uint32_t)((end_us - k->t->elapsed_us + 999) / 1000);
+        test_advance_ms(k->t, least_ms ? least_ms : 1);
+    } while (k->t->elapsed_us < end_us);
+}
+
+static struct hf_relay_metrics metrics_of(struct hf_relay *relay)
+{
+    struct hf_relay_metrics metrics;
+
+    hf_relay_metrics(relay, &metrics);
+    return metrics;
+}
+
+/* How many items there are in all partitions of that kind: "p" waits, "f" failed. */
+static int items_of(struct kit *k, const char *kind, uint32_t buckets)
+{
+    int count = 0;
+
+    for (uint32_t i = 0; i < buckets; i++) {
+        struct hf_query query = {
+            .table = k->table,
+            .key_condition = HF_STR("#pk = :pk"),
+            .names = HF_ITEM(k->scope, HF_S("#pk", HF_STR("pk"))),
+            .values = HF_ITEM(k->scope, HF_S(":pk", hf_scope_format(k->scope, "%s.%03u", kind, i))),
+            .consistent = HF_YES};
+        struct hf_query_result result;
+
+        CHECK_OK(hf_query(k->scope, k->db, &query, &result));
+        count += (int)result.items_len;
+    }
+    return count;
+}
+
+/* ---- delivering ----------------------------------------------------------------------------- */
+
+KIT_TEST(relay, delivers_all_once_and_keys_in_order)
+{
+    struct hf_outbox *outbox = open_outbox(k, 4);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    int last[7] = {0};
+
+    for (int i = 1; i <= 300; i++)
+        emit(k->scope, outbox, (const char *[]){"a", "b", "c", "d", "e", "f", ""}[i % 7], i);
+    CHECK_INT(300, drain(k, relay));
+    CHECK_INT(300, ear->len);
+    for (size_t i = 0; i < ear->len; i++) {
+        int number = ear->heard[i].number;
+
+        CHECK_INT(1, ear_count(ear, number));
+        CHECK(number % 7 == 6 || last[number % 7] < number);
+        last[number % 7] = number;
+    }
+    CHECK_INT(0, items_of(k, "p", 4));
+    CHECK_INT(300, metrics_of(relay).delivered);
+    CHECK_INT(0, metrics_of(relay).refused);
+    CHECK_INT(0, metrics_of(relay).waiting);
+    CHECK_INT(4, metrics_of(relay).buckets);
+    CHECK(metrics_of(relay).writes <= 20); /* what was delivered is noted in batches */
+    CHECK(metrics_of(relay).read_units > 0);
+    CHECK(metrics_of(relay).write_units > 0);
+    CHECK_INT(0, drain(k, relay));
+    hf_relay_close(relay);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+KIT_TEST(relay, a_failing_event_holds_its_key_only)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.max_attempts = 3});
+
+    ear->fails = 1;
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    emit(k->scope, outbox, "b", 3);
+    emit(k->scope, outbox, "", 4);
+    CHECK_INT(2, drain(k, relay));
+    CHECK_INT(1, ear_count(ear, 1));
+    CHECK_INT(0, ear_count(ear, 2));
+    CHECK_INT(1, metrics_of(relay).retried);
+    CHECK(metrics_of(relay).lag_ms >= 0);
+    run_for(k, &relay, 1, 450); /* half a second at least */
+    CHECK_INT(1, ear_count(ear, 1));
+    run_for(k, &relay, 1, 600);
+    CHECK_INT(2, ear_count(ear, 1));
+    CHECK_INT(1, ear->heard[ear->len - 1].attempts);
+    run_for(k, &relay, 1, 400); /* a second at least */
+    CHECK_INT(2, ear_count(ear, 1));
+    run_for(k, &relay, 1, 1650);
+    CHECK_INT(3, ear_count(ear, 1)); /* the last */
+    CHECK_INT(1, ear_count(ear, 2));
+    CHECK(ear_first(ear, 2) == ear->len - 1);
+    CHECK_INT(1, items_of(k, "f", 1));
+    CHECK_INT(0, items_of(k, "p", 1));
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(2, metrics_of(relay).retried);
+    CHECK_INT(3, metrics_of(relay).delivered);
+    hf_relay_close(relay);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+static void close_all(struct hf_outbox *outbox, struct hf_relay *relay, struct ear *ear)
+{
+    hf_relay_close(relay);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+static void emit_event(struct kit *k, struct hf_outbox *outbox, struct hf_event event, int number)
+{
+    struct hf_str payload = hf_scope_format(k->scope, "%d", number);
+
+    event.payload = hf_bytes_of(payload.ptr, payload.len);
+    if (!event.type.len)
+        event.type = HF_STR("test");
+    CHECK_OK(hf_outbox_emit(k->scope, outbox, &event, 1, NULL));
+}
+
+KIT_TEST(relay, scheduled_events_are_in_time)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    int64_t start_ms = k->t->elapsed_us / 1000;
+
+    emit_later(k->scope, outbox, "a", 1, 2345);
+    emit_later(k->scope, outbox, "b", 2, 700);
+    emit(k->scope, outbox, "a", 3);
+    emit_later(k->scope, outbox, "a", 4, 100000);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(3, ear->len);
+    CHECK_INT(3, ear->heard[0].number);
+    CHECK_INT(2, ear->heard[1].number);
+    CHECK_INT(1, ear->heard[2].number);
+    CHECK(ear->heard[1].at_ms - start_ms >= 700 && ear->heard[1].at_ms - start_ms < 720);
+    CHECK(ear->heard[2].at_ms - start_ms >= 2345 && ear->heard[2].at_ms - start_ms < 2365);
+    CHECK_INT(1, items_of(k, "p", 2));
+    close_all(outbox, relay, ear);
+}
+
+/* ---- the sink cannot be reached ------------------------------------------------------------- */
+
+KIT_TEST(relay, an_outage_costs_no_attempts)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear,
+                       (struct hf_relay_options){.breaker_ms = 100, .backoff_max_ms = 800});
+
+    for (int i = 0; i < 20; i++)
+        emit(k->scope, outbox, "", i);
+    ear->down = true;
+    run_for(k, &relay, 1, 150);
+    CHECK_INT(1, ear->calls); /* nobody else is sent there to find out the same */
+    CHECK(metrics_of(relay).breaker_open);
+    run_for(k, &relay, 1, 10000);
+    CHECK(ear->calls > 10 &&
+          ear->calls < 30); /* after 0.1, 0.2, 0.4 s, then every 0.8 s, or half */
+    CHECK_INT(1, metrics_of(relay).outages);
+    CHECK_INT(0, metrics_of(relay).retried);
+    CHECK_INT(0, ear->len);
+    ear->down = false;
+    run_for(k, &relay, 1, 1000);
+    CHECK_INT(20, ear->len);
+    CHECK(!metrics_of(relay).breaker_open);
+    for (size_t i = 0; i < ear->len; i++)
+        CHECK_INT(0, ear->heard[i].attempts);
+    CHECK_INT(20, metrics_of(relay).delivered);
+    close_all(outbox, relay, ear);
+}
+
+struct asked {
+    struct ear *ear;
+    int probes;
+};
+
+static enum hf_status asked_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                 size_t len)
+{
+    return ear_send(s, ((struct asked *)self)->ear, deliveries, len);
+}
+
+static enum hf_status asked_probe(struct hf_scope *s, void *self)
+{
+    struct asked *asked = self;
+
+    asked->probes++;
+    return asked->ear->down ? hf_scope_fail(s, HF_IO, "still away") : HF_OK;
+}
+
+KIT_TEST(relay, a_sink_that_can_be_asked_is_asked)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct asked asked = {.ear = ear};
+    struct hf_sink_ops ops = {.size = sizeof(ops),
+                              .name = "asked",
+                              .send = asked_send,
+                              .probe = asked_probe};
+    struct hf_relay_options options = {.size = sizeof(options), .no_threads = true};
+    struct hf_relay *relay;
+    struct hf_sink *sink;
+
+    CHECK_OK(hf_sink_new(k->scope, &ops, &asked, &sink));
+    CHECK_OK(hf_relay_open(k->scope, outbox, sink, &options, &relay));
+    emit(k->scope, outbox, "", 1);
+    ear->down = true;
+    run_for(k, &relay, 1, 10000);
+    CHECK_INT(1, ear->calls);
+    CHECK(asked.probes >= 2);
+    ear->down = false;
+    run_for(k, &relay, 1, 20000);
+    CHECK_INT(1, ear->len);
+    hf_relay_close(relay);
+    hf_sink_close(sink);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+static enum hf_status asks_for_time(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                    size_t len)
+{
+    enum hf_status status = ear_send(s, self, deliveries, len);
+
+    if (status != HF_OK)
+        ((struct hf_error *)(uintptr_t)hf_scope_error(s))->retry_after_ms = 5000;
+    return status;
+}
+
+/* A service that says how long it is to be left alone is left alone for as long. */
+KIT_TEST(relay, what_the_sink_asks_for_is_waited)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_sink_ops ops = {.size = sizeof(ops), .name = "busy", .send = asks_for_time};
+    struct hf_relay *relay;
+    struct hf_sink *sink;
+
+    CHECK_OK(hf_sink_new(k->scope, &ops, ear, &sink));
+    CHECK_OK(hf_relay_open(k->scope, outbox, sink,
+                           HF_OPTIONS(hf_relay_options, .no_threads = true, .breaker_ms = 100),
+                           &relay));
+    emit(k->scope, outbox, "", 1);
+    ear->down = true;
+    run_for(k, &relay, 1, 4900);
+    CHECK_INT(1, ear->calls);
+    run_for(k, &relay, 1, 1000);
+    CHECK_INT(2, ear->calls);
+    hf_relay_close(relay);
+    hf_sink_close(sink);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* ---- how fast, and whether ------------------------------------------------------------------ */
+
+KIT_TEST(relay, the_rate_is_kept)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 10, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.rate = 20});
+
+    for (int i = 0; i < 100; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 3000);
+    CHECK(ear->len >= 55 && ear->len <= 63);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(100, ear->len);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, paused_it_delivers_nothing_and_keeps_its_buckets)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+
+    run_for(k, &relay, 1, 200);
+    hf_relay_pause(relay);
+    emit(k->scope, outbox, "a", 1);
+    run_for(k, &relay, 1, 30000);
+    CHECK_INT(0, ear->len);
+    CHECK(metrics_of(relay).paused);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    CHECK_INT(1, metrics_of(relay).waiting);
+    CHECK(metrics_of(relay).lag_ms >= 29000);
+    hf_relay_resume(relay);
+    run_for(k, &relay, 1, 10);
+    CHECK_INT(1, ear->len);
+    CHECK_INT(0, metrics_of(relay).lag_ms);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, only_one_type_is_delivered)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear,
+                       (struct hf_relay_options){.only_type = HF_STR("order.*")});
+
+    for (int i = 0; i < 120; i++)
+        emit_event(k, outbox,
+                   (struct hf_event){.type = i % 40 ? HF_STR("mail.sent") : HF_STR("order.placed"),
+                                     .key = HF_STR("a")},
+                   i);
+    emit_event(k, outbox, (struct hf_event){.type = HF_STR("order")}, 500);
+    CHECK_INT(3, drain(k, relay));
+    CHECK_INT(3, ear->len);
+    CHECK_INT(80, ear->heard[2].number);
+    CHECK_INT(118, items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, a_dry_run_changes_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.dry_run = true});
+
+    for (int i = 0; i < 130; i++)
+        emit(k->scope, outbox, (const char *[]){"a", "b", ""}[i % 3], i);
+    ear->fails = 3;
+    CHECK_INT(129, drain(k, relay));
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(130, ear->len);
+    emit(k->scope, outbox, "a", 130);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(131, ear->len);
+    for (int i = 0; i < 131; i++)
+        CHECK_INT(1, ear_count(ear, i));
+    CHECK_INT(131, items_of(k, "p", 2));
+    CHECK_INT(0, items_of(k, "f", 2));
+    CHECK_INT(0, metrics_of(relay).writes);
+    close_all(outbox, relay, ear);
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+KIT_TEST(relay, with_failed_blocks_a_key_waits_for_a_decision)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear,
+                       (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
+    uint64_t done;
+
+    ear->fails = 1;
+    ear->fails_for_good = true;
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    emit(k->scope, outbox, "b", 3);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2, ear->len); /* 1, which failed, and 3 */
+    CHECK_INT(1, metrics_of(relay).given_up);
+    hf_relay_close(relay);
+    relay = relay_by_turns(k->scope, outbox, ear,
+                           (struct hf_relay_options){.failed_blocks = true, .poll_ms = 500});
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2, ear->len); /* it is in the table, not in somebody's memory */
+    ear->fails = -1;
+    hf_scope_reset(k->scope);
+    CHECK_OK(hf_outbox_retry_all(k->scope, outbox, NULL, &done));
+    CHECK_INT(1, done);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(4, ear->len);
+    CHECK_INT(1, ear->heard[2].number); /* first what was put aside */
+    CHECK_INT(2, ear->heard[3].number);
+    close_all(outbox, relay, ear);
+}
+
+/* One key has far more than is read ahead, and cannot go on; others are behind all of that. */
+KIT_TEST(relay, a_key_that_cannot_go_on_starves_nobody)
+{
+    enum { MANY = 400 };
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.batch = 10, .poll_ms = 100});
+    struct hf_relay_metrics before, after;
+
+    ear->fails = 0;
+    ear->fail_times = 2;
+    for (int i = 0; i < MANY; i++)
+        emit(k->scope, outbox, "slow", i);
+    for (int i = MANY; i < MANY + 50; i++)
+        emit(k->scope, outbox, i % 2 ? "quick" : "", i);
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(51, ear->len);
+    CHECK(metrics_of(relay).waiting <= 40);
+    before = metrics_of(relay);
+    run_for(k, &relay, 1, 100);
+    after = metrics_of(relay);
+    CHECK(after.reads - before.reads <= 10); /* what cannot go on is not read over and over */
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2 + MANY + 50, ear->len);
+    for (int i = 1, last = -1; i < MANY; i++) {
+        CHECK(last < (int)ear_first(ear, i));
+        last = (int)ear_first(ear, i);
+    }
+    CHECK_INT(0, items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+/* What is scheduled for the next minute is not read whenever we look. */
+KIT_TEST(relay, what_is_scheduled_costs_little)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    double none, some;
+
+    run_for(k, &relay, 1, 5000);
+    none = metrics_of(relay).read_units;
+    run_for(k, &relay, 1, 10000);
+    none = metrics_of(relay).read_units - none;
+    for (int i = 0; i < 300; i++) {
+        hf_scope_reset(k->scope);
+        emit_later(k->scope, outbox, "", i, 40000 + i);
+    }
+    run_for(k, &relay, 1, 5000);
+    some = metrics_of(relay).read_units;
+    run_for(k, &relay, 1, 10000);
+    some = metrics_of(relay).read_units - some;
+    if (getenv("HF_RELAY_SHOW"))
+        printf("%g units for nothing, %g with 300 events for later\n", none, some);
+    CHECK(some <= none + 30); /* it is 60 when each of ten polls reads all of them */
+    CHECK_INT(0, ear->len);
+    run_for(k, &relay, 1, 26000);
+    CHECK_INT(300, ear->len);
+    hf_relay_close(relay);
+    hf_outbox_close(outbox);
+    ear_close(ear);
+}
+
+/* What presets are for, as it can be seen from outside. */
+KIT_TEST(relay, presets_take_effect)
+{
+    static const struct {
+        enum hf_relay_preset preset;
+        int poll_ms, attempts, batch;
+    } sets[] = {{HF_RELAY_BALANCED, 1000, 5, 50},
+                {HF_RELAY_THROUGHPUT, 100, 3, 1000},
+                {HF_RELAY_RELIABILITY, 5000, 10, 10}};
+
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        struct hf_outbox *here = open_outbox(k, 1), *there = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            relay_by_turns(k->scope, here, ear,
+                           (struct hf_relay_options){.preset = sets[i].preset});
+        int64_t begun_us, took_ms;
+        uint64_t reads;
+
+        /* How long until it looks: the first thing is emitted right after a look. */
+        run_for(k, &relay, 1, 12000);
+        begun_us = k->t->elapsed_us;
+        reads = metrics_of(relay).reads;
+        while (metrics_of(relay).reads == reads)
+            run_for(k, &relay, 1, 1);
+        CHECK(k->t->elapsed_us - begun_us <= sets[i].poll_ms * 1000 + 2000);
+        emit(k->scope, there, "", 1);
+        begun_us = k->t->elapsed_us;
+        while (!ear->len)
+            run_for(k, &relay, 1, 1);
+        took_ms = (k->t->elapsed_us - begun_us) / 1000;
+        CHECK(took_ms >= sets[i].poll_ms - 5 && took_ms <= sets[i].poll_ms + 5);
+
+        /* How many are read at once. */
+        for (int n = 0; n < 400; n++) {
+            hf_scope_reset(k->scope);
+            emit(k->scope, there, "", 100 + n);
+        }
+        run_for(k, &relay, 1, 600); /* they are not so new any more */
+        reads = metrics_of(relay).reads;
+        hf_outbox_wake(here);
+        run_for(k, &relay, 1, sets[i].poll_ms + 100);
+        CHECK_INT(401, ear->len);
+        if (sets[i].preset != HF_RELAY_THROUGHPUT)
+            CHECK(metrics_of(relay).reads - reads >= (uint64_t)(400 / sets[i].batch));
+        CHECK(metrics_of(relay).reads - reads <= (uint64_t)(400 / sets[i].batch + 10));
+
+        /* How often it is tried. */
+        ear->fails = 2;
+        emit(k->scope, here, "", 2);
+        run_for(k, &relay, 1, 400000);
+        CHECK_INT(sets[i].attempts, ear_count(ear, 2));
+        CHECK_INT(1, metrics_of(relay).given_up);
+        hf_relay_close(relay);
+        hf_outbox_close(there);
+        hf_outbox_close(here);
+        ear_close(ear);
+    }
+}
+
+/* What others emitted, who do not wake us: one poll is enough to find all of it. */
+KIT_TEST(relay, a_poll_finds_all_that_is_there)
+{
+    enum { MANY = 300 };
+    struct hf_outbox *here = open_outbox(k, 1), *there = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, here, ear,
+                       (struct hf_relay_options){.batch = 10, .poll_ms = 1000});
+
+    emit(k->scope, there, "a", 0);
+    run_for(k, &relay, 1, 1500);
+    CHECK_INT(1, ear->len);
+    for (int i = 1; i <= MANY; i++)
+        emit(k->scope, there, i % 2 ? "a" : "b", i);
+    run_for(k, &relay, 1, 1100);
+    CHECK_INT(1 + MANY, ear->len);
+    hf_relay_close(relay);
+    hf_outbox_close(there);
+    hf_outbox_close(here);
+    ear_close(ear);
+}
+
+/* A transaction that takes a while: its event has its place from before, and another of its key
+ * follows. */
+struct late {
+    struct kit *k;
+    struct hf_scope *s;
+    struct hf_outbox *outbox;
+    struct hf_transact_write action;
+    bool done;
+};
+
+static void commit_late(void *user)
+{
+    struct late *late = user;
+    struct hf_transact_write_items request = {.actions = &late->action, .actions_len = 1};
+    struct hf_transact_write_items_result result;
+
+    if (late->done)
+        return;
+    late->done = true;
+    CHECK_OK(hf_transact_write_items(late->s, late->k->db, &request, &result));
+    emit(late->s, late->outbox, "late", 2);
+}
+
+/* While a relay is between two pages, the one before and the other behind where it is. */
+KIT_TEST_TX(relay, a_late_commit_between_two_pages_is_in_order)
+{
+    for (uint32_t batch = 1; batch < 6; batch++) {
+        struct hf_outbox *outbox = open_outbox(k, 1), *there = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.batch = batch});
+        struct late late = {.k = k, .s = kit_scope(k), .outbox = there};
+        struct hf_event event = {.type = HF_STR("test"),
+                                 .key = HF_STR("late"),
+                                 .payload = hf_bytes_of("1", 1)};
+
+        CHECK_OK(hf_outbox_emit_tx(late.s, there, &event, &late.action, NULL));
+        for (int i = 10; i < 30; i++)
+            emit(k->scope, there, "", i);
+        ear->during = commit_late;
+        ear->user = &late;
+        CHECK_INT(22, drain(k, relay));
+        CHECK(ear_first(ear, 1) < ear_first(ear, 2));
+        CHECK_INT(22, ear->len);
+        hf_outbox_close(there);
+        close_all(outbox, relay, ear);
+    }
+}
+
+/* Somebody emits while each is delivered, so that there is news whenever the bucket is read. */
+struct busy {
+    struct kit *k;
+    struct hf_scope *s;
+    struct hf_outbox *outbox;
+    int next, last;
+};
+
+static void emit_next(void *user)
+{
+    struct busy *busy = user;
+
+    test_advance_ms(busy->k->t, 20);
+    if (busy->next == busy->last)
+        return;
+    hf_scope_reset(busy->s);
+    emit(busy->s, busy->outbox, "busy", busy->next++);
+}
+
+KIT_TEST(relay, what_is_tried_again_does_not_wait_for_a_quiet_bucket)
+{
+    enum { MANY = 1000, BAD = 1 };
+
+    for (uint32_t batch = 1; batch <= 50; batch += 49) {
+        struct hf_outbox *outbox = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            relay_by_turns(k->scope, outbox, ear,
+                           (struct hf_relay_options){.batch = batch, .backoff_ms = 2000});
+        struct busy busy = {
+            .k = k, .s = kit_scope(k), .outbox = outbox, .next = 10, .last = 10 + MANY};
+
+        ear->during = emit_next;
+        ear->user = &busy;
+        ear->fails = BAD;
+        ear->fail_times = 2;
+        emit(k->scope, outbox, "bad", BAD);
+        emit(k->scope, outbox, "bad", BAD + 1);
+        run_for(k, &relay, 1, 60000);
+        CHECK_INT(MANY + 4, ear->len);
+        CHECK_INT(3, ear_count(ear, BAD));
+        CHECK(ear->heard[ear_first(ear, BAD + 1)].at_ms - ear->heard[0].at_ms < 8000);
+        for (int i = 11; i < 10 + MANY; i++)
+            CHECK(ear_first(ear, i - 1) < ear_first(ear, i));
+        close_all(outbox, relay, ear);
+    }
+}
+
+/* Whoever numbers the events of a key need not have a good clock. */
+KIT_TEST(relay, numbered_events_are_in_their_order)
+{
+    for (uint32_t batch = 2; batch < 7; batch++) {
+        struct hf_outbox *outbox = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 1, false);
+        struct hf_relay *relay =
+            relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.batch = batch});
+
+        for (int i = 0; i < 40; i++) { /* 1 0 3 2 5 4 ... */
+            int number = i % 2 ? i - 1 : i + 1;
+
+            emit_event(k, outbox,
+                       (struct hf_event){.key = HF_STR("a"), .sequence = (uint64_t)number + 1},
+                       number);
+            emit(k->scope, outbox, "", 1000 + i);
+            test_advance_ms(k->t, 100);
+        }
+        drain(k, relay);
+        CHECK_INT(80, ear->len);
+        for (int i = 1; i < 40; i++)
+            CHECK(ear_first(ear, i - 1) < ear_first(ear, i));
+        close_all(outbox, relay, ear);
+    }
+}
+
+/* Those behind one that is tried again are read once it is held again, and follow it. */
+KIT_TEST(relay, numbered_events_follow_one_that_is_tried_again)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.backoff_ms = 50});
+    int next = 0;
+
+    ear->fails = 2;
+    ear->fail_times = 2;
+    for (int i = 0; i < 6; i++)
+        emit_event(k, outbox, (struct hf_event){.key = HF_STR("a"), .sequence = (uint64_t)i + 1},
+                   i);
+    for (int i = 0; i < 100; i++) {
+        uint32_t wait_ms;
+
+        CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+        test_advance_ms(k->t, wait_ms < 20 ? wait_ms : 20);
+    }
+    CHECK_INT(8, ear->len);
+    for (size_t i = 0; i < ear->len; i++) /* 0 1 2 2 2 3 4 5 */
+        next = ear->heard[i].number == next ? next + 1 : next;
+    CHECK_INT(6, next);
+    close_all(outbox, relay, ear);
+}
+
+/* ---- batches -------------------------------------------------------------------------------- */
+
+KIT_TEST(relay, a_batch_has_one_of_each_key_or_several_in_order)
+{
+    for (int ordered = 0; ordered < 2; ordered++) {
+        struct hf_outbox *outbox = open_outbox(k, 1);
+        struct ear *ear = ear_open(k->scope, 10, ordered);
+        struct hf_relay *relay =
+            relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+        size_t most = 0;
+
+        for (int i = 0; i < 60; i++)
+            emit(k->scope, outbox, i % 3 ? "a" : "b", i);
+        CHECK_INT(60, drain(k, relay));
+        for (size_t i = 0; i < ear->len; i++) {
+            size_t same = 0;
+
+            for (size_t j = 0; j < ear->len; j++)
+                same += ear->heard[j].batch == ear->heard[i].batch &&
+                        (ear->heard[j].number % 3 != 0) == (ear->heard[i].number % 3 != 0);
+            most = same > most ? same : most;
+        }
+        CHECK_INT(ordered ? 10 : 1, most);
+        CHECK(ear->calls <= (ordered ? 8 : 40));
+        close_all(outbox, relay, ear);
+    }
+}
+
+KIT_TEST(relay, those_behind_a_failure_in_a_batch_are_not_to_blame)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 10, true);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.max_attempts = 2});
+
+    ear->fails = 2;
+    for (int i = 0; i < 6; i++)
+        emit(k->scope, outbox, "a", i);
+    run_for(k, &relay, 1, 8000);
+    CHECK_INT(2, ear_count(ear, 2));
+    for (int i = 0; i < 6; i++)
+        if (i != 2)
+            CHECK_INT(1, ear_count(ear, i));
+    CHECK_INT(0, ear->heard[ear->len - 1].attempts);
+    CHECK_INT(5, ear->heard[ear->len - 1].number);
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(5, metrics_of(relay).delivered);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, a_batch_keeps_to_bytes_and_may_linger)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 100, false);
+    struct hf_sink_ops ops = *hf_sink_ops(ear->sink);
+    struct hf_relay *relay;
+    struct hf_sink *sink;
+
+    ops.batch_bytes_max = 10;
+    ops.event_bytes_max = 4;
+    CHECK_OK(hf_sink_new(k->scope, &ops, ear, &sink));
+    CHECK_OK(hf_relay_open(k->scope, outbox, sink,
+                           HF_OPTIONS(hf_relay_options, .no_threads = true, .linger_ms = 200),
+                           &relay));
+    for (int i = 1000; i < 1010; i++)
+        emit(k->scope, outbox, "", i);
+    emit(k->scope, outbox, "", 10000); /* five bytes are too many, for good */
+    run_for(k, &relay, 1, 150);        /* it settles before it takes anything, and lingers then */
+    CHECK_INT(0, ear->calls);
+    run_for(k, &relay, 1, 400);
+    CHECK_INT(10, ear->len);
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(0, metrics_of(relay).retried);
+    CHECK(ear->calls >= 5 && ear->calls <= 6);
+    for (size_t i = 0; i + 2 < ear->len; i++)
+        CHECK(ear->heard[i].batch != ear->heard[i + 2].batch);
+    hf_relay_close(relay);
+    hf_sink_close(sink);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* ---- several relays ------------------------------------------------------------------------- */
+
+KIT_TEST(relay, all_get_their_share_and_hand_it_over)
+{
+    struct hf_outbox *outbox = open_outbox(k, 16);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relays[3];
+    uint64_t refused = 0;
+
+    for (int i = 0; i < 3; i++) {
+        relays[i] = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+        run_for(k, relays, (size_t)i + 1, 30000);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(metrics_of(relays[i]).buckets == 5 || metrics_of(relays[i]).buckets == 6);
+    CHECK_INT(16, metrics_of(relays[0]).buckets + metrics_of(relays[1]).buckets +
+                      metrics_of(relays[2]).buckets);
+    hf_scope_reset(k->scope);
+    CHECK_OK(hf_relay_stop(k->scope, relays[2]));
+    CHECK_INT(0, metrics_of(relays[2]).buckets);
+    run_for(k, relays, 2, 6000); /* within a heartbeat, not a lease */
+    CHECK_INT(8, metrics_of(relays[0]).buckets);
+    CHECK_INT(8, metrics_of(relays[1]).buckets);
+    for (int i = 0; i < 100; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, relays, 2, 2000);
+    CHECK_INT(100, ear->len);
+    for (int i = 0; i < 3; i++) {
+        refused += metrics_of(relays[i]).refused + metrics_of(relays[i]).taken_over;
+        hf_relay_close(relays[i]);
+    }
+    CHECK_INT(0, refused);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* Relays that start at the same moment know of each other before they take anything. */
+KIT_TEST(relay, those_who_start_together_take_nothing_twice)
+{
+    struct hf_outbox *outbox = open_outbox(k, 16);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relays[4];
+
+    for (int i = 0; i < 4; i++)
+        relays[i] = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    run_for(k, relays, 4, 300);
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(4, metrics_of(relays[i]).buckets);
+        CHECK_INT(0, metrics_of(relays[i]).refused);
+    }
+    for (int i = 0; i < 4; i++)
+        hf_relay_close(relays[i]);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* In the middle of a delivery this relay sleeps, and another does its work. */
+struct sleeper {
+    struct kit *k;
+    struct hf_relay *other;
+    bool slept;
+};
+
+static void fall_asleep(void *user)
+{
+    struct sleeper *sleeper = user;
+
+    if (sleeper->slept)
+        return;
+    sleeper->slept = true;
+    run_for(sleeper->k, &sleeper->other, 1, 60000);
+}
+
+KIT_TEST(relay, a_silent_relay_is_replaced_and_notes_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2), *others = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false), *other_ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    struct hf_relay *other =
+        relay_by_turns(k->scope, others, other_ear, (struct hf_relay_options){0});
+    struct sleeper sleeper = {.k = k, .other = other};
+
+    run_for(k, &relay, 1, 200);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    ear->fails = 1; /* its failure is not to be noted, nor its success */
+    ear->during = fall_asleep;
+    ear->user = &sleeper;
+    run_for(k, &relay, 1, 50);
+    CHECK(sleeper.slept);
+    CHECK_INT(2, other_ear->len);
+    CHECK_INT(2, metrics_of(other).taken_over);
+    CHECK_INT(2, metrics_of(other).delivered);
+    CHECK_INT(1, ear->len); /* and nothing more was begun */
+    CHECK_INT(0, metrics_of(relay).retried);
+    CHECK_INT(0, metrics_of(relay).delivered);
+    CHECK_INT(0, items_of(k, "p", 2) + items_of(k, "f", 2));
+    ear->during = NULL;
+    ear->fails = -1;
+    {
+        struct hf_relay *both[] = {relay, other};
+
+        run_for(k, both, 2, 30000); /* it is back as a new one, and gets its share */
+    }
+    CHECK_INT(1, metrics_of(relay).buckets);
+    CHECK_INT(1, metrics_of(other).buckets);
+    hf_relay_close(other);
+    hf_relay_close(relay);
+    ear_close(ear);
+    ear_close(other_ear);
+    hf_outbox_close(others);
+    hf_outbox_close(outbox);
+}
+
+/* ---- a database that fails ------------------------------------------------------------------ */
+
+static int unsure_told;
+
+static void tell_unsure(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
+                        const struct hf_error *error, void *user)
+{
+    (void)event;
+    (void)user;
+    unsure_told += outcome == HF_RELAY_UNSURE && error->status != HF_OK;
+}
+
+static int troubles;
+
+static void count_trouble(const struct hf_error *error, void *user)
+{
+    (void)user;
+    troubles += error->status != HF_OK;
+}
+
+KIT_TEST(relay, what_could_not_be_noted_is_noted_later)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.on_ended = tell_unsure,
+                                                                      .on_trouble = count_trouble});
+
+    unsure_told = troubles = 0;
+    for (int i = 0; i < 5; i++)
+        emit(k->scope, outbox, "a", i);
+    run_for(k, &relay, 1, 90);
+    kit_fault(k, HF_FAULT_ERROR, "BatchWriteItem", 0);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(5, ear->len); /* those behind it do not wait for that */
+    CHECK_INT(5, metrics_of(relay).unsure);
+    CHECK_INT(5, unsure_told);
+    CHECK(troubles > 0);
+    CHECK_INT(0, metrics_of(relay).delivered);
+    kit_no_faults(k);
+    run_for(k, &relay, 1, 10000);
+    CHECK_INT(5, ear->len);
+    CHECK_INT(5, metrics_of(relay).delivered);
+    CHECK_INT(0, metrics_of(relay).unsure);
+    CHECK_INT(0, items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, reads_go_on_when_the_database_is_back)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+
+    run_for(k, &relay, 1, 200);
+    emit(k->scope, outbox, "a", 1);
+    kit_fault(k, HF_FAULT_ERROR, "Query", 0);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(0, ear->len);
+    CHECK(metrics_of(relay).reads < 40); /* not as fast as it can */
+    kit_no_faults(k);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(1, ear->len);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    close_all(outbox, relay, ear);
+}
+
+/* What was put aside and let go on by hand is in its old place, before what was read. */
+KIT_TEST(relay, what_is_let_go_on_by_hand_is_delivered)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    uint64_t done;
+
+    ear->fails = 1;
+    ear->fails_for_good = true;
+    emit(k->scope, outbox, "a", 1);
+    emit(k->scope, outbox, "a", 2);
+    run_for(k, &relay, 1, 5000);
+    CHECK_INT(2, ear->len);
+    CHECK_INT(1, items_of(k, "f", 1));
+    ear->fails = -1;
+    hf_scope_reset(k->scope);
+    CHECK_OK(hf_outbox_retry_all(k->scope, outbox, NULL, &done));
+    CHECK_INT(1, done);
+    run_for(k, &relay, 1, 1500);
+    CHECK_INT(3, ear->len);
+    CHECK_INT(1, ear->heard[2].number);
+    CHECK_INT(0, items_of(k, "f", 1) + items_of(k, "p", 1));
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, competing_it_retries_gives_up_and_waits_out_an_outage)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.competing = true,
+                                                                      .max_attempts = 2,
+                                                                      .breaker_ms = 100});
+
+    ear->fails = 3;
+    ear->down = true;
+    for (int i = 0; i < 10; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(0, ear->len);
+    CHECK_INT(1, metrics_of(relay).outages);
+    ear->down = false;
+    run_for(k, &relay, 1, 60000);
+    CHECK_INT(11, ear->len);
+    CHECK_INT(2, ear_count(ear, 3));
+    CHECK_INT(1, metrics_of(relay).given_up);
+    CHECK_INT(1, metrics_of(relay).retried);
+    CHECK_INT(9, metrics_of(relay).delivered);
+    CHECK_INT(0, items_of(k, "p", 2));
+    CHECK_INT(1, items_of(k, "f", 2));
+    CHECK_INT(0, drain(k, relay));
+    close_all(outbox, relay, ear);
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+TEST(relay, options_are_checked)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_relay *relay;
+    struct hf_outbox *outbox = (struct hf_outbox *)(void *)&relay;
+    struct hf_sink *sink = (struct hf_sink *)(void *)&relay;
+
+#define REFUSED(message, ...)                                                                      \
+    CHECK_STATUS(HF_INVALID, hf_relay_open(s, outbox, sink,                                        \
+                                           HF_OPTIONS(hf_relay_options, __VA_ARGS__), &relay));    \
+    CHECK_ERROR(HF_INVALID, message, s);                                                           \
+    CHECK(relay == NULL)
+    REFUSED("a heartbeat of 11 ms is more than half of a lease of 20 ms", .lease_ms = 20,
+            .heartbeat_ms = 11);
+    REFUSED("there is no preset 4", .preset = 4);
+    REFUSED("1001 workers are more than 1000", .workers = 1001);
+    REFUSED("dry_run means nothing for competing relays", .competing = true, .dry_run = true);
+    CHECK_STATUS(HF_INVALID, hf_relay_open(s, NULL, sink, NULL, &relay));
+    CHECK_STATUS(HF_INVALID, hf_relay_open(s, outbox, NULL, NULL, &relay));
+    hf_relay_close(NULL);
+    hf_scope_free(s);
+#undef REFUSED
+}
+
+KIT_TEST(relay, ordered_and_competing_do_not_mix)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0}),
+                    *other;
+    uint32_t wait_ms;
+
+    run_for(k, &relay, 1, 200);
+    CHECK_STATUS(HF_INVALID,
+                 hf_relay_open(k->scope, outbox, ear->sink,
+                               HF_OPTIONS(hf_relay_options, .competing = true), &other));
+    CHECK_STATUS(HF_INVALID, hf_relay_start(k->scope, relay));
+    CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+    close_all(outbox, relay, ear);
+}
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+/* What is emitted when the clock was set back, by somebody who knows of no later time, has a place
+ * before what was looked at already. */
+KIT_TEST(relay, a_clock_that_is_set_back_loses_nothing)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    struct hf_outbox *other;
+    int last = 0;
+
+    for (int64_t back_ms = 100; back_ms <= 100000; back_ms *= 10) {
+        for (int i = 0; i < 3; i++)
+            emit(k->scope, outbox, "a", ++last);
+        run_for(k, &relay, 1, 2000);
+        CHECK_INT(last, ear->len);
+        k->t->wall_us -= back_ms * 1000;
+        other = open_outbox(k, 2);
+        for (int i = 0; i < 3; i++)
+            emit(k->scope, other, "a", ++last);
+        run_for(k, &relay, 1, 2500);
+        CHECK_INT(last, ear->len);
+        hf_outbox_close(other);
+        test_advance_ms(k->t, back_ms);
+    }
+    for (int i = 0; i < last; i++)
+        CHECK_INT(i + 1, ear->heard[i].number);
+    close_all(outbox, relay, ear);
+}
+
+/* ---- how often is read ---------------------------------------------------------------------- */
+
+/* What is left behind of a backlog is not looked through again and again while it is worked off. */
+KIT_TEST(relay, a_backlog_is_read_once)
+{
+    enum { EVENTS = 1500, BATCH = 50, POLLS = 15 };
+    struct hf_outbox *outbox = open_outbox(k, 1), *other;
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay;
+    int late = EVENTS;
+
+    for (int i = 0; i < EVENTS; i++) {
+        hf_scope_reset(k->scope);
+        emit(k->scope, outbox, "", i);
+    }
+    test_advance_ms(k->t, 1000);
+    relay = relay_by_turns(k->scope, outbox, ear,
+                           (struct hf_relay_options){.rate = EVENTS * 10 / POLLS, .poll_ms = 100});
+    while (ear->len < EVENTS)
+        run_for(k, &relay, 1, 10);
+    /* With one look for urgent ones in each poll, of which nothing is left behind. */
+    CHECK(metrics_of(relay).reads <= EVENTS / BATCH + POLLS + POLLS / 2);
+    /* What was late is found soon enough. */
+    k->t->wall_us -= 20000000;
+    other = open_outbox(k, 1); /* who does not know how late it is */
+    emit(k->scope, other, "", late);
+    k->t->wall_us += 20000000;
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(1, ear_count(ear, late));
+    hf_outbox_close(other);
+    close_all(outbox, relay, ear);
+}
+
+/* A busy bucket is read now and then, for many events at a time; one that is not, at once. */
+KIT_TEST(relay, a_busy_bucket_rests)
+{
+    enum { ROUNDS = 300, EACH = 5, LONGEST_MS = 30 };
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay =
+        relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.poll_ms = 3600000});
+    uint64_t reads;
+    int last = 0;
+
+    run_for(k, &relay, 1, 1000);
+    reads = metrics_of(relay).reads;
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int j = 0; j < EACH; j++)
+            emit(k->scope, outbox, "", ++last);
+        run_for(k, &relay, 1, 1);
+    }
+    reads = metrics_of(relay).reads - reads;
+    CHECK(reads > 3 && reads < ROUNDS / 3);
+    run_for(k, &relay, 1, LONGEST_MS);
+    CHECK_INT(last, ear->len);
+    run_for(k, &relay, 1, 1000);
+    for (int i = 0; i < 10; i++) {
+        emit(k->scope, outbox, "", ++last);
+        run_for(k, &relay, 1, 0);
+        CHECK_INT(last, ear->len);
+        run_for(k, &relay, 1, 5);
+    }
+    close_all(outbox, relay, ear);
+}
+
+/* ---- no memory ------------------------------------------------------------------------------ */
+
+TEST(relay, any_allocation_may_fail)
+{
+    struct hf_scope *all = hf_scope_new(test_env(t));
+    struct kit k = {.t = t, .scope = all, .table = HF_STR("outbox")};
+    int number = 0;
+
+    CHECK_OK(hf_open(all, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &k.db));
+    ALLOC_SWEEP (t, nth) {
+        struct hf_scope *s;
+        struct hf_outbox *outbox;
+        struct ear *ear;
+        struct hf_relay *relay = NULL;
+        enum hf_status status = HF_NOMEM;
+
+        t->fail_at = 0;
+        outbox = open_outbox(&k, 1);
+        ear = ear_open(k.scope, 2, false);
+        emit(k.scope, outbox, "a", number);
+        emit(k.scope, outbox, "b", number + 1);
+        ear->fails = number;
+        ear->fail_times = 1;
+        s = hf_scope_new(test_env(t));
+        t->fail_at = nth;
+        t->allocs = 0;
+        status = hf_relay_open(s, outbox, ear->sink,
+                               HF_OPTIONS(hf_relay_options, .no_threads = true), &relay);
+        for (int i = 0; i < 60 && status == HF_OK; i++) {
+            uint32_t wait_ms;
+
+            status = hf_relay_turn(s, relay, &wait_ms);
+            test_advance_ms(t, 50);
+        }
+        ALLOC_SWEEP_STOP(t);
+        CHECK(status == HF_OK || status == HF_NOMEM);
+        CHECK((status == HF_OK) == (relay != NULL));
+        if (relay)
+            run_for(&k, &relay, 1, 60000); /* it gets over it */
+        CHECK(!relay || (ear_count(ear, number) >= 2 && ear_count(ear, number + 1) >= 1));
+        CHECK(!relay || items_of(&k, "p", 1) == 0);
+        hf_relay_close(relay);
+        hf_scope_free(s);
+        ear_close(ear);
+        hf_outbox_close(outbox);
+        hf_scope_reset(k.scope);
+        number += 2;
+    }
+    hf_db_close(k.db);
+    hf_scope_free(all);
+}
+
+/* ---- the lag --------------------------------------------------------------------------------- */
+
+struct lag {
+    struct hf_relay *relay;
+    struct hf_relay_metrics metrics;
+};
+
+static void measure(void *user)
+{
+    struct lag *lag = user;
+
+    hf_relay_metrics(lag->relay, &lag->metrics);
+}
+
+/* Competing or not: what is at hand waits, what is under way or is tried again has a lag. */
+KIT_TEST(relay, the_lag_is_known_to_competing_ones)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct lag lag = {0};
+
+    lag.relay = relay_by_turns(k->scope, outbox, ear,
+                               (struct hf_relay_options){.competing = true,
+                                                         .workers = 1,
+                                                         .poll_ms = 100,
+                                                         .breaker_ms = 100,
+                                                         .backoff_ms = 2000});
+    ear->during = measure;
+    ear->user = &lag;
+    for (int i = 1; i <= 3; i++)
+        emit(k->scope, outbox, "", i);
+    test_advance_ms(k->t, 5000);
+    ear->fails = 3;
+    ear->fail_times = 1;
+    run_for(k, &lag.relay, 1, 1);
+    CHECK_INT(3, ear->len);
+    CHECK_INT(0, lag.metrics.waiting); /* when the third was under way */
+    CHECK_INT(1, lag.metrics.running);
+    CHECK(lag.metrics.lag_ms >= 5000);
+    CHECK(metrics_of(lag.relay).lag_ms >= 5000); /* it waits to be tried again */
+    run_for(k, &lag.relay, 1, 4000);
+    CHECK_INT(4, ear->len);
+    CHECK_INT(0, metrics_of(lag.relay).lag_ms);
+    ear->down = true;
+    emit(k->scope, outbox, "", 4);
+    emit(k->scope, outbox, "", 5);
+    run_for(k, &lag.relay, 1, 3000);
+    CHECK(metrics_of(lag.relay).lag_ms >= 2900);
+    ear->down = false;
+    run_for(k, &lag.relay, 1, 40000);
+    CHECK_INT(6, ear->len);
+    CHECK_INT(0, metrics_of(lag.relay).lag_ms);
+    CHECK_INT(0, metrics_of(lag.relay).waiting);
+    hf_relay_close(lag.relay);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* ---- what may have ended a process ---------------------------------------------------------- */
+
+/*
+ * Where no process ends, no delivery costs a write of its own. After a takeover the first ones do,
+ * until what was there is done with; then they do not any more.
+ */
+KIT_TEST(relay, deliveries_are_counted_beforehand_after_a_takeover_only)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay_options options = {.lease_ms = 1000, .poll_ms = 100};
+    struct hf_relay *former = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
+    uint64_t writes;
+
+    run_for(k, &former, 1, 500);
+    for (int i = 1; i <= 50; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &former, 1, 100);
+    CHECK_INT(50, ear->len);
+    CHECK(metrics_of(former).writes <= 5);
+
+    for (int i = 51; i <= 60; i++) /* it is not heard of any more, with these at hand or not */
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(1, metrics_of(relay).taken_over);
+    CHECK_INT(60, ear->len);
+    CHECK(metrics_of(relay).writes >= 10 && metrics_of(relay).writes <= 13);
+    writes = metrics_of(relay).writes;
+    for (int i = 61; i <= 160; i++)
+        emit(k->scope, outbox, "", i);
+    run_for(k, &relay, 1, 100);
+    CHECK_INT(160, ear->len);
+    CHECK(metrics_of(relay).writes - writes <= 5);
+    for (int i = 1; i <= 160; i++)
+        CHECK_INT(1, ear_count(ear, i));
+    CHECK_INT(0, items_of(k, "p", 1));
+    CHECK_INT(0, items_of(k, "f", 1));
+    hf_relay_close(relay);
+    hf_relay_close(former);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* A sink that is away ends no process: what was counted beforehand is taken back. */
+KIT_TEST(relay, an_outage_after_a_takeover_is_no_crash)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay_options options = {.lease_ms = 1000,
+                                       .poll_ms = 100,
+                                       .breaker_ms = 50,
+                                       .backoff_max_ms = 50,
+                                       .max_attempts = 2};
+    struct hf_relay *former = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_event_list waiting;
+
+    run_for(k, &former, 1, 500);
+    emit(k->scope, outbox, "a", 1);
+    ear->down = true;
+    run_for(k, &relay, 1, 3000);
+    CHECK_INT(1, metrics_of(relay).taken_over);
+    CHECK(ear->calls >= 10);
+    CHECK_OK(hf_outbox_pending(k->scope, outbox, NULL, &waiting));
+    CHECK_INT(1, waiting.events_len);
+    CHECK_INT(0, waiting.events[0].attempts);
+    CHECK_INT(0, waiting.events[0].crashes);
+    CHECK_INT(0, waiting.events[0].error_text.len);
+    ear->down = false;
+    run_for(k, &relay, 1, 500);
+    CHECK_INT(1, ear->len);
+    CHECK_INT(0, items_of(k, "p", 1) + items_of(k, "f", 1));
+    hf_relay_close(relay);
+    hf_relay_close(former);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
+
+/* What fails after a takeover was counted once. */
+KIT_TEST(relay, a_failure_after_a_takeover_is_one_attempt)
+{
+    struct hf_outbox *outbox = open_outbox(k, 1);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay_options options = {.lease_ms = 1000,
+                                       .poll_ms = 100,
+                                       .backoff_ms = 100,
+                                       .max_attempts = 3};
+    struct hf_relay *former = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, options);
+    struct hf_event_list failed;
+
+    run_for(k, &former, 1, 500);
+    emit(k->scope, outbox, "a", 1);
+    ear->fails = 1;
+    run_for(k, &relay, 1, 4000);
+    CHECK_INT(3, ear_count(ear, 1));
+    CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &failed));
+    CHECK_INT(1, failed.events_len);
+    CHECK_INT(3, failed.events[0].attempts);
+    CHECK_INT(0, failed.events[0].crashes);
+    CHECK_STR("it does not want this one", failed.events[0].error_text);
+    hf_relay_close(relay);
+    hf_relay_close(former);
+    ear_close(ear);
+    hf_outbox_close(outbox);
+}
