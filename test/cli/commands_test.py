@@ -1608,9 +1608,10 @@ class Events(WithDatabase):
         self.fails(USAGE, "--since", "events", "read", "s/1", "--since", "now")
 
     def test_looking_makes_nothing(self):
-        for words in (["get", "x"], ["info", "a/1"], ["tree", "x"], ["verify"], ["export"], ["sweep"],
-                      ["subscribe", "--until-end"]):
-            self.fails(NOT_FOUND, "events", "events", *words)
+        for words in ["get", "x"], ["info", "a/1"], ["tree", "x"], ["subscribe", "--until-end"]:
+            self.fails(NOT_FOUND, "event", "events", *words)
+        self.assertEqual(self.json("events", "verify")["streams"], 0)
+        self.assertEqual(self.ok("events", "export"), "")
         for words in (["read", "a/1"], ["all"], ["ls"], ["caused", "x"], ["correlated", "x"]):
             self.assertEqual(self.ok("events", *words), "")
         self.assertEqual(self.ok("table", "ls"), "")

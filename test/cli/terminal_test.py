@@ -588,7 +588,7 @@ class Errors(Commands):
                                   "sweep, import\n")
         self.assertEqual(self.error(USAGE, "kv", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "kv",
-                          "message": "a command is missing: get, set, delete, ls, clear, sweep, import"})
+                          "message": "a command is missing: get, set, delete, ls, clear, index, sweep, import"})
         self.assertEqual(self.error(USAGE, "kv", "foo", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "",
                           "message": "unknown command 'kv foo'",
