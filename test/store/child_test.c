@@ -213,19 +213,22 @@ static int child_fill(struct hf_scope *s, const char *path, unsigned count)
     if (!mount_disk(path))
         return CHILD_SKIPPED;
     for (unsigned round = 0; round < count; round++) {
-        enum hf_status status = HF_OK;
+        enum hf_status status;
 
         if (hf__store_open_disk(s, NULL, inside, &options, &store) != HF_OK) {
             fprintf(stderr, "child: round %u: %s\n", round, hf_scope_error_text(s));
             return CHILD_ERROR;
         }
         fill(filler, 24 + 8 * (int)round, 50);
-        while (status == HF_OK && acked.by_thread[0] < 1000000) {
-            status = write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 1,
-                                 acked.by_thread[0] % 50 == 0);
-            acked.by_thread[0] += status == HF_OK;
-        }
-        hf__store_stats(store, &stats);
+        do { /* what maintenance frees meanwhile is filled, too */
+            status = HF_OK;
+            while (status == HF_OK && acked.by_thread[0] < 1000000) {
+                status = write_items(s, store, 0, acked.by_thread[0] + 1, acked.by_thread[0] + 1,
+                                     acked.by_thread[0] % 50 == 0);
+                acked.by_thread[0] += status == HF_OK;
+            }
+            hf__store_stats(store, &stats);
+        } while (status == HF_NO_SPACE && !stats.no_space);
         if (status != HF_NO_SPACE || !stats.no_space || stats.stopped ||
             hf_scope_error(s)->may_have_happened || !acked_is_there(s, store, &acked)) {
             fprintf(stderr, "child: round %u: full: %s\n", round, hf_scope_error_text(s));
