@@ -169,19 +169,25 @@ TEST(work, silent_readers_make_room)
 /* A server that stops lets long requests come to their end. */
 TEST(work, stopping_waits_for_workers)
 {
+    struct gated gated;
     struct site site;
     struct line c;
 
-    site_open(t, &site, &(struct server_options){.loops = 1, .drain_ms = 10000});
-    put_large(&site);
+    gate_site(t, &gated, &site,
+              &(struct server_options){.loops = 1, .workers = 1, .drain_ms = 10000});
+    atomic_store(&gated.held, true);
     line_open(&site, &c);
-    line_call(&c, "BatchGetItem", batch(site.s).ptr);
-    sleep_ms(2);
+    line_call(
+        &c, "ExecuteTransaction",
+        "{'TransactStatements':[{'Statement':'SELECT * FROM tab WHERE pk=\\u0027old\\u0027'}]}");
+    while (atomic_load(&site.server->work.running) == 0)
+        sleep_ms(1);
     hf__server_stop(site.server);
-    line_read(&c);
-    CHECK_INT(200, c.status);
+    sleep_ms(20); /* in which it would close what it does not wait for */
+    atomic_store(&gated.held, false);
+    CHECK_ANSWER(&c, 200, "{\"Responses\":[{\"Item\":{\"pk\":{\"S\":\"old\"}}}]}");
     line_close(&c);
-    site_close(&site);
+    gate_close(&gated, &site);
 }
 
 /* What needs more than there can be takes no more than its part: others have the rest. */
