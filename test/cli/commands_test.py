@@ -106,7 +106,7 @@ class WithDatabase(unittest.TestCase):
         starts, program = self.path("starts"), self.path("handler")
         with open(program, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\ncat >/dev/null\necho start >>%s\n"
-                       "[ $(wc -l <%s) -gt 1 ] || exec sleep %d\n" % (starts, starts, WAIT_S))
+                       "! mkdir %s.first 2>/dev/null || exec sleep %d\n" % (starts, starts, WAIT_S))
         os.chmod(program, 0o755)
         return program, starts
 
