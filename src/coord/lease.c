@@ -41,15 +41,15 @@ int64_t hf__lease_until(int64_t sent_us, uint32_t lease_ms)
     return until_us;
 }
 
-static int64_t heartbeat_due_us(struct lease_terms terms, int64_t sent_us)
+void hf__lease_sent(struct lease *lease, struct lease_terms terms, int64_t sent_us)
 {
-    return sent_us + (int64_t)terms.heartbeat_ms * 1000;
+    lease->due_us = sent_us + (int64_t)terms.heartbeat_ms * 1000;
 }
 
 void hf__lease_take(struct lease *lease, struct lease_terms terms, int64_t sent_us)
 {
     lease->until_us = hf__lease_until(sent_us, terms.lease_ms);
-    lease->due_us = heartbeat_due_us(terms, sent_us);
+    hf__lease_sent(lease, terms, sent_us);
 }
 
 void hf__lease_renew(struct lease *lease, struct lease_terms terms, int64_t sent_us)
@@ -58,7 +58,7 @@ void hf__lease_renew(struct lease *lease, struct lease_terms terms, int64_t sent
 
     if (until_us > lease->until_us) /* (3) */
         lease->until_us = until_us;
-    lease->due_us = heartbeat_due_us(terms, sent_us);
+    hf__lease_sent(lease, terms, sent_us);
 }
 
 uint32_t hf__lease_retry_ms(uint32_t heartbeat_ms)

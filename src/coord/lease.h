@@ -34,6 +34,9 @@ void hf__lease_take(struct lease *lease, struct lease_terms terms, int64_t sent_
 /* It was renewed by such a request: it ends later, never earlier; (3). */
 void hf__lease_renew(struct lease *lease, struct lease_terms terms, int64_t sent_us);
 
+/* A renewal is being sent: the next one is a heartbeat later, whatever becomes of this one. */
+void hf__lease_sent(struct lease *lease, struct lease_terms terms, int64_t sent_us);
+
 /* A renewal has failed at `now_us`: the next one is sooner; (4). */
 void hf__lease_retry(struct lease *lease, struct lease_terms terms, int64_t now_us);
 

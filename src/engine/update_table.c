@@ -100,7 +100,7 @@ static const struct hf_index_update *update_of(const struct hf_update_table *req
     return NULL;
 }
 
-/* Who begins to pay by unit says how many, for every index. */
+/* A change to provisioned capacity has to name the units of the table and of each index. */
 static enum hf_status check_index_units(struct hf_scope *s, const struct updating *u)
 {
     const struct hf_table_description *d = &u->description;

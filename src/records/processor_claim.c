@@ -415,7 +415,7 @@ static struct renewal renewal_plan(struct hf_scope *s, struct hf_processor *p,
 {
     int64_t now_us = hf__env_elapsed_us(&p->env);
 
-    claim->lease.due_us = now_us + (int64_t)p->o.heartbeat_ms * 1000;
+    hf__lease_sent(&claim->lease, terms_of(p), now_us);
     return (struct renewal){.key = {hf_scope_copy(s, claim->key.account),
                                     hf_scope_copy(s, claim->key.run_time)},
                             .id = claim->id,

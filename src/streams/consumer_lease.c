@@ -484,7 +484,7 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
     beat = ++shard->beat;
     dirty = shard->dirty;
     shard->dirty = false;
-    shard->lease.due_us = sent_us + (int64_t)terms_of(c).heartbeat_ms * 1000;
+    hf__lease_sent(&shard->lease, terms_of(c), sent_us);
     our_values(&h, c, fence);
     VALUE(&h, HF_N(":beat", beat));
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
