@@ -84,7 +84,7 @@ struct meter {
     int64_t now, peak;
 };
 
-static void *metered_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *metered_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     struct meter *m = user;
 

@@ -59,7 +59,7 @@ struct bench_allocs bench_allocs_now(void)
     return counts;
 }
 
-static void *counting_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *counting_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     (void)user;
     (void)old_size;

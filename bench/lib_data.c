@@ -8,8 +8,8 @@
 
 enum { LOADERS = 2, KEY_TEXT = 9, NAME_BYTES = 20, MAIL_BYTES = 28, TAG_BYTES = 8, TAGS = 3 };
 
-static const struct hf_str table_name = {"bench", 5};
-static const struct hf_str index_name = {"by-owner", 8};
+static const struct hf_str table_name = HF_STR_INIT("bench");
+static const struct hf_str index_name = HF_STR_INIT("by-owner");
 
 /* ---- items ----------------------------------------------------------------------------------- */
 

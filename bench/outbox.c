@@ -14,7 +14,7 @@
  *     compete/1, /4      the same by relays that claim each event
  *     flow/32            32 threads emit while a relay delivers: events a second that were both
  *     paced/20           twenty events a second; the latency is from before the emit to the
- * handler, with the commit in it; in `after`, from its return, or 0
+ *                        handler, with the commit in it; in `after`, from its return, or 0
  *
  * and facts: processor time of an idle relay; units and refused writes for each event.
  *

@@ -158,8 +158,8 @@ static enum hf_status op_kv_get(struct bench_worker *w)
     return status;
 }
 
-static enum hf_status do_nothing(struct hf_scope *s, struct hf_once *once, void *user,
-                                 struct hf_item *result)
+static enum hf_status do_nothing(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                                 void *user)
 {
     (void)s, (void)once, (void)user, (void)result;
     return HF_OK;

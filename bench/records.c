@@ -201,7 +201,7 @@ static void run_processor(struct bench *b, struct stock *stock, hf_record_fn *wo
     double cpu;
 
     if (!s || hf_processor_open(s, stock->records,
-                                HF_OPTIONS(hf_processor_options, .max_workers = workers,
+                                HF_OPTIONS(hf_processor_options, .workers = workers,
                                            .on_ended = ended, .user = b),
                                 &processor) != HF_OK)
         bench_die("hf_processor_open: %s", s ? hf_scope_error_text(s) : "out of memory");

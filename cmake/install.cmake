@@ -53,6 +53,22 @@ foreach(name holdfast holdfast-shared holdfast-engine holdfast-engine-shared)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
+# Section 3 of the manual, made from the headers. Without Python there is none.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+    file(GLOB HF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/holdfast/*.h)
+    add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/man3.made
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/man3.py
+            ${CMAKE_SOURCE_DIR}/include/holdfast ${CMAKE_BINARY_DIR}/man3 ${PROJECT_VERSION}
+        COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/man3.made
+        DEPENDS ${HF_HEADERS} ${CMAKE_SOURCE_DIR}/cmake/man3.py
+        COMMENT "Manual pages of section 3" VERBATIM)
+    add_custom_target(man3 ALL DEPENDS ${CMAKE_BINARY_DIR}/man3.made)
+    install(DIRECTORY ${CMAKE_BINARY_DIR}/man3/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+else()
+    message(STATUS "No Python: without the manual pages of section 3")
+endif()
+
 # The command's own: manual pages, completion, units for systemd.
 file(GLOB COMMAND_PAGES ${CMAKE_SOURCE_DIR}/docs/man/holdfast*.1)
 install(FILES ${COMMAND_PAGES}

@@ -9,6 +9,13 @@ configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast.map.in ${CMAKE_BINARY_DIR}/hol
 configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast-engine.map.in
     ${CMAKE_BINARY_DIR}/holdfast-engine.map @ONLY)
 
+# Until 1.0 a minor version may break what the one before it had, so it has a name of its own for
+# the loader: libholdfast.so.0.1. docs/abi.md says what is kept within one.
+set(HF_SOVERSION ${HF_SOVERSION})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(HF_SOVERSION 0.${PROJECT_VERSION_MINOR})
+endif()
+
 function(hf_library target output objects)
     add_library(${target} SHARED $<TARGET_OBJECTS:${objects}>)
     add_library(${target}_static STATIC $<TARGET_OBJECTS:${objects}>)
@@ -20,7 +27,7 @@ function(hf_library target output objects)
     endforeach()
     set_target_properties(${target} PROPERTIES
         VERSION ${PROJECT_VERSION}
-        SOVERSION ${PROJECT_VERSION_MAJOR}
+        SOVERSION ${HF_SOVERSION}
         LINK_DEPENDS ${CMAKE_BINARY_DIR}/${output}.map)
     # Calls inside the library stay inside it; no table lookup, nobody can put himself in between.
     target_link_options(${target} PRIVATE

@@ -97,8 +97,10 @@ static enum hf_status deposit(struct hf_scope *s, const void *state, struct hf_d
 static enum hf_status withdraw(struct hf_scope *s, const void *state, struct hf_decision *decision,
                                void *user);
 
-static const struct hf_upcast upcast = {{"deposited", 9}, 2, to_cents, NULL};
-static const struct hf_aggregate accounts = {.domain = {"account", 7},
+static const struct hf_upcast upcast = {.type = HF_STR_INIT("deposited"),
+                                        .schema = 2,
+                                        .upcast = to_cents};
+static const struct hf_aggregate accounts = {.domain = HF_STR_INIT("account"),
                                              .state_size = sizeof(struct account),
                                              .evolve = evolve,
                                              .save = save,

@@ -17,8 +17,8 @@ static int complain(struct hf_scope *s)
     return 1;
 }
 
-static enum hf_status send_mail(struct hf_scope *s, struct hf_once *once, void *user,
-                                struct hf_item *result)
+static enum hf_status send_mail(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                                void *user)
 {
     int *mails = user;
 

@@ -87,8 +87,8 @@ static int records(struct hf_scope *s, struct hf_db *db)
         if (hf_records_put(s, records, record(s, i), NULL) != HF_OK)
             return complain(s);
     if (hf_processor_open(s, records,
-                          HF_OPTIONS(hf_processor_options, .max_workers = 5, .max_retries = 3,
-                                     .backoff_base_ms = 100, .backoff_multiplier = 2,
+                          HF_OPTIONS(hf_processor_options, .workers = 5, .max_retries = 3,
+                                     .backoff_ms = 100, .backoff_multiplier = 2,
                                      .on_progress = progress),
                           &processor) != HF_OK)
         return complain(s);

@@ -74,6 +74,7 @@ struct hf_upcast {
     uint32_t schema; /* the current one */
     hf_upcast_fn *upcast;
     void *user; /* handed to it */
+    uint64_t reserved[4];
 };
 
 /*
@@ -118,6 +119,7 @@ struct hf_aggregate {
     const struct hf_upcast *upcasts; /* default none */
     size_t upcasts_len;
     void *user; /* handed to all of these */
+    uint64_t reserved[4];
 };
 
 struct hf_aggregate_state {
@@ -125,6 +127,7 @@ struct hf_aggregate_state {
     uint64_t version;  /* of the last event in it; 0: the stream has none */
     uint64_t snapshot; /* version of the snapshot that it was begun with; 0: none */
     uint64_t read;     /* events that were read */
+    uint64_t reserved[4];
 };
 
 /*
@@ -172,6 +175,7 @@ struct hf_command {
     hf_precondition_fn *precondition; /* default: it may */
     hf_decide_fn *decide;             /* required */
     void *user;                       /* handed to both */
+    uint64_t reserved[4];
 };
 
 /* A snapshot could not be made; the events are stored all the same. */
@@ -179,15 +183,15 @@ typedef void hf_snapshot_error_fn(const struct hf_error *error, struct hf_stream
                                   void *user);
 
 struct hf_handle_options {
-    size_t size;       /* set by HF_OPTIONS() */
-    struct hf_str id;  /* of the command: its events are ID.1, ID.2 and so on, unless they have ids,
-                          and a command that was handled before is not handled again. Default none */
-    uint32_t attempts; /* at deciding, when others are faster; default HF_AGGREGATE_ATTEMPTS */
-    const struct hf_stored_event *parent;    /* what led to it: see hf_append_options */
-    hf_snapshot_error_fn *on_snapshot_error; /* default: the log of the env */
-    void *user;                              /* handed to it */
-    bool no_snapshot;                        /* make none */
-    bool ignore_tx;                          /* do not join the transaction of the scope */
+    size_t size;      /* set by HF_OPTIONS() */
+    struct hf_str id; /* of the command: its events are ID.1, ID.2 and so on, unless they have ids,
+                          and a command that was handled before is not repeated; default none */
+    uint32_t max_attempts; /* at deciding, when others are faster; default HF_AGGREGATE_ATTEMPTS */
+    const struct hf_stored_event *parent; /* what led to it: see hf_append_options */
+    hf_snapshot_error_fn *on_error;       /* default: the log of the env */
+    void *user;                           /* handed to it */
+    bool no_snapshot;                     /* make none */
+    bool ignore_tx;                       /* do not join the transaction of the scope */
 };
 
 struct hf_handled {
@@ -198,6 +202,7 @@ struct hf_handled {
     uint32_t attempts; /* how often it was decided */
     bool repeated;     /* it was handled before: `events` are those of then, and nothing was done */
     bool snapshot;     /* one was made */
+    uint64_t reserved[4];
 };
 
 /*
@@ -228,6 +233,7 @@ struct hf_snapshot {
     uint32_t schema;     /* of the state's form; default 1 */
     struct hf_item item; /* the state */
     int64_t time_us;     /* when it was made; saving: now */
+    uint64_t reserved[4];
 };
 
 /*

@@ -103,7 +103,7 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X(TX_IN_PROGRESS, 8, "TransactionInProgressException", "this transaction is still running")    \
     X(TOKEN_MISMATCH, 9, "IdempotentParameterMismatchException",                                   \
       "the token was used for another request")                                                    \
-    X(LIMIT, 10, "LimitExceededException", "a limit of the account or table is reached")           \
+    X(LIMIT, 10, "LimitExceededException", "a limit of account, table or system is reached")       \
     X(COLLECTION_SIZE, 11, "ItemCollectionSizeLimitExceededException",                             \
       "the item collection is full")                                                               \
     X(THROTTLED, 12, "ProvisionedThroughputExceededException", "too many requests")                \
@@ -159,6 +159,12 @@ HF_API const char *hf_status_text(enum hf_status status);
 #define HF_OPTIONS(type, ...) (&(struct type){.size = sizeof(struct type), __VA_ARGS__})
 
 /*
+ * Structs without a size that may grow, such as requests, results and metrics, end with `reserved`:
+ * room that later versions of the same minor version take for new members. Leave it zero in what
+ * you make, and do not read it. docs/abi.md has the whole of it.
+ */
+
+/*
  * A yes or no that may be left out. `true` and HF_YES are the same; `false` is "left out", so
  * where the default is yes, or where leaving out means "do not change", say HF_NO.
  */
@@ -171,6 +177,16 @@ enum hf_flag { HF_UNSET = 0, HF_YES = 1, HF_NO = 2 };
 #define HF_ZERO INT64_MIN
 
 /*
+ * Where whoever reads changes or events for the first time starts. Later it goes on where it was.
+ */
+enum hf_start {
+    HF_START_FIRST = 1, /* the oldest that is kept; the default */
+    HF_START_END,       /* what comes from now on */
+    HF_START_AFTER,     /* after the one that the options name */
+    HF_START_TIME       /* from options->from_us on */
+};
+
+/*
  * What becomes of work that has not come to an end after stuck_ms, besides being reported and
  * counted. Whatever its function does later changes nothing then.
  */
@@ -178,7 +194,7 @@ enum hf_stuck {
     HF_STUCK_LEAVE = 1, /* it is left as it is, and the lease is renewed; the default */
     HF_STUCK_RELEASE,   /* the lease is given up, so that another process takes over; work is taken
                            up again when the function has returned */
-    HF_STUCK_GIVE_UP    /* it is put aside as what has failed for good, and the next one is next */
+    HF_STUCK_GIVE_UP    /* it counts as failed for good, and the next one is handled */
 };
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /*
  * Many items at once: any number of writes over any tables, any number of keys to read. They are
  * sent as BatchWriteItem and BatchGetItem, as many as each of those takes; what the service hands
- * back as unprocessed is sent again, after delays that grow; what is left in the end is told
+ * back as unprocessed is sent again, after delays that grow; what is left in the end is listed
  * exactly. Works on any database.
  *
  *     const struct hf_write writes[] = {
@@ -30,11 +30,11 @@ extern "C" {
 
 /* How to try again; the same for reading and writing. */
 struct hf_many_options {
-    size_t size;           /* set by HF_OPTIONS() */
-    uint32_t attempts;     /* how often an entry is sent at most; default 10 */
-    uint32_t delay_ms;     /* the first delay is half of this up to all of it; default 50 */
-    uint32_t max_delay_ms; /* delays double up to this; default 5000 */
-    bool consistent;       /* reading: strongly consistent */
+    size_t size;             /* set by HF_OPTIONS() */
+    uint32_t max_attempts;   /* how often an entry is sent at most; default 10 */
+    uint32_t backoff_ms;     /* the first delay is half of this up to all of it; default 50 */
+    uint32_t backoff_max_ms; /* delays double up to this; default 5000 */
+    bool consistent;         /* reading: strongly consistent */
 };
 
 struct hf_write {
@@ -47,6 +47,7 @@ struct hf_write_many_result {
     const size_t *left; /* the numbers of the entries that may not be done, in order */
     size_t left_len;    /* 0 on success */
     size_t calls;       /* of BatchWriteItem */
+    uint64_t reserved[4];
 };
 
 /*
@@ -62,7 +63,7 @@ struct hf_write_many_result {
  * HF_INVALID    an entry has no item, two, or one that could not be built; or what the service says
  *               of it
  * HF_NOT_FOUND  a table is not there
- * HF_THROTTLED  an entry was sent as often as options->attempts says
+ * HF_THROTTLED  an entry was sent as often as options->max_attempts says
  * HF_TIMEOUT    the deadline of the scope came first
  * HF_CANCELED   hf_scope_cancel() was called
  * HF_NOMEM
@@ -85,6 +86,7 @@ struct hf_get_many_result {
     const size_t *left;          /* the numbers of the entries that were not read, in order */
     size_t left_len;             /* 0 on success */
     size_t calls;                /* of BatchGetItem */
+    uint64_t reserved[4];
 };
 
 /*

@@ -132,6 +132,7 @@ struct hf_blob_info {
     struct hf_str digest;
     uint64_t size;
     int64_t put_us; /* when it was put last */
+    uint64_t reserved[4];
 };
 typedef enum hf_status hf_blob_list_fn(struct hf_scope *s, const struct hf_blob_info *blob,
                                        void *user);

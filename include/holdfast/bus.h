@@ -38,15 +38,15 @@ struct hf_bus;
 
 /*
  * Handle an event. HF_OK: it is done. Anything else failed, as hf_scope_fail() or a call on `s`
- * says: it is tried again, or put aside, whichever status it is. The scope is the relay's: do not
- * reset it. Events that are emitted on this bus with it have this one as their cause, and its
- * correlation (its id, if it has none) and trace, unless they say otherwise.
+ * says: it is tried again, or becomes a dead letter, whichever status it is. The scope is the
+ * relay's: do not reset it. Events that are emitted on this bus with it have this one as their
+ * cause, and its correlation (its id, if it has none) and trace, unless they say otherwise.
  */
 typedef enum hf_status hf_bus_fn(struct hf_scope *s, const struct hf_event *event, void *user);
 
 /* What to do with an event that nobody handles. */
 enum hf_bus_unhandled {
-    HF_BUS_PARK = 1, /* put it aside as failed, to be seen and delivered again; the default */
+    HF_BUS_PARK = 1, /* a dead letter, to be seen and delivered again; the default */
     HF_BUS_RETRY,    /* as any failure: somebody may be registered in time */
     HF_BUS_IGNORE    /* it is done */
 };
@@ -65,7 +65,7 @@ struct hf_bus_options {
     enum hf_bus_unhandled dropped;        /* by middleware while handling; default HF_BUS_IGNORE */
     hf_bus_error_fn *on_error;            /* default: the log of the env */
     void *user;                           /* handed to it */
-    const struct hf_relay_options *relay; /* without on_ended, on_trouble and dry_run, which are
+    const struct hf_relay_options *relay; /* without on_ended, on_error and dry_run, which are
                                              the bus's own; with competing, no order is kept */
     uint32_t middleware_concurrency;      /* for so many events of one hf_bus_emit() middleware is
                                              called at once; default 1, by the caller's thread; at
@@ -85,7 +85,7 @@ HF_API void hf_bus_close(struct hf_bus *bus);
 HF_API HF_NODISCARD enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus);
 HF_API HF_NODISCARD enum hf_status hf_bus_stop(struct hf_scope *s, struct hf_bus *bus);
 
-/* Its relay, for metrics, pause and, with no_threads, hf_relay_turn(). Since 0.1. */
+/* Its relay, for metrics, pause and, with no_threads, hf_relay_step(). Since 0.1. */
 HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
 
 /* ---- emitting ------------------------------------------------------------------------------- */

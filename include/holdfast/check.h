@@ -23,6 +23,7 @@ struct hf_check_report {
     struct hf_str first_problem; /* absent when there is none */
     uint64_t backups;
     uint64_t backup_items;
+    uint64_t reserved[8];
 };
 
 /* How far a check is. Everything is read twice: first for its checksums, then to be compared. */
@@ -31,6 +32,7 @@ struct hf_check_progress {
     uint64_t bytes; /* of keys and values that were read, */
     uint64_t
         about_bytes; /* and about how many that will be; from `bytes` up, and equal at the end */
+    uint64_t reserved[4];
 };
 
 /* Called now and then by the thread that waits for the check. Anything but HF_OK ends that, and is

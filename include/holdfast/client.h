@@ -31,14 +31,15 @@ struct hf_credentials {
     struct hf_str secret_key;
     struct hf_str session_token; /* absent when there is none */
     int64_t expires_us;          /* wall clock; 0: never */
+    uint64_t reserved[4];
 };
 
 /*
  * Hand out credentials, as strings that live in the scope. It is called again some time before they
  * expire, by one thread at a time.
  */
-typedef enum hf_status hf_credentials_fn(struct hf_scope *s, void *user,
-                                         struct hf_credentials *credentials);
+typedef enum hf_status hf_credentials_fn(struct hf_scope *s, struct hf_credentials *credentials,
+                                         void *user);
 
 /*
  * What is left out comes from the place that AWS's own tools take it from: environment, then
@@ -75,7 +76,7 @@ struct hf_client_options {
  * machine's metadata service is asked for one. A loopback address needs no credentials: when none
  * are set, any do. On failure *db is NULL.
  *
- * HF_INVALID  the URL, a parameter, an option or AWS's files say something that cannot be; the
+ * HF_INVALID  the URL, a parameter, an option or AWS's files say something invalid; the
  *             message names it
  * HF_IO       a file that was named cannot be read
  *

@@ -88,7 +88,7 @@ struct hf_counters_options {
  * Counters in a table of `db`, which has to outlive them. It may be one of key-values, too: nothing
  * of theirs has the same key. The env is that of the scope.
  *
- * HF_INVALID  a table of that name has other keys, or an option cannot be
+ * HF_INVALID  a table of that name has other keys, or an option is invalid
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.
@@ -199,6 +199,7 @@ struct hf_counter_value {
     struct hf_counter_key key; /* as it was given */
     int64_t value;             /* 0 when there is none */
     bool found;
+    uint64_t reserved[4];
 };
 
 /*
@@ -223,6 +224,7 @@ struct hf_counter_list {
     const struct hf_counter_value *counters; /* in no order but in a partition, by id there */
     size_t counters_len;
     struct hf_str next; /* absent at the end */
+    uint64_t reserved[4];
 };
 
 /*
@@ -268,6 +270,7 @@ struct hf_scoped_counter {
     struct hf_counters *counters;
     hf_counter_map_fn *map;
     void *user;
+    uint64_t reserved[4];
 };
 
 /* As the functions above: hf_counter_incr(), hf_counter_decr() and so on. Since 0.1. */

@@ -2,10 +2,10 @@
  * Databases and their operations.
  *
  * A database is opened by URL and used through one call, hf_db_call(): an operation, its request,
- * its response. The functions below it are that call with types. Requests and responses are
- * DynamoDB's, under our names: a member that is left out is zero, which is absent for a string, a
- * list or an item, and "not given" for a number, a flag or an enum (HF_ZERO and HF_NO say zero and
- * no where that differs).
+ * its response. The functions of db_ops.h are that call with types, one for each operation, and say
+ * what it does and how it can fail. Requests and responses are DynamoDB's, under our names: a
+ * member that is left out is zero, which is absent for a string, a list or an item, and "not given"
+ * for a number, a flag or an enum (HF_ZERO and HF_NO say zero and no where that differs).
  *
  *     struct hf_get_item_result got;
  *     if (hf_get_item(s, db, &(struct hf_get_item){.table = HF_STR("users"),
@@ -25,6 +25,7 @@
 #define HOLDFAST_DB_H
 
 #include <holdfast/base.h>
+#include <holdfast/db_ops.h>
 #include <holdfast/env.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
@@ -166,6 +167,7 @@ struct hf_index {
     const struct hf_throughput *throughput;                     /* global only */
     const struct hf_on_demand_throughput *on_demand_throughput; /* global only */
     const struct hf_warm_throughput *warm_throughput;           /* global only */
+    uint64_t reserved[4];
 };
 
 struct hf_stream_spec {
@@ -177,6 +179,7 @@ struct hf_sse_spec {
     enum hf_flag enabled;
     enum hf_sse_type type;
     struct hf_str kms_key_id;
+    uint64_t reserved[4];
 };
 
 struct hf_tag {
@@ -190,28 +193,33 @@ struct hf_throughput_description {
     int64_t decreases_today;
     int64_t read_units;
     int64_t write_units;
+    uint64_t reserved[4];
 };
 
 struct hf_warm_throughput_description {
     int64_t read_units; /* per second */
     int64_t write_units;
     enum hf_table_status status;
+    uint64_t reserved[4];
 };
 
 struct hf_billing_summary {
     enum hf_billing billing;
     int64_t last_to_pay_per_request_us;
+    uint64_t reserved[4];
 };
 
 struct hf_table_class_summary {
     enum hf_table_class table_class;
     int64_t last_update_us;
+    uint64_t reserved[4];
 };
 
 struct hf_sse_description {
     struct hf_str status;
     enum hf_sse_type type;
     struct hf_str kms_key_arn;
+    uint64_t reserved[4];
 };
 
 struct hf_index_description {
@@ -227,6 +235,7 @@ struct hf_index_description {
     int64_t item_count;
     struct hf_str arn;
     const struct hf_warm_throughput_description *warm_throughput; /* global only */
+    uint64_t reserved[4];
 };
 
 /* Of a table that is being restored. */
@@ -235,6 +244,7 @@ struct hf_restore_summary {
     struct hf_str table_arn;
     int64_t restored_us;
     enum hf_flag in_progress;
+    uint64_t reserved[4];
 };
 
 struct hf_table_description {
@@ -264,6 +274,7 @@ struct hf_table_description {
     enum hf_flag deletion_protection;
     const struct hf_restore_summary *restore; /* only while it is being restored */
     const struct hf_warm_throughput_description *warm_throughput;
+    uint64_t reserved[4];
 };
 
 /* A legacy condition of Expected, and of KeyConditions, QueryFilter, ScanFilter. */
@@ -294,6 +305,7 @@ struct hf_capacity_part {
     double units;
     double read_units;
     double write_units;
+    uint64_t reserved[4];
 };
 
 struct hf_capacity {
@@ -306,18 +318,21 @@ struct hf_capacity {
     size_t local_indexes_len;
     const struct hf_capacity_part *global_indexes;
     size_t global_indexes_len;
+    uint64_t reserved[4];
 };
 
 struct hf_collection_metrics {
     struct hf_item key;
     const double *size_range_gb;
     size_t size_range_gb_len;
+    uint64_t reserved[8];
 };
 
 struct hf_table_metrics {
     struct hf_str table;
     const struct hf_collection_metrics *metrics;
     size_t metrics_len;
+    uint64_t reserved[8];
 };
 
 /* ---- items ---------------------------------------------------------------------------------- */
@@ -335,12 +350,14 @@ struct hf_put_item {
     const struct hf_expected *expected; /* legacy */
     size_t expected_len;
     enum hf_conditional_operator conditional_operator; /* legacy */
+    uint64_t reserved[4];
 };
 
 struct hf_put_item_result {
     struct hf_item attributes;
     const struct hf_capacity *capacity;
     const struct hf_collection_metrics *metrics;
+    uint64_t reserved[4];
 };
 
 struct hf_get_item {
@@ -352,11 +369,13 @@ struct hf_get_item {
     enum hf_return_capacity return_capacity;
     const struct hf_str *attributes_to_get; /* legacy */
     size_t attributes_to_get_len;
+    uint64_t reserved[4];
 };
 
 struct hf_get_item_result {
     struct hf_item item; /* absent when there is none */
     const struct hf_capacity *capacity;
+    uint64_t reserved[4];
 };
 
 struct hf_update_item {
@@ -375,12 +394,14 @@ struct hf_update_item {
     const struct hf_expected *expected; /* legacy */
     size_t expected_len;
     enum hf_conditional_operator conditional_operator; /* legacy */
+    uint64_t reserved[4];
 };
 
 struct hf_update_item_result {
     struct hf_item attributes;
     const struct hf_capacity *capacity;
     const struct hf_collection_metrics *metrics;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_item {
@@ -396,12 +417,14 @@ struct hf_delete_item {
     const struct hf_expected *expected; /* legacy */
     size_t expected_len;
     enum hf_conditional_operator conditional_operator; /* legacy */
+    uint64_t reserved[4];
 };
 
 struct hf_delete_item_result {
     struct hf_item attributes;
     const struct hf_capacity *capacity;
     const struct hf_collection_metrics *metrics;
+    uint64_t reserved[4];
 };
 
 struct hf_query {
@@ -425,6 +448,7 @@ struct hf_query {
     enum hf_conditional_operator conditional_operator; /* legacy */
     const struct hf_str *attributes_to_get;            /* legacy */
     size_t attributes_to_get_len;
+    uint64_t reserved[4];
 };
 
 struct hf_query_result {
@@ -434,6 +458,7 @@ struct hf_query_result {
     int64_t scanned_count;
     struct hf_item last; /* hand it to the next call as `start`; absent at the end */
     const struct hf_capacity *capacity;
+    uint64_t reserved[4];
 };
 
 struct hf_scan {
@@ -455,6 +480,7 @@ struct hf_scan {
     enum hf_conditional_operator conditional_operator; /* legacy */
     const struct hf_str *attributes_to_get;            /* legacy */
     size_t attributes_to_get_len;
+    uint64_t reserved[4];
 };
 
 struct hf_scan_result {
@@ -464,6 +490,7 @@ struct hf_scan_result {
     int64_t scanned_count;
     struct hf_item last;
     const struct hf_capacity *capacity;
+    uint64_t reserved[4];
 };
 
 /* ---- batches and transactions --------------------------------------------------------------- */
@@ -477,6 +504,7 @@ struct hf_table_gets {
     enum hf_flag consistent;
     const struct hf_str *attributes_to_get; /* legacy */
     size_t attributes_to_get_len;
+    uint64_t reserved[4];
 };
 
 struct hf_table_items {
@@ -489,6 +517,7 @@ struct hf_batch_get_item {
     const struct hf_table_gets *tables;
     size_t tables_len;
     enum hf_return_capacity return_capacity;
+    uint64_t reserved[4];
 };
 
 struct hf_batch_get_item_result {
@@ -498,6 +527,7 @@ struct hf_batch_get_item_result {
     size_t unprocessed_len;
     const struct hf_capacity *capacity;
     size_t capacity_len;
+    uint64_t reserved[4];
 };
 
 struct hf_put_request {
@@ -524,6 +554,7 @@ struct hf_batch_write_item {
     size_t tables_len;
     enum hf_return_capacity return_capacity;
     enum hf_return_metrics return_metrics;
+    uint64_t reserved[4];
 };
 
 struct hf_batch_write_item_result {
@@ -533,6 +564,7 @@ struct hf_batch_write_item_result {
     size_t metrics_len;
     const struct hf_capacity *capacity;
     size_t capacity_len;
+    uint64_t reserved[4];
 };
 
 struct hf_condition_check {
@@ -542,6 +574,7 @@ struct hf_condition_check {
     struct hf_item names;
     struct hf_item values;
     enum hf_return_on_failure returns_on_failure;
+    uint64_t reserved[4];
 };
 
 /* One action of a transaction: one of the four. Of the requests only what DynamoDB's transactions
@@ -551,6 +584,7 @@ struct hf_transact_write {
     const struct hf_put_item *put;
     const struct hf_delete_item *del;
     const struct hf_update_item *update;
+    uint64_t reserved[4];
 };
 
 struct hf_transact_write_items {
@@ -559,6 +593,7 @@ struct hf_transact_write_items {
     struct hf_str token; /* the same token and request within ten minutes happen once */
     enum hf_return_capacity return_capacity;
     enum hf_return_metrics return_metrics;
+    uint64_t reserved[4];
 };
 
 struct hf_transact_write_items_result {
@@ -566,6 +601,7 @@ struct hf_transact_write_items_result {
     size_t capacity_len;
     const struct hf_table_metrics *metrics;
     size_t metrics_len;
+    uint64_t reserved[4];
 };
 
 struct hf_transact_get {
@@ -576,6 +612,7 @@ struct hf_transact_get_items {
     const struct hf_transact_get *actions;
     size_t actions_len;
     enum hf_return_capacity return_capacity;
+    uint64_t reserved[4];
 };
 
 struct hf_item_response {
@@ -587,6 +624,7 @@ struct hf_transact_get_items_result {
     size_t items_len;
     const struct hf_capacity *capacity;
     size_t capacity_len;
+    uint64_t reserved[4];
 };
 
 /* ---- statements ----------------------------------------------------------------------------- */
@@ -601,6 +639,7 @@ struct hf_execute_statement {
     enum hf_return_capacity return_capacity;
     int64_t limit; /* items to look at, before the WHERE clause */
     enum hf_return_on_failure returns_on_failure;
+    uint64_t reserved[4];
 };
 
 struct hf_execute_statement_result {
@@ -609,6 +648,7 @@ struct hf_execute_statement_result {
     struct hf_str next_token; /* hand it to the next call; absent at the end */
     const struct hf_capacity *capacity;
     struct hf_item last;
+    uint64_t reserved[4];
 };
 
 struct hf_batch_statement {
@@ -617,24 +657,28 @@ struct hf_batch_statement {
     size_t parameters_len;
     enum hf_flag consistent;
     enum hf_return_on_failure returns_on_failure;
+    uint64_t reserved[4];
 };
 
 struct hf_batch_execute_statement {
     const struct hf_batch_statement *statements; /* reads or writes, each of one item */
     size_t statements_len;
     enum hf_return_capacity return_capacity;
+    uint64_t reserved[4];
 };
 
 struct hf_statement_error {
     struct hf_str code; /* such as "ConditionalCheckFailed" */
     struct hf_str message;
     struct hf_item item;
+    uint64_t reserved[4];
 };
 
 struct hf_batch_statement_response {
     const struct hf_statement_error *error; /* NULL: it was done */
     struct hf_str table;
     struct hf_item item;
+    uint64_t reserved[4];
 };
 
 struct hf_batch_execute_statement_result {
@@ -642,6 +686,7 @@ struct hf_batch_execute_statement_result {
     size_t responses_len;
     const struct hf_capacity *capacity;
     size_t capacity_len;
+    uint64_t reserved[4];
 };
 
 struct hf_transact_statement {
@@ -649,6 +694,7 @@ struct hf_transact_statement {
     const struct hf_value *parameters;
     size_t parameters_len;
     enum hf_return_on_failure returns_on_failure;
+    uint64_t reserved[4];
 };
 
 struct hf_execute_transaction {
@@ -656,6 +702,7 @@ struct hf_execute_transaction {
     size_t statements_len;
     struct hf_str token; /* the same token and request within ten minutes happen once */
     enum hf_return_capacity return_capacity;
+    uint64_t reserved[4];
 };
 
 struct hf_execute_transaction_result {
@@ -663,6 +710,7 @@ struct hf_execute_transaction_result {
     size_t items_len;
     const struct hf_capacity *capacity;
     size_t capacity_len;
+    uint64_t reserved[4];
 };
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -693,37 +741,45 @@ struct hf_create_table {
     enum hf_flag deletion_protection;
     struct hf_str resource_policy;
     const struct hf_warm_throughput *warm_throughput;
+    uint64_t reserved[4];
 };
 
 struct hf_create_table_result {
     const struct hf_table_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_table {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_table_result {
     const struct hf_table_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_table {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_table_result {
     const struct hf_table_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_list_tables {
     struct hf_str start;
     int64_t limit;
+    uint64_t reserved[4];
 };
 
 struct hf_list_tables_result {
     const struct hf_str *tables;
     size_t tables_len;
     struct hf_str last;
+    uint64_t reserved[4];
 };
 
 struct hf_index_update {
@@ -731,6 +787,7 @@ struct hf_index_update {
     const struct hf_throughput *throughput;
     const struct hf_on_demand_throughput *on_demand_throughput;
     const struct hf_warm_throughput *warm_throughput;
+    uint64_t reserved[4];
 };
 
 struct hf_index_delete {
@@ -742,10 +799,12 @@ struct hf_index_change {
     const struct hf_index *create;
     const struct hf_index_update *update;
     const struct hf_index_delete *del;
+    uint64_t reserved[4];
 };
 
 struct hf_replica_update {
     struct hf_str region;
+    uint64_t reserved[4];
 };
 
 struct hf_update_table {
@@ -764,10 +823,12 @@ struct hf_update_table {
     enum hf_table_class table_class;
     enum hf_flag deletion_protection;
     const struct hf_warm_throughput *warm_throughput;
+    uint64_t reserved[4];
 };
 
 struct hf_update_table_result {
     const struct hf_table_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_ttl_spec {
@@ -778,58 +839,70 @@ struct hf_ttl_spec {
 struct hf_update_time_to_live {
     struct hf_str table;
     const struct hf_ttl_spec *spec;
+    uint64_t reserved[4];
 };
 
 struct hf_update_time_to_live_result {
     const struct hf_ttl_spec *spec;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_time_to_live {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_ttl_description {
     enum hf_ttl_status status;
     struct hf_str attribute;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_time_to_live_result {
     const struct hf_ttl_description *description;
+    uint64_t reserved[4];
 };
 
 struct hf_tag_resource {
     struct hf_str arn;
     const struct hf_tag *tags;
     size_t tags_len;
+    uint64_t reserved[4];
 };
 
 struct hf_tag_resource_result {
     char nothing;
+    uint64_t reserved[4];
 };
 
 struct hf_untag_resource {
     struct hf_str arn;
     const struct hf_str *keys;
     size_t keys_len;
+    uint64_t reserved[4];
 };
 
 struct hf_untag_resource_result {
     char nothing;
+    uint64_t reserved[4];
 };
 
 struct hf_list_tags_of_resource {
     struct hf_str arn;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_list_tags_of_resource_result {
     const struct hf_tag *tags;
     size_t tags_len;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_limits {
     char nothing;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_limits_result {
@@ -837,20 +910,24 @@ struct hf_describe_limits_result {
     int64_t account_max_write_units;
     int64_t table_max_read_units;
     int64_t table_max_write_units;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_endpoints {
     char nothing;
+    uint64_t reserved[4];
 };
 
 struct hf_endpoint {
     struct hf_str address;
     int64_t cache_minutes;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_endpoints_result {
     const struct hf_endpoint *endpoints;
     size_t endpoints_len;
+    uint64_t reserved[4];
 };
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -859,23 +936,27 @@ struct hf_list_streams {
     struct hf_str table; /* absent: of all tables */
     int64_t limit;
     struct hf_str start_arn;
+    uint64_t reserved[4];
 };
 
 struct hf_stream_name {
     struct hf_str arn;
     struct hf_str table;
     struct hf_str label;
+    uint64_t reserved[4];
 };
 
 struct hf_list_streams_result {
     const struct hf_stream_name *streams;
     size_t streams_len;
     struct hf_str last_arn;
+    uint64_t reserved[4];
 };
 
 struct hf_shard_filter {
     enum hf_shard_filter_type type;
     struct hf_str shard;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_stream {
@@ -883,6 +964,7 @@ struct hf_describe_stream {
     int64_t limit;
     struct hf_str start_shard;
     const struct hf_shard_filter *filter;
+    uint64_t reserved[4];
 };
 
 struct hf_sequence_range {
@@ -894,6 +976,7 @@ struct hf_shard {
     struct hf_str id;
     const struct hf_sequence_range *range;
     struct hf_str parent;
+    uint64_t reserved[4];
 };
 
 struct hf_stream_description {
@@ -908,10 +991,12 @@ struct hf_stream_description {
     const struct hf_shard *shards;
     size_t shards_len;
     struct hf_str last_shard;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_stream_result {
     const struct hf_stream_description *stream;
+    uint64_t reserved[4];
 };
 
 struct hf_get_shard_iterator {
@@ -919,15 +1004,18 @@ struct hf_get_shard_iterator {
     struct hf_str shard;
     enum hf_iterator_type type;
     struct hf_str sequence;
+    uint64_t reserved[4];
 };
 
 struct hf_get_shard_iterator_result {
     struct hf_str iterator;
+    uint64_t reserved[4];
 };
 
 struct hf_get_records {
     struct hf_str iterator;
     int64_t limit;
+    uint64_t reserved[4];
 };
 
 struct hf_stream_change {
@@ -938,6 +1026,7 @@ struct hf_stream_change {
     struct hf_str sequence;
     int64_t size_bytes;
     enum hf_stream_view view;
+    uint64_t reserved[4];
 };
 
 struct hf_stream_identity {
@@ -953,12 +1042,14 @@ struct hf_record {
     struct hf_str region;
     const struct hf_stream_change *change;
     const struct hf_stream_identity *identity; /* of the service, for what TTL removed */
+    uint64_t reserved[4];
 };
 
 struct hf_get_records_result {
     const struct hf_record *records;
     size_t records_len;
     struct hf_str next; /* absent when a closed shard is read to its end */
+    uint64_t reserved[4];
 };
 
 /* ---- backups -------------------------------------------------------------------------------- */
@@ -968,33 +1059,40 @@ struct hf_point_in_time_description {
     int64_t earliest_us;
     int64_t latest_us;
     int64_t recovery_days;
+    uint64_t reserved[4];
 };
 
 struct hf_continuous_backups_description {
     enum hf_switch status;
     const struct hf_point_in_time_description *point_in_time;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_continuous_backups {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_continuous_backups_result {
     const struct hf_continuous_backups_description *description;
+    uint64_t reserved[4];
 };
 
 struct hf_point_in_time_spec {
     enum hf_flag enabled;
     int64_t recovery_days;
+    uint64_t reserved[4];
 };
 
 struct hf_update_continuous_backups {
     struct hf_str table;
     const struct hf_point_in_time_spec *spec; /* enabling is refused */
+    uint64_t reserved[4];
 };
 
 struct hf_update_continuous_backups_result {
     const struct hf_continuous_backups_description *description;
+    uint64_t reserved[4];
 };
 
 struct hf_backup_details {
@@ -1005,6 +1103,7 @@ struct hf_backup_details {
     enum hf_backup_type type;
     int64_t created_us; /* the state that it holds is of this moment */
     int64_t expires_us;
+    uint64_t reserved[4];
 };
 
 /* The table that was backed up, as it was. */
@@ -1020,6 +1119,7 @@ struct hf_source_table {
     const struct hf_on_demand_throughput *on_demand_throughput;
     int64_t item_count;
     enum hf_billing billing;
+    uint64_t reserved[4];
 };
 
 struct hf_source_index {
@@ -1029,6 +1129,7 @@ struct hf_source_index {
     const struct hf_projection *projection;
     const struct hf_throughput *throughput; /* global only */
     const struct hf_on_demand_throughput *on_demand_throughput;
+    uint64_t reserved[4];
 };
 
 struct hf_source_features {
@@ -1039,37 +1140,45 @@ struct hf_source_features {
     const struct hf_stream_spec *stream;
     const struct hf_ttl_description *ttl;
     const struct hf_sse_description *sse;
+    uint64_t reserved[4];
 };
 
 struct hf_backup_description {
     const struct hf_backup_details *details;
     const struct hf_source_table *table;
     const struct hf_source_features *features;
+    uint64_t reserved[4];
 };
 
 struct hf_create_backup {
     struct hf_str table;
     struct hf_str name; /* need not be unique */
+    uint64_t reserved[4];
 };
 
 struct hf_create_backup_result {
     const struct hf_backup_details *details;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_backup {
     struct hf_str arn;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_backup_result {
     const struct hf_backup_description *backup;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_backup {
     struct hf_str arn;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_backup_result {
     const struct hf_backup_description *backup;
+    uint64_t reserved[4];
 };
 
 struct hf_list_backups {
@@ -1079,6 +1188,7 @@ struct hf_list_backups {
     int64_t until_us; /* made before this time */
     struct hf_str start_arn;
     enum hf_backup_type type; /* default HF_BACKUP_USER */
+    uint64_t reserved[4];
 };
 
 struct hf_backup_summary {
@@ -1092,12 +1202,14 @@ struct hf_backup_summary {
     enum hf_backup_status status;
     enum hf_backup_type type;
     int64_t size_bytes;
+    uint64_t reserved[4];
 };
 
 struct hf_list_backups_result {
     const struct hf_backup_summary *backups; /* the oldest first */
     size_t backups_len;
     struct hf_str last_arn;
+    uint64_t reserved[4];
 };
 
 /* Overrides that are left out keep what the table had; an empty list of indexes is none. */
@@ -1112,10 +1224,12 @@ struct hf_restore_table_from_backup {
     const struct hf_throughput *throughput;
     const struct hf_on_demand_throughput *on_demand_throughput;
     const struct hf_sse_spec *sse;
+    uint64_t reserved[4];
 };
 
 struct hf_restore_table_from_backup_result {
     const struct hf_table_description *table;
+    uint64_t reserved[4];
 };
 
 /* Refused: no table has recovery to a point in time. */
@@ -1123,10 +1237,12 @@ struct hf_restore_table_to_point_in_time {
     struct hf_str source_arn; /* this or source */
     struct hf_str source;
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_restore_table_to_point_in_time_result {
     const struct hf_table_description *table;
+    uint64_t reserved[4];
 };
 
 /* ---- resource policies: kept and given back, not enforced ----------------------------------- */
@@ -1136,28 +1252,34 @@ struct hf_put_resource_policy {
     struct hf_str policy;            /* JSON, up to 20480 bytes */
     struct hf_str expected_revision; /* "NO_POLICY": only if there is none */
     enum hf_flag confirm_remove_self;
+    uint64_t reserved[4];
 };
 
 struct hf_put_resource_policy_result {
     struct hf_str revision;
+    uint64_t reserved[4];
 };
 
 struct hf_get_resource_policy {
     struct hf_str arn;
+    uint64_t reserved[4];
 };
 
 struct hf_get_resource_policy_result {
     struct hf_str policy;
     struct hf_str revision;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_resource_policy {
     struct hf_str arn;
     struct hf_str expected_revision;
+    uint64_t reserved[4];
 };
 
 struct hf_delete_resource_policy_result {
     struct hf_str revision; /* of the policy that went; absent when there was none */
+    uint64_t reserved[4];
 };
 
 /* ---- what other services and regions do for a table: here, nothing -------------------------- */
@@ -1165,28 +1287,33 @@ struct hf_delete_resource_policy_result {
 struct hf_replica {
     struct hf_str region;
     struct hf_str status;
+    uint64_t reserved[4];
 };
 
 struct hf_global_table {
     struct hf_str name;
     const struct hf_replica *replicas;
     size_t replicas_len;
+    uint64_t reserved[4];
 };
 
 struct hf_list_global_tables {
     struct hf_str start;
     int64_t limit;
     struct hf_str region;
+    uint64_t reserved[4];
 };
 
 struct hf_list_global_tables_result {
     const struct hf_global_table *tables;
     size_t tables_len;
     struct hf_str last;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_global_table {
     struct hf_str name;
+    uint64_t reserved[4];
 };
 
 struct hf_global_table_description {
@@ -1196,10 +1323,12 @@ struct hf_global_table_description {
     enum hf_table_status status;
     const struct hf_replica *replicas;
     size_t replicas_len;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_global_table_result {
     const struct hf_global_table_description *table;
+    uint64_t reserved[4];
 };
 
 /* Refused: the service makes no more of these. */
@@ -1207,43 +1336,52 @@ struct hf_create_global_table {
     struct hf_str name;
     const struct hf_replica *replicas;
     size_t replicas_len;
+    uint64_t reserved[4];
 };
 
 struct hf_create_global_table_result {
     const struct hf_global_table_description *table;
+    uint64_t reserved[4];
 };
 
 /* There is none that could be changed: refused whatever the change. */
 struct hf_update_global_table {
     struct hf_str name;
+    uint64_t reserved[4];
 };
 
 struct hf_update_global_table_result {
     const struct hf_global_table_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_global_table_settings {
     struct hf_str name;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_global_table_settings_result {
     struct hf_str name;
     const struct hf_replica *replicas;
     size_t replicas_len;
+    uint64_t reserved[4];
 };
 
 struct hf_update_global_table_settings {
     struct hf_str name;
+    uint64_t reserved[4];
 };
 
 struct hf_update_global_table_settings_result {
     struct hf_str name;
     const struct hf_replica *replicas;
     size_t replicas_len;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_table_replica_auto_scaling {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_auto_scaling_description {
@@ -1251,50 +1389,60 @@ struct hf_auto_scaling_description {
     enum hf_table_status status;
     const struct hf_replica *replicas;
     size_t replicas_len;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_table_replica_auto_scaling_result {
     const struct hf_auto_scaling_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_update_table_replica_auto_scaling {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_update_table_replica_auto_scaling_result {
     const struct hf_auto_scaling_description *table;
+    uint64_t reserved[4];
 };
 
 struct hf_disable_kinesis_streaming_destination {
     struct hf_str table;
     struct hf_str stream_arn;
+    uint64_t reserved[4];
 };
 
 struct hf_disable_kinesis_streaming_destination_result {
     struct hf_str table;
     struct hf_str stream_arn;
     struct hf_str status;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_kinesis_streaming_destination {
     struct hf_str table;
+    uint64_t reserved[4];
 };
 
 struct hf_kinesis_destination {
     struct hf_str stream_arn;
     struct hf_str status;
     struct hf_str status_description;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_kinesis_streaming_destination_result {
     struct hf_str table;
     const struct hf_kinesis_destination *destinations;
     size_t destinations_len;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_contributor_insights {
     struct hf_str table;
     struct hf_str index;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_contributor_insights_result {
@@ -1304,6 +1452,7 @@ struct hf_describe_contributor_insights_result {
     size_t rules_len;
     enum hf_insights_status status;
     int64_t updated_us;
+    uint64_t reserved[4];
 };
 
 /* HF_INSIGHTS_DISABLE changes nothing; HF_INSIGHTS_ENABLE is refused. */
@@ -1312,6 +1461,7 @@ struct hf_update_contributor_insights {
     struct hf_str index; /* absent: of the table */
     enum hf_insights_action action;
     enum hf_insights_mode mode;
+    uint64_t reserved[4];
 };
 
 struct hf_update_contributor_insights_result {
@@ -1319,46 +1469,54 @@ struct hf_update_contributor_insights_result {
     struct hf_str index;
     enum hf_insights_status status;
     enum hf_insights_mode mode;
+    uint64_t reserved[4];
 };
 
 struct hf_list_contributor_insights {
     struct hf_str table; /* absent: of all tables */
     struct hf_str next_token;
     int64_t limit;
+    uint64_t reserved[4];
 };
 
 struct hf_insights_summary {
     struct hf_str table;
     struct hf_str index;
     enum hf_insights_status status;
+    uint64_t reserved[4];
 };
 
 struct hf_list_contributor_insights_result {
     const struct hf_insights_summary *summaries;
     size_t summaries_len;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_list_exports {
     struct hf_str table_arn;
     int64_t limit;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_export_summary {
     struct hf_str arn;
     struct hf_str status;
     struct hf_str type;
+    uint64_t reserved[4];
 };
 
 struct hf_list_exports_result {
     const struct hf_export_summary *exports;
     size_t exports_len;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_export {
     struct hf_str arn;
+    uint64_t reserved[4];
 };
 
 struct hf_export_description {
@@ -1372,26 +1530,31 @@ struct hf_export_description {
     struct hf_str prefix;
     struct hf_str format;
     int64_t item_count;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_export_result {
     const struct hf_export_description *description;
+    uint64_t reserved[4];
 };
 
 /* Refused: no table has the recovery to a point in time that an export needs. */
 struct hf_export_table_to_point_in_time {
     struct hf_str table_arn;
     struct hf_str bucket;
+    uint64_t reserved[4];
 };
 
 struct hf_export_table_to_point_in_time_result {
     const struct hf_export_description *description;
+    uint64_t reserved[4];
 };
 
 struct hf_list_imports {
     struct hf_str table_arn;
     int64_t limit;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_import_summary {
@@ -1401,16 +1564,19 @@ struct hf_import_summary {
     struct hf_str format;
     int64_t started_us;
     int64_t ended_us;
+    uint64_t reserved[4];
 };
 
 struct hf_list_imports_result {
     const struct hf_import_summary *imports;
     size_t imports_len;
     struct hf_str next_token;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_import {
     struct hf_str arn;
+    uint64_t reserved[4];
 };
 
 struct hf_import_description {
@@ -1423,76 +1589,15 @@ struct hf_import_description {
     int64_t ended_us;
     int64_t imported_count;
     int64_t error_count;
+    uint64_t reserved[4];
 };
 
 struct hf_describe_import_result {
     const struct hf_import_description *description;
+    uint64_t reserved[4];
 };
 
 /* ---- the one call --------------------------------------------------------------------------- */
-
-/* Operations, from src/ops/ops.def. */
-enum hf_op {
-    HF_OP_BATCH_EXECUTE_STATEMENT,
-    HF_OP_BATCH_GET_ITEM,
-    HF_OP_BATCH_WRITE_ITEM,
-    HF_OP_CREATE_TABLE,
-    HF_OP_DELETE_ITEM,
-    HF_OP_DELETE_TABLE,
-    HF_OP_DESCRIBE_ENDPOINTS,
-    HF_OP_DESCRIBE_LIMITS,
-    HF_OP_DESCRIBE_STREAM,
-    HF_OP_DESCRIBE_TABLE,
-    HF_OP_DESCRIBE_TIME_TO_LIVE,
-    HF_OP_EXECUTE_STATEMENT,
-    HF_OP_EXECUTE_TRANSACTION,
-    HF_OP_GET_ITEM,
-    HF_OP_GET_RECORDS,
-    HF_OP_GET_SHARD_ITERATOR,
-    HF_OP_LIST_STREAMS,
-    HF_OP_LIST_TABLES,
-    HF_OP_LIST_TAGS_OF_RESOURCE,
-    HF_OP_PUT_ITEM,
-    HF_OP_QUERY,
-    HF_OP_SCAN,
-    HF_OP_TAG_RESOURCE,
-    HF_OP_TRANSACT_GET_ITEMS,
-    HF_OP_TRANSACT_WRITE_ITEMS,
-    HF_OP_UNTAG_RESOURCE,
-    HF_OP_UPDATE_ITEM,
-    HF_OP_UPDATE_TABLE,
-    HF_OP_UPDATE_TIME_TO_LIVE,
-    HF_OP_DESCRIBE_CONTINUOUS_BACKUPS,
-    HF_OP_UPDATE_CONTINUOUS_BACKUPS,
-    HF_OP_CREATE_BACKUP,
-    HF_OP_DELETE_BACKUP,
-    HF_OP_DESCRIBE_BACKUP,
-    HF_OP_LIST_BACKUPS,
-    HF_OP_RESTORE_TABLE_FROM_BACKUP,
-    HF_OP_DELETE_RESOURCE_POLICY,
-    HF_OP_GET_RESOURCE_POLICY,
-    HF_OP_PUT_RESOURCE_POLICY,
-    HF_OP_DESCRIBE_CONTRIBUTOR_INSIGHTS,
-    HF_OP_DESCRIBE_EXPORT,
-    HF_OP_DESCRIBE_GLOBAL_TABLE,
-    HF_OP_DESCRIBE_IMPORT,
-    HF_OP_DESCRIBE_KINESIS_STREAMING_DESTINATION,
-    HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING,
-    HF_OP_LIST_CONTRIBUTOR_INSIGHTS,
-    HF_OP_LIST_EXPORTS,
-    HF_OP_LIST_GLOBAL_TABLES,
-    HF_OP_LIST_IMPORTS,
-    HF_OP_CREATE_GLOBAL_TABLE,
-    HF_OP_DESCRIBE_GLOBAL_TABLE_SETTINGS,
-    HF_OP_DISABLE_KINESIS_STREAMING_DESTINATION,
-    HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME,
-    HF_OP_RESTORE_TABLE_TO_POINT_IN_TIME,
-    HF_OP_UPDATE_CONTRIBUTOR_INSIGHTS,
-    HF_OP_UPDATE_GLOBAL_TABLE,
-    HF_OP_UPDATE_GLOBAL_TABLE_SETTINGS,
-    HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING,
-    HF_OP_COUNT
-};
 
 /* The operation's name on the wire, such as "PutItem"; absent for any other number. Since 0.1. */
 HF_API struct hf_str hf_op_name(enum hf_op op);
@@ -1547,71 +1652,6 @@ enum hf_feature {
  */
 HF_API HF_NODISCARD enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db,
                                                   enum hf_feature feature, bool *supported);
-
-/* hf_db_call() with the types of each operation. Since 0.1. */
-#define HF_DB_CALL_DECLARE(name)                                                                   \
-    HF_API HF_NODISCARD enum hf_status hf_##name(struct hf_scope *s, struct hf_db *db,             \
-                                                 const struct hf_##name *request,                  \
-                                                 struct hf_##name##_result *result);
-HF_DB_CALL_DECLARE(batch_execute_statement)
-HF_DB_CALL_DECLARE(batch_get_item)
-HF_DB_CALL_DECLARE(batch_write_item)
-HF_DB_CALL_DECLARE(create_table)
-HF_DB_CALL_DECLARE(delete_item)
-HF_DB_CALL_DECLARE(delete_table)
-HF_DB_CALL_DECLARE(describe_endpoints)
-HF_DB_CALL_DECLARE(describe_limits)
-HF_DB_CALL_DECLARE(describe_stream)
-HF_DB_CALL_DECLARE(describe_table)
-HF_DB_CALL_DECLARE(describe_time_to_live)
-HF_DB_CALL_DECLARE(execute_statement)
-HF_DB_CALL_DECLARE(execute_transaction)
-HF_DB_CALL_DECLARE(get_item)
-HF_DB_CALL_DECLARE(get_records)
-HF_DB_CALL_DECLARE(get_shard_iterator)
-HF_DB_CALL_DECLARE(list_streams)
-HF_DB_CALL_DECLARE(list_tables)
-HF_DB_CALL_DECLARE(list_tags_of_resource)
-HF_DB_CALL_DECLARE(put_item)
-HF_DB_CALL_DECLARE(query)
-HF_DB_CALL_DECLARE(scan)
-HF_DB_CALL_DECLARE(tag_resource)
-HF_DB_CALL_DECLARE(transact_get_items)
-HF_DB_CALL_DECLARE(transact_write_items)
-HF_DB_CALL_DECLARE(untag_resource)
-HF_DB_CALL_DECLARE(update_item)
-HF_DB_CALL_DECLARE(update_table)
-HF_DB_CALL_DECLARE(update_time_to_live)
-HF_DB_CALL_DECLARE(describe_continuous_backups)
-HF_DB_CALL_DECLARE(update_continuous_backups)
-HF_DB_CALL_DECLARE(create_backup)
-HF_DB_CALL_DECLARE(delete_backup)
-HF_DB_CALL_DECLARE(describe_backup)
-HF_DB_CALL_DECLARE(list_backups)
-HF_DB_CALL_DECLARE(restore_table_from_backup)
-HF_DB_CALL_DECLARE(delete_resource_policy)
-HF_DB_CALL_DECLARE(get_resource_policy)
-HF_DB_CALL_DECLARE(put_resource_policy)
-HF_DB_CALL_DECLARE(describe_contributor_insights)
-HF_DB_CALL_DECLARE(describe_export)
-HF_DB_CALL_DECLARE(describe_global_table)
-HF_DB_CALL_DECLARE(describe_import)
-HF_DB_CALL_DECLARE(describe_kinesis_streaming_destination)
-HF_DB_CALL_DECLARE(describe_table_replica_auto_scaling)
-HF_DB_CALL_DECLARE(list_contributor_insights)
-HF_DB_CALL_DECLARE(list_exports)
-HF_DB_CALL_DECLARE(list_global_tables)
-HF_DB_CALL_DECLARE(list_imports)
-HF_DB_CALL_DECLARE(create_global_table)
-HF_DB_CALL_DECLARE(describe_global_table_settings)
-HF_DB_CALL_DECLARE(disable_kinesis_streaming_destination)
-HF_DB_CALL_DECLARE(export_table_to_point_in_time)
-HF_DB_CALL_DECLARE(restore_table_to_point_in_time)
-HF_DB_CALL_DECLARE(update_contributor_insights)
-HF_DB_CALL_DECLARE(update_global_table)
-HF_DB_CALL_DECLARE(update_global_table_settings)
-HF_DB_CALL_DECLARE(update_table_replica_auto_scaling)
-#undef HF_DB_CALL_DECLARE
 
 #ifdef __cplusplus
 #pragma GCC diagnostic pop

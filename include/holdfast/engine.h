@@ -96,6 +96,7 @@ struct hf_upkeep_report {
     uint64_t erased_keys;     /* of tables, indexes, streams and backups that are gone */
     uint64_t backed_up_items; /* copied to backups that are being made */
     uint64_t restored_items;  /* put into tables that are being restored */
+    uint64_t reserved[8];
 };
 
 /*
@@ -136,6 +137,7 @@ struct hf_engine_stats {
     bool stopped;          /* a sync failed: writes are refused until it is opened again */
     bool no_space;         /* writes are refused until there is room */
     bool read_only;        /* it was opened to be read */
+    uint64_t reserved[8];
 };
 
 /* Figures of now; all zero when `db` is no embedded database. Any thread. Since 0.1. */
@@ -208,6 +210,7 @@ struct hf_engine_snapshot_size {
     uint64_t entries; /* all that is stored: items, index entries, stream records and so on */
     uint64_t bytes;   /* of their keys and values, and eight for each */
     int64_t taken_us; /* when, by the clock of the database; microseconds since 1970 */
+    uint64_t reserved[4];
 };
 
 /* Since 0.1. */

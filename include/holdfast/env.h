@@ -23,22 +23,22 @@ enum hf_log_level { HF_LOG_ERROR = 3, HF_LOG_WARNING = 4, HF_LOG_INFO = 6, HF_LO
  * Resize `ptr` (NULL: allocate) from `old_size` to `new_size` bytes (0: free, returns NULL).
  * Returns NULL and leaves `ptr` alone when there is no memory. Any thread may call it.
  */
-typedef void *hf_alloc_fn(void *user, void *ptr, size_t old_size, size_t new_size);
+typedef void *hf_alloc_fn(void *ptr, size_t old_size, size_t new_size, void *user);
 
 /* Microseconds; any thread may call it. */
 typedef int64_t hf_clock_fn(void *user);
 
 /* Fill `len` bytes; any thread may call it. */
-typedef void hf_random_fn(void *user, void *bytes, size_t len);
+typedef void hf_random_fn(void *bytes, size_t len, void *user);
 
 /* One line without a line end; any thread may call it. */
-typedef void hf_log_fn(void *user, enum hf_log_level level, struct hf_str line);
+typedef void hf_log_fn(enum hf_log_level level, struct hf_str line, void *user);
 
 /* The value of that environment variable, or NULL; any thread may call it. */
-typedef const char *hf_getenv_fn(void *user, const char *name);
+typedef const char *hf_getenv_fn(const char *name, void *user);
 
 /* Return after that many microseconds of the elapsed clock; any thread may call it. */
-typedef void hf_sleep_fn(void *user, int64_t us);
+typedef void hf_sleep_fn(int64_t us, void *user);
 
 struct hf_env {
     size_t size;             /* set by HF_OPTIONS(), so that the struct can grow */

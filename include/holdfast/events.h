@@ -101,6 +101,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_reset(struct hf_scope *s, struct hf
 struct hf_events_abilities {
     bool append_many, streams, snapshots, by_id, by_cause, all, chain;
     bool blobs; /* a blob store is there */
+    uint64_t reserved[4];
 };
 HF_API struct hf_events_abilities hf_events_abilities(const struct hf_events *store);
 
@@ -124,6 +125,7 @@ struct hf_new_event {
     struct hf_str correlation;  /* id that all of a tree have in common; default: that of `parent`,
                                    else its own id */
     struct hf_str compensates;  /* id of the event that it takes back; default none */
+    uint64_t reserved[4];
 };
 
 enum hf_expect {
@@ -139,6 +141,7 @@ struct hf_append {
     uint64_t version; /* for HF_EXPECT_VERSION */
     const struct hf_new_event *events;
     size_t events_len; /* 0: the expectation is checked only */
+    uint64_t reserved[4];
 };
 
 /* What became of one hf_append. */
@@ -148,6 +151,7 @@ struct hf_appended {
     const struct hf_str *ids; /* of the events, in the scope */
     struct hf_str position;   /* of the last one */
     bool repeated;            /* they were there already, by their ids: nothing was appended */
+    uint64_t reserved[4];
 };
 
 struct hf_append_options {
@@ -157,8 +161,8 @@ struct hf_append_options {
     const struct hf_transact_write *with; /* to happen in the same transaction: inline projections,
                                              outbox events; not for appends that need several */
     size_t with_len;
-    uint32_t attempts; /* after conflicts with others; default 10 */
-    bool ignore_tx;    /* do not join the transaction of the scope */
+    uint32_t max_attempts; /* after conflicts with others; default 10 */
+    bool ignore_tx;        /* do not join the transaction of the scope */
 };
 
 /*
@@ -183,7 +187,7 @@ struct hf_append_options {
  * HF_IN_USE     the stream is archived
  * HF_LIMIT      too many events or streams; more than fit into the transaction they join, or that
  *               `with` is to be in; a payload too large without a blob store
- * HF_TX_CONFLICT  others were faster as often as options->attempts says
+ * HF_TX_CONFLICT  others were faster as often as options->max_attempts says
  * HF_TX_CANCELED  an action of `with` was refused: hf_scope_error() has the reasons, those of
  *               `with` first
  *
@@ -212,6 +216,7 @@ struct hf_stored_event {
     struct hf_str compensates; /* absent: none */
     struct hf_bytes hash;      /* of the chain: 32 bytes; absent without one */
     struct hf_str blob;        /* the digest of a payload that is in the blob store, else absent */
+    uint64_t reserved[4];
 };
 
 struct hf_events_read_options {
@@ -230,6 +235,7 @@ struct hf_events_page {
     size_t events_len;
     uint64_t next;    /* `from` of the next page; 0: this is the end for now */
     uint64_t version; /* stream reads: the stream's version when it was read; 0: it has none */
+    uint64_t reserved[4];
 };
 
 /*
@@ -265,6 +271,7 @@ struct hf_event_tree {
     struct hf_stored_event event;
     const struct hf_event_tree *children; /* in the order of all */
     size_t children_len;
+    uint64_t reserved[4];
 };
 
 /* HF_NOT_FOUND; HF_LIMIT: deeper than depth_max (0: 100), as in a circle. Since 0.1. */
@@ -334,6 +341,7 @@ struct hf_stream_info {
     uint32_t max_age_s;     /* 0: none */
     uint64_t max_count;     /* 0: none */
     bool archived, deleted;
+    uint64_t reserved[4];
 };
 
 /* HF_NOT_FOUND: it has never had an event. Since 0.1. */
@@ -383,6 +391,7 @@ struct hf_events_swept {
     uint64_t events; /* that were truncated or of deleted streams */
     uint64_t aside;  /* left by appends that did not come to their end */
     uint64_t blobs;  /* that no event has */
+    uint64_t reserved[4];
 };
 
 /*
@@ -416,6 +425,7 @@ struct hf_events_verified {
     struct hf_stream_key bad; /* the first stream that is not as it was written; no domain: all is
                                  well */
     uint64_t bad_version;
+    uint64_t reserved[4];
 };
 
 /*

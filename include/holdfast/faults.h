@@ -44,9 +44,10 @@ struct hf_fault {
     struct hf_str table;     /* calls that name this table, among others or alone */
     double probability;      /* of a call that matches; 0 is 1, so always */
     uint32_t skip;           /* this many matching calls go through first */
-    uint32_t count;          /* then it strikes this often and is over; 0: for ever */
+    uint32_t count;          /* then it strikes this often and is over; 0: forever */
     uint32_t latency_ms;     /* with HF_FAULT_LATENCY */
-    uint64_t struck;         /* told by hf_faulty_get(): how often so far */
+    uint64_t struck;         /* of hf_faulty_get(): how often so far */
+    uint64_t reserved[4];
 };
 
 enum { HF_FAULTS_MAX = 100 };

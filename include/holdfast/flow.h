@@ -25,7 +25,7 @@
  *     apply         what is to change together with it, see below
  *     consequents   events that follow from it: each goes this way, before the next one does
  *     -- the tree is complete, and is stored with one append, all or nothing
- *     observers     are told, one after the other
+ *     observers     are called, one after the other
  *     side_effect   once for each event, by whichever process has a relay for the outbox
  *
  * Apply and the log. What `apply` changes in the database it hands to hf_flow_write(): it is part
@@ -41,9 +41,9 @@
  * for one submit, and each apply is canceled before the next.
  *
  * Side effects are events of the outbox, stored by the same transaction, so they outlive a crash;
- * they are run at least once, tried again after delays that grow, and put aside in the end
- * (hf_outbox_failed(), hf_outbox_retry()). Events that they lead to are stored once however often
- * they are run.
+ * they are run at least once, tried again after delays that grow, and become dead letters in the
+ * end (hf_outbox_failed(), hf_outbox_retry()). Events that they lead to are stored once however
+ * often they are run.
  *
  * Trees with the same shard key are taken one after the other in a process, others side by side.
  *
@@ -89,6 +89,7 @@ enum {
 struct hf_flow_event {
     struct hf_stream_key stream; /* the domain is required */
     struct hf_new_event event;   /* the type is required */
+    uint64_t reserved[4];
 };
 
 /* ---- flows ---------------------------------------------------------------------------------- */
@@ -120,6 +121,7 @@ struct hf_flow {
     hf_flow_fn *compensate;               /* hf_flow_emit() for each event that takes it back */
     hf_flow_key_fn *shard_key;            /* default: the id of the stream */
     void *user;                           /* handed to all of these */
+    uint64_t reserved[4];
 };
 
 /*
@@ -174,9 +176,9 @@ typedef void hf_flow_observer_error_fn(const struct hf_stored_event *event,
                                        const struct hf_error *error, void *user);
 
 /*
- * Told of every event that fits one of its filters, after it was stored. It can fail, and that is
- * told to on_error, but what is stored stays, and so does the answer to who has submitted it. Not
- * told of events that were stored in front of a crash: subscribe.h has what survives one.
+ * Called with every event that fits one of its filters, after it was stored. If it fails, on_error
+ * is called, but what is stored stays, and so does the answer to who has submitted it. Not
+ * called with events that were stored before a crash: subscribe.h has what survives one.
  */
 struct hf_flow_observer {
     struct hf_str name;                   /* for messages; default none */
@@ -184,10 +186,11 @@ struct hf_flow_observer {
     size_t filters_len;
     int priority;         /* lower ones first, those of the same in their order; default 0 */
     bool fire_and_forget; /* nobody waits for it: by a thread of the flows, in the order of all that
-                             it is told */
+                             it is called */
     hf_flow_observe_fn *observe;         /* required */
     hf_flow_observer_error_fn *on_error; /* default: the log of the env */
     void *user;                          /* handed to both */
+    uint64_t reserved[4];
 };
 
 /* ---- what becomes of events ----------------------------------------------------------------- */
@@ -197,10 +200,10 @@ enum hf_flow_outcome {
     HF_FLOW_INVALID,       /* its validate, or what is before it, has refused it */
     HF_FLOW_CANCELED,      /* not stored, as another of its tree was refused, or it was not to be */
     HF_FLOW_REVERTED,      /* taken back */
-    HF_FLOW_REVERT_FAILED, /* told of the root */
+    HF_FLOW_REVERT_FAILED, /* reported for the root */
     HF_FLOW_EFFECT_DONE,
     HF_FLOW_EFFECT_RETRY,   /* failed, and will be tried again */
-    HF_FLOW_EFFECT_FAILED,  /* failed for good, and was put aside */
+    HF_FLOW_EFFECT_FAILED,  /* failed for good: a dead letter */
     HF_FLOW_OBSERVED,       /* an observer has seen it */
     HF_FLOW_OBSERVER_FAILED /* an observer has failed at it */
 };
@@ -212,10 +215,11 @@ struct hf_flow_output {
     const struct hf_error *error;        /* of a failure; else NULL */
     uint32_t attempt;                    /* of the tree, or of the side effect */
     struct hf_str observer;              /* its name */
+    uint64_t reserved[4];
 };
 
-/* Called by several threads at once, also while others wait for their turn: be quick. Attempts at
- * a tree that are done anew are not told of. */
+/* Called by several threads at once, also while others wait: return soon. Attempts at
+ * a tree that are repeated are not reported. */
 typedef void hf_flow_output_fn(const struct hf_flow_output *output, void *user);
 
 /* ---- the runtime ---------------------------------------------------------------------------- */
@@ -224,17 +228,17 @@ struct hf_flows_options {
     size_t size;                  /* set by HF_OPTIONS() */
     uint32_t partitions;          /* queues; default 1 */
     uint32_t depth_max;           /* levels of a tree; default HF_FLOW_DEPTH_MAX */
-    uint32_t attempts;            /* at a tree, when others are faster; default HF_FLOW_ATTEMPTS */
+    uint32_t max_attempts;        /* at a tree, when others are faster; default HF_FLOW_ATTEMPTS */
     uint32_t shutdown_ms;         /* hf_flows_close(); default HF_FLOW_SHUTDOWN_MS */
-    bool no_threads;              /* hf_flows_turn() is called instead */
+    bool no_threads;              /* hf_flows_step() is called instead */
     bool no_effects;              /* side effects are stored here, and run by other processes */
     bool no_snapshots;            /* make none of the aggregates */
     hf_flow_output_fn *on_output; /* default: failures in the background go to the log of the env */
     void *user;                   /* handed to it */
     const struct hf_relay_options *relay; /* how side effects are run: workers, backoff, lease,
                                              max_crashes (default HF_FLOW_CRASHES: one that ends
-                                             its process is put aside then) and so on, without
-                                             max_attempts, on_ended, on_trouble,
+                                             its process is a dead letter then) and so on, without
+                                             max_attempts, on_ended, on_error,
                                              dry_run, only_type, only_key, only_tenant and
                                              no_threads, which are the flows' own */
 };
@@ -245,7 +249,7 @@ struct hf_flows_options {
  * Descriptions and their texts are copied.
  *
  * HF_INVALID      a flow has no domain or type, an aggregate of another domain, or a side effect
- *                 without an outbox; an observer has no function; an option cannot be. The message
+ *                 without an outbox; an observer has no function; an option is invalid. The message
  *                 names it
  * HF_DUPLICATE    two flows are for the same domain and type
  * HF_UNSUPPORTED  the store lacks an ability that a flow needs; the message says which
@@ -261,7 +265,7 @@ hf_flows_open(struct hf_scope *s, struct hf_events *store, struct hf_outbox *out
 /*
  * Take no more events (HF_CANCELED), let what waits and what is under way come to its end, then
  * side effects under way, then observers; within timeout_ms (0: HF_FLOW_SHUTDOWN_MS) and the
- * deadline of the scope. HF_TIMEOUT: not all has; what was posted and not begun is told
+ * deadline of the scope. HF_TIMEOUT: not all has; what was posted and not begun is reported
  * HF_CANCELED, side effects are run again by others. Can be called again. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_shutdown(struct hf_scope *s, struct hf_flows *flows,
@@ -284,20 +288,21 @@ struct hf_flow_result {
     uint32_t attempts;
     bool repeated; /* an event with that id was stored before: these are its tree as it was stored
                       then, as far as it has the ids that were made, and nothing was done */
+    uint64_t reserved[4];
 };
 
 /*
- * Take an event and all that follows from it through the flows, and store them. Waits for its turn,
- * on the caller's thread. An event that has an id is stored once: after a failure that may have
- * happened, the same call settles it. Not inside of functions of flows (hf_flow_emit() is for
- * these), or of observers that are waited for: HF_INVALID. Not in a transaction of the scope, as
- * it is one by itself: HF_INVALID.
+ * Take an event and all that follows from it through the flows, and store them. Waits until those
+ * before it are done, on the caller's thread. An event that has an id is stored once: after a
+ * failure that may have happened, the same call finds out. Not inside of functions of flows
+ * (hf_flow_emit() is for these), or of observers that are waited for: HF_INVALID. Not in a
+ * transaction of the scope, as it is one by itself: HF_INVALID.
  *
  * HF_NOT_FOUND  there is no flow for that domain and type
  * HF_LIMIT      the tree is too deep, as in a circle, or has too many events, streams or writes
  * HF_CONDITION  others were faster each time
  * HF_CANCELED   the flows are shut down
- * HF_TIMEOUT    its turn has not come in time
+ * HF_TIMEOUT    those before it were not done in time
  * and what its functions and hf_events_append() fail with: then nothing was stored. `result` may be
  * NULL. Since 0.1.
  */
@@ -311,19 +316,20 @@ typedef void hf_flow_posted_fn(const struct hf_flow_result *result, const struct
                                void *user);
 
 /*
- * The same, not waited for: it is copied, and a thread takes it when it is its turn. Those of one
- * queue are taken in the order in which they were submitted and posted. `done` may be NULL. What
- * was posted and not begun is lost when the process ends. Any thread, and also functions of flows.
+ * The same, not waited for: it is copied, and a thread takes it when those before it are done.
+ * Those of one queue are taken in the order in which they were submitted and posted. `done` may be
+ * NULL. What was posted and not begun is lost when the process ends. Any thread, and also functions
+ * of flows.
  * HF_CANCELED, HF_LIMIT: no thread. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
                                                  const struct hf_flow_event *event,
                                                  hf_flow_posted_fn *done, void *user);
 
-/* With no_threads: do what was posted, what observers are to be told, and what the relay has to do;
- * *wait_ms is after how long there may be more. Since 0.1. */
-HF_API HF_NODISCARD enum hf_status hf_flows_turn(struct hf_scope *s, struct hf_flows *flows,
-                                                 uint32_t *wait_ms);
+/* With no_threads: do what was posted, the calls of observers, and what the relay has to do;
+ * *next_ms is after how long there may be more. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows,
+                                                 uint32_t *next_ms);
 
 /* The queue of that shard key, from 0 on. The hash does not change. Since 0.1. */
 HF_API uint32_t hf_flows_partition(const struct hf_flows *flows, struct hf_str key);
@@ -373,6 +379,7 @@ struct hf_replayed {
     uint64_t failed;        /* and has failed */
     uint64_t observed;      /* calls of observers */
     struct hf_str position; /* behind which it would go on; absent: there was nothing */
+    uint64_t reserved[4];
 };
 
 /*
@@ -380,8 +387,8 @@ struct hf_replayed {
  * for all of them. Nothing is validated, nothing is appended, no side effects are run; events
  * without a flow go to observers. With a checkpoint each event's writes are done once, however
  * often the replay is interrupted; without, an event whose writes were done may be replayed again.
- * Failures of observers are told, and change nothing. *replayed (may be NULL) is told also when it
- * fails.
+ * Failures of observers are reported, and change nothing. *replayed (may be NULL) is set also when
+ * it fails.
  *
  * HF_LOST  another replay with that checkpoint has come further
  * and what `apply`, `reset` and reading fail with. Since 0.1.
@@ -396,12 +403,14 @@ HF_API HF_NODISCARD enum hf_status hf_flows_replay(struct hf_scope *s, struct hf
 struct hf_revert_obstacle {
     struct hf_stored_event event;
     struct hf_str why; /* such as "the flow order/placed has no compensate" */
+    uint64_t reserved[4];
 };
 
 struct hf_revert_check {
     bool can;
     const struct hf_revert_obstacle *obstacles; /* in the order of the tree */
     size_t obstacles_len;
+    uint64_t reserved[4];
 };
 
 /*
@@ -419,6 +428,7 @@ struct hf_revert_preview {
     size_t descendants_len;
     size_t count;    /* of events that would be taken back now, with the root */
     size_t reverted; /* of those that were taken back already */
+    uint64_t reserved[4];
 };
 
 /* What would be taken back; events that take others back are not part of it. HF_INVALID: it is no
@@ -435,6 +445,7 @@ struct hf_reverted {
     const struct hf_reverted *children; /* newest first */
     size_t children_len;
     bool repeated; /* it was taken back before */
+    uint64_t reserved[4];
 };
 
 /*
@@ -443,7 +454,7 @@ struct hf_reverted {
  * events have `compensates` and causation = the id of the one they take back, its correlation, and
  * ids that follow from it (ID.r1, ID.r2), so running it again, or twice at the same time, answers
  * with what the first one has done; events that have joined the tree meanwhile are taken back then.
- * Where they have a flow its apply is called, with hf_flow_write(), and observers are told; they
+ * Where they have a flow its apply is called, with hf_flow_write(), and observers are called; they
  * are not validated, and have no consequents and no side effects.
  *
  * HF_UNSUPPORTED  something stands in the way: hf_flows_can_revert() lists what

@@ -58,13 +58,13 @@ struct hf_item {
 /* HF_TYPE_NONE when there is no value. Since 0.1. */
 HF_API enum hf_type hf_value_type(struct hf_value value);
 
-/* The text of an S; absent for every other type. Since 0.1. */
+/* The text of an S; absent forevery other type. Since 0.1. */
 HF_API struct hf_str hf_value_str(struct hf_value value);
 
-/* The bytes of a B; absent for every other type. Since 0.1. */
+/* The bytes of a B; absent forevery other type. Since 0.1. */
 HF_API struct hf_bytes hf_value_bytes(struct hf_value value);
 
-/* The canonical text of an N, in the scope; absent for every other type. Since 0.1. */
+/* The canonical text of an N, in the scope; absent forevery other type. Since 0.1. */
 HF_API struct hf_str hf_value_number(struct hf_scope *s, struct hf_value value);
 
 /* True and *out when the value is an N that is a whole number of 64 bits. Since 0.1. */
@@ -79,7 +79,7 @@ HF_API bool hf_value_f64(struct hf_value value, double *out);
 /* True when the value is a BOOL that is true. Since 0.1. */
 HF_API bool hf_value_true(struct hf_value value);
 
-/* How many elements an L, M, SS, NS or BS has; 0 for every other type. Since 0.1. */
+/* How many elements an L, M, SS, NS or BS has; 0 forevery other type. Since 0.1. */
 HF_API size_t hf_value_count(struct hf_value value);
 
 /* Element `index` of an L or a set (as S, N or B); none when out of range. Since 0.1. */
@@ -304,6 +304,7 @@ static inline struct hf_attr hf_attr_of_set(struct hf_str name, enum hf_type typ
 #define HF_LIST(s, ...) hf_list_of((s), {__VA_ARGS__})
 #endif
 
+/* What the two are made of: `count` attributes in a row. Since 0.1. */
 HF_API struct hf_item hf_item_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
 HF_API struct hf_value hf_list_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
 

@@ -112,7 +112,7 @@ struct hf_kv_options {
     /*
      * Deleted is removed at once. Then a request that made a key anew, and whose answer was lost,
      * may arrive after the key was deleted, and bring it back; and of two who delete a key at the
-     * same time both may be told that they did.
+     * same time both may get the answer that they did.
      */
     bool no_tombstones;
 
@@ -196,6 +196,7 @@ struct hf_kv_entry {
     struct hf_value value; /* absent: there is none */
     struct hf_str version; /* absent when another program wrote it, without one */
     int64_t expires_s;     /* since 1970; 0: never */
+    uint64_t reserved[4];
 };
 
 struct hf_kv_get_options {
@@ -230,6 +231,7 @@ struct hf_kv_many {
     size_t entries_len;
     const size_t *left; /* the numbers of those that were not read; none on success */
     size_t left_len;
+    uint64_t reserved[4];
 };
 
 /*
@@ -255,7 +257,7 @@ struct hf_kv_set_options {
      * set in between.
      */
     bool blind;
-    uint32_t attempts; /* how often to try while others write the same key; default 100 */
+    uint32_t max_attempts; /* how often to try while others write the same key; default 100 */
 };
 
 /*
@@ -279,6 +281,7 @@ struct hf_kv_pair {
     struct hf_kv_key key;
     struct hf_value value; /* absent: remove what is there */
     uint32_t ttl_s;        /* default never */
+    uint64_t reserved[4];
 };
 
 /*
@@ -293,7 +296,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_set_many(struct hf_scope *s, struct hf_
 struct hf_kv_delete_options {
     size_t size;              /* set by HF_OPTIONS() */
     struct hf_str if_version; /* only if this is the version of the value */
-    uint32_t attempts;        /* as in hf_kv_set_options */
+    uint32_t max_attempts;    /* as in hf_kv_set_options */
 };
 
 /*
@@ -314,9 +317,9 @@ typedef enum hf_status hf_kv_change_fn(struct hf_scope *s, const struct hf_kv_en
                                        struct hf_value *value, void *user);
 
 struct hf_kv_change_options {
-    size_t size;       /* set by HF_OPTIONS() */
-    uint32_t ttl_s;    /* from now on; default: what it has stays */
-    uint32_t attempts; /* as in hf_kv_set_options */
+    size_t size;           /* set by HF_OPTIONS() */
+    uint32_t ttl_s;        /* from now on; default: what it has stays */
+    uint32_t max_attempts; /* as in hf_kv_set_options */
 };
 
 /*
@@ -389,6 +392,7 @@ struct hf_kv_range {
     struct hf_str from;        /* ids from this one on */
     struct hf_str before;      /* and before this one */
     struct hf_str id_contains; /* ids with this text somewhere; costs as much as without */
+    uint64_t reserved[4];
 };
 
 struct hf_kv_list_options {
@@ -439,6 +443,7 @@ struct hf_kv_page {
     const struct hf_kv_entry *entries;
     size_t entries_len;
     struct hf_str next; /* `after` of the next page, which may be empty; absent at the end */
+    uint64_t reserved[4];
 };
 
 /* Up to `limit` entries at once, in the scope. Since 0.1. */

@@ -75,8 +75,8 @@ struct hf_limit_table_options {
 /*
  * Limits in a table of `db`, which has to outlive them. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not one of limits; see hf_table_ensure(). Or an attribute
- *             cannot be called so, or is called otherwise by those who opened the table before
+ * HF_INVALID  a table of that name is not one of limits; see hf_table_ensure(). Or the name
+ *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.
@@ -128,6 +128,7 @@ struct hf_limit_rule {
      */
     uint32_t lockout_ms;
     uint32_t lockout_max_ms;
+    uint64_t reserved[4];
 };
 
 struct hf_limit_options {
@@ -150,7 +151,7 @@ struct hf_limit_options {
 
 struct hf_limit_verdict {
     bool allowed;
-    bool unreached;         /* the database could not be asked, and it was told to fail open */
+    bool unreached;         /* the database could not be reached, and fail_open is set */
     bool locked;            /* by a lockout */
     uint64_t used;          /* of the limit, or of the burst, with this one */
     uint64_t left;          /* how many more would be allowed now */
@@ -162,6 +163,7 @@ struct hf_limit_verdict {
     struct hf_str window;   /* the id of the window, for hf_limit_clear() and hf_limit_refund() */
     struct hf_str id;       /* of this one, for hf_limit_refund() */
     uint32_t cost;
+    uint64_t reserved[4];
 };
 
 /* ---- taking --------------------------------------------------------------------------------- */
@@ -170,9 +172,9 @@ struct hf_limit_verdict {
  * Count one, if the rule allows it.
  *
  * HF_LIMIT    it does not: verdict->retry_ms says when it may; nothing was counted
- * HF_INVALID  the name is empty or too long, the rule cannot be, the cost is more than the limit
+ * HF_INVALID  the name is empty or too long, the rule is invalid, the cost is more than the limit
  *             or burst, the context is too large
- * HF_IN_USE   so many use the name at once that it was not our turn; nothing was counted
+ * HF_IN_USE   so many use the name at once that we could not write it; nothing was counted
  * and what the database fails with. If that leaves open whether it was counted, it may have been;
  * it is not allowed all the same.
  *

@@ -17,7 +17,7 @@
  * A lock is held as long as its lease is renewed, which a thread of the table does. A holder that
  * is silent for a whole lease may be replaced, and if it was stopped in the meantime it may not
  * notice: no lock with leases can change that. What the lock protects can: every holder has a
- * fence, a number that is higher than that of every holder before it, for ever. Hand it to what is
+ * fence, a number that is higher than that of every holder before it, forever. Hand it to what is
  * protected, which then refuses a lower fence than the highest it has seen; hf_lock_guard() and
  * its kin do that for items of the same database.
  *
@@ -57,9 +57,9 @@ struct hf_lock;       /* a lock that we hold, or held until it was lost */
 struct hf_lock_table_options {
     size_t size;         /* set by HF_OPTIONS() */
     struct hf_str table; /* default "locks"; made when it is missing */
-    struct hf_str owner; /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str owner; /* who we are, shown to people; default "HOST/PROCESS-ID" */
     bool no_create;      /* the table has to be there */
-    bool no_threads;     /* hf_lock_table_run() is called instead; so with clocks of one's own */
+    bool no_threads;     /* hf_lock_table_step() is called instead; so with clocks of one's own */
 
     /*
      * Take over at once when the holder's wall clock, as it wrote it, and ours say that the lease
@@ -89,8 +89,8 @@ struct hf_lock_table_options {
 /*
  * Locks in a table of `db`, which has to outlive them. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not one of locks; see hf_table_ensure(). Or an attribute
- *             cannot be called so, or is called otherwise by those who opened the table before
+ * HF_INVALID  a table of that name is not one of locks; see hf_table_ensure(). Or the name
+ *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.
@@ -111,10 +111,11 @@ HF_API void hf_lock_table_close(struct hf_lock_table *locks);
 
 /*
  * With no_threads: renew what is due, release what could not be released, make the calls to on_late
- * and on_lost, lead the elections. Returns after how many milliseconds there is more to do,
- * UINT32_MAX when there is nothing. One thread at a time. Since 0.1.
+ * and on_lost, lead the elections. *next_ms is after how many milliseconds there is more to do,
+ * UINT32_MAX when there is nothing. One thread at a time. Does not fail. Since 0.1.
  */
-HF_API uint32_t hf_lock_table_run(struct hf_lock_table *locks);
+HF_API HF_NODISCARD enum hf_status
+hf_lock_table_step(struct hf_scope *s, struct hf_lock_table *locks, uint32_t *next_ms);
 
 /* ---- holding a lock ------------------------------------------------------------------------- */
 
@@ -183,7 +184,7 @@ HF_API HF_NODISCARD enum hf_status hf_lock_try(struct hf_scope *s, struct hf_loc
 
 /*
  * The same, waiting until the deadline of the scope while others hold it or the database cannot be
- * reached; for ever when there is no deadline. To take over from a holder that is gone, the
+ * reached; forever when there is no deadline. To take over from a holder that is gone, the
  * deadline has to be a lease away.
  *
  * HF_TIMEOUT   still held at the deadline
@@ -304,6 +305,7 @@ struct hf_lock_holder {
     uint32_t lease_ms;
     int64_t since_us;   /* by the holder's wall clock */
     int64_t renewed_us; /* by the holder's wall clock */
+    uint64_t reserved[4];
 };
 
 struct hf_lock_info {
@@ -313,6 +315,7 @@ struct hf_lock_info {
     const struct hf_lock_holder *holders;
     size_t holders_len; /* some of them may be gone, and not replaced yet */
     struct hf_item data;
+    uint64_t reserved[4];
 };
 
 /* HF_NOT_FOUND when nobody ever held it. Since 0.1. */
@@ -331,6 +334,7 @@ struct hf_lock_list {
     const struct hf_lock_info *locks; /* in no order */
     size_t locks_len;
     struct hf_str next; /* absent at the end */
+    uint64_t reserved[4];
 };
 
 /* Reads the whole table. Since 0.1. */
@@ -369,7 +373,7 @@ struct hf_election_options {
     uint32_t poll_ms;       /* as of a lock */
     struct hf_item data;    /* how to reach us, say; hf_lock_inspect() shows it */
     hf_elected_fn *elected; /* both are called on a thread of the election, or by */
-    hf_deposed_fn *deposed; /* hf_lock_table_run(); never both at once */
+    hf_deposed_fn *deposed; /* hf_lock_table_step(); never both at once */
     void *user;
 };
 

@@ -47,11 +47,13 @@ struct hf_metrics_op {
     uint64_t buckets[HF_METRICS_BUCKETS];
     double read_units; /* consumed by calls that asked for capacity, to a thousandth of one each */
     double write_units;
+    uint64_t reserved[4];
 };
 
 struct hf_metrics {
     const struct hf_metrics_op *ops; /* those that were called */
     size_t ops_len;
+    uint64_t reserved[8];
 };
 
 struct hf_metrics_options {

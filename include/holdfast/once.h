@@ -2,8 +2,8 @@
  * Do-once: something that is done once for a user and a key, whoever asks for it and however often;
  * its result is kept and handed to all who ask again.
  *
- *     static enum hf_status welcome(struct hf_scope *s, struct hf_once *once, void *user,
- *                                   struct hf_item *result)
+ *     static enum hf_status welcome(struct hf_scope *s, struct hf_once *once,
+ *                                   struct hf_item *result, void *user)
  *     {
  *         *result = HF_ITEM(s, HF_S("mail", send_mail(user)));
  *         return HF_OK;
@@ -27,7 +27,7 @@
  * An attempt that runs says so every heartbeat, which a thread of the table does. One that is
  * silent for its whole timeout may be replaced, by whoever has watched it for that long on his own
  * clock: nobody's time of day matters. If it was only slow, it cannot complete any more: it gets
- * HF_LOST. How long a result is kept has nothing to do with that timeout; it is kept for ever by
+ * HF_LOST. How long a result is kept has nothing to do with that timeout; it is kept forever by
  * default, else until the wall clock of who asks says that its time is over.
  *
  * Any thread may use a table and an attempt; one closes it. Works on every database, as each record
@@ -62,9 +62,9 @@ enum {
 struct hf_once_table_options {
     size_t size;         /* set by HF_OPTIONS() */
     struct hf_str table; /* default "once"; made when it is missing, with a time to live */
-    struct hf_str owner; /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str owner; /* who we are, shown to people; default "HOST/PROCESS-ID" */
     bool no_create;      /* the table has to be there */
-    bool no_threads;     /* hf_once_table_run() is called instead */
+    bool no_threads;     /* hf_once_table_step() is called instead */
 
     /*
      * Replace an attempt at once when its wall clock, as it wrote it, and ours say that its timeout
@@ -88,8 +88,8 @@ struct hf_once_table_options {
 /*
  * Records in a table of `db`, which has to outlive them. The env is that of the scope.
  *
- * HF_INVALID  a table of that name is not one of these; see hf_table_ensure(). Or an attribute
- *             cannot be called so, or is called otherwise by those who opened the table before
+ * HF_INVALID  a table of that name is not one of these; see hf_table_ensure(). Or the name
+ *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
  * Blocks. Since 0.1.
@@ -98,16 +98,17 @@ HF_API HF_NODISCARD enum hf_status hf_once_table_open(struct hf_scope *s, struct
                                                       const struct hf_once_table_options *options,
                                                       struct hf_once_table **onces);
 
-/* Every attempt has been closed before. What could not be told to the database is left to the
+/* Every attempt has been closed before. What could not be written to the database is left to the
  * timeouts. Since 0.1. */
 HF_API void hf_once_table_close(struct hf_once_table *onces);
 
 /*
  * With no_threads: send the heartbeats that are due, and complete or give up what could not be.
- * Returns after how many milliseconds there is more to do, UINT32_MAX when there is nothing. One
- * thread at a time. Since 0.1.
+ * *next_ms is after how many milliseconds there is more to do, UINT32_MAX when there is nothing.
+ * One thread at a time. Does not fail. Since 0.1.
  */
-HF_API uint32_t hf_once_table_run(struct hf_once_table *onces);
+HF_API HF_NODISCARD enum hf_status
+hf_once_table_step(struct hf_scope *s, struct hf_once_table *onces, uint32_t *next_ms);
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -126,13 +127,14 @@ struct hf_once_record {
     bool did;              /* it was this very call that did it */
     struct hf_item result; /* absent when there is none */
     int64_t at_us;         /* when it was completed, by the wall clock of who did; else 0 */
-    int64_t until_us;      /* until when it is kept; 0: for ever */
+    int64_t until_us;      /* until when it is kept; 0: forever */
     int64_t began_us;      /* when the latest attempt began, by its wall clock */
-    int64_t renewed_us;    /* while it runs: when it was heard of last, by its wall clock */
+    int64_t renewed_us;    /* while it runs: its last heartbeat, by its wall clock */
     uint32_t timeout_ms;   /* while it runs */
     uint64_t tries;        /* attempts since it was cleared; 0 when it was marked as done */
     struct hf_str owner;   /* of the latest attempt */
     struct hf_str attempt; /* its id */
+    uint64_t reserved[4];
 };
 
 /* ---- doing it once -------------------------------------------------------------------------- */
@@ -155,7 +157,7 @@ struct hf_once_options {
      * absent: no question is asked.
      */
     struct hf_bytes payload;
-    uint32_t keep_s;  /* how long the result is kept; default 0: for ever */
+    uint32_t keep_s;  /* how long the result is kept; default 0: forever */
     uint32_t poll_ms; /* who waits for another attempt looks at least this often; default 1000 */
     bool no_wait;     /* hf_once_do() fails with HF_LOCKED where it would wait */
 };
@@ -183,7 +185,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_try(struct hf_scope *s, struct hf_onc
 
 /*
  * The same, waiting until the deadline of the scope while another attempt runs or the database
- * cannot be reached: for its result, or for its end, and then it is ours. For ever when there is no
+ * cannot be reached: for its result, or for its end, and then it is ours. Forever when there is no
  * deadline. To follow an attempt that died, the deadline has to be its timeout away.
  *
  * HF_TIMEOUT   another attempt was still running at the deadline
@@ -204,7 +206,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_begin(struct hf_scope *s, struct hf_o
  *
  * HF_LOST     another attempt took over, or the key was cleared or marked as done: this attempt's
  *             result is not the one that others see
- * HF_INVALID  the result is larger than HF_ONCE_RESULT_MAX, or cannot be; nothing was sent
+ * HF_INVALID  the result is larger than HF_ONCE_RESULT_MAX, or is invalid; nothing was sent
  * others      the database could not be reached; hf_scope_error(s)->may_have_happened says whether
  *             it may have been recorded
  *
@@ -222,8 +224,8 @@ HF_API HF_NODISCARD enum hf_status hf_once_fail(struct hf_scope *s, struct hf_on
 
 /*
  * Done with the attempt, which is gone then; NULL is accepted. One that was not finished is given
- * up, so that another can begin at once. What cannot be told to the database now is tried again in
- * the background until the timeout has passed. No scope is needed, so no error is overwritten.
+ * up, so that another can begin at once. What cannot be written to the database now is tried again
+ * in the background until the timeout has passed. No scope is needed, so no error is overwritten.
  * Blocks. Since 0.1.
  */
 HF_API void hf_once_close(struct hf_once *once);
@@ -233,8 +235,8 @@ HF_API void hf_once_close(struct hf_once *once);
  * Anything else: it is not, and whoever asks next begins anew. hf_once_fail() and
  * hf_once_finish_with() may be called in it.
  */
-typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, void *user,
-                                  struct hf_item *result);
+typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                                  void *user);
 
 /*
  * All of the above: begin, or wait for another attempt, or take the result that is there; call
@@ -298,7 +300,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_finish_with(struct hf_scope *s, struc
 
 /*
  * The same for a transaction that the caller sends: *action finishes the attempt, or cancels all of
- * it when it was lost (ConditionalCheckFailed). Tell hf_once_committed() when it was done;
+ * it when it was lost (ConditionalCheckFailed). Call hf_once_committed() when it was done;
  * otherwise hf_once_close() gives the attempt up, and a transaction that arrives later is refused.
  * HF_INVALID and HF_NOMEM as of hf_once_finish(). Since 0.1.
  */
@@ -362,6 +364,7 @@ struct hf_once_list {
     const struct hf_once_record *records; /* in the order of keys */
     size_t records_len;
     struct hf_str next; /* absent at the end */
+    uint64_t reserved[4];
 };
 
 /* All that is known of a user, by consistent reads. Since 0.1. */

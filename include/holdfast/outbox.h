@@ -1,5 +1,5 @@
 /*
- * A transactional outbox: events that are stored together with what they tell of, in one
+ * A transactional outbox: events that are stored together with what they are about, in one
  * transaction, and delivered afterwards, at least once.
  *
  *     struct hf_outbox *outbox;
@@ -27,8 +27,8 @@
  *
  * Urgent. An event that is urgent is delivered before all that are not, however many of those wait,
  * as soon as a relay has found it. It is due at once, so it has no due_us. Of one key the urgent
- * events are delivered in their order, and so are the others, and never two at once. But no order is
- * promised between an urgent one and one that is not: either may be first, also if the other was
+ * events are delivered in their order, and so are the others, and never two at once. But no order
+ * is promised between an urgent one and one that is not: either may be first, also if the other was
  * committed before. So let events be urgent that consumers understand without those before them. As
  * long as more urgent ones are emitted than delivered, no others are. docs/outbox.md tells more.
  *
@@ -147,13 +147,14 @@ struct hf_event {
     struct hf_str trace_parent; /* W3C trace context */
     struct hf_str trace_state;
     bool urgent; /* before all that are not, however many wait: see "Urgent" above */
+    uint64_t reserved[4];
 };
 
 struct hf_emit_options {
     size_t size;        /* set by HF_OPTIONS() */
     bool each_alone;    /* any number, not all or nothing: on failure some may be stored */
     bool ignore_tx;     /* do not join the transaction of the scope */
-    struct hf_str *ids; /* out: as many ids as events, in the scope; default: not told */
+    struct hf_str *ids; /* out: as many ids as events, in the scope; default: none */
 };
 
 /*
@@ -163,8 +164,8 @@ struct hf_emit_options {
  *
  * An id that the caller chose is taken once: repeating it is HF_DUPLICATE, or cancels the
  * transaction. Where there are no transactions such an event has to have its time_us, which is what
- * a repetition is recognised by, with `urgent`, as long as the event waits, has failed, or is in the
- * history.
+ * a repetition is recognised by, with `urgent`, as long as the event waits, has failed, or is in
+ * the history.
  *
  * HF_INVALID      an event has no type, a text is too long, or one is urgent and has a due_us; the
  *                 message says which and what
@@ -189,14 +190,14 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_emit_into(struct hf_scope *s, struc
 
 /*
  * The same for one event without an id, as an action for a transaction of the caller's own, who may
- * call hf_outbox_wake() when it was committed. `id` (may be NULL) is told which it got. Since 0.1.
+ * call hf_outbox_wake() when it was committed. *id (may be NULL) is which it got. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
                                                      const struct hf_event *event,
                                                      struct hf_transact_write *action,
                                                      struct hf_str *id);
 
-/* Tell relays of this outbox in this process that there is something new. Without it they find it
+/* Wake relays of this outbox in this process: there is something new. Without it they find it
  * at their next poll. Since 0.1. */
 HF_API void hf_outbox_wake(struct hf_outbox *outbox);
 
@@ -204,7 +205,7 @@ HF_API void hf_outbox_wake(struct hf_outbox *outbox);
 
 enum hf_event_state {
     HF_EVENT_PENDING = 1, /* waits to be due or delivered, or to be tried again */
-    HF_EVENT_FAILED,      /* put aside, as it failed too often or for good */
+    HF_EVENT_FAILED,      /* a dead letter: it failed too often or for good */
     HF_EVENT_PUBLISHED    /* delivered, and in the history */
 };
 
@@ -231,6 +232,7 @@ struct hf_outbox_event {
                                   there or damaged (HF_NOT_FOUND, HF_CORRUPT), the store cannot be
                                   reached, or the outbox was opened without one (HF_UNSUPPORTED) */
     uint32_t crashes; /* of the attempts, those after which nobody could say how they ended */
+    uint64_t reserved[4];
 };
 
 struct hf_event_list_options {
@@ -254,6 +256,7 @@ struct hf_event_list {
     const struct hf_outbox_event *events; /* in the scope */
     size_t events_len;
     struct hf_str next; /* absent at the end; a page may be empty and not the last */
+    uint64_t reserved[4];
 };
 
 /*
@@ -280,6 +283,7 @@ struct hf_outbox_cause {
     struct hf_str cause;
     struct hf_str example; /* an error's text */
     uint64_t count;
+    uint64_t reserved[4];
 };
 
 struct hf_outbox_stats {
@@ -287,17 +291,18 @@ struct hf_outbox_stats {
     uint64_t due;             /* of these: due now */
     uint64_t scheduled;       /* of these: due later */
     uint64_t retrying;        /* of these: have failed before */
-    uint64_t failed;          /* put aside */
+    uint64_t failed;          /* dead letters */
     uint64_t published;       /* in the history */
     int64_t oldest_due_ms;    /* how long the oldest due one waits; 0: none does */
-    int64_t oldest_failed_ms; /* how long ago the oldest failed one was put aside; 0: none */
+    int64_t oldest_failed_ms; /* how long ago the oldest of them failed for good; 0: none */
     uint64_t fullest;         /* how many wait in the fullest bucket */
     const struct hf_outbox_cause *causes; /* of the failed, most frequent first */
     size_t causes_len;
     bool whole;          /* false: counting ended at `limit` for some figure */
     uint64_t unreadable; /* items among those that wait which are no events: relays put them aside,
-                            and what was put aside is in `failed`; not in `pending` */
+                            and dead letters are in `failed`; not in `pending` */
     uint64_t urgent;     /* of those that wait */
+    uint64_t reserved[8];
 };
 
 /* Counts by reading. `limit`: read at most so many items; 0: all. Since 0.1. */
@@ -380,7 +385,7 @@ struct hf_claim_options {
     uint32_t lease_ms;       /* default 30000 */
     uint32_t skew_ms;        /* by how much clocks may differ, less than the lease; default 1000,
                                 or half of a lease that is shorter */
-    struct hf_str owner;     /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
     uint32_t max_attempts;   /* hf_outbox_fail(): how often an event is tried in all; default 5 */
     uint32_t backoff_ms;     /* before the second attempt; doubled for each further; default 1000 */
     uint32_t backoff_max_ms; /* default 30000 */
@@ -393,6 +398,7 @@ struct hf_claimed_event {
     struct hf_outbox_event event;
     struct hf_str token; /* of this claim */
     uint64_t fence;      /* higher with every claim of this event */
+    uint64_t reserved[4];
 };
 
 struct hf_claim_list {
@@ -401,13 +407,14 @@ struct hf_claim_list {
     uint64_t refused; /* others were first */
     uint64_t unsure;  /* not among these, but perhaps claimed by us until their leases end: neither
                          the answer came, nor could they be given back */
+    uint64_t reserved[4];
 };
 
 /*
  * Claim events that are due. None is HF_OK, with events_len 0; so is a failure after some were
  * claimed. What was claimed without an answer is given back, or counted in list->unsure, with an
  * error as with none. A claim that nobody completed in time counts as an attempt when another takes
- * it over; after options->max_attempts of those the event is put aside. Since 0.1.
+ * it over; after options->max_attempts of those the event is a dead letter. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                                    const struct hf_claim_options *options,

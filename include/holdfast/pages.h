@@ -52,18 +52,30 @@ struct hf_pages_options {
  *
  * Since 0.1.
  */
-#define HF_PAGES_DECLARE(name)                                                                     \
-    HF_API HF_NODISCARD enum hf_status hf_pages_##name(struct hf_scope *s, struct hf_db *db,       \
-                                                       const struct hf_##name *request,            \
-                                                       const struct hf_pages_options *options,     \
-                                                       struct hf_pages **pages);
-HF_PAGES_DECLARE(query)
-HF_PAGES_DECLARE(scan)
-HF_PAGES_DECLARE(list_tables)
-HF_PAGES_DECLARE(list_tags_of_resource)
-HF_PAGES_DECLARE(list_streams)
-HF_PAGES_DECLARE(describe_stream)
-#undef HF_PAGES_DECLARE
+HF_API HF_NODISCARD enum hf_status hf_pages_query(struct hf_scope *s, struct hf_db *db,
+                                                  const struct hf_query *request,
+                                                  const struct hf_pages_options *options,
+                                                  struct hf_pages **pages);
+HF_API HF_NODISCARD enum hf_status hf_pages_scan(struct hf_scope *s, struct hf_db *db,
+                                                 const struct hf_scan *request,
+                                                 const struct hf_pages_options *options,
+                                                 struct hf_pages **pages);
+HF_API HF_NODISCARD enum hf_status hf_pages_list_tables(struct hf_scope *s, struct hf_db *db,
+                                                        const struct hf_list_tables *request,
+                                                        const struct hf_pages_options *options,
+                                                        struct hf_pages **pages);
+HF_API HF_NODISCARD enum hf_status
+hf_pages_list_tags_of_resource(struct hf_scope *s, struct hf_db *db,
+                               const struct hf_list_tags_of_resource *request,
+                               const struct hf_pages_options *options, struct hf_pages **pages);
+HF_API HF_NODISCARD enum hf_status hf_pages_list_streams(struct hf_scope *s, struct hf_db *db,
+                                                         const struct hf_list_streams *request,
+                                                         const struct hf_pages_options *options,
+                                                         struct hf_pages **pages);
+HF_API HF_NODISCARD enum hf_status
+hf_pages_describe_stream(struct hf_scope *s, struct hf_db *db,
+                         const struct hf_describe_stream *request,
+                         const struct hf_pages_options *options, struct hf_pages **pages);
 
 /* NULL is accepted. Since 0.1. */
 HF_API void hf_pages_free(struct hf_pages *pages);
@@ -94,6 +106,7 @@ struct hf_page {
     const struct hf_shard *shards;
     int64_t count; /* Query, Scan: what they said since the last page that was handed out; */
     int64_t scanned_count; /* they say so of pages without elements, too */
+    uint64_t reserved[4];
 };
 
 /*

@@ -97,7 +97,7 @@ HF_API void hf_records_close(struct hf_records *records);
 enum hf_record_state {
     HF_RECORD_UNPROCESSED = 1,
     HF_RECORD_PROCESSED,
-    HF_RECORD_FAILED /* put aside, as it failed too often or for good; not processed */
+    HF_RECORD_FAILED /* failed too often, or for good; not processed */
 };
 
 struct hf_record_claim; /* while it is being worked on */
@@ -107,7 +107,7 @@ struct hf_record_info {
     struct hf_str run_time;
     struct hf_item item; /* all of it, with what the table keeps there */
     enum hf_record_state state;
-    uint64_t fence;        /* grows with every claim, for ever */
+    uint64_t fence;        /* grows with every claim, forever */
     uint32_t attempts;     /* how often it was begun, this time included */
     uint32_t failures;     /* how often that failed */
     struct hf_str owner;   /* who works on it, or did; absent: nobody */
@@ -116,6 +116,7 @@ struct hf_record_info {
     enum hf_status error;  /* of the last failure; HF_OK: there was none */
     struct hf_str error_text;
     struct hf_record_claim *claim; /* inside of hf_record_fn; otherwise NULL */
+    uint64_t reserved[4];
 };
 
 struct hf_record_put_options {
@@ -212,6 +213,7 @@ struct hf_record_list {
     const struct hf_record_info *records; /* in the scope */
     size_t records_len;
     struct hf_str next; /* absent at the end; a page may be empty and not the last */
+    uint64_t reserved[4];
 };
 
 /* The records of an account in the order of their run times, by consistent reads. Since 0.1. */
@@ -245,9 +247,9 @@ HF_API HF_NODISCARD enum hf_status hf_records_count(struct hf_scope *s, struct h
 
 /*
  * Work on one record. HF_OK: it is processed. Anything else failed, as hf_scope_fail() or a call on
- * `s` says: it is tried again later if that may help, or put aside. When the processor is stopped,
- * or the claim is lost, `s` is canceled; what returns HF_CANCELED then has not failed. Called by
- * several threads at once.
+ * `s` says: it is tried again later if that may help, or marked as failed. When the processor is
+ * stopped, or the claim is lost, `s` is canceled; what returns HF_CANCELED then has not failed.
+ * Called by several threads at once.
  */
 typedef enum hf_status hf_record_fn(struct hf_scope *s, const struct hf_record_info *record,
                                     void *user);
@@ -256,11 +258,11 @@ typedef enum hf_status hf_record_fn(struct hf_scope *s, const struct hf_record_i
 enum hf_record_outcome {
     HF_RECORD_DONE = 1, /* processed */
     HF_RECORD_RETRY,    /* failed, and will be tried again */
-    HF_RECORD_GIVEN_UP, /* failed, and was put aside */
+    HF_RECORD_GIVEN_UP, /* failed for good */
     HF_RECORD_LOST,     /* another took it over, or it was replaced, marked or deleted meanwhile */
     HF_RECORD_RELEASED, /* given back, as the processor was stopped */
     HF_RECORD_UNSURE,   /* the database could not be reached to say how it ended */
-    HF_RECORD_EXHAUSTED /* not begun: it was begun max_attempts times, and put aside */
+    HF_RECORD_EXHAUSTED /* not begun: it was begun max_attempts times, and has failed */
 };
 
 /* May it be tried again? The default goes by the error: may_retry, or a status that may pass. */
@@ -276,24 +278,26 @@ struct hf_processor_metrics {
     uint64_t begun;     /* attempts: claims that were won */
     uint64_t completed; /* processed, and that was written */
     uint64_t retried;   /* failed attempts after which another may come */
-    uint64_t failed;    /* failed attempts after which the record was put aside */
+    uint64_t failed;    /* attempts after which the record has failed for good */
     uint64_t lost;
     uint64_t released;
     uint64_t unsure;
     uint64_t running;    /* being worked on now */
-    uint64_t exhausted;  /* records that were put aside without another attempt */
+    uint64_t exhausted;  /* records that failed for good without another attempt */
     uint64_t taken_over; /* of the begun: from others that were silent for a lease */
-    uint64_t refused;    /* claims that were not to be had: others were first */
+    uint64_t refused;    /* claims that failed: others were first */
     uint64_t trouble;    /* calls of the database that failed and were tried again */
     uint64_t adopted;    /* records of other programs that were found */
+    uint64_t reserved[8];
 };
 
 struct hf_processor_progress {
     struct hf_processor_metrics metrics;
     uint64_t total;     /* records to do, as counted when the run began; 0: not counted */
-    double rate;        /* records completed or put aside a second, of late */
+    double rate;        /* records completed or failed per second, lately */
     int64_t eta_ms;     /* until total is reached at that rate; -1: not known */
     int64_t elapsed_ms; /* with resume: of all runs together */
+    uint64_t reserved[4];
 };
 
 /* Called every progress_ms and at the end, by the thread that runs the processor. */
@@ -303,15 +307,15 @@ enum { HF_PROCESSOR_WORKERS_MAX = 256, HF_PROCESSOR_ADOPT_PAGE = 500 /* items */
 
 struct hf_processor_options {
     size_t size;               /* set by HF_OPTIONS() */
-    uint32_t max_workers;      /* records that are worked on at once; default 5 */
+    uint32_t workers;          /* records that are worked on at once; default 5 */
     uint32_t max_retries;      /* after a failed attempt; and of calls of the database; default 3 */
-    uint32_t backoff_base_ms;  /* before the first retry; default 100 */
+    uint32_t backoff_ms;       /* before the first retry; default 100 */
     double backoff_multiplier; /* each further one waits so many times longer; default 2 */
     uint32_t backoff_max_ms;   /* but not longer than this; default 20000 */
     bool no_retries;           /* max_retries is 0 */
     /*
-     * How often a record is begun in all, by whomever, before it is put aside: what kills its
-     * processor never gets to fail. Default 100.
+     * How often a record is begun in all, by whomever, before it is marked as failed: what kills
+     * its processor never gets to fail. Default 100.
      */
     uint32_t max_attempts;
     uint32_t lease_ms;     /* silence after which others may take over; default 20000 */
@@ -320,9 +324,9 @@ struct hf_processor_options {
     uint32_t timeout_ms;   /* deadline of the scope of each attempt; default: that of the run */
     uint32_t poll_ms;      /* how often others' claims, and an empty table, are looked at; 1000 */
     uint64_t limit;        /* begin at most so many attempts in a run; default all */
-    uint64_t max_failures; /* stop when so many were put aside; default never */
+    uint64_t max_failures; /* stop when so many have failed; default never */
     uint32_t max_errors;   /* keep so many for the report; default 1000 */
-    struct hf_str owner;   /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str owner;   /* who we are, shown to people; default "HOST/PROCESS-ID" */
     struct hf_str resume; /* `checkpoint` of an earlier run: go on where it was, with its figures */
 
     /*
@@ -330,7 +334,7 @@ struct hf_processor_options {
      * before the one before it was processed or has failed for good.
      */
     bool account_order;
-    bool failed_blocks;   /* with account_order: nor while the one before it is put aside */
+    bool failed_blocks;   /* with account_order: nor while the one before it is marked as failed */
     bool leave_claimed;   /* do not wait for records that others work on */
     bool forever;         /* when all is done wait for more, and outlast the database's absence */
     bool dry_run;         /* only count */
@@ -360,13 +364,14 @@ struct hf_processor_options {
     uint32_t stop_ms;
 };
 
-/* One that was put aside. */
+/* One that has failed for good. */
 struct hf_processor_error {
     struct hf_str account;
     struct hf_str run_time;
     enum hf_status status;
     struct hf_str text;
     uint32_t attempts;
+    uint64_t reserved[4];
 };
 
 struct hf_processor_report {
@@ -377,6 +382,7 @@ struct hf_processor_report {
                        that came to an end, if these are more; with dry_run, all there is to say */
     int64_t elapsed_ms;
     struct hf_str checkpoint; /* for `resume`; absent when nothing is left */
+    uint64_t reserved[8];
 };
 
 /*
@@ -397,8 +403,8 @@ HF_API void hf_processor_close(struct hf_processor *processor);
 
 /*
  * Work on all unprocessed records, until the index shows none. Records that fail do not stop it:
- * they are tried again while others go on, and in the end are put aside and told in the report,
- * which is filled in whatever comes out. `report` may be NULL.
+ * they are tried again while others go on, and in the end are marked as failed and listed in the
+ * report, which is filled in whatever comes out. `report` may be NULL.
  *
  * When the scope is canceled, or its deadline comes, no record is begun any more, the scopes of
  * those that are being worked on are canceled, and what was not finished is given back. (With
@@ -406,7 +412,7 @@ HF_API void hf_processor_close(struct hf_processor *processor);
  *
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_TIMEOUT   the deadline of the scope came first; or functions did not return within stop_ms
- * HF_LIMIT     max_failures were put aside, or the system has no thread
+ * HF_LIMIT     max_failures have failed, or the system has no thread
  * HF_LOCKED    it is running already, or a function of the run before has not returned
  * and what the database fails with, after max_retries.
  *

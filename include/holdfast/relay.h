@@ -21,12 +21,14 @@
  * An event is delivered at least once: again, when a relay dies before it could note that it was,
  * or was stopped for longer than its lease. Its id is the same then.
  *
- * An event whose delivery ends the process is put aside, too, after max_crashes of that: whoever
- * takes over from a relay that ended without a word counts its first deliveries before they begin.
+ * An event whose delivery ends the process is a dead letter, too, after max_crashes of that:
+ * whoever takes over from a relay that ended without a word counts its first deliveries before they
+ * begin.
  *
- * What fails is tried again after delays that grow, and put aside in the end (hf_outbox_failed()).
- * Meanwhile those behind it with the same key wait. When the sink as a whole cannot be reached no
- * attempt is counted: a breaker opens, and the relay waits until the sink answers again.
+ * What fails is tried again after delays that grow; in the end it is a dead letter
+ * (hf_outbox_failed()). Meanwhile those behind it with the same key wait. When the sink as a whole
+ * cannot be reached no attempt is counted: a breaker opens, and the relay waits until the sink
+ * answers again.
  */
 #ifndef HOLDFAST_RELAY_H
 #define HOLDFAST_RELAY_H
@@ -56,7 +58,7 @@ enum hf_relay_preset {
 enum hf_relay_outcome {
     HF_RELAY_DELIVERED = 1,
     HF_RELAY_RETRY,    /* failed, and will be tried again */
-    HF_RELAY_GIVEN_UP, /* failed, and was put aside */
+    HF_RELAY_GIVEN_UP, /* failed for good: a dead letter */
     HF_RELAY_UNSURE    /* delivered, but that could not be noted yet; it is tried to */
 };
 
@@ -66,7 +68,7 @@ typedef void hf_relay_ended_fn(const struct hf_outbox_event *event, enum hf_rela
 
 /* Trouble that no event is to blame for: the database or the sink cannot be reached, buckets were
  * lost. Called by several threads at once. */
-typedef void hf_relay_trouble_fn(const struct hf_error *error, void *user);
+typedef void hf_relay_error_fn(const struct hf_error *error, void *user);
 
 /* A call of the sink has lasted for stuck_ms and has not returned: the first event of it, and for
  * how long. Called by a thread of the relay, once for each call; has to return soon. */
@@ -91,14 +93,14 @@ struct hf_relay_options {
     uint32_t rate;               /* events a second at most; default no cap */
     uint32_t breaker_ms;         /* first wait for a sink that cannot be reached, doubled up to
                                     backoff_max_ms; default 1000 */
-    struct hf_str owner;         /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
-    bool failed_blocks;          /* while an event of a key is put aside, those behind it wait */
+    struct hf_str owner;         /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    bool failed_blocks;          /* while a key has a dead letter, its later events wait */
     bool competing;              /* claim each event (outbox.h) instead of owning buckets */
     bool dry_run;            /* deliver, but note nothing: each event once in the relay's life */
-    bool no_threads;         /* hf_relay_turn() is called instead */
+    bool no_threads;         /* hf_relay_step() is called instead */
     struct hf_str only_type; /* deliver these only, with "*" at the end; others wait. Default all */
     hf_relay_ended_fn *on_ended;
-    hf_relay_trouble_fn *on_trouble;
+    hf_relay_error_fn *on_error;
     void *user; /* handed to both */
 
     /*
@@ -110,7 +112,7 @@ struct hf_relay_options {
     bool wake_by_stream;
     uint32_t wake_ms; /* default 200 */
 
-    /* How often an event may end the process that handles it; then it is put aside as if it had
+    /* How often an event may end the process that handles it; then it is a dead letter as if it had
      * failed for good. Counted from the second time on, and the last time it is the only one that
      * its relay has under way. Default max_attempts. */
     uint32_t max_crashes;
@@ -119,8 +121,8 @@ struct hf_relay_options {
      * A delivery that has not returned after stuck_ms is reported to on_stuck and to the env's
      * log, counted (hf_relay_metrics), and dealt with as `stuck` says. HF_STUCK_RELEASE: the relay
      * hands all its buckets over, and comes back when the delivery has returned. HF_STUCK_GIVE_UP:
-     * the events of the call are put aside; when no worker is left, as HF_STUCK_RELEASE. What the
-     * delivery says later is not noted. Not without threads, where nobody could look.
+     * the events of the call become dead letters; when no worker is left, as HF_STUCK_RELEASE. What
+     * the delivery says later is not noted. Not without threads, where nobody could look.
      */
     uint32_t stuck_ms; /* default ten times timeout_ms */
     enum hf_stuck stuck;
@@ -165,14 +167,14 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
 
 /*
  * Begin no more deliveries, let those in flight finish until the deadline of the scope, note their
- * outcome, and release the buckets. Without a deadline it waits for every sink.
+ * outcome, and release the buckets. Without a deadline it waits forevery sink.
  *
  * HF_TIMEOUT: deliveries had to be canceled; others deliver these events again. It returns within
  * five seconds of the deadline, or half a lease later while the database does not answer, even if
  * a sink ignores the cancellation: HF_RELAY_CANCEL_MS after that the relay releases its buckets,
  * notes nothing of what the sink does from then on, and the error says so. The thread of that sink
- * still runs: another hf_relay_stop() waits for it again, hf_relay_close() waits until it returns, and
- * until then hf_relay_start() is HF_LOCKED.
+ * still runs: another hf_relay_stop() waits for it again, hf_relay_close() waits until it returns,
+ * and until then hf_relay_start() is HF_LOCKED.
  *
  * HF_INVALID: it was called by the sink, by on_stuck or by another function that the relay calls.
  * Since 0.1.
@@ -188,10 +190,10 @@ HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_r
 HF_API HF_NODISCARD enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay,
                                                   uint64_t *delivered);
 
-/* With no_threads: do what is to be done now; *wait_ms is after how long there may be more.
+/* With no_threads: do what is to be done now; *next_ms is after how long there may be more.
  * Since 0.1. */
-HF_API HF_NODISCARD enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay,
-                                                 uint32_t *wait_ms);
+HF_API HF_NODISCARD enum hf_status hf_relay_step(struct hf_scope *s, struct hf_relay *relay,
+                                                 uint32_t *next_ms);
 
 /* Deliver nothing until it is resumed; the buckets stay ours. Any thread. Since 0.1. */
 HF_API void hf_relay_pause(struct hf_relay *relay);
@@ -200,7 +202,7 @@ HF_API void hf_relay_resume(struct hf_relay *relay);
 struct hf_relay_metrics {
     uint64_t delivered;
     uint64_t retried;    /* attempts that failed, with another to come */
-    uint64_t given_up;   /* events that were put aside */
+    uint64_t given_up;   /* events that became dead letters */
     uint64_t unsure;     /* delivered, not noted */
     uint64_t batches;    /* calls of the sink */
     uint64_t outages;    /* of the sink, each until something could be sent again */
@@ -218,10 +220,11 @@ struct hf_relay_metrics {
     double write_units;
     uint64_t stream_reads; /* how often the stream was asked, with wake_by_stream */
     bool watching;         /* there is a stream, and it answers */
-    uint64_t unreadable;   /* items of others that are no events, and were put aside; of all who
+    uint64_t unreadable;   /* items of others that are no events, and are dead letters; of all who
                               use this outbox handle */
     uint64_t stuck;        /* deliveries under way for longer than stuck_ms, now */
     uint64_t stuck_total;  /* and ever */
+    uint64_t reserved[8];
 };
 
 /* Any thread. Since 0.1. */

@@ -35,18 +35,19 @@ struct hf_retry_options {
     size_t size; /* set by HF_OPTIONS(); needs none inside hf_client_options */
     const struct hf_env *env;
     enum hf_retry_mode mode; /* default HF_RETRY_STANDARD */
-    uint32_t attempts;       /* at most, the first one included; default 4 */
-    uint32_t base_ms;        /* first delay after a failure is random up to this; default 25 */
+    uint32_t max_attempts;   /* at most, the first one included; default 4 */
+    uint32_t backoff_ms;     /* first delay after a failure is random up to this; default 25 */
     uint32_t throttle_ms;    /* first delay after being throttled; default 1000 */
-    uint32_t max_delay_ms;   /* no delay is longer; default 20000 */
+    uint32_t backoff_max_ms; /* no delay is longer; default 20000 */
     bool repeat_writes;      /* repeat single writes that may have been done, as AWS's SDKs do */
+    uint64_t reserved[4];    /* as hf_client_options has this struct inside of it */
 };
 
 /*
  * A database that does what `inner` does, and tries again. It closes the inner one when it is
  * closed; on failure the inner one stays open and *db is NULL.
  *
- * HF_INVALID  an option cannot be
+ * HF_INVALID  an option is invalid
  * HF_NOMEM
  *
  * Since 0.1.

@@ -34,6 +34,7 @@ struct hf_cancel_reason {
     struct hf_str code;
     struct hf_str message; /* absent with "None" */
     struct hf_item item;   /* the item as it is, when the action asked for it */
+    uint64_t reserved[4];
 };
 
 /* A limit that was passed: HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, len). */
@@ -59,6 +60,7 @@ struct hf_error {
     size_t reasons_len;
     struct hf_error_limit limit;  /* that was passed, where the library itself has looked */
     const struct hf_error *cause; /* the failure that led to this one; NULL: none is known */
+    uint64_t reserved[4];
 };
 
 #define HF_ERROR_LIMIT(constant, actual)                                                           \
@@ -127,13 +129,14 @@ struct hf_scope_capacity {
     double read_units;
     double write_units;
     uint64_t calls; /* operations, with those that failed or consume nothing */
+    uint64_t reserved[4];
 };
 
 /*
  * Add up what operations on this scope consume, or stop to; what was added up stays. Off for a new
  * scope and after hf_scope_reset(). While it is on, operations ask for their consumption, so the
  * `capacity` of a result is there unasked; a request that says HF_CAPACITY_NONE is left alone and
- * counts as a call. Failures are not told a consumption, although DynamoDB bills a condition that
+ * counts as a call. A failure has no consumption, although DynamoDB bills a condition that
  * did not hold. Since 0.1.
  */
 HF_API void hf_scope_count_capacity(struct hf_scope *s, bool on);

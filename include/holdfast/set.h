@@ -42,7 +42,7 @@ struct hf_set_options {
     void *user;              /* handed to `equal` and to `match` */
     bool delete_empty;       /* a set that loses its last element is deleted */
     uint32_t ttl_s;          /* from a change on; default: what it has stays */
-    uint32_t attempts;       /* how often to try while others change it; default 100 */
+    uint32_t max_attempts;   /* how often to try while others change it; default 100 */
     enum hf_flag consistent; /* hf_set_get(), hf_set_contains(): default as the table */
 };
 
@@ -51,6 +51,7 @@ struct hf_set_change {
     size_t added, removed; /* elements; none of both: nothing was written */
     size_t len;            /* elements that it has now */
     struct hf_str version; /* that it has now; absent when there is none */
+    uint64_t reserved[4];
 };
 
 /* Add those elements that it does not have; there may be no set yet. *change may be NULL, here and
@@ -93,6 +94,7 @@ struct hf_set {
     const struct hf_value *elements; /* none when there is no set */
     size_t len;
     struct hf_str version; /* absent when there is no set */
+    uint64_t reserved[4];
 };
 
 /* All elements, in the scope. Since 0.1. */

@@ -46,6 +46,7 @@ struct hf_delivery {
     enum hf_status status; /* out: HF_OK: the sink has it, durably if the sink can */
     bool for_good;         /* out, of a failure: it would fail again */
     struct hf_str error;   /* out, of a failure: why, in the scope */
+    uint64_t reserved[4];
 };
 
 /*
@@ -62,7 +63,7 @@ struct hf_sink_ops {
     size_t batch_max;       /* events in one call; default 1 */
     size_t batch_bytes_max; /* sum of payloads and headers of a call; default no limit */
     size_t event_bytes_max; /* of one event; one that is larger has failed for good; default none */
-    uint32_t threads;       /* calls at once at most; default as many as the relay likes */
+    uint32_t workers;       /* calls at once at most; default as many as the relay likes */
     /*
      * When events of one key are in a batch and one of them fails, those behind it are not
      * delivered. Without this a batch has one event of each key.

@@ -52,6 +52,7 @@ struct hf_change {
     struct hf_str id; /* of the change: the same when it comes again */
     int64_t time_us;  /* about when, since 1970; whole seconds */
     bool expired;     /* the database removed it, as its time to live had ended */
+    uint64_t reserved[4];
 };
 
 /*
@@ -71,28 +72,20 @@ typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
  * Called on the thread that renews leases, once for each call. */
 typedef void hf_consumer_stuck_fn(struct hf_str shard, uint64_t for_ms, void *user);
 
-enum hf_stream_start {
-    HF_STREAM_HORIZON = 1, /* the oldest that is kept; the default */
-    HF_STREAM_LATEST,      /* what comes from now on */
-    HF_STREAM_AFTER,       /* behind options->sequence in options->shard; of the other shards, only
-                              those that follow that one */
-    HF_STREAM_TIME         /* from options->from_us on: found by reading from the oldest */
-};
-
 struct hf_consumer_options {
-    size_t size;                /* set by HF_OPTIONS() */
-    struct hf_str name;         /* whose position is kept; default: nobody's */
-    struct hf_str table;        /* for positions; default "checkpoints", made when missing */
-    struct hf_str owner;        /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
-    enum hf_stream_start start; /* where there is no position yet */
-    struct hf_str shard;        /* with HF_STREAM_AFTER */
-    struct hf_str sequence;     /* with HF_STREAM_AFTER */
-    int64_t from_us;            /* with HF_STREAM_TIME */
-    uint32_t batch;             /* changes handed over at once at most; default 100, at most 1000 */
-    uint32_t poll_ms;           /* how often a shard without news is asked; default 1000 */
-    uint32_t threads;           /* shards at once; default 1 */
-    uint32_t lease_ms;          /* default 20000 */
-    uint32_t checkpoint_ms;     /* a position is written at most so often; default 1000, and at the
+    size_t size;             /* set by HF_OPTIONS() */
+    struct hf_str name;      /* whose position is kept; default: nobody's */
+    struct hf_str table;     /* for positions; default "checkpoints", made when missing */
+    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    enum hf_start start;     /* where there is no position yet */
+    struct hf_str shard;     /* HF_START_AFTER: go on in this shard, and in those that follow it; */
+    struct hf_str sequence;  /* after this record of it */
+    int64_t from_us;         /* HF_START_TIME: found by reading from the oldest */
+    uint32_t batch;          /* changes handed over at once at most; default 100, at most 1000 */
+    uint32_t poll_ms;        /* how often a shard without news is asked; default 1000 */
+    uint32_t workers;        /* shards at once; default 1 */
+    uint32_t lease_ms;       /* default 20000 */
+    uint32_t checkpoint_ms;  /* a position is written at most so often; default 1000, and at the
                                    end */
     uint32_t max_attempts;   /* of a batch in one run, then the run ends with its failure; default:
                                 no limit. A handler that ends the process ends the run, too: what
@@ -129,13 +122,13 @@ struct hf_consumer_options {
      * With threads: how long a run that is stopped waits for handlers that do not return although
      * their scopes were canceled. Then it ends without them, HF_TIMEOUT: their shards are given
      * back at the position that was written last, and what they return later moves nothing. They
-     * use `user` and the consumer meanwhile: hf_consumer_close() waits for them, and until they have
-     * returned hf_consumer_run() is HF_LOCKED. Default 0: a run waits until they return.
+     * use `user` and the consumer meanwhile: hf_consumer_close() waits for them, and until they
+     * have returned hf_consumer_run() is HF_LOCKED. Default 0: a run waits until they return.
      */
     uint32_t stop_ms;
 };
 
-/* HF_INVALID: the table has no stream, or an option cannot be. HF_NOT_FOUND: no table. Since 0.1.
+/* HF_INVALID: the table has no stream, or an option is invalid. HF_NOT_FOUND: no table. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_str table,
@@ -170,6 +163,7 @@ struct hf_consumer_metrics {
     uint32_t shards;      /* being read now */
     int64_t lag_ms;       /* how old the newest change was when it was handed over */
     uint64_t stuck_total; /* calls of a handler that had not returned after stuck_ms */
+    uint64_t reserved[8];
 };
 HF_API void hf_consumer_metrics(struct hf_consumer *consumer, struct hf_consumer_metrics *metrics);
 

@@ -72,17 +72,10 @@ typedef enum hf_status hf_project_fn(struct hf_scope *s, struct hf_tx *tx,
  * goes on, removes what its successor has built: hf_subscription_fence() is for that. */
 typedef enum hf_status hf_project_reset_fn(struct hf_scope *s, void *user);
 
-enum hf_start {
-    HF_START_FIRST = 1, /* the first event there is; the default */
-    HF_START_END,       /* what comes after the subscription's first turn, ever */
-    HF_START_AFTER,     /* behind options->after */
-    HF_START_TIME       /* from options->from_us on */
-};
-
 /* An event was tried as often as it may be. That its payload is gone counts as having tried it. */
 enum hf_give_up {
     HF_GIVE_UP_STOP = 1, /* the subscription stops, in front of it; the default */
-    HF_GIVE_UP_PARK      /* it is put aside (hf_subscription_parked()), and the next one is next */
+    HF_GIVE_UP_PARK      /* it is parked (hf_subscription_parked()), and the next one is handled */
 };
 
 enum hf_subscription_event {
@@ -98,9 +91,9 @@ enum hf_subscription_event {
 
 /* Called by the thread that works. `event` is NULL when it is not about one; `error` has HF_OK when
  * there is none. */
-typedef void hf_subscription_told_fn(enum hf_subscription_event what,
-                                     const struct hf_stored_event *event,
-                                     const struct hf_error *error, void *user);
+typedef void hf_subscription_notice_fn(enum hf_subscription_event what,
+                                       const struct hf_stored_event *event,
+                                       const struct hf_error *error, void *user);
 
 struct hf_subscribe_options {
     size_t size; /* set by HF_OPTIONS() */
@@ -132,21 +125,21 @@ struct hf_subscribe_options {
     uint32_t timeout_ms;        /* deadline of the scope of a function; default none */
     uint32_t lease_ms;          /* silence after which others may take over; default 20000 */
     uint32_t settle_ms;         /* as of hf_events_all_options */
-    struct hf_str owner;        /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str owner;        /* who we are, shown to people; default "HOST/PROCESS-ID" */
     hf_project_reset_fn *reset; /* of a projection; default: there is nothing to remove */
-    hf_subscription_told_fn *on_told;
+    hf_subscription_notice_fn *on_notice;
     void *user; /* handed to all functions */
 
-    /* hf_subscription_turn() is called instead of hf_subscription_start(), and the lease is renewed
+    /* hf_subscription_step() is called instead of hf_subscription_start(), and the lease is renewed
      * between calls of the handler: one that takes longer than a lease loses it. */
     bool no_threads;
 
     bool no_payload; /* leave payloads of the blob store where they are */
 
     /*
-     * A function that has not returned after stuck_ms is told (HF_SUBSCRIPTION_STUCK, and the log
-     * of the env), counted, and dealt with as `stuck` says. HF_STUCK_GIVE_UP parks the event and
-     * gives the lease back; of several events in one call nobody knows which it is, so whoever
+     * A function that has not returned after stuck_ms is reported (HF_SUBSCRIPTION_STUCK, and the
+     * log of the env), counted, and dealt with as `stuck` says. HF_STUCK_GIVE_UP parks the event
+     * and gives the lease back; of several events in one call nobody knows which it is, so whoever
      * takes over hands them over one by one. What the function says later changes nothing. Not
      * without threads, where nobody could look.
      */
@@ -177,7 +170,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
 
 /*
  * Begin no more events, let what is in flight finish until the deadline of the scope, write the
- * checkpoint, and release the lease. Without a deadline it waits for every function.
+ * checkpoint, and release the lease. Without a deadline it waits forevery function.
  *
  * HF_TIMEOUT: a function had to be canceled; its events come again. It returns within four seconds
  * of the deadline, or a lease later while the database does not answer, even if a function ignores
@@ -192,7 +185,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
                                                         struct hf_subscription *subscription);
 
 /*
- * With no_threads: do what is to be done now, a batch at most; *wait_ms is after how long there may
+ * With no_threads: do what is to be done now, a batch at most; *next_ms is after how long there may
  * be more.
  *
  * HF_LOCKED  another has the lease; it is tried again by the next call
@@ -201,7 +194,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
  * Others are what the database fails with; the next call tries again. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
-hf_subscription_turn(struct hf_scope *s, struct hf_subscription *subscription, uint32_t *wait_ms);
+hf_subscription_step(struct hf_scope *s, struct hf_subscription *subscription, uint32_t *next_ms);
 
 /* For one that was not started: handle all there is, waiting for attempts that are due later, until
  * it has caught up, or the deadline. The lease is kept. *handled (may be NULL) is how many.
@@ -234,6 +227,7 @@ struct hf_subscription_metrics {
                              was; 0: has caught up. By our clock and that of who appended */
     uint64_t stuck;       /* calls of a function that have not returned for stuck_ms, now */
     uint64_t stuck_total; /* and ever */
+    uint64_t reserved[8];
 };
 
 /* Since 0.1. */
@@ -249,9 +243,10 @@ struct hf_subscription_info {
     uint64_t fence;
     uint64_t handled;      /* by all who ever had it, up to the checkpoint */
     int64_t moved_us;      /* when the checkpoint was written, by the owner's clock */
-    bool rebuild;          /* it was told to begin anew, and has not done so yet */
-    uint64_t parked;       /* events that are put aside */
+    bool rebuild;          /* it has to begin anew, and has not done so yet */
+    uint64_t parked;       /* parked events */
     struct hf_str failure; /* why it gave up; absent: it did not */
+    uint64_t reserved[4];
 };
 
 /* HF_NOT_FOUND: nobody ever ran it. Since 0.1. */
@@ -285,20 +280,22 @@ struct hf_parked {
     uint32_t attempts;
     int64_t parked_us;
     bool replay; /* it was asked to be handled again, and waits for that */
+    uint64_t reserved[4];
 };
 
 struct hf_parked_list {
     const struct hf_parked *events; /* in the order of positions, in the scope */
     size_t events_len;
     struct hf_str next; /* `after` of the next call; absent at the end */
+    uint64_t reserved[4];
 };
 
-/* Events that were put aside. limit 0: 100. Since 0.1. */
+/* Parked events. limit 0: 100. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_parked(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        struct hf_str after, uint32_t limit, struct hf_parked_list *list);
 
-/* Let these (NULL: all) be handled again by whoever runs it, once: what fails then is put aside
+/* Let these (NULL: all) be handled again by whoever runs it, once: what fails then is parked
  * again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND: one is
  * not there; the message names it, and the others are done. Since 0.1. */
 HF_API HF_NODISCARD enum hf_status
@@ -363,9 +360,9 @@ struct hf_group_options {
     uint32_t timeout_ms;     /* deadline of the scope of a handler; default 30000 */
     uint32_t lease_ms;       /* of what is being handled, and of who feeds; default 30000 */
     uint32_t poll_ms;        /* default 1000 */
-    struct hf_str owner;     /* who we are, for people who wonder; default "HOST/PROCESS-ID" */
+    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
     bool no_feed;            /* others feed it: handle only */
-    bool no_threads;         /* hf_group_turn() is called instead of hf_group_start() */
+    bool no_threads;         /* hf_group_step() is called instead of hf_group_start() */
 
     hf_event_fn *handle; /* default none: hf_group_fetch() */
     void *user;          /* handed to it */
@@ -395,10 +392,10 @@ HF_API void hf_group_close(struct hf_group *group);
 HF_API HF_NODISCARD enum hf_status hf_group_start(struct hf_scope *s, struct hf_group *group);
 HF_API HF_NODISCARD enum hf_status hf_group_stop(struct hf_scope *s, struct hf_group *group);
 
-/* With no_threads: do what is to be done now; *wait_ms is after how long there may be more. That
+/* With no_threads: do what is to be done now; *next_ms is after how long there may be more. That
  * another feeds it is no failure. Since 0.1. */
-HF_API HF_NODISCARD enum hf_status hf_group_turn(struct hf_scope *s, struct hf_group *group,
-                                                 uint32_t *wait_ms);
+HF_API HF_NODISCARD enum hf_status hf_group_step(struct hf_scope *s, struct hf_group *group,
+                                                 uint32_t *next_ms);
 
 /* An event that was given to us. Whoever is silent about it for a lease loses it to others. */
 struct hf_group_event {
@@ -406,11 +403,13 @@ struct hf_group_event {
                                      more: it was truncated, or its stream deleted */
     uint32_t attempts;            /* that failed before */
     struct hf_claimed_event claim; /* holdfast's own */
+    uint64_t reserved[4];
 };
 
 struct hf_group_list {
     const struct hf_group_event *events; /* in the scope */
     size_t events_len;
+    uint64_t reserved[4];
 };
 
 /* Up to `limit` (0: 10) events for us; none is HF_OK. Those that cannot be read, as their payload
@@ -454,6 +453,7 @@ struct hf_group_metrics {
     int64_t oldest_ms;    /* how long the oldest waits */
     uint64_t stuck;       /* handlers of this process that have not returned for stuck_ms, now */
     uint64_t stuck_total; /* and ever */
+    uint64_t reserved[8];
 };
 
 /* Counts by reading. Since 0.1. */

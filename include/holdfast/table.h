@@ -49,7 +49,7 @@ struct hf_table_wait_options {
  * HF_IO        nothing answers
  * HF_TIMEOUT   it was not so in time; the message says how it is
  * HF_CANCELED  hf_scope_cancel() was called
- * HF_INVALID   `until` is none of the three, or the name cannot be one
+ * HF_INVALID   `until` is none of the three, or the name is invalid
  *
  * Blocks. Since 0.1.
  */
@@ -85,7 +85,7 @@ struct hf_table_options {
  * every mixture of writes is safe, unless the spec has that tag with another value.
  *
  * HF_INVALID    it differs; the message names every difference, such as "table t: hash key is
- *               pk S, expected id S; index by-owner is missing". Or the spec cannot be
+ *               pk S, expected id S; index by-owner is missing". Or the spec is invalid
  * HF_NOT_FOUND  it is not there and options->no_create
  * HF_IO         nothing answers
  * HF_TIMEOUT    not in time; the message says how it is

@@ -1,20 +1,20 @@
 /*
- * Tracing: a database around a database that tells of every call, before and after.
+ * Tracing: a database around a database that reports every call, before and after.
  *
- *     static void told(void *user, struct hf_trace_call *call)
+ *     static void print_call(struct hf_trace_call *call, void *user)
  *     {
  *         printf("%.*s took %lld us\n", HF_FMT(call->operation), (long long)call->duration_us);
  *     }
  *     ...
  *     struct hf_db *db;
- *     if (hf_trace_open(s, inner, HF_OPTIONS(hf_trace_options, .after = told), &db) != HF_OK)
+ *     if (hf_trace_open(s, inner, HF_OPTIONS(hf_trace_options, .after = print_call), &db) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *     ...
  *     hf_db_close(db); // closes the inner one too
  *
- * What is told never has a key, an attribute or a message in it, as these may be secret. Around a
- * database that tries again (retry.h) a call is told once, with its retries in its duration; inside
- * of one every attempt is told.
+ * A report never has a key, an attribute or a message in it, as these may be secret. Around a
+ * database that tries again (retry.h) a call is reported once, with its retries in its duration;
+ * inside of one every attempt is reported.
  */
 #ifndef HOLDFAST_TRACE_H
 #define HOLDFAST_TRACE_H
@@ -43,10 +43,11 @@ struct hf_trace_call {
     size_t items_returned; /* items or records in the answer */
     double read_units;     /* consumed, when the request asked for capacity */
     double write_units;
+    uint64_t reserved[4];
 };
 
 /* Called on the thread of the call, which waits for it. It must not use the scope of the call. */
-typedef void hf_trace_fn(void *user, struct hf_trace_call *call);
+typedef void hf_trace_fn(struct hf_trace_call *call, void *user);
 
 struct hf_trace_options {
     size_t size; /* set by HF_OPTIONS() */
@@ -59,7 +60,7 @@ struct hf_trace_options {
 };
 
 /*
- * A database that does what `inner` does, and tells of it. It closes the inner one when it is
+ * A database that does what `inner` does, and reports it. It closes the inner one when it is
  * closed; on failure the inner one stays open and *db is NULL.
  *
  * HF_INVALID  `inner` is NULL, or `log` is no level

@@ -75,11 +75,11 @@ HF_API HF_NODISCARD enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf
                                                    hf_tx_done_fn *done, void *user);
 
 struct hf_tx_options {
-    size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str token; /* makes it happen once, also when the same actions are committed by
+    size_t size;           /* set by HF_OPTIONS() */
+    struct hf_str token;   /* makes it happen once, also when the same actions are committed by
                             another transaction within ten minutes, here or elsewhere: at most 36
                             bytes; default: one that nobody else has */
-    uint32_t attempts;   /* hf_tx_run(): how often it is built at most, after conflicts; default 5
+    uint32_t max_attempts; /* hf_tx_run(): how often it is built at most, after conflicts; default 5
                           */
 };
 
@@ -115,7 +115,7 @@ typedef enum hf_status hf_tx_fn(struct hf_scope *s, struct hf_tx *tx, void *user
 /*
  * Call `build` with a new transaction, which is the scope's meanwhile, and commit it. Others that
  * change the same items at the same time let it be built and committed anew, after a little while,
- * options->attempts times in all, unless it may have happened.
+ * options->max_attempts times in all, unless it may have happened.
  *
  * Inside of another transaction of the same database it becomes part of that one, which is
  * committed later, with the options of the outer call; what a `build` that fails has added is taken

@@ -8,7 +8,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-static void *system_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+#include "base/wait.h"
+
+static void *system_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     (void)user;
     (void)old_size;
@@ -39,7 +41,7 @@ static int64_t system_elapsed_us(void *user)
     return clock_us(CLOCK_BOOTTIME);
 }
 
-static void system_random(void *user, void *bytes, size_t len)
+static void system_random(void *bytes, size_t len, void *user)
 {
     uint8_t *to = bytes;
 
@@ -54,19 +56,24 @@ static void system_random(void *user, void *bytes, size_t len)
     }
 }
 
-static const char *system_getenv(void *user, const char *name)
+static const char *system_getenv(const char *name, void *user)
 {
     (void)user;
     return getenv(name);
 }
 
-static void system_sleep(void *user, int64_t us)
+static void system_sleep(int64_t us, void *user)
 {
     struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
 
     (void)user;
     while (clock_nanosleep(CLOCK_BOOTTIME, 0, &left, &left) == EINTR)
         ;
+}
+
+bool hf__env_has_own_sleep(const struct hf_env *env)
+{
+    return env->sleep != system_sleep;
 }
 
 struct hf_env hf__env_fill(const struct hf_env *env)
@@ -93,7 +100,7 @@ struct hf_env hf__env_fill(const struct hf_env *env)
 
 void *hf__env_alloc(const struct hf_env *env, size_t size)
 {
-    return env->alloc(env->user, NULL, 0, size ? size : 1);
+    return env->alloc(NULL, 0, size ? size : 1, env->user);
 }
 
 void *hf__env_zalloc(const struct hf_env *env, size_t size)
@@ -107,13 +114,13 @@ void *hf__env_zalloc(const struct hf_env *env, size_t size)
 
 void *hf__env_resize(const struct hf_env *env, void *ptr, size_t old_size, size_t new_size)
 {
-    return env->alloc(env->user, ptr, old_size, new_size);
+    return env->alloc(ptr, old_size, new_size, env->user);
 }
 
 void hf__env_free(const struct hf_env *env, void *ptr, size_t size)
 {
     if (ptr)
-        env->alloc(env->user, ptr, size ? size : 1, 0);
+        env->alloc(ptr, size ? size : 1, 0, env->user);
 }
 
 int64_t hf__env_wall_us(const struct hf_env *env)
@@ -133,7 +140,7 @@ int64_t hf__env_elapsed_us(const struct hf_env *env)
 
 void hf__env_random(const struct hf_env *env, void *bytes, size_t len)
 {
-    env->random(env->user, bytes, len);
+    env->random(bytes, len, env->user);
 }
 
 enum { LOG_LINE_MAX = 1024 };
@@ -154,5 +161,5 @@ void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *
     for (int i = 0; i < len; i++) /* texts from outside shall not look like other lines */
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7F)
             line[i] = '?';
-    env->log(env->user, level, hf_str_of(line, len < 0 ? 0 : (size_t)len));
+    env->log(level, hf_str_of(line, len < 0 ? 0 : (size_t)len), env->user);
 }

@@ -7,12 +7,13 @@
  *      allocates nothing.
  *  (2) Failing for lack of memory needs no memory: a failure whose message cannot be stored still
  *      has its status, and the text of that status as its message.
- *  (3) Only `canceled` is touched by other threads.
+ *  (3) Only `wakes` is touched by other threads, in one access: who is woken may free the scope.
  */
 #include "base/base.h"
 
-#include <stdatomic.h>
 #include <time.h>
+
+#include "base/wait.h"
 
 enum {
     CHUNK_FIRST = 8 * 1024,
@@ -20,6 +21,9 @@ enum {
     CHUNK_KEEP = 64 * 1024 * 1024, /* a larger chunk is not kept over a reset */
     ALIGN = 16,
     SLEEP_SLICE_US = 20 * 1000,
+    LONGEST_WAIT_US = 1000 * 1000,
+    CANCELED = 1, /* in `wakes`, */
+    WAKE = 2,     /* which counts by this */
     KEPT_TEXTS_MAX = 32,
     UUID_LEN = 36,
     PATIENCE_ITEM = 256,             /* bytes of work that an item is at least, */
@@ -40,8 +44,8 @@ _Static_assert(sizeof(struct chunk) % ALIGN == 0, "chunks hand out aligned memor
 struct hf_scope {
     struct hf_env env;
     struct chunk *newest;
-    int64_t deadline_us; /* on the env's elapsed clock; 0: none */
-    atomic_bool canceled;
+    int64_t deadline_us;          /* on the env's elapsed clock; 0: none */
+    atomic_uint wakes;            /* CANCELED, and how often it was woken; (3) */
     const struct hf_scope *outer; /* whose cancellation counts, too; NULL: none */
     struct hf_scope_capacity counted;
     struct hf_scope_capacity *counter; /* where to count: ours, the outer one's, or NULL */
@@ -77,7 +81,7 @@ struct hf_scope *hf_scope_new(const struct hf_env *env)
         return NULL;
     memset(s, 0, sizeof(*s));
     s->env = whole;
-    atomic_init(&s->canceled, false);
+    atomic_init(&s->wakes, 0);
     return s;
 }
 
@@ -119,7 +123,7 @@ void hf_scope_reset(struct hf_scope *s)
             largest = chunk;
     drop_older(s, largest);
     s->deadline_us = 0;
-    atomic_store_explicit(&s->canceled, false, memory_order_relaxed);
+    atomic_fetch_and_explicit(&s->wakes, ~(unsigned)CANCELED, memory_order_relaxed);
     s->outer = NULL;
     s->counted = (struct hf_scope_capacity){0};
     s->counter = NULL;
@@ -389,13 +393,21 @@ void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms)
 
 void hf_scope_cancel(struct hf_scope *s)
 {
-    atomic_store_explicit(&s->canceled, true, memory_order_relaxed);
+    atomic_uint *wakes = &s->wakes;
+
+    atomic_fetch_or_explicit(wakes, CANCELED, memory_order_release);
+    futex_wake(wakes);
+}
+
+/* Who sees it may free the scope: behind the access of the one who canceled it. */
+static bool is_canceled(const struct hf_scope *s)
+{
+    return atomic_load_explicit(&s->wakes, memory_order_acquire) & CANCELED;
 }
 
 enum hf_status hf__scope_alive(struct hf_scope *s)
 {
-    if (atomic_load_explicit(&s->canceled, memory_order_relaxed) ||
-        (s->outer && atomic_load_explicit(&s->outer->canceled, memory_order_relaxed)))
+    if (is_canceled(s) || (s->outer && is_canceled(s->outer)))
         return hf__fail(s, HF_CANCELED, "The call was canceled");
     if (s->deadline_us && hf__env_elapsed_us(&s->env) >= s->deadline_us)
         return hf__fail(s, HF_TIMEOUT, "The deadline of the call has passed");
@@ -442,12 +454,53 @@ int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap)
     return left < 0 ? 0 : left < cap ? left : cap;
 }
 
-/* In slices, as cancellation has nothing to wake a sleeper with. */
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+uint32_t hf__scope_wakes(const struct hf_scope *s)
+{
+    return atomic_load_explicit(&s->wakes, memory_order_acquire);
+}
+
+void hf__scope_wake(struct hf_scope *s)
+{
+    atomic_uint *wakes = &s->wakes;
+
+    atomic_fetch_add_explicit(wakes, WAKE, memory_order_release);
+    futex_wake(wakes);
+}
+
+/* By the system's clock, which stands still during suspend: so not for long, if there is an end. An
+ * outer scope that is canceled wakes nobody but its own waiters. */
+static void wait_until(struct hf_scope *s, uint32_t wakes, int64_t until_us)
+{
+    int64_t longest_us = s->outer ? SLEEP_SLICE_US : LONGEST_WAIT_US, left_us;
+
+    if (s->deadline_us && s->deadline_us < until_us)
+        until_us = s->deadline_us;
+    if (until_us == INT64_MAX && !s->outer) {
+        futex_wait(&s->wakes, wakes, INT64_MAX);
+        return;
+    }
+    left_us = until_us - hf__env_elapsed_us(&s->env);
+    if (left_us > 0)
+        futex_wait(&s->wakes, wakes, left_us < longest_us ? left_us : longest_us);
+}
+
+enum hf_status hf__scope_wait(struct hf_scope *s, uint32_t wakes, int64_t until_us)
+{
+    TRY(hf__scope_alive(s));
+    wait_until(s, wakes, until_us);
+    return hf__scope_alive(s);
+}
+
+/* An env that has a clock of its own sleeps by it, in slices, as nothing else moves that clock. */
 enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms)
 {
     int64_t end_us = hf__env_elapsed_us(&s->env) + (int64_t)ms * 1000;
+    bool own_sleep = hf__env_has_own_sleep(&s->env);
 
     for (;;) {
+        uint32_t wakes = hf__scope_wakes(s);
         int64_t left_us = end_us - hf__env_elapsed_us(&s->env);
 
         TRY(hf__scope_alive(s));
@@ -456,7 +509,10 @@ enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms)
         if (s->deadline_us && end_us > s->deadline_us)
             return hf__fail(s, HF_TIMEOUT, "the deadline comes before the end of a wait of %u ms",
                             ms);
-        s->env.sleep(s->env.user, left_us < SLEEP_SLICE_US ? left_us : SLEEP_SLICE_US);
+        if (own_sleep)
+            s->env.sleep(left_us < SLEEP_SLICE_US ? left_us : SLEEP_SLICE_US, s->env.user);
+        else
+            wait_until(s, wakes, end_us);
     }
 }
 

@@ -318,10 +318,10 @@ static enum hf_status open_again(struct hf_scope *s, struct s3 *s3,
     TRY(hf__config_retry(s, s3->parts.config, &mode, &attempts));
     if (!retry.mode)
         retry.mode = mode;
-    if (!retry.attempts)
-        retry.attempts = attempts;
-    if (!retry.base_ms)
-        retry.base_ms = BASE_MS;
+    if (!retry.max_attempts)
+        retry.max_attempts = attempts;
+    if (!retry.backoff_ms)
+        retry.backoff_ms = BASE_MS;
     retry.size = sizeof(retry);
     retry.env = &s3->parts.env;
     TRY(hf__again_open(s, &retry, &s3->again));

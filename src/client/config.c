@@ -216,7 +216,7 @@ static enum hf_status load_file(struct hf_scope *s, struct config *config, struc
 static enum hf_status read_variables(struct hf_scope *s, struct config *config)
 {
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        struct hf_str value = hf_str_from(config->env.getenv(config->env.user, names[i]));
+        struct hf_str value = hf_str_from(config->env.getenv(names[i], config->env.user));
 
         if (!value.len)
             continue;

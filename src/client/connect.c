@@ -32,7 +32,7 @@ static const struct param {
     PARAM("prefix", PARAM_STR, table_prefix),
     PARAM("ca_file", PARAM_STR, ca_file),
     PARAM("proxy", PARAM_STR, proxy),
-    PARAM("attempts", PARAM_NUMBER, retry.attempts),
+    PARAM("attempts", PARAM_NUMBER, retry.max_attempts),
     PARAM("retry", PARAM_RETRY, retry.mode),
     PARAM("connect_ms", PARAM_NUMBER, connect_ms),
     PARAM("attempt_ms", PARAM_NUMBER, attempt_ms),
@@ -292,8 +292,8 @@ static enum hf_status wrap(struct hf_scope *s, const struct hf_client_options *o
 
     if (!retry.mode)
         retry.mode = mode;
-    if (!retry.attempts)
-        retry.attempts = attempts;
+    if (!retry.max_attempts)
+        retry.max_attempts = attempts;
     retry.size = sizeof(retry);
     retry.env = &parts->env;
     if (status == HF_OK)

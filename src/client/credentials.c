@@ -33,6 +33,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/assert_held.h"
 #include "base/steady.h"
 #include "client/source.h"
 
@@ -144,7 +145,7 @@ static enum hf_status from_program(struct hf_scope *s, struct credentials *c,
     enum hf_status status;
 
     hf__scope_error_clear(s);
-    status = c->options.fn(s, c->options.fn_user, &given);
+    status = c->options.fn(s, &given, c->options.fn_user);
     if (status != HF_OK && hf_scope_error(s)->status == HF_OK)
         return hf__fail(s, status, "The program's own function for credentials failed with %s",
                         hf_status_name(status));
@@ -159,8 +160,8 @@ static enum hf_status from_program(struct hf_scope *s, struct credentials *c,
 
 /* What a database on this machine gets when nobody said who we are: some only look that there is
  * something, and DynamoDB Local wants letters and digits. */
-static const struct source_keys made_up = {.access_key = {"local", 5},
-                                           .secret_key = {"local", 5},
+static const struct source_keys made_up = {.access_key = HF_STR_INIT("local"),
+                                           .secret_key = HF_STR_INIT("local"),
                                            .origin = "this library",
                                            .fixed = true};
 
@@ -299,15 +300,15 @@ static struct clocks clocks_now(const struct hf_env *env)
     return (struct clocks){hf__env_wall_us(env), hf__env_elapsed_us(env)};
 }
 
-/* Can the current keys be handed out? The lock is held. */
-static bool is_usable(const struct credentials *c, struct clocks now)
+/* Can the current keys be handed out? */
+static bool is_usable(struct credentials *c, struct clocks now)
 {
+    ASSERT_HELD(&c->lock);
     return c->keys && !c->refused &&
            (c->keys->is.expires_us == 0 || c->keys->is.expires_us > now.wall_us);
 }
 
-/* The lock is held. */
-static enum need what_now(const struct credentials *c, struct clocks now)
+static enum need what_now(struct credentials *c, struct clocks now)
 {
     int64_t left;
 
@@ -325,12 +326,14 @@ static bool is_own_failure(enum hf_status status)
     return status == HF_TIMEOUT || status == HF_CANCELED || status == HF_NOMEM;
 }
 
-/* What came of a refresh. The lock is held; *old is what shall be dropped without it. */
+/* What came of a refresh; *old is what shall be dropped without the lock. */
 static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_status status,
                       struct keys *fetched, struct clocks now, int64_t pause_us, struct keys **old)
 {
     const struct hf_error *error = hf_scope_error(s);
 
+    ASSERT_HELD(&c->lock);
+    assert(c->refreshing && (status == HF_OK) == (fetched != NULL));
     c->refreshing = false;
     c->round++;
     c->retry_us = now.elapsed_us + pause_us;
@@ -359,6 +362,8 @@ static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum ne
     int64_t pause_us, left_ms;
     bool usable;
 
+    ASSERT_HELD(&c->lock);
+    assert(!c->refreshing);
     c->refreshing = true;
     pthread_mutex_unlock(&c->lock);
 
@@ -394,6 +399,8 @@ static enum hf_status wait_for(struct hf_scope *s, struct credentials *c)
     enum hf_status status;
     struct failure failure;
 
+    ASSERT_HELD(&c->lock);
+    assert(c->refreshing);
     while (c->round == round) {
         steady_wait_ms(&c->ended, &c->lock, WAIT_SLICE_MS);
         if (c->round != round)

@@ -146,11 +146,11 @@ static size_t put_reference(struct hf_str name, char *out)
     static const struct {
         struct hf_str name;
         char c;
-    } named[] = {{{"amp", 3}, '&'},
-                 {{"lt", 2}, '<'},
-                 {{"gt", 2}, '>'},
-                 {{"quot", 4}, '"'},
-                 {{"apos", 4}, '\''}};
+    } named[] = {{HF_STR_INIT("amp"), '&'},
+                 {HF_STR_INIT("lt"), '<'},
+                 {HF_STR_INIT("gt"), '>'},
+                 {HF_STR_INIT("quot"), '"'},
+                 {HF_STR_INIT("apos"), '\''}};
 
     for (size_t i = 0; i < ARRAY_LEN(named); i++)
         if (hf_str_equal(name, named[i].name)) {

@@ -16,7 +16,7 @@ uint32_t hf__backoff_jitter_ms(const struct hf_env *env, uint32_t ms)
 {
     uint32_t bits, jittered;
 
-    env->random(env->user, &bits, sizeof(bits));
+    env->random(&bits, sizeof(bits), env->user);
     jittered = ms - (uint32_t)((uint64_t)bits * (ms / 2) >> 32);
     assert(jittered <= ms && jittered >= ms / 2);
     return jittered;

@@ -56,7 +56,7 @@ enum hf_status hf__uses_add(struct hf_scope *s, struct uses *uses, struct hf_str
         return HF_OK;
     if (uses->len == uses->cap) {
         size_t cap = uses->cap ? uses->cap * 2 : FIRST_ROOM;
-        void *list = env->alloc(env->user, uses->list, uses->cap * USES_DIGEST, cap * USES_DIGEST);
+        void *list = env->alloc(uses->list, uses->cap * USES_DIGEST, cap * USES_DIGEST, env->user);
 
         if (!list)
             return hf_scope_fail(s, HF_NOMEM, "no memory for the names of %zu blobs", cap);

@@ -240,8 +240,8 @@ bool hf__kind_is_mark(struct hf_str key);
  *
  * HF_OK         it was done; *item is what it returns, as its `returns` says
  * HF_CONDITION  refused; *item is the item as it is, absent when there is none. Whoever sees his
- * own attempt id in it has done it before others        hf_scope_error(s)->may_have_happened says
- * whether it may have been done
+ *               own attempt id in it has done it before
+ * others        hf_scope_error(s)->may_have_happened says whether it may have been done
  */
 enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
                                  const struct hf_transact_write *write, struct hf_item key,

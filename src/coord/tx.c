@@ -9,7 +9,8 @@
  *  (2) Who waits for the commit is told once, and only after it is known to have happened.
  *  (3) A conflict lets hf_tx_run() build anew, from what the items are then; anything that says
  *      that a condition did not hold is the caller's business, unless the pattern whose condition
- * it was says that it will have another one then. Nothing is built anew once it may have happened.
+ *      it was says that it will have another one then. Nothing is built anew once it may have
+ *      happened.
  *  (4) After an answer that got lost every failure is doubtful, also that of a later commit.
  *  (5) What an inner hf_tx_run() added leaves the outer transaction when it fails.
  */
@@ -353,7 +354,7 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
     call_begins(s);
     OPTIONS_COPY(&o, options);
     o.size = sizeof(o);
-    o.attempts = o.attempts ? o.attempts : ATTEMPTS;
+    o.max_attempts = o.max_attempts ? o.max_attempts : ATTEMPTS;
     if (outer && outer->db == db && !outer->committed)
         return run_inside(s, outer, build, user);
     for (uint32_t attempt = 1;; attempt++) {
@@ -361,7 +362,7 @@ enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build, 
         enum hf_status status = run_once(s, db, build, user, &o, &again);
 
         if (status == HF_OK || !again || hf_scope_error(s)->may_have_happened ||
-            attempt >= o.attempts)
+            attempt >= o.max_attempts)
             return status;
         TRY(hf__backoff_sleep(s, &backoff));
     }

@@ -51,7 +51,7 @@ static struct watch_slot *set_grow(const struct hf_env *env, struct watch_set *s
 
     if (len > WATCH_WAYS_MAX)
         return NULL;
-    slots = env->alloc(env->user, set->slots, set->len * sizeof(*slots), len * sizeof(*slots));
+    slots = env->alloc(set->slots, set->len * sizeof(*slots), len * sizeof(*slots), env->user);
     if (!slots)
         return NULL;
     for (size_t i = added; i < len; i++)
@@ -101,6 +101,7 @@ void hf__watch_free(struct watch *watch)
 {
     for (size_t i = 0; i < WATCH_SETS; i++)
         if (watch->sets[i].slots)
-            watch->env->alloc(watch->env->user, watch->sets[i].slots,
-                              watch->sets[i].len * sizeof(*watch->sets[i].slots), 0);
+            watch->env->alloc(watch->sets[i].slots,
+                              watch->sets[i].len * sizeof(*watch->sets[i].slots), 0,
+                              watch->env->user);
 }

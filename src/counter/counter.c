@@ -19,9 +19,9 @@
  *      since the writer looked: whatever comes late or twice finds the mark, or finds that marks
  *      were dropped. Both hold without any clock.
  *  (2) What is not known to be done or not done is reported as such. That is so when all tries
- * fail, and when the item has forgotten our mark at the moment we need it (HF_LOST). (3) A request
- * id is a mark that the caller names, and that is used for one add. (4) Dropping marks is never
- * needed for an add, so its failures do not matter.
+ *      fail, and when the item has forgotten our mark at the moment we need it (HF_LOST).
+ *  (3) A request id is a mark that the caller names, and that is used for one add.
+ *  (4) Dropping marks is never needed for an add, so its failures do not matter.
  *
  * An add under a mark that is known is one write. The first one of a writer is one as well, as it
  * guesses that no marks were dropped, unless the refusal teaches it otherwise.

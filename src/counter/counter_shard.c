@@ -64,7 +64,7 @@ enum hf_status hf__counter_spread(struct hf_scope *s, struct hf_counters *c,
 
     TRY(announce_once(s, c, at));
     if (!request.ptr)
-        c->env.random(c->env.user, &draw, sizeof(draw));
+        c->env.random(&draw, sizeof(draw), c->env.user);
     return hf__counter_at(s, c, key, (uint32_t)((draw ^ (draw >> 32)) % c->shards), at);
 }
 

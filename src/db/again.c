@@ -129,12 +129,12 @@ static uint32_t delay_ms(const struct again *a, const struct again_course *c,
                          const struct hf_error *error, enum kind kind)
 {
     const struct hf_retry_options *o = &a->options;
-    uint64_t most = kind == THROTTLED ? o->throttle_ms : o->base_ms;
+    uint64_t most = kind == THROTTLED ? o->throttle_ms : o->backoff_ms;
     uint32_t delay;
 
-    for (uint32_t i = 1; i < c->attempt && most < o->max_delay_ms; i++)
+    for (uint32_t i = 1; i < c->attempt && most < o->backoff_max_ms; i++)
         most *= 2;
-    delay = random_to(a, most < o->max_delay_ms ? (uint32_t)most : o->max_delay_ms);
+    delay = random_to(a, most < o->backoff_max_ms ? (uint32_t)most : o->backoff_max_ms);
     if (error->retry_after_ms <= delay)
         return delay;
     return error->retry_after_ms < delay + ASKED_OVER_MS ? error->retry_after_ms
@@ -184,7 +184,7 @@ bool hf__again_goes_on(struct hf_scope *s, struct again *a, struct again_course 
     c->happened = c->happened || error->may_have_happened;
     if (a->options.mode == HF_RETRY_ADAPTIVE)
         turn_note(a, kind);
-    if (kind == FINAL || c->attempt >= a->options.attempts ||
+    if (kind == FINAL || c->attempt >= a->options.max_attempts ||
         (error->may_have_happened && !c->repeatable))
         return false;
     delay = delay_ms(a, c, error, kind);
@@ -217,16 +217,17 @@ static enum hf_status resolve(struct hf_scope *s, const struct hf_retry_options 
         memcpy(o, given, given->size && given->size < sizeof(*o) ? given->size : sizeof(*o));
     if (o->mode == 0)
         o->mode = HF_RETRY_STANDARD;
-    o->attempts = o->mode == HF_RETRY_OFF ? 1 : or_default(o->attempts, DEFAULT_ATTEMPTS);
-    o->base_ms = or_default(o->base_ms, DEFAULT_BASE_MS);
+    o->max_attempts = o->mode == HF_RETRY_OFF ? 1 : or_default(o->max_attempts, DEFAULT_ATTEMPTS);
+    o->backoff_ms = or_default(o->backoff_ms, DEFAULT_BASE_MS);
     o->throttle_ms = or_default(o->throttle_ms, DEFAULT_THROTTLE_MS);
-    o->max_delay_ms = or_default(o->max_delay_ms, DEFAULT_MAX_DELAY_MS);
+    o->backoff_max_ms = or_default(o->backoff_max_ms, DEFAULT_MAX_DELAY_MS);
     if (o->mode < HF_RETRY_STANDARD || o->mode > HF_RETRY_OFF)
         return hf__fail(s, HF_INVALID, "%d is no mode of trying again", (int)o->mode);
-    if (o->attempts > ATTEMPTS_MAX)
-        return hf__fail(s, HF_INVALID, "%u attempts are more than %d", o->attempts, ATTEMPTS_MAX);
-    if (o->base_ms > DELAY_MAX_MS || o->throttle_ms > DELAY_MAX_MS ||
-        o->max_delay_ms > DELAY_MAX_MS)
+    if (o->max_attempts > ATTEMPTS_MAX)
+        return hf__fail(s, HF_INVALID, "%u attempts are more than %d", o->max_attempts,
+                        ATTEMPTS_MAX);
+    if (o->backoff_ms > DELAY_MAX_MS || o->throttle_ms > DELAY_MAX_MS ||
+        o->backoff_max_ms > DELAY_MAX_MS)
         return hf__fail(s, HF_INVALID, "a delay between attempts is at most %d milliseconds",
                         DELAY_MAX_MS);
     return HF_OK;

@@ -82,6 +82,52 @@ static void name_error(struct hf_scope *s, const struct op *entry, const void *r
                                                HF_FMT(table)));
 }
 
+/* ---- structs of other versions -------------------------------------------------------------- */
+
+/*
+ * Requests and results end with reserved room, so a program that was built with older headers of
+ * this minor version has structs of the same size as ours: what we write into a result stays inside
+ * of it, and members that we have learned since are zero in its requests, which is "left out". A
+ * program that was built with newer headers may ask for what we do not know; then it is refused, as
+ * a condition that is not looked at would be worse. docs/abi.md.
+ */
+static const uint16_t room_at[HF_OP_COUNT] = {
+#define OP(name, constant, type, service, access, repeat)                                          \
+    [HF_OP_##constant] = offsetof(struct hf_##type, reserved),
+#include "ops/ops.def"
+#undef OP
+};
+#define OP(name, constant, type, service, access, repeat)                                          \
+    _Static_assert(offsetof(struct hf_##type, reserved) +                                          \
+                           sizeof(((struct hf_##type *)NULL)->reserved) ==                         \
+                       sizeof(struct hf_##type),                                                   \
+                   "the room of a request is at its end");                                         \
+    _Static_assert(offsetof(struct hf_##type##_result, reserved) +                                 \
+                           sizeof(((struct hf_##type##_result *)NULL)->reserved) ==                \
+                       sizeof(struct hf_##type##_result),                                          \
+                   "the room of a result is at its end");
+#include "ops/ops.def"
+#undef OP
+
+static enum hf_status check_room(struct hf_scope *s, const struct op *entry, const void *request)
+{
+    const char *at = (const char *)request + room_at[entry->op];
+    const char *end = (const char *)request + entry->request->size;
+
+    for (; at < end; at += sizeof(uint64_t)) {
+        uint64_t word;
+
+        memcpy(&word, at, sizeof(word));
+        if (word)
+            return hf__fail(s, HF_INVALID,
+                            "The request of %.*s uses a member that libholdfast %s does not have: "
+                            "install the version that the program was built with, or zero the "
+                            "request before it is filled in",
+                            HF_FMT(entry->name), hf_version());
+    }
+    return HF_OK;
+}
+
 /* ---- the one call --------------------------------------------------------------------------- */
 
 enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
@@ -110,6 +156,8 @@ enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, c
     }
     memset(response, 0, entry->response->size);
     status = hf__scope_alive(s);
+    if (status == HF_OK)
+        status = check_room(s, entry, request);
     if (status == HF_OK)
         status = hf__scope_counter(s) ? call_counted(s, db, entry, request, response)
                                       : db->calls->call(s, db, op, request, response);
@@ -164,91 +212,3 @@ void hf_db_close(struct hf_db *db)
     if (db)
         db->calls->close(db);
 }
-
-/* ---- typed calls ---------------------------------------------------------------------------- */
-
-/* Where 0 is a legal number, a C program that writes .segment = 0 means it. */
-static struct hf_scan scan_as_meant(const struct hf_scan *request)
-{
-    struct hf_scan meant = *request;
-
-    if (meant.total_segments && meant.segment == 0)
-        meant.segment = HF_ZERO;
-    return meant;
-}
-
-enum hf_status hf_scan(struct hf_scope *s, struct hf_db *db, const struct hf_scan *request,
-                       struct hf_scan_result *result)
-{
-    struct hf_scan meant;
-
-    if (!request)
-        return hf_db_call(s, db, HF_OP_SCAN, NULL, result);
-    meant = scan_as_meant(request);
-    return hf_db_call(s, db, HF_OP_SCAN, &meant, result);
-}
-
-#define TYPED_CALL(constant, name)                                                                 \
-    enum hf_status hf_##name(struct hf_scope *s, struct hf_db *db,                                 \
-                             const struct hf_##name *request, struct hf_##name##_result *result)   \
-    {                                                                                              \
-        return hf_db_call(s, db, HF_OP_##constant, request, result);                               \
-    }
-
-TYPED_CALL(BATCH_EXECUTE_STATEMENT, batch_execute_statement)
-TYPED_CALL(BATCH_GET_ITEM, batch_get_item)
-TYPED_CALL(BATCH_WRITE_ITEM, batch_write_item)
-TYPED_CALL(CREATE_TABLE, create_table)
-TYPED_CALL(DELETE_ITEM, delete_item)
-TYPED_CALL(DELETE_TABLE, delete_table)
-TYPED_CALL(DESCRIBE_ENDPOINTS, describe_endpoints)
-TYPED_CALL(DESCRIBE_LIMITS, describe_limits)
-TYPED_CALL(DESCRIBE_STREAM, describe_stream)
-TYPED_CALL(DESCRIBE_TABLE, describe_table)
-TYPED_CALL(DESCRIBE_TIME_TO_LIVE, describe_time_to_live)
-TYPED_CALL(EXECUTE_STATEMENT, execute_statement)
-TYPED_CALL(EXECUTE_TRANSACTION, execute_transaction)
-TYPED_CALL(GET_ITEM, get_item)
-TYPED_CALL(GET_RECORDS, get_records)
-TYPED_CALL(GET_SHARD_ITERATOR, get_shard_iterator)
-TYPED_CALL(LIST_STREAMS, list_streams)
-TYPED_CALL(LIST_TABLES, list_tables)
-TYPED_CALL(LIST_TAGS_OF_RESOURCE, list_tags_of_resource)
-TYPED_CALL(PUT_ITEM, put_item)
-TYPED_CALL(QUERY, query)
-TYPED_CALL(TAG_RESOURCE, tag_resource)
-TYPED_CALL(TRANSACT_GET_ITEMS, transact_get_items)
-TYPED_CALL(TRANSACT_WRITE_ITEMS, transact_write_items)
-TYPED_CALL(UNTAG_RESOURCE, untag_resource)
-TYPED_CALL(UPDATE_ITEM, update_item)
-TYPED_CALL(UPDATE_TABLE, update_table)
-TYPED_CALL(UPDATE_TIME_TO_LIVE, update_time_to_live)
-TYPED_CALL(DESCRIBE_CONTINUOUS_BACKUPS, describe_continuous_backups)
-TYPED_CALL(UPDATE_CONTINUOUS_BACKUPS, update_continuous_backups)
-TYPED_CALL(CREATE_BACKUP, create_backup)
-TYPED_CALL(DELETE_BACKUP, delete_backup)
-TYPED_CALL(DESCRIBE_BACKUP, describe_backup)
-TYPED_CALL(LIST_BACKUPS, list_backups)
-TYPED_CALL(RESTORE_TABLE_FROM_BACKUP, restore_table_from_backup)
-TYPED_CALL(DELETE_RESOURCE_POLICY, delete_resource_policy)
-TYPED_CALL(GET_RESOURCE_POLICY, get_resource_policy)
-TYPED_CALL(PUT_RESOURCE_POLICY, put_resource_policy)
-TYPED_CALL(DESCRIBE_CONTRIBUTOR_INSIGHTS, describe_contributor_insights)
-TYPED_CALL(DESCRIBE_EXPORT, describe_export)
-TYPED_CALL(DESCRIBE_GLOBAL_TABLE, describe_global_table)
-TYPED_CALL(DESCRIBE_IMPORT, describe_import)
-TYPED_CALL(DESCRIBE_KINESIS_STREAMING_DESTINATION, describe_kinesis_streaming_destination)
-TYPED_CALL(DESCRIBE_TABLE_REPLICA_AUTO_SCALING, describe_table_replica_auto_scaling)
-TYPED_CALL(LIST_CONTRIBUTOR_INSIGHTS, list_contributor_insights)
-TYPED_CALL(LIST_EXPORTS, list_exports)
-TYPED_CALL(LIST_GLOBAL_TABLES, list_global_tables)
-TYPED_CALL(LIST_IMPORTS, list_imports)
-TYPED_CALL(CREATE_GLOBAL_TABLE, create_global_table)
-TYPED_CALL(DESCRIBE_GLOBAL_TABLE_SETTINGS, describe_global_table_settings)
-TYPED_CALL(DISABLE_KINESIS_STREAMING_DESTINATION, disable_kinesis_streaming_destination)
-TYPED_CALL(EXPORT_TABLE_TO_POINT_IN_TIME, export_table_to_point_in_time)
-TYPED_CALL(RESTORE_TABLE_TO_POINT_IN_TIME, restore_table_to_point_in_time)
-TYPED_CALL(UPDATE_CONTRIBUTOR_INSIGHTS, update_contributor_insights)
-TYPED_CALL(UPDATE_GLOBAL_TABLE, update_global_table)
-TYPED_CALL(UPDATE_GLOBAL_TABLE_SETTINGS, update_global_table_settings)
-TYPED_CALL(UPDATE_TABLE_REPLICA_AUTO_SCALING, update_table_replica_auto_scaling)

@@ -247,7 +247,7 @@ static void delay(struct hf_scope *s, uint32_t ms)
     const struct hf_env *env = hf__scope_env(s);
 
     if (!hf__scope_owe_delay(s, ms))
-        env->sleep(env->user, (int64_t)ms * 1000);
+        env->sleep((int64_t)ms * 1000, env->user);
 }
 
 static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,

@@ -26,10 +26,10 @@ enum hf_status hf__many_start(struct hf_scope *s, struct many *m,
     if (options)
         memcpy(o, options,
                options->size && options->size < sizeof(*o) ? options->size : sizeof(*o));
-    o->attempts = o->attempts ? o->attempts : ATTEMPTS;
-    o->delay_ms = o->delay_ms ? o->delay_ms : DELAY_MS;
-    o->max_delay_ms = o->max_delay_ms ? o->max_delay_ms : DELAY_MAX_MS;
-    m->delay_ms = o->delay_ms < o->max_delay_ms ? o->delay_ms : o->max_delay_ms;
+    o->max_attempts = o->max_attempts ? o->max_attempts : ATTEMPTS;
+    o->backoff_ms = o->backoff_ms ? o->backoff_ms : DELAY_MS;
+    o->backoff_max_ms = o->backoff_max_ms ? o->backoff_max_ms : DELAY_MAX_MS;
+    m->delay_ms = o->backoff_ms < o->backoff_max_ms ? o->backoff_ms : o->backoff_max_ms;
     m->most = m->batch_max;
     m->pending = hf__scope_array(s, m->len, sizeof(*m->pending));
     m->tries = hf__scope_array(s, m->len, sizeof(*m->tries));
@@ -90,7 +90,7 @@ static enum hf_status back_off(struct hf_scope *s, struct many *m)
     ms = m->delay_ms / 2 + random % (m->delay_ms - m->delay_ms / 2 + 1);
     status = hf_scope_sleep_ms(s, ms > least ? ms : least);
     m->delay_ms =
-        m->delay_ms > m->options.max_delay_ms / 2 ? m->options.max_delay_ms : m->delay_ms * 2;
+        m->delay_ms > m->options.backoff_max_ms / 2 ? m->options.backoff_max_ms : m->delay_ms * 2;
     if (status == HF_TIMEOUT) {
         *hf__scope_error_edit(s) = last;
         return give_up(s, m, HF_TIMEOUT, "the deadline comes before the next attempt");
@@ -109,7 +109,7 @@ static bool sort_out(struct many *m, size_t n, const bool *done)
             size_t entry = m->pending[i];
 
             m->pending[kept++] = entry;
-            exhausted = ++m->tries[entry] >= m->options.attempts || exhausted;
+            exhausted = ++m->tries[entry] >= m->options.max_attempts || exhausted;
         }
     memmove(m->pending + kept, m->pending + n, (m->pending_len - n) * sizeof(*m->pending));
     m->pending_len -= n - kept;
@@ -145,8 +145,8 @@ static enum hf_status one_batch(struct hf_scope *s, struct many *m)
     if (m->pending_len + n > before)
         return back_off(s, m);
     m->most = m->most * 2 < m->batch_max ? m->most * 2 : m->batch_max;
-    m->delay_ms = m->options.delay_ms < m->options.max_delay_ms ? m->options.delay_ms
-                                                                : m->options.max_delay_ms;
+    m->delay_ms = m->options.backoff_ms < m->options.backoff_max_ms ? m->options.backoff_ms
+                                                                    : m->options.backoff_max_ms;
     return HF_OK;
 }
 

@@ -185,7 +185,7 @@ enum hf_status hf_metrics_get(struct hf_scope *s, struct hf_db *db, struct hf_me
             return hf__fail_nomem(s);
         len += ops[len].calls > 0;
     }
-    *metrics = (struct hf_metrics){ops, len};
+    *metrics = (struct hf_metrics){.ops = ops, .ops_len = len};
     return HF_OK;
 }
 

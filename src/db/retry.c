@@ -96,7 +96,7 @@ static enum hf_status retry_call(struct hf_scope *s, struct hf_db *db, enum hf_o
                        .again.repeatable = entry->repeat != OP_REPEAT_NO || o->repeat_writes};
     enum hf_status status;
 
-    if (o->attempts == 1 && o->mode != HF_RETRY_ADAPTIVE)
+    if (o->max_attempts == 1 && o->mode != HF_RETRY_ADAPTIVE)
         return r->inner->calls->call(s, r->inner, op, request, response);
     if (entry->repeat == OP_REPEAT_TOKEN)
         TRY(give_token(s, r, &c));

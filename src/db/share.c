@@ -24,6 +24,7 @@ static void enter(struct hf_db *db)
 
 static void leave(struct hf_db *db)
 {
+    assert(atomic_load(&db->sharing));
     atomic_store(&db->sharing, false);
 }
 
@@ -32,6 +33,7 @@ static struct db_share **find(struct hf_db *db, const struct hf_shared_kind *kin
 {
     struct db_share **at = &db->shares;
 
+    assert(atomic_load(&db->sharing) && kind);
     while (*at && (*at)->kind != kind)
         at = &(*at)->next;
     return at;
@@ -67,6 +69,7 @@ enum hf_status hf_db_share(struct hf_scope *s, struct hf_db *db, const struct hf
     if (!*at)
         status = make(s, kind, at);
     if (status == HF_OK) {
+        assert((*at)->kind == kind);
         (*at)->users++;
         *object = (*at)->object;
     }

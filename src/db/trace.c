@@ -71,7 +71,7 @@ static enum hf_status trace_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     int64_t start_us;
 
     if (o->before)
-        o->before(o->user, &c);
+        o->before(&c, o->user);
     start_us = hf__env_elapsed_us(&trace->env);
     status = trace->inner->calls->call(s, trace->inner, op, request, response);
     c.duration_us = hf__env_elapsed_us(&trace->env) - start_us;
@@ -79,7 +79,7 @@ static enum hf_status trace_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     if (o->log)
         log_line(trace, &c);
     if (o->after)
-        o->after(o->user, &c);
+        o->after(&c, o->user);
     return status;
 }
 

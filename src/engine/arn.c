@@ -3,7 +3,7 @@
  * backups, which have /backup/<id> behind that. What is another partition's, account's or region's
  * must not reach a table of ours that happens to have the name.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
 
 bool hf__is_arn(struct hf_str text)
 {
@@ -27,7 +27,7 @@ static struct hf_str next_part(struct hf_str *rest, bool last)
 }
 
 /* What comes behind table/ is the name, with whatever follows it. */
-static bool split(struct hf_str arn, struct table_arn *out)
+static bool arn_split_parts(struct hf_str arn, struct table_arn *out)
 {
     static const char prefix[] = "table/";
     const size_t prefix_len = sizeof(prefix) - 1;
@@ -47,7 +47,7 @@ static bool split(struct hf_str arn, struct table_arn *out)
 
 bool hf__arn_split(struct hf_str arn, struct table_arn *out)
 {
-    return split(arn, out) && memchr(out->name.ptr, '/', out->name.len) == NULL;
+    return arn_split_parts(arn, out) && memchr(out->name.ptr, '/', out->name.len) == NULL;
 }
 
 bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail)
@@ -55,13 +55,14 @@ bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_st
     const struct hf_str mark = HF_STR("/backup/");
     const char *at;
 
-    if (!split(arn, out))
+    if (!arn_split_parts(arn, out))
         return false;
     at = memmem(out->name.ptr, out->name.len, mark.ptr, mark.len);
     if (!at)
         return false;
     *tail = hf_str_of(at + mark.len, out->name.len - (size_t)(at - out->name.ptr) - mark.len);
     out->name.len = (size_t)(at - out->name.ptr);
+    assert(tail->ptr + tail->len == arn.ptr + arn.len);
     return out->name.len > 0 && tail->len > 0 &&
            memchr(out->name.ptr, '/', out->name.len) == NULL &&
            memchr(tail->ptr, '/', tail->len) == NULL;

@@ -8,7 +8,16 @@
  * adds nothing twice. Expiry can be switched off and on again during a walk, which removes what the
  * walk added; so each time it is switched on the walk has a new id, and an old walk ends.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/ttl.h"
+#include "engine/upkeep.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 
@@ -32,12 +41,21 @@ static struct index *find_index(struct table *table, uint32_t id)
     return NULL;
 }
 
+/* It goes through the items of one table, for one index or for expiry. */
+static void filling_check(const struct filling *f)
+{
+    assert(f->table.len > 0 && f->table_id > 0 && (f->index_id || f->ttl_id) && !f->done);
+    assert(f->from.len >= PREFIX_LEN && !f->from.failed);
+    assert(f->from.ptr[0] == SPACE_ITEM && load_u32be(f->from.ptr + 1) == f->table_id);
+}
+
 /* The table if the walk still makes sense; the schema lock is held. */
 static struct table *still_wanted(struct engine *e, const struct filling *f)
 {
     struct table *table = hf__catalog_find(e, f->table);
     struct index *index;
 
+    ASSERT_SCHEMA_HELD(e);
     if (!table || table->id != f->table_id)
         return NULL;
     if (f->index_id == 0)
@@ -95,6 +113,8 @@ static enum hf_status add_entry(struct hf_scope *s, struct engine *e, struct tab
     uint64_t expiry;
     uint64_t ticket;
 
+    assert(row->item.ptr && !index == (f->index_id == 0));
+    ASSERT_HELD(&e->latches[hf__row_latch(table, row->item)].lock);
     if (index) {
         if (!hf__index_key(&key, table, index, row->item))
             return HF_OK;
@@ -150,6 +170,8 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
     struct table *table = still_wanted(e, f);
     size_t len = 0;
 
+    if (DEV_CHECKS)
+        filling_check(f);
     if (!keys)
         return hf__fail_nomem(s);
     if (!table) {
@@ -174,7 +196,7 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
 
 /* ---- the end of a walk ---------------------------------------------------------------------- */
 
-static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct filling *f)
+static enum hf_status finish_filling(struct hf_scope *s, struct engine *e, const struct filling *f)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct table *table = still_wanted(e, f);
@@ -184,6 +206,8 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, const struct 
 
     if (!table)
         return HF_OK;
+    assert(f->done);
+    ASSERT_SCHEMA_WRITTEN(e);
     record = table->record;
     indexes = hf__scope_array(s, record.indexes_len, sizeof(*indexes));
     if (!indexes)
@@ -209,6 +233,7 @@ static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct 
                                    bool *found)
 {
     *found = false;
+    ASSERT_SCHEMA_HELD(e);
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 
@@ -228,8 +253,8 @@ static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct 
     return HF_OK;
 }
 
-static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling *f,
-                           uint64_t *looked_at)
+static enum hf_status fill_all(struct hf_scope *s, struct engine *e, struct filling *f,
+                               uint64_t *looked_at)
 {
     enum hf_status status = HF_OK;
     struct hf_scope *chunk = hf_scope_new(&e->env);
@@ -248,7 +273,7 @@ static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling 
     if (status != HF_OK || !f->done)
         return status;
     hf__schema_lock(e);
-    status = finish(s, e, f);
+    status = finish_filling(s, e, f);
     pthread_rwlock_unlock(&e->schema);
     return status;
 }
@@ -266,6 +291,6 @@ enum hf_status hf__backfill(struct hf_scope *s, struct engine *e, uint64_t *look
         TRY(status);
         if (!found || atomic_load(&e->upkeep.stop))
             return HF_OK;
-        TRY(fill(s, e, &f, looked_at));
+        TRY(fill_all(s, e, &f, looked_at));
     }
 }

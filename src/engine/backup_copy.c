@@ -12,7 +12,14 @@
  * Its table may be gone by then. The items of a deleted table are erased by upkeep, too, but not
  * before every backup that is of them is made (hf__backups_need()); nobody changes them any more.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/backups.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/layout.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 
@@ -37,12 +44,13 @@ bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id)
 /* ---- beginning anew ------------------------------------------------------------------------- */
 
 /* With the schema write-locked, or while the database is being opened. */
-static enum hf_status resume(struct hf_scope *s, struct engine *e, struct backup *backup)
+static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct backup_record record = backup->record;
     enum hf_status status;
 
+    assert(record.creating == HF_YES && !backup->snapshot);
     hf__erase_later(&batch, SPACE_COPY, (uint32_t)record.copy_id);
     record.copy_id = hf__catalog_new_id(s, e, &batch);
     record.created_us = hf__env_wall_us(&e->env) / 1000 * 1000;
@@ -66,7 +74,7 @@ enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
         enum hf_status status = HF_OK;
 
         if (e->backups.list[i]->record.creating == HF_YES)
-            status = resume(s, e, e->backups.list[i]);
+            status = backup_restart(s, e, e->backups.list[i]);
         if (status == HF_NO_SPACE) {
             hf__env_log(&e->env, HF_LOG_WARNING, "backups that are not finished have to wait: %s",
                         hf_scope_error_text(s));
@@ -93,6 +101,7 @@ static enum hf_status add_item(struct hf_scope *s, const struct backup *backup, 
 {
     struct row row;
 
+    assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_ITEM);
     TRY(hf__row_decode(s, value, &row)); /* damage is not copied and called a backup */
     chunk->key.len = 0;
     hf__key_prefix(&chunk->key, SPACE_COPY, (uint32_t)backup->record.copy_id);
@@ -148,6 +157,8 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
     struct hf__buf from = {.scope = s};
     uint64_t ticket;
 
+    assert(backup->snapshot && backup->record.creating == HF_YES);
+    ASSERT_HELD(&e->upkeep_lock);
     TRY(read_chunk(s, e, backup, &chunk, &from, done));
     if (chunk.items == 0)
         return HF_OK;
@@ -171,13 +182,14 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
 }
 
 /* All is copied: make that durable, and only then show it. */
-static enum hf_status finish(struct hf_scope *s, struct engine *e, struct backup *backup)
+static enum hf_status backup_finish(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct backup_record record = backup->record;
     struct hf__store_snapshot *snapshot = backup->snapshot;
     uint64_t ticket;
 
+    assert(snapshot && record.creating == HF_YES && backup->items >= 0);
     record.creating = HF_UNSET;
     record.items = backup->items;
     record.bytes = backup->bytes;
@@ -187,7 +199,7 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, struct backup
     hf__kill_point("before_backup_end");
     TRY(hf__store_write(s, e->store, &batch, &ticket));
     hf__kill_point("after_backup_end");
-    TRY(hf__engine_settle(s, e, ticket));
+    TRY(hf__engine_wait_durable(s, e, ticket));
     hf__schema_lock(e);
     backup->record.creating = HF_UNSET;
     backup->record.items = record.items;
@@ -199,8 +211,8 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, struct backup
     return HF_OK;
 }
 
-static enum hf_status copy(struct hf_scope *s, struct engine *e, struct backup *backup,
-                           uint64_t *copied)
+static enum hf_status backup_copy_all(struct hf_scope *s, struct engine *e, struct backup *backup,
+                                      uint64_t *copied)
 {
     struct hf_scope *own = hf_scope_new(&e->env);
     enum hf_status status = HF_OK;
@@ -218,11 +230,11 @@ static enum hf_status copy(struct hf_scope *s, struct engine *e, struct backup *
         hf_scope_reset(own);
     }
     hf_scope_free(own);
-    return status == HF_OK && done ? finish(s, e, backup) : status;
+    return status == HF_OK && done ? backup_finish(s, e, backup) : status;
 }
 
 /* A backup that is CREATING is deleted by nobody, so it stays where it is without the lock. */
-static struct backup *next(struct engine *e)
+static struct backup *next_creating(struct engine *e)
 {
     struct backup *backup = NULL;
 
@@ -238,16 +250,16 @@ enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *
 {
     struct backup *backup;
 
-    while ((backup = next(e)) != NULL && !atomic_load(&e->upkeep.stop)) {
+    while ((backup = next_creating(e)) != NULL && !atomic_load(&e->upkeep.stop)) {
         if (!backup->snapshot) {
             enum hf_status status;
 
             hf__schema_lock(e);
-            status = resume(s, e, backup);
+            status = backup_restart(s, e, backup);
             pthread_rwlock_unlock(&e->schema);
             TRY(status);
         }
-        TRY(copy(s, e, backup, copied));
+        TRY(backup_copy_all(s, e, backup, copied));
     }
     return HF_OK;
 }

@@ -8,11 +8,22 @@
  *  (1) A backup holds the state of its table at one moment between two writes, created_us: that of
  *      the call that made it, or, if the database was closed or put back (snapshot.c) before the
  *      copy was done, one after that.
- *  (2) AVAILABLE is shown only when the whole copy is durable, and is so for ever.
+ *  (2) AVAILABLE is shown only when the whole copy is durable, and stays so.
  *  (3) While it is CREATING, or a table is being filled from it, it cannot be deleted.
- *  (4) Every copy belongs to a backup, or is noted to be erased.
+ *  (4) Every copy belongs to a backup, or is recorded as to be erased.
  */
-#include "engine/private.h"
+#include "engine/backups.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/counts.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/upkeep.h"
+#include "ops/fields.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "wire/wire.h"
 
@@ -78,14 +89,15 @@ static void backup_free(struct engine *e, struct backup *backup)
 }
 
 /* False when the record makes no sense: damaged. */
-static bool fill(struct backup *backup)
+static bool backup_fill(struct backup *backup)
 {
     const struct backup_record *record = &backup->record;
     struct table_arn parts;
 
-    return record->id > 0 && record->copy_id > 0 && record->table_id > 0 && record->table &&
-           record->table->name.ptr && record->arn.ptr &&
-           hf__arn_split_backup(record->arn, &parts, &backup->tail);
+    return record->id > 0 && record->id < UINT32_MAX && record->copy_id > 0 &&
+           record->copy_id < UINT32_MAX && record->table_id > 0 && record->table_id < UINT32_MAX &&
+           record->items >= 0 && record->bytes >= 0 && record->table && record->table->name.ptr &&
+           record->arn.ptr && hf__arn_split_backup(record->arn, &parts, &backup->tail);
 }
 
 /* A backup of its own memory from a record, by writing and reading it. */
@@ -108,7 +120,7 @@ static enum hf_status backup_new(struct hf_scope *s, struct engine *e,
                            &backup->record);
     if (status == HF_NOMEM)
         goto no_memory;
-    if (status != HF_OK || !fill(backup)) {
+    if (status != HF_OK || !backup_fill(backup)) {
         hf_scope_free(memory);
         return hf__fail(s, HF_CORRUPT, "The record of a backup is damaged");
     }
@@ -119,7 +131,7 @@ no_memory:
     return hf__fail_nomem(s);
 }
 
-static enum hf_status reserve(struct hf_scope *s, struct engine *e)
+static enum hf_status backups_reserve(struct hf_scope *s, struct engine *e)
 {
     struct backups *backups = &e->backups;
     size_t cap = backups->cap ? backups->cap * 2 : 8;
@@ -137,7 +149,7 @@ static enum hf_status reserve(struct hf_scope *s, struct engine *e)
 }
 
 /* Where the tail is, or would be. */
-static size_t position(const struct backups *backups, struct hf_str tail)
+static size_t backups_find_place(const struct backups *backups, struct hf_str tail)
 {
     size_t low = 0;
     size_t high = backups->len;
@@ -154,20 +166,38 @@ static size_t position(const struct backups *backups, struct hf_str tail)
     return low;
 }
 
-static void add(struct backups *backups, struct backup *backup)
+/* In the order of their tails, all of them whole. */
+static void backups_check(const struct backups *backups)
 {
-    size_t at = position(backups, backup->tail);
+    assert(backups->len <= backups->cap);
+    for (size_t i = 0; i < backups->len; i++) {
+        const struct backup *backup = backups->list[i];
+
+        assert(backup->memory && backup->tail.len > 0 && backup->record.table);
+        assert(backup->record.id > 0 && backup->record.copy_id > 0);
+        assert(!backup->snapshot || backup->record.creating == HF_YES);
+        assert(i == 0 ||
+               bytes_compare(backups->list[i - 1]->tail.ptr, backups->list[i - 1]->tail.len,
+                             backup->tail.ptr, backup->tail.len) <= 0);
+    }
+}
+
+static void backups_add(struct backups *backups, struct backup *backup)
+{
+    size_t at = backups_find_place(backups, backup->tail);
 
     assert(backups->len < backups->cap);
     memmove(backups->list + at + 1, backups->list + at,
             (backups->len - at) * sizeof(*backups->list));
     backups->list[at] = backup;
     backups->len++;
+    if (DEV_CHECKS)
+        backups_check(backups);
 }
 
-static struct backup *by_tail(const struct backups *backups, struct hf_str tail)
+static struct backup *find_by_tail(const struct backups *backups, struct hf_str tail)
 {
-    size_t at = position(backups, tail);
+    size_t at = backups_find_place(backups, tail);
 
     return at < backups->len && hf_str_equal(backups->list[at]->tail, tail) ? backups->list[at]
                                                                             : NULL;
@@ -206,9 +236,10 @@ enum hf_status hf__backup_find(struct hf_scope *s, struct engine *e, struct hf_s
     struct table_arn parts;
     struct hf_str tail;
 
+    ASSERT_SCHEMA_HELD(e);
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     TRY(split_arn(s, e, arn, &parts, &tail));
-    *backup = by_tail(&e->backups, tail);
+    *backup = find_by_tail(&e->backups, tail);
     if (!*backup || !hf_str_equal((*backup)->record.arn, arn))
         return hf__fail(s, HF_BACKUP_NOT_FOUND, "Backup not found: %.*s", HF_FMT(arn));
     return HF_OK;
@@ -228,9 +259,9 @@ static enum hf_status load_one(struct hf_scope *s, struct engine *e, struct hf_b
         return hf_scope_error(s)->status == HF_NOMEM
                    ? HF_NOMEM
                    : hf__fail(s, HF_CORRUPT, "The record of a backup is damaged");
-    TRY(reserve(s, e));
+    TRY(backups_reserve(s, e));
     TRY(backup_new(s, e, &record, &backup));
-    add(&e->backups, backup);
+    backups_add(&e->backups, backup);
     return HF_OK;
 }
 
@@ -304,9 +335,9 @@ static enum hf_status source_indexes(struct hf_scope *s, const struct hf_index_d
 }
 
 /* All of it, in the scope, pointing at nothing that the lock guards. */
-static enum hf_status describe(struct hf_scope *s, const struct backup_record *record,
-                               enum hf_backup_status status,
-                               const struct hf_backup_description **out)
+static enum hf_status describe_backup(struct hf_scope *s, const struct backup_record *record,
+                                      enum hf_backup_status status,
+                                      const struct hf_backup_description **out)
 {
     const struct fields *fields = hf__op(HF_OP_DESCRIBE_BACKUP)->response;
     const struct hf_table_description *d = record->table;
@@ -325,7 +356,7 @@ static enum hf_status describe(struct hf_scope *s, const struct backup_record *r
         .item_count = record->items,
         .billing = d->billing ? d->billing->billing : HF_BILLING_PROVISIONED,
     };
-    struct hf_ttl_description ttl = {HF_TTL_ENABLED, record->ttl_attribute};
+    struct hf_ttl_description ttl = {.status = HF_TTL_ENABLED, .attribute = record->ttl_attribute};
     struct hf_source_features features = {
         .local_indexes_len = d->local_indexes_len,
         .global_indexes_len = d->global_indexes_len,
@@ -333,9 +364,11 @@ static enum hf_status describe(struct hf_scope *s, const struct backup_record *r
         .ttl = record->ttl_attribute.ptr ? &ttl : NULL,
         .sse = d->sse,
     };
-    struct hf_backup_description whole = {&details, &table, &features};
-    struct hf_describe_backup_result result = {&whole};
-    struct hf_describe_backup_result copy = {NULL};
+    struct hf_backup_description whole = {.details = &details,
+                                          .table = &table,
+                                          .features = &features};
+    struct hf_describe_backup_result result = {.backup = &whole};
+    struct hf_describe_backup_result copy = {.backup = NULL};
     struct hf__buf json = {.scope = s};
 
     if (status)
@@ -362,7 +395,7 @@ enum hf_status hf__engine_describe_backup(struct hf_scope *s, struct engine *e,
     pthread_rwlock_rdlock(&e->schema);
     status = hf__backup_find(s, e, request->arn, &backup);
     if (status == HF_OK)
-        status = describe(s, &backup->record, 0, &result->backup);
+        status = describe_backup(s, &backup->record, 0, &result->backup);
     pthread_rwlock_unlock(&e->schema);
     return status;
 }
@@ -381,8 +414,8 @@ static bool is_wanted(const struct hf_list_backups *request, const struct backup
            (!request->until_us || record->created_us < request->until_us);
 }
 
-static void summarize(struct hf_scope *s, const struct backup_record *record,
-                      struct hf_backup_summary *out)
+static void summarize_backup(struct hf_scope *s, const struct backup_record *record,
+                             struct hf_backup_summary *out)
 {
     struct hf_backup_details details = details_of(record);
 
@@ -413,8 +446,8 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
         return hf__fail_nomem(s);
     if (request->start_arn.ptr) { /* behind where it is, or would be */
         TRY(split_arn(s, e, request->start_arn, &parts, &start));
-        at = position(&e->backups, start);
-        at += by_tail(&e->backups, start) != NULL;
+        at = backups_find_place(&e->backups, start);
+        at += find_by_tail(&e->backups, start) != NULL;
     }
     for (; at < e->backups.len; at++) {
         const struct backup_record *record = &e->backups.list[at]->record;
@@ -425,7 +458,7 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
             result->last_arn = list[limit - 1].arn;
             break;
         }
-        summarize(s, record, &list[result->backups_len++]);
+        summarize_backup(s, record, &list[result->backups_len++]);
     }
     result->backups = list;
     return HF_OK;
@@ -458,11 +491,12 @@ static struct hf_str new_arn(struct hf_scope *s, struct engine *e, struct hf_str
         hf__env_random(&e->env, random, sizeof(random));
         arn = hf_scope_format(s, "%.*s/backup/%014lld-%08x", HF_FMT(table),
                               (long long)(created_us / 1000), load_u32be(random));
-    } while (arn.ptr && hf__arn_split_backup(arn, &parts, &tail) && by_tail(&e->backups, tail));
+    } while (arn.ptr && hf__arn_split_backup(arn, &parts, &tail) &&
+             find_by_tail(&e->backups, tail));
     return arn;
 }
 
-static int64_t counted(atomic_llong *value)
+static int64_t count_shown(atomic_llong *value)
 {
     long long count = atomic_load(value);
 
@@ -477,8 +511,9 @@ static enum hf_status make_locked(struct hf_scope *s, struct engine *e,
     struct backup_record record;
     struct table *table;
 
+    ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__catalog_backup_table(s, e, request->table, &table));
-    TRY(reserve(s, e));
+    TRY(backups_reserve(s, e));
     record = (struct backup_record){
         .id = hf__catalog_new_id(s, e, batch),
         .copy_id = hf__catalog_new_id(s, e, batch),
@@ -486,8 +521,8 @@ static enum hf_status make_locked(struct hf_scope *s, struct engine *e,
         .name = request->name,
         .created_us = hf__env_wall_us(&e->env) / 1000 * 1000,
         .creating = HF_YES,
-        .items = counted(&table->counts->table.items),
-        .bytes = counted(&table->counts->table.bytes),
+        .items = count_shown(&table->counts->table.items),
+        .bytes = count_shown(&table->counts->table.bytes),
         .table = table->record.description,
         .ttl_attribute = table->record.ttl_attribute,
     };
@@ -509,14 +544,14 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
     enum hf_status status = make_locked(s, e, request, &batch, &backup);
 
     if (status == HF_OK)
-        status = describe(s, &backup->record, 0, &described);
+        status = describe_backup(s, &backup->record, 0, &described);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &batch);
     if (status != HF_OK) {
         backup_free(e, backup);
         return status;
     }
-    add(&e->backups, backup);
+    backups_add(&e->backups, backup);
     result->details = described->details;
     return HF_OK;
 }
@@ -535,7 +570,7 @@ enum hf_status hf__engine_create_backup(struct hf_scope *s, struct engine *e,
     if (status != HF_OK)
         return status;
     hf__upkeep_poke(e);
-    return hf__engine_settle(s, e, hf__store_written(e->store));
+    return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 
 /* ---- deleting ------------------------------------------------------------------------------- */
@@ -549,22 +584,26 @@ static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct
     uint8_t key[PREFIX_LEN];
     size_t at;
 
+    ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__backup_find(s, e, arn, &backup));
     if (backup->record.creating == HF_YES)
         return hf__fail(s, HF_BACKUP_IN_USE, "Backup is being created: %.*s", HF_FMT(arn));
     if (hf__backup_target(e, backup))
         return hf__fail(s, HF_BACKUP_IN_USE, "Backup is being used to restore table: %.*s",
                         HF_FMT(arn));
-    TRY(describe(s, &backup->record, HF_BACKUP_DELETED, &result->backup));
+    TRY(describe_backup(s, &backup->record, HF_BACKUP_DELETED, &result->backup));
     record_key(key, backup->record.id);
     hf__batch_delete(&batch, hf_bytes_of(key, sizeof(key)));
     hf__erase_later(&batch, SPACE_COPY, (uint32_t)backup->record.copy_id);
     TRY(hf__catalog_commit(s, e, &batch));
-    at = position(backups, backup->tail);
+    at = backups_find_place(backups, backup->tail);
+    assert(at < backups->len && backups->list[at] == backup && !backup->snapshot);
     memmove(backups->list + at, backups->list + at + 1,
             (backups->len - at - 1) * sizeof(*backups->list));
     backups->len--;
     backup_free(e, backup);
+    if (DEV_CHECKS)
+        backups_check(backups);
     return HF_OK;
 }
 
@@ -578,5 +617,5 @@ enum hf_status hf__engine_delete_backup(struct hf_scope *s, struct engine *e,
     hf__schema_lock(e);
     status = delete_locked(s, e, request->arn, result);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }

@@ -2,7 +2,15 @@
  * engine/batch_write.c: BatchWriteItem. DynamoDB promises nothing about the writes of a batch
  * together; here they are one change set, so one log record and one sync, all or nothing.
  */
-#include "engine/private.h"
+#include "engine/capacity.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 struct batch_write {
     const struct hf_batch_write_item *request;
@@ -13,7 +21,7 @@ struct batch_write {
     struct table **tables; /* of the request's tables */
 };
 
-static struct hf_item target(const struct hf_write_request *write)
+static struct hf_item write_target(const struct hf_write_request *write)
 {
     return write->put ? write->put->item : write->del->key;
 }
@@ -43,7 +51,7 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
             struct hf_item key;
 
             TRY(check_one(s, table, write));
-            key = hf__schema_key_item(s, &table->key, target(write));
+            key = hf__schema_key_item(s, &table->key, write_target(write));
             TRY(hf_item_check(s, key));
             for (size_t k = 0; k < b->len; k++)
                 if (b->changes[k].table == table && hf_item_equal(b->keys[k], key))
@@ -62,7 +70,7 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
     return HF_OK;
 }
 
-static enum hf_status answer(struct hf_scope *s, struct batch_write *b)
+static enum hf_status fill_answer(struct hf_scope *s, struct batch_write *b)
 {
     size_t tables = b->request->tables_len;
     struct hf_capacity *capacity = hf__scope_array(s, tables, sizeof(*capacity));
@@ -90,11 +98,14 @@ static enum hf_status answer(struct hf_scope *s, struct batch_write *b)
         }
         if (len)
             metrics[b->result->metrics_len++] =
-                (struct hf_table_metrics){hf_scope_copy(s, b->request->tables[i].table), list, len};
+                (struct hf_table_metrics){.table = hf_scope_copy(s, b->request->tables[i].table),
+                                          .metrics = list,
+                                          .metrics_len = len};
         used = hf__usage_capacity(s, &usage, b->request->return_capacity);
         if (used)
             capacity[b->result->capacity_len++] = *used;
     }
+    assert(at == b->len);
     b->result->capacity = b->result->capacity_len ? capacity : NULL;
     b->result->metrics = b->result->metrics_len ? metrics : NULL;
     return HF_OK;
@@ -111,7 +122,7 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct
         TRY(hf__change_read(s, e, &b->changes[i]));
     for (size_t i = 0; i < b->len; i++)
         TRY(hf__change_add(s, e, &set, &b->changes[i]));
-    TRY(answer(s, b)); /* so that nothing can fail once it is applied */
+    TRY(fill_answer(s, b)); /* so that nothing can fail once it is applied */
     return hf__change_apply(s, e, &set, ticket);
 }
 
@@ -122,6 +133,7 @@ static enum hf_status write_locked(struct hf_scope *s, struct engine *e, struct 
     enum hf_status status;
     size_t count = 0;
 
+    ASSERT_SCHEMA_HELD(e);
     for (size_t i = 0; i < b->request->tables_len; i++)
         count += b->request->tables[i].writes_len;
     b->changes = hf__scope_array(s, count, sizeof(*b->changes));
@@ -131,6 +143,7 @@ static enum hf_status write_locked(struct hf_scope *s, struct engine *e, struct 
         return hf__fail_nomem(s);
     TRY(hf__latch_set(s, count, &latches));
     TRY(check_all(s, e, b, &latches));
+    assert(b->len == count);
     TRY(hf__latch_all_patient(s, e, &latches));
     status = write_latched(s, e, b, ticket);
     if (status == HF_OK && *ticket == 0)
@@ -151,5 +164,5 @@ enum hf_status hf__engine_batch_write_item(struct hf_scope *s, struct engine *e,
     pthread_rwlock_rdlock(&e->schema);
     status = write_locked(s, e, &b, &ticket);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, ticket) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, ticket) : status;
 }

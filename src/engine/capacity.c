@@ -6,11 +6,12 @@
  * per KiB of an entry that is written or removed, nothing for an entry that stays as it is.
  * Transactions cost twice as much on the table itself.
  */
-#include "engine/private.h"
+#include "engine/capacity.h"
+#include "engine/schema.h"
 
 enum { READ_BLOCK = 4096, WRITE_BLOCK = 1024 };
 
-static double blocks(size_t bytes, size_t block)
+static double count_blocks(size_t bytes, size_t block)
 {
     size_t count = (bytes + block - 1) / block;
 
@@ -19,12 +20,12 @@ static double blocks(size_t bytes, size_t block)
 
 double hf__read_units(size_t bytes, bool consistent)
 {
-    return blocks(bytes, READ_BLOCK) * (consistent ? 1.0 : 0.5);
+    return count_blocks(bytes, READ_BLOCK) * (consistent ? 1.0 : 0.5);
 }
 
 double hf__write_units(size_t before, size_t after)
 {
-    return blocks(before > after ? before : after, WRITE_BLOCK);
+    return count_blocks(before > after ? before : after, WRITE_BLOCK);
 }
 
 struct usage *hf__usage_of(struct usage *usages, size_t *len, const struct table *table,
@@ -39,6 +40,8 @@ struct usage *hf__usage_of(struct usage *usages, size_t *len, const struct table
 
 void hf__usage_add_change(struct usage *usage, const struct change *change, double table_factor)
 {
+    assert(!usage->table || usage->table == change->table);
+    assert(change->units >= 1.0 && table_factor >= 1.0);
     usage->table = change->table;
     usage->table_units += change->units * table_factor;
     usage->write = true;
@@ -83,6 +86,7 @@ const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct us
     struct hf_capacity *capacity;
     struct hf_capacity_part *part;
 
+    assert(usage->table && usage->table_units >= 0);
     if (asked != HF_CAPACITY_TOTAL && asked != HF_CAPACITY_INDEXES)
         return NULL;
     capacity = hf__scope_array(s, 1, sizeof(*capacity));
@@ -170,6 +174,7 @@ enum hf_status hf__capacity_add(struct hf_scope *s, struct hf_capacity *sum,
 {
     size_t tables = sum->table_part != NULL;
 
+    assert(sum != more && more->units >= 0);
     sum->units += more->units;
     sum->read_units += more->read_units;
     sum->write_units += more->write_units;

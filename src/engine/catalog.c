@@ -6,7 +6,16 @@
  * place while it holds the schema lock; so whoever reads under that lock has a schema that stays.
  * Counts are the exception: they live on from version to version.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
+#include "base/buf.h"
+#include "engine/backups.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/setting.h"
+#include "engine/streams.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 #include "wire/wire.h"
@@ -34,7 +43,7 @@ static bool fill_key(const struct hf_table_description *d, const struct hf_key_e
         bool hash = elements[i].type == HF_KEY_HASH;
         size_t *count = hash ? &key->hash_len : &key->range_len;
 
-        if (*count == KEY_ATTRS_MAX || attr.type == HF_TYPE_NONE)
+        if (*count == KEY_ATTRS_MAX || attr.type == HF_TYPE_NONE || attr.name.len == 0)
             return false;
         (hash ? key->hash : key->range)[(*count)++] = attr;
     }
@@ -44,6 +53,7 @@ static bool fill_key(const struct hf_table_description *d, const struct hf_key_e
 /* The counts of the index `id`: those it has, or a place for it. */
 static struct counts *index_counts(struct table_counts *counts, uint32_t id)
 {
+    assert(id > 0);
     for (size_t i = 0; i < INDEXES_MAX; i++)
         if (counts->ids[i] == id)
             return &counts->indexes[i];
@@ -56,6 +66,12 @@ static struct counts *index_counts(struct table_counts *counts, uint32_t id)
         }
     }
     return NULL;
+}
+
+/* Ids are four bytes on disk. */
+static bool is_id(int64_t id)
+{
+    return id > 0 && id < UINT32_MAX;
 }
 
 static bool fill_index(struct table *table, const struct hf_index_description *d, bool local)
@@ -71,12 +87,13 @@ static bool fill_index(struct table *table, const struct hf_index_description *d
                             .included = d->projection->attributes,
                             .included_len = d->projection->attributes_len};
     for (size_t i = 0; i < record->indexes_len; i++) {
-        if (hf_str_equal(record->indexes[i].name, d->name)) {
+        if (hf_str_equal(record->indexes[i].name, d->name) && is_id(record->indexes[i].id)) {
             index->id = (uint32_t)record->indexes[i].id;
             index->building = record->indexes[i].building == HF_YES;
         }
     }
-    if (index->id == 0 ||
+    if (index->id == 0 || index->id == table->id || d->name.len == 0 ||
+        (local && index->building) ||
         !fill_key(record->description, d->key_schema, d->key_schema_len, &index->key))
         return false;
     index->counts = index_counts(table->counts, index->id);
@@ -88,7 +105,8 @@ static bool fill_table(struct engine *e, struct table *table)
 {
     const struct hf_table_description *d = table->record.description;
 
-    if (!d || !d->name.ptr || table->record.id <= 0)
+    if (!d || d->name.len == 0 || !is_id(table->record.id) || table->record.ttl_id < 0 ||
+        table->record.ttl_id > UINT32_MAX)
         return false;
     table->name = d->name;
     table->id = (uint32_t)table->record.id;
@@ -96,7 +114,8 @@ static bool fill_table(struct engine *e, struct table *table)
     table->ttl_id = (uint32_t)table->record.ttl_id;
     if (table->record.stream_id)
         table->stream = hf__stream_by_id(e, (uint32_t)table->record.stream_id);
-    if (!fill_key(d, d->key_schema, d->key_schema_len, &table->key))
+    if (!fill_key(d, d->key_schema, d->key_schema_len, &table->key) || table->key.hash_len != 1 ||
+        table->key.range_len > 1)
         return false;
     for (size_t i = 0; i < d->local_indexes_len; i++)
         if (!fill_index(table, &d->local_indexes[i], true))
@@ -146,6 +165,8 @@ enum hf_status hf__table_new(struct hf_scope *s, struct engine *e,
     if (status == HF_OK && !fill_table(e, table))
         status = hf__fail(s, HF_CORRUPT, "The record of a table is damaged");
     if (status == HF_OK) {
+        if (DEV_CHECKS)
+            hf__table_check(table);
         *out = table;
         return HF_OK;
     }
@@ -182,7 +203,7 @@ struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str 
 /* ---- finding -------------------------------------------------------------------------------- */
 
 /* Where the name is, or would be. */
-static size_t position(const struct catalog *catalog, struct hf_str name)
+static size_t catalog_find_place(const struct catalog *catalog, struct hf_str name)
 {
     size_t low = 0;
     size_t high = catalog->len;
@@ -201,8 +222,9 @@ static size_t position(const struct catalog *catalog, struct hf_str name)
 
 struct table *hf__catalog_find(struct engine *e, struct hf_str name)
 {
-    size_t at = position(&e->catalog, name);
+    size_t at = catalog_find_place(&e->catalog, name);
 
+    ASSERT_SCHEMA_HELD(e);
     if (at == e->catalog.len || !hf_str_equal(e->catalog.tables[at]->name, name))
         return NULL;
     return e->catalog.tables[at];
@@ -288,6 +310,22 @@ enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, st
     return hf__fail(s, HF_TABLE_NOT_FOUND, "Table not found: %.*s", HF_FMT(hf__table_name(name)));
 }
 
+/* In the order of names, each once, all of them whole. */
+void hf__catalog_check(const struct engine *e)
+{
+    const struct catalog *catalog = &e->catalog;
+
+    assert(catalog->len <= catalog->cap && (catalog->tables || catalog->cap == 0));
+    for (size_t i = 0; i < catalog->len; i++)
+        hf__table_check(catalog->tables[i]);
+    for (size_t i = 1; i < catalog->len; i++) {
+        struct hf_str a = catalog->tables[i - 1]->name;
+        struct hf_str b = catalog->tables[i]->name;
+
+        assert(bytes_compare(a.ptr, a.len, b.ptr, b.len) < 0);
+    }
+}
+
 /* ---- changing ------------------------------------------------------------------------------- */
 
 enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)
@@ -310,34 +348,46 @@ enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)
 void hf__catalog_add(struct engine *e, struct table *table)
 {
     struct catalog *catalog = &e->catalog;
-    size_t at = position(catalog, table->name);
+    size_t at = catalog_find_place(catalog, table->name);
 
     assert(catalog->len < catalog->cap);
+    assert(at == catalog->len || !hf_str_equal(catalog->tables[at]->name, table->name));
     memmove(catalog->tables + at + 1, catalog->tables + at,
             (catalog->len - at) * sizeof(*catalog->tables));
     catalog->tables[at] = table;
     catalog->len++;
+    if (DEV_CHECKS)
+        hf__catalog_check(e);
 }
 
 void hf__catalog_replace(struct engine *e, struct table *from, struct table *to)
 {
-    size_t at = position(&e->catalog, from->name);
+    size_t at = catalog_find_place(&e->catalog, from->name);
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(at < e->catalog.len && from->counts == to->counts);
+    assert(from->id == to->id && hf_str_equal(from->name, to->name));
     assert(e->catalog.tables[at] == from);
     e->catalog.tables[at] = to;
     hf__table_free(e, from, false);
+    if (DEV_CHECKS)
+        hf__catalog_check(e);
 }
 
 void hf__catalog_remove(struct engine *e, struct table *table)
 {
     struct catalog *catalog = &e->catalog;
-    size_t at = position(catalog, table->name);
+    size_t at = catalog_find_place(catalog, table->name);
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(at < catalog->len);
     assert(catalog->tables[at] == table);
     memmove(catalog->tables + at, catalog->tables + at + 1,
             (catalog->len - at - 1) * sizeof(*catalog->tables));
     catalog->len--;
     hf__table_free(e, table, true);
+    if (DEV_CHECKS)
+        hf__catalog_check(e);
 }
 
 static struct hf_bytes record_key(struct hf_scope *s, struct hf_str name, struct hf__buf *key)
@@ -373,11 +423,41 @@ void hf__catalog_delete_record(struct hf_scope *s, struct store_batch *batch, st
         hf__batch_delete(batch, bytes);
 }
 
+static int64_t id_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+enum hf_status hf__catalog_check_ids(struct hf_scope *s, const struct engine *e, uint32_t next_id)
+{
+    int64_t last = 0;
+
+    for (size_t i = 0; i < e->catalog.len; i++) {
+        const struct table *table = e->catalog.tables[i];
+
+        last = id_max(last, id_max(table->id, table->ttl_id));
+        for (size_t j = 0; j < table->indexes_len; j++)
+            last = id_max(last, table->indexes[j].id);
+    }
+    for (size_t i = 0; i < e->streams.len; i++)
+        last = id_max(last, e->streams.list[i]->record.id);
+    for (size_t i = 0; i < e->backups.len; i++)
+        last =
+            id_max(last, id_max(e->backups.list[i]->record.id, e->backups.list[i]->record.copy_id));
+    if (last < next_id && next_id < UINT32_MAX)
+        return HF_OK;
+    return hf__fail(s, HF_CORRUPT,
+                    "The next id is %u, but %lld is in use: what is made next would lie among the "
+                    "keys of what is there. Restore a backup of the database",
+                    next_id, (long long)last);
+}
+
 uint32_t hf__catalog_new_id(struct hf_scope *s, struct engine *e, struct store_batch *batch)
 {
     uint32_t id = e->next_id++;
     uint8_t next[4];
 
+    assert(id > 0 && e->next_id > id); /* ids are never used again */
     store_u32be(next, e->next_id);
     hf__setting_put(s, batch, "next_id", hf_bytes_of(next, sizeof(next)));
     return id;
@@ -390,6 +470,7 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
 
     if (batch->ops.failed || hf__scope_starved(s))
         return hf__fail_nomem(s);
+    assert(batch->count > 0);
     hf__kill_point("before_catalog");
     TRY(hf__store_write(s, e->store, batch, &ticket));
     hf__kill_point("after_catalog");
@@ -402,6 +483,8 @@ enum hf_status hf__catalog_update(struct hf_scope *s, struct engine *e, struct s
     struct table *next;
     enum hf_status status;
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(record->id == table->record.id);
     hf__catalog_put_record(s, batch, record);
     TRY(hf__table_new(s, e, record, table->counts, &next));
     status = hf__catalog_commit(s, e, batch);
@@ -414,7 +497,9 @@ enum hf_status hf__catalog_update(struct hf_scope *s, struct engine *e, struct s
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_bytes json)
+/* `name` is that of its key: no two tables have the same. */
+static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_str name,
+                                 struct hf_bytes json)
 {
     struct table_record record = {.id = 0};
     struct table *table;
@@ -422,7 +507,8 @@ static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf
 
     if (!text.ptr)
         return hf__fail_nomem(s);
-    if (hf__wire_read(s, &hf__table_record_fields, text, &record) != HF_OK)
+    if (hf__wire_read(s, &hf__table_record_fields, text, &record) != HF_OK || !record.description ||
+        !hf_str_equal(record.description->name, name))
         return hf__fail(s, HF_CORRUPT, "The record of a table is damaged");
     TRY(hf__catalog_reserve(s, e));
     TRY(hf__table_new(s, e, &record, NULL, &table));
@@ -446,7 +532,7 @@ enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e)
     do {
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status == HF_OK && found)
-            status = load_table(s, e, value);
+            status = load_table(s, e, hf_str_of((const char *)key.ptr + 1, key.len - 1), value);
     } while (status == HF_OK && found);
     hf__store_iter_close(iter);
     return status;

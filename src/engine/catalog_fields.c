@@ -3,7 +3,9 @@
  * requests. A field that a newer version adds is absent in older records, and that is its default;
  * names here are part of the format on disk and never change.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
+#include "engine/schema.h"
+#include "ops/fields.h"
 
 #define AT(type, member) (uint16_t) offsetof(struct type, member)
 

@@ -12,9 +12,20 @@
  * twice. How much that is can be estimated only, by the sizes of the files at first and by what the
  * first reading came to afterwards.
  */
-#include "engine/private.h"
-
-#include "engine/stream.h"
+#include "base/buf.h"
+#include "engine/backups.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/layout.h"
+#include "engine/read.h"
+#include "engine/schema.h"
+#include "engine/streams.h"
+#include "engine/token.h"
+#include "engine/ttl.h"
+#include "model/value.h"
+#include "store/store.h"
 
 struct checking {
     struct hf_scope *s; /* for one key at a time */
@@ -32,7 +43,7 @@ struct checking {
     uint64_t told_bytes;
 };
 
-static void problem(struct checking *c, struct hf_bytes key, const char *what)
+static void report_problem(struct checking *c, struct hf_bytes key, const char *what)
 {
     struct hf__buf text = {.scope = c->caller};
 
@@ -75,7 +86,7 @@ static struct table *table_by_ttl_id(struct engine *e, uint32_t id)
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-static enum hf_status tell(struct checking *c)
+static enum hf_status report_progress(struct checking *c)
 {
     enum hf_status status;
 
@@ -98,7 +109,7 @@ static enum hf_status on_verified(struct hf_scope *s, uint64_t bytes, void *user
 
     (void)s;
     c->progress.bytes += bytes;
-    return tell(c);
+    return report_progress(c);
 }
 
 static enum hf_status count_compared(struct checking *c, struct hf_bytes key, struct hf_bytes value)
@@ -108,7 +119,7 @@ static enum hf_status count_compared(struct checking *c, struct hf_bytes key, st
     if (c->progress.keys - c->told_keys < STORE_WATCH_KEYS &&
         c->progress.bytes - c->told_bytes < STORE_WATCH_BYTES)
         return HF_OK;
-    return tell(c);
+    return report_progress(c);
 }
 
 static enum hf_status verify_store(struct checking *c, struct hf__store *store)
@@ -119,7 +130,7 @@ static enum hf_status verify_store(struct checking *c, struct hf__store *store)
     hf__store_stats(store, &stats);
     c->in_memory = stats.data_bytes - stats.table_bytes;
     c->progress.about_bytes = stats.table_bytes + stats.data_bytes;
-    TRY(tell(c));
+    TRY(report_progress(c));
     TRY(hf__store_verify(c->caller, store, &watch));
     c->progress.about_bytes = 2 * c->progress.bytes + c->in_memory;
     return HF_OK;
@@ -127,16 +138,16 @@ static enum hf_status verify_store(struct checking *c, struct hf__store *store)
 
 /* ---- what it looks up ----------------------------------------------------------------------- */
 
-/* What belongs to nothing is no problem if it is noted to be erased. */
+/* What belongs to nothing is no problem if it is to be erased. */
 static enum hf_status belongs_nowhere(struct checking *c, struct hf_bytes key, const char *what)
 {
-    bool noted = false;
+    bool pending = false;
 
     if (key.len > PREFIX_LEN)
-        TRY(hf__erase_is_noted(c->s, c->e, c->snapshot, key.ptr[0], load_u32be(key.ptr + 1),
-                               &noted));
-    if (!noted)
-        problem(c, key, what);
+        TRY(hf__erase_is_pending(c->s, c->e, c->snapshot, key.ptr[0], load_u32be(key.ptr + 1),
+                                 &pending));
+    if (!pending)
+        report_problem(c, key, what);
     return HF_OK;
 }
 
@@ -171,9 +182,9 @@ static enum hf_status check_entry_of(struct checking *c, struct table *table, st
     if (!stored.ptr && index->building)
         return HF_OK;
     if (!stored.ptr)
-        problem(c, key, "an item has no entry in an index");
+        report_problem(c, key, "an item has no entry in an index");
     else if (!good_row(c, stored, &entry) || !hf_item_equal(entry.item, projected))
-        problem(c, key, "an index entry differs from its item");
+        report_problem(c, key, "an index entry differs from its item");
     return HF_OK;
 }
 
@@ -192,7 +203,7 @@ static enum hf_status check_expiry_of(struct checking *c, struct table *table, s
     TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(expiry_key.ptr, expiry_key.len),
                       &stored));
     if (!stored.ptr && table->record.ttl_building != HF_YES)
-        problem(c, key, "an item has no expiry entry");
+        report_problem(c, key, "an item has no expiry entry");
     return HF_OK;
 }
 
@@ -206,22 +217,22 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     if (!table)
         return belongs_nowhere(c, key, "an item of no table");
     if (!good_row(c, value, &row)) {
-        problem(c, key, "an item is damaged");
+        report_problem(c, key, "an item is damaged");
         return HF_OK;
     }
     if (hf__schema_check_put(c->s, table, row.item) != HF_OK) {
-        problem(c, key, "an item lacks its key");
+        report_problem(c, key, "an item lacks its key");
         return HF_OK;
     }
     hf__row_key(&own, table, row.item);
     if (!same_bytes(&own, key))
-        problem(c, key, "an item lies under another key than its own");
+        report_problem(c, key, "an item lies under another key than its own");
     for (size_t i = 0; i < table->indexes_len; i++)
         TRY(check_entry_of(c, table, &table->indexes[i], key, &row));
     return check_expiry_of(c, table, key, &row);
 }
 
-/* An item that an entry leads to: can it be asked for its key? That it is damaged is told when it
+/* An item that an entry leads to: can it be asked for its key? That it is damaged is reported when it
  * is looked at itself. */
 static bool usable_row(struct checking *c, const struct table *table, const struct row *row)
 {
@@ -245,13 +256,13 @@ static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
     if (!index)
         return belongs_nowhere(c, key, "an entry of no index");
     if (!good_row(c, value, &entry) || hf__schema_check_put(c->s, table, entry.item) != HF_OK) {
-        problem(c, key, "an index entry is damaged");
+        report_problem(c, key, "an index entry is damaged");
         return HF_OK;
     }
     TRY(hf__read_key(c->s, c->e, table, c->snapshot, entry.item, &row));
     if (!row.item.ptr || !usable_row(c, table, &row) ||
         !hf__index_key(&own, table, index, row.item) || !same_bytes(&own, key))
-        problem(c, key, "an index entry has no item");
+        report_problem(c, key, "an index entry has no item");
     return HF_OK;
 }
 
@@ -274,7 +285,7 @@ static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key
     if (!row.item.ptr || !usable_row(c, table, &row) ||
         !hf__ttl_expiry(table->ttl_attribute, row.item, &expiry) ||
         expiry != load_u64be(key.ptr + PREFIX_LEN))
-        problem(c, key, "an expiry entry has no item");
+        report_problem(c, key, "an expiry entry has no item");
     return HF_OK;
 }
 
@@ -288,7 +299,7 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
     if (!stream)
         return belongs_nowhere(c, key, "a record of no stream");
     if (load_u16be(key.ptr + 5) >= stream->record.shards_len)
-        problem(c, key, "a record of no shard");
+        report_problem(c, key, "a record of no shard");
     else if (!hf__record_head_get(value, &head) ||
              !hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) ||
              (head.new_len &&
@@ -296,9 +307,9 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
              (head.old_len &&
               !hf__item_valid(value.ptr + RECORD_HEAD + head.keys_len + head.new_len,
                               head.old_len)))
-        problem(c, key, "a stream record is damaged");
+        report_problem(c, key, "a stream record is damaged");
     else if (load_u64be(key.ptr + 7) >= c->numbers_end)
-        problem(c, key, "a stream record has a number that was not given out");
+        report_problem(c, key, "a stream record has a number that was not given out");
     return HF_OK;
 }
 
@@ -309,7 +320,7 @@ static enum hf_status check_token(struct checking *c, struct hf_bytes key, struc
 
     c->report->tokens++;
     if (value.len < TOKEN_HEAD || (value.len - TOKEN_HEAD) % TOKEN_SIZE != 0) {
-        problem(c, key, "a token is damaged");
+        report_problem(c, key, "a token is damaged");
         return HF_OK;
     }
     hf__buf_put_byte(&age, SPACE_TOKEN_AGE);
@@ -319,7 +330,7 @@ static enum hf_status check_token(struct checking *c, struct hf_bytes key, struc
         return hf__fail_nomem(c->s);
     TRY(hf__store_get(c->s, c->e->store, c->snapshot, hf_bytes_of(age.ptr, age.len), &stored));
     if (!stored.ptr)
-        problem(c, key, "a token has no age");
+        report_problem(c, key, "a token has no age");
     return HF_OK;
 }
 
@@ -333,8 +344,8 @@ static struct backup *backup_by_copy(struct engine *e, uint32_t id)
     return NULL;
 }
 
-/* The keys of a copy come one behind the other: turn to the next one. */
-static enum hf_status turn_to(struct checking *c, struct backup *backup)
+/* The keys of a copy come one behind the other: open the next one. */
+static enum hf_status open_copy_of(struct checking *c, struct backup *backup)
 {
     struct hf_table_description plain = *backup->record.table;
     const struct table_record record = {.description = &plain, .id = backup->record.table_id};
@@ -361,15 +372,15 @@ static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct
     c->report->backup_items++;
     if (!backup)
         return belongs_nowhere(c, key, "an item of no backup");
-    TRY(turn_to(c, backup));
+    TRY(open_copy_of(c, backup));
     if (!good_row(c, value, &row) || hf__schema_check_put(c->s, c->copied, row.item) != HF_OK) {
-        problem(c, key, "an item in a backup is damaged");
+        report_problem(c, key, "an item in a backup is damaged");
         return HF_OK;
     }
     hf__key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
     hf__key_parts(&own, &c->copied->key, row.item);
     if (!same_bytes(&own, key))
-        problem(c, key, "an item in a backup lies under another key than its own");
+        report_problem(c, key, "an item in a backup lies under another key than its own");
     backup->items++;
     backup->bytes += (int64_t)row.size;
     return HF_OK;
@@ -386,14 +397,15 @@ static void check_backups(struct checking *c)
         c->report->backups++;
         if (backup->record.creating != HF_YES &&
             (backup->items != backup->record.items || backup->bytes != backup->record.bytes))
-            problem(c, hf_bytes_of(key, sizeof(key)), "a backup lacks items, or has too many");
+            report_problem(c, hf_bytes_of(key, sizeof(key)),
+                           "a backup lacks items, or has too many");
     }
     for (size_t i = 0; i < c->e->catalog.len; i++) {
         const struct table *table = c->e->catalog.tables[i];
 
         if (table->record.restore_from && !hf__backup_by_id(c->e, table->record.restore_from))
-            problem(c, hf_bytes_of(table->name.ptr, table->name.len),
-                    "a table is being restored from no backup");
+            report_problem(c, hf_bytes_of(table->name.ptr, table->name.len),
+                           "a table is being restored from no backup");
     }
 }
 
@@ -424,7 +436,7 @@ static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct 
     case SPACE_TOKEN:
         return check_token(c, key, value);
     default:
-        problem(c, key, "a key of no known kind");
+        report_problem(c, key, "a key of no known kind");
         return HF_OK;
     }
 }
@@ -498,7 +510,7 @@ static enum hf_status check_snapshot(struct engine *e, struct checking *c)
     if (status == HF_OK) {
         check_backups(c);
         c->progress.about_bytes = c->progress.bytes;
-        status = tell(c);
+        status = report_progress(c);
     }
     hf__table_free(e, c->copied, true);
     view_close(e, c->e);

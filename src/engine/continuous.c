@@ -5,10 +5,13 @@
  * time disabled until somebody asks for it. Here nobody gets it: no history of a table is kept from
  * which it could be recovered, so enabling it is refused rather than promised.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
+#include "engine/operations.h"
+#include "engine/tables.h"
+#include "ops/prepare.h"
 
-static enum hf_status describe(struct hf_scope *s,
-                               const struct hf_continuous_backups_description **out)
+static enum hf_status describe_continuous(struct hf_scope *s,
+                                          const struct hf_continuous_backups_description **out)
 {
     struct hf_continuous_backups_description *d = hf__scope_array(s, 1, sizeof(*d));
     struct hf_point_in_time_description *recovery = hf__scope_array(s, 1, sizeof(*recovery));
@@ -23,7 +26,7 @@ static enum hf_status describe(struct hf_scope *s,
 }
 
 /* Is there a table of that name? */
-static enum hf_status look(struct hf_scope *s, struct engine *e, struct hf_str name)
+static enum hf_status find_table(struct hf_scope *s, struct engine *e, struct hf_str name)
 {
     struct table *table;
     enum hf_status status;
@@ -36,7 +39,7 @@ static enum hf_status look(struct hf_scope *s, struct engine *e, struct hf_str n
 
 enum hf_status hf__no_point_in_time(struct hf_scope *s, struct engine *e, struct hf_str name)
 {
-    TRY(look(s, e, name));
+    TRY(find_table(s, e, name));
     return hf__fail(s, HF_POINT_IN_TIME_UNAVAILABLE,
                     "Point in time recovery is not enabled for table '%.*s'",
                     HF_FMT(hf__table_name(name)));
@@ -48,8 +51,8 @@ hf__engine_describe_continuous_backups(struct hf_scope *s, struct engine *e,
                                        struct hf_describe_continuous_backups_result *result)
 {
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_CONTINUOUS_BACKUPS, request));
-    TRY(look(s, e, request->table));
-    return describe(s, &result->description);
+    TRY(find_table(s, e, request->table));
+    return describe_continuous(s, &result->description);
 }
 
 enum hf_status
@@ -58,12 +61,12 @@ hf__engine_update_continuous_backups(struct hf_scope *s, struct engine *e,
                                      struct hf_update_continuous_backups_result *result)
 {
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_CONTINUOUS_BACKUPS, request));
-    TRY(look(s, e, request->table));
+    TRY(find_table(s, e, request->table));
     if (request->spec->enabled == HF_YES)
         return hf__fail(s, HF_BACKUPS_UNAVAILABLE,
                         "Point in time recovery is not available for table: %.*s",
                         HF_FMT(hf__table_name(request->table)));
-    return describe(s, &result->description);
+    return describe_continuous(s, &result->description);
 }
 
 /* Of which table is said by name or by ARN. */

@@ -8,11 +8,20 @@
  * since is in the counters already and the sum is exact. Counting takes long, so the schema lock is
  * not held meanwhile: the ids of the table and its indexes say where the sums belong afterwards.
  */
-#include "engine/private.h"
+#include "engine/counts.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/setting.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 
 enum { COUNT_VALUE = 16 };
+_Static_assert(COUNT_VALUE == 2 * 8, "u64be items, u64be bytes");
 
 static const char clean_setting[] = "clean";
 
@@ -110,6 +119,8 @@ static enum hf_status count_sum(struct hf_scope *s, struct engine *e, struct sum
     enum hf_status status;
     bool found = true;
 
+    assert(e->opened && sum->id > 0);
+    ASSERT_HELD(&e->counting);
     hf__key_prefix(&lower, sum->space, sum->id);
     hf__key_prefix(&upper, sum->space, sum->id + 1);
     if (lower.failed || upper.failed)
@@ -147,6 +158,7 @@ static void tally_begin(struct engine *e, struct tally *tally)
             tally->sums[tally->len++] =
                 (struct sum){.space = SPACE_INDEX, .id = table->indexes[i].id};
     }
+    assert(tally->len <= ARRAY_LEN(tally->sums));
     pthread_rwlock_unlock(&e->schema);
 }
 
@@ -182,6 +194,7 @@ static enum hf_status count_table(struct hf_scope *s, struct engine *e, struct h
 {
     struct tally tally = {.table = name};
 
+    ASSERT_HELD(&e->counting);
     tally_begin(e, &tally);
     if (tally.len == 0)
         return HF_OK;
@@ -215,6 +228,7 @@ static enum hf_status next_stale(struct hf_scope *s, struct engine *e, struct hf
 {
     bool found = false;
 
+    ASSERT_HELD(&e->counting);
     *name = hf_str_of(NULL, 0);
     pthread_rwlock_rdlock(&e->schema);
     for (size_t i = 0; i < e->catalog.len && !found; i++) {

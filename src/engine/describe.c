@@ -1,11 +1,19 @@
 /*
  * engine/describe.c: descriptions of tables, and the operations that only read the catalog.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/counts.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/tables.h"
+#include "engine/throughput.h"
+#include "ops/fields.h"
+#include "ops/prepare.h"
 
 #include "wire/wire.h"
 
-static int64_t counted(atomic_llong *value)
+static int64_t count_shown(atomic_llong *value)
 {
     long long count = atomic_load_explicit(value, memory_order_relaxed);
 
@@ -44,9 +52,10 @@ static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, 
     for (size_t i = 0; i < len; i++) {
         struct index *index = hf__table_index(table, from[i].name);
 
+        assert(index && index->counts);
         copies[i] = from[i];
-        copies[i].item_count = counted(&index->counts->items);
-        copies[i].size_bytes = counted(&index->counts->bytes);
+        copies[i].item_count = count_shown(&index->counts->items);
+        copies[i].size_bytes = count_shown(&index->counts->bytes);
         if (!index->local)
             TRY(describe_throughput(s, billing_of(table->record.description), now_us, &copies[i]));
         if (!index->local && !table->record.restore_from) {
@@ -59,8 +68,8 @@ static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, 
 }
 
 /* A copy that does not point into this version of the table, which may be gone tomorrow. */
-static enum hf_status copy(struct hf_scope *s, const struct hf_table_description *d,
-                           const struct hf_table_description **out)
+static enum hf_status copy_description(struct hf_scope *s, const struct hf_table_description *d,
+                                       const struct hf_table_description **out)
 {
     struct hf_table_description *copied = hf__scope_array(s, 1, sizeof(*copied));
     struct hf__buf json = {.scope = s};
@@ -87,8 +96,8 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct t
             d.status = HF_TABLE_UPDATING;
     if (table->record.restore_from)
         d.status = HF_TABLE_CREATING;
-    d.item_count = counted(&table->counts->table.items);
-    d.size_bytes = counted(&table->counts->table.bytes);
+    d.item_count = count_shown(&table->counts->table.items);
+    d.size_bytes = count_shown(&table->counts->table.bytes);
     d.throughput = hf__throughput_today(s, stored->throughput, now_us);
     d.warm_throughput =
         hf__warm_describe(s, (struct throughput_of){stored->warm_throughput, stored->throughput,
@@ -100,7 +109,7 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct t
                          &d.local_indexes));
     TRY(describe_indexes(s, table, now_us, stored->global_indexes, d.global_indexes_len,
                          &d.global_indexes));
-    return copy(s, &d, out);
+    return copy_description(s, &d, out);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
@@ -149,6 +158,7 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
         if (!names[len++].ptr)
             return hf__fail_nomem(s);
     }
+    assert(len <= limit);
     result->tables = names;
     result->tables_len = len;
     return HF_OK;
@@ -177,8 +187,10 @@ enum hf_status hf__engine_describe_limits(struct hf_scope *s, struct engine *e,
     (void)s;
     (void)e;
     (void)request;
-    *result = (struct hf_describe_limits_result){ACCOUNT_UNITS_MAX, ACCOUNT_UNITS_MAX,
-                                                 TABLE_UNITS_MAX, TABLE_UNITS_MAX};
+    *result = (struct hf_describe_limits_result){.account_max_read_units = ACCOUNT_UNITS_MAX,
+                                                 .account_max_write_units = ACCOUNT_UNITS_MAX,
+                                                 .table_max_read_units = TABLE_UNITS_MAX,
+                                                 .table_max_write_units = TABLE_UNITS_MAX};
     return HF_OK;
 }
 

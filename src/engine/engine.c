@@ -5,7 +5,18 @@
 
 #include "base/steady.h"
 #include "blob/blob.h"
-#include "engine/private.h"
+#include "engine/backups.h"
+#include "engine/catalog.h"
+#include "engine/counts.h"
+#include "engine/engine.h"
+#include "engine/operations.h"
+#include "engine/setting.h"
+#include "engine/streams.h"
+#include "engine/upkeep.h"
+#include "expr/cache.h"
+#include "ops/fields.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include <time.h>
 
@@ -46,6 +57,8 @@ static operation *const operations[] = {
 #undef OP
 };
 
+_Static_assert(ARRAY_LEN(operations) == HF_OP_COUNT, "each operation has a function");
+
 /* Statements are writes to the table of operations, but may be SELECTs: the store refuses others.
  */
 static bool is_write(enum hf_op op)
@@ -68,6 +81,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
     struct engine *e = (struct engine *)(void *)db;
     enum hf_status status;
 
+    assert((unsigned)op < ARRAY_LEN(operations) && operations[op]);
     hf__scope_set_wording(s, e->wording);
     hf__scope_set_settled(s, hf__store_is_rolled_back(e->store)); /* before anything is read */
     hf__scope_feed(s);
@@ -152,12 +166,13 @@ static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
     return hf__store_write(s, e->store, &batch, &ticket);
 }
 
-static enum hf_status load(struct hf_scope *s, struct engine *e)
+static enum hf_status load_all(struct hf_scope *s, struct engine *e)
 {
     TRY(load_secret(s, e));
     TRY(hf__streams_load(s, e));
     TRY(hf__catalog_load(s, e));
     TRY(hf__backups_load(s, e));
+    TRY(hf__catalog_check_ids(s, e, e->next_id));
     TRY(hf__sequencer_load(s, e));
     TRY(hf__counts_load(s, e));
     return e->read_only ? HF_OK : hf__backups_resume(s, e);
@@ -165,7 +180,6 @@ static enum hf_status load(struct hf_scope *s, struct engine *e)
 
 enum {
     DEFAULT_SHARDS = 4,
-    MAX_SHARDS = 64,
     ARN_PART_MAX = 64,
     DEFAULT_TABLES = 2500 /* as DynamoDB has it, per account and region */
 };
@@ -190,12 +204,12 @@ static enum hf_status arn_part(struct hf_scope *s, struct engine *e, const char 
     return part->ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-static enum hf_status settings(struct hf_scope *s, struct engine *e,
-                               const struct hf_engine_options *o)
+static enum hf_status apply_options(struct hf_scope *s, struct engine *e,
+                                    const struct hf_engine_options *o)
 {
-    if (o->stream_shards > MAX_SHARDS)
+    if (o->stream_shards > SHARDS_MAX)
         return hf__fail(s, HF_INVALID, "stream_shards is %u; a stream has at most %d shards",
-                        o->stream_shards, MAX_SHARDS);
+                        o->stream_shards, SHARDS_MAX);
     e->stream_shards = o->stream_shards ? o->stream_shards : DEFAULT_SHARDS;
     e->max_tables = o->max_tables ? o->max_tables : DEFAULT_TABLES;
     e->wording = o->wording == HF_WORDING_2026 ? HF__WORDING_2026 : HF__WORDING_CLASSIC;
@@ -232,7 +246,7 @@ static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
 
-    /* Operations on tables must not wait for ever behind a stream of readers. */
+    /* Operations on tables must not wait without end behind a stream of readers. */
     pthread_rwlockattr_init(&fair);
     pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&e->schema, &fair);
@@ -241,7 +255,7 @@ static void init_locks(struct engine *e)
     pthread_mutex_init(&e->upkeep.lock, NULL);
     /* Upkeep must not sleep for an hour when somebody sets the clock back. */
     steady_cond_init(&e->upkeep.wake);
-    pthread_mutex_init(&e->upkeep_turn, NULL);
+    pthread_mutex_init(&e->upkeep_lock, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);
     for (size_t i = 0; i < LATCH_COUNT; i++)
@@ -254,7 +268,7 @@ static void destroy_locks(struct engine *e)
         pthread_mutex_destroy(&e->latches[i].lock);
     pthread_mutex_destroy(&e->blobs_lock);
     pthread_mutex_destroy(&e->counting);
-    pthread_mutex_destroy(&e->upkeep_turn);
+    pthread_mutex_destroy(&e->upkeep_lock);
     pthread_cond_destroy(&e->upkeep.wake);
     pthread_mutex_destroy(&e->upkeep.lock);
     pthread_mutex_destroy(&e->sequencer.lock);
@@ -285,6 +299,7 @@ static void engine_close(struct hf_db *db)
     struct engine *e = (struct engine *)(void *)db;
     struct hf_scope *s = hf_scope_new(&e->env);
 
+    assert(!e->sequencer.first); /* no call is under way */
     hf__upkeep_stop(e);
     if (s && !e->read_only)
         hf__counts_save(s, e);
@@ -292,9 +307,9 @@ static void engine_close(struct hf_db *db)
     engine_free(e);
 }
 
-static enum hf_status engine_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status engine_wait_durable(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
-    return hf__engine_settle(s, (struct engine *)(void *)db, ticket);
+    return hf__engine_wait_durable(s, (struct engine *)(void *)db, ticket);
 }
 
 /* Those in memory are one store for all who ask, as the tables are; it goes with the last of us. */
@@ -336,7 +351,7 @@ static struct hf_str engine_opener(struct hf_db *db)
 }
 
 static const struct db_calls engine_calls = {.call = engine_call,
-                                             .settle = engine_settle,
+                                             .settle = engine_wait_durable,
                                              .close = engine_close,
                                              .blobs = engine_blobs,
                                              .opener = engine_opener};
@@ -372,6 +387,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     struct engine *e = hf__env_alloc(&env, sizeof(*e));
     enum hf_status status;
 
+    assert(store);
     *db = NULL;
     if (!e) {
         hf__store_close(store);
@@ -387,9 +403,9 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->read_only = o.read_only;
     init_locks(e);
     e->memory = hf_scope_new(&env);
-    status = e->memory ? settings(s, e, &o) : hf__fail_nomem(s);
+    status = e->memory ? apply_options(s, e, &o) : hf__fail_nomem(s);
     if (status == HF_OK)
-        status = load(s, e);
+        status = load_all(s, e);
     if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
         status = hf__upkeep_start(s, e);
     if (status != HF_OK) {
@@ -434,7 +450,11 @@ void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)
     if (!e)
         return;
     hf__store_stats(e->store, &store);
-    *stats = (struct hf_engine_stats){store.syncs,        store.sync_waits, store.disk_bytes,
-                                      store.memory_bytes, store.stopped,    store.no_space,
-                                      store.read_only};
+    *stats = (struct hf_engine_stats){.syncs = store.syncs,
+                                      .sync_waits = store.sync_waits,
+                                      .disk_bytes = store.disk_bytes,
+                                      .memory_bytes = store.memory_bytes,
+                                      .stopped = store.stopped,
+                                      .no_space = store.no_space,
+                                      .read_only = store.read_only};
 }

@@ -2,15 +2,20 @@
  * engine/erase.c: getting rid of what belonged to a table, an index or a stream that is gone.
  *
  * All keys of one such thing lie side by side under its space and id, and ids are never used again.
- * So dropping it is a small write: the batch that removes it from the catalog notes its space and
- * id, and upkeep erases the keys afterwards, a few at a time. A crash in between leaves the note,
- * and upkeep goes on from there.
+ * So dropping it is a small write: the batch that removes it from the catalog records its space
+ * and id, and upkeep erases the keys afterwards, a few at a time. A crash in between leaves that
+ * record, and upkeep goes on from there.
  */
-#include "engine/private.h"
+#include "engine/erase.h"
+#include "base/buf.h"
+#include "engine/backups.h"
+#include "engine/layout.h"
+#include "store/store.h"
 
 enum { ERASE_CHUNK = 1000, ERASE_CHUNK_BYTES = 256 * 1024, ERASE_KEY = 6 };
+_Static_assert(ERASE_KEY == 1 + 1 + 4, "SPACE_ERASE, space, u32be id");
 
-static void note_key(uint8_t key[ERASE_KEY], uint8_t space, uint32_t id)
+static void pending_key(uint8_t key[ERASE_KEY], uint8_t space, uint32_t id)
 {
     key[0] = SPACE_ERASE;
     key[1] = space;
@@ -21,20 +26,21 @@ void hf__erase_later(struct store_batch *batch, uint8_t space, uint32_t id)
 {
     uint8_t key[ERASE_KEY];
 
-    note_key(key, space, id);
+    assert(space >= SPACE_ITEM && space <= SPACE_EXPIRY && id > 0);
+    pending_key(key, space, id);
     hf__batch_put(batch, hf_bytes_of(key, sizeof(key)), hf_bytes_of(NULL, 0));
 }
 
-enum hf_status hf__erase_is_noted(struct hf_scope *s, struct engine *e,
-                                  const struct hf__store_snapshot *snapshot, uint8_t space,
-                                  uint32_t id, bool *noted)
+enum hf_status hf__erase_is_pending(struct hf_scope *s, struct engine *e,
+                                    const struct hf__store_snapshot *snapshot, uint8_t space,
+                                    uint32_t id, bool *pending)
 {
     uint8_t key[ERASE_KEY];
     struct hf_bytes value;
 
-    note_key(key, space, id);
+    pending_key(key, space, id);
     TRY(hf__store_get(s, e->store, snapshot, hf_bytes_of(key, sizeof(key)), &value));
-    *noted = value.ptr != NULL;
+    *pending = value.ptr != NULL;
     return HF_OK;
 }
 
@@ -48,9 +54,9 @@ struct erasing {
     struct hf__buf from; /* the key to go on from; empty: the first */
 };
 
-/* The first note that there is, of those that no backup still has to copy. */
-static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *found,
-                                struct erasing *erasing)
+/* The first that is to be erased, of those that no backup still has to copy. */
+static enum hf_status next_pending(struct hf_scope *s, struct engine *e, bool *found,
+                                   struct erasing *erasing)
 {
     static const uint8_t lower[] = {SPACE_ERASE};
     static const uint8_t upper[] = {SPACE_ERASE + 1};
@@ -63,7 +69,7 @@ static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *foun
     do {
         status = hf__store_iter_next(s, iter, found, &key, &value);
         if (status == HF_OK && *found && key.len != ERASE_KEY)
-            status = hf__fail(s, HF_CORRUPT, "A note of what is to be erased is damaged");
+            status = hf__fail(s, HF_CORRUPT, "The record of what is to be erased is damaged");
     } while (status == HF_OK && *found && hf__backups_need(e, key.ptr[1], load_u32be(key.ptr + 2)));
     if (status == HF_OK && *found) {
         uint8_t space = key.ptr[1];
@@ -78,7 +84,7 @@ static enum hf_status next_note(struct hf_scope *s, struct engine *e, bool *foun
     return status;
 }
 
-/* Delete up to ERASE_CHUNK keys; when no more are left, the note goes with them. */
+/* Delete up to ERASE_CHUNK keys; when no more are left, the record goes with them. */
 static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct erasing *erasing,
                                   uint64_t *erased)
 {
@@ -88,11 +94,13 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct e
     struct hf__store_iter *iter;
     struct store_range range;
     enum hf_status status;
-    uint8_t note[ERASE_KEY];
+    uint8_t record[ERASE_KEY];
     uint64_t ticket;
     uint64_t count = 0;
     bool found = true;
 
+    assert(from->len == 0 || from->ptr[0] == erasing->space);
+    ASSERT_HELD(&e->upkeep_lock);
     if (from->len == 0)
         hf__key_prefix(from, erasing->space, erasing->id);
     hf__key_prefix(&upper, erasing->space, erasing->id + 1);
@@ -115,8 +123,8 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct e
     if (status != HF_OK)
         return status;
     if (!found) {
-        note_key(note, erasing->space, erasing->id);
-        hf__batch_delete(&batch, hf_bytes_of(note, sizeof(note)));
+        pending_key(record, erasing->space, erasing->id);
+        hf__batch_delete(&batch, hf_bytes_of(record, sizeof(record)));
     }
     if (batch.ops.failed || from->failed)
         return hf__fail_nomem(s);
@@ -134,7 +142,7 @@ static enum hf_status erase_all(struct hf_scope *s, struct engine *e, struct era
 
         if (atomic_load(&e->upkeep.stop))
             return HF_OK;
-        TRY(next_note(s, e, &found, erasing));
+        TRY(next_pending(s, e, &found, erasing));
         if (!found)
             return HF_OK;
         TRY(erase_chunk(s, e, erasing, erased));

@@ -6,10 +6,14 @@
  * followed by the table's, so that items with equal index keys lie side by side in the order of
  * their table keys; its value is a row that holds the projected attributes.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "model/value.h"
 
 /* All of them are there, of the right types, not empty, and together not too long. */
-static bool fit(const struct key_attr *attrs, size_t attrs_len, struct hf_item item, size_t max)
+static bool attrs_fit(const struct key_attr *attrs, size_t attrs_len, struct hf_item item,
+                      size_t max)
 {
     size_t sum = 0;
 
@@ -31,8 +35,8 @@ bool hf__index_has(const struct index *index, struct hf_item item)
 {
     const struct key_schema *key = &index->key;
 
-    return fit(key->hash, key->hash_len, item, KEY_HASH_MAX) &&
-           fit(key->range, key->range_len, item, KEY_RANGE_MAX);
+    return attrs_fit(key->hash, key->hash_len, item, KEY_HASH_MAX) &&
+           attrs_fit(key->range, key->range_len, item, KEY_RANGE_MAX);
 }
 
 bool hf__index_key(struct hf__buf *buf, const struct table *table, const struct index *index,

@@ -10,7 +10,17 @@
  *  (4) A start key has the types and sizes of a key that an item can have, as it becomes a stored
  *      key like theirs. It comes from the caller, who may have made it up.
  */
-#include "engine/private.h"
+#include "engine/page.h"
+#include "base/buf.h"
+#include "engine/capacity.h"
+#include "engine/change.h"
+#include "engine/layout.h"
+#include "engine/read.h"
+#include "engine/schema.h"
+#include "expr/expr.h"
+#include "model/value.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "wire/base64.h"
 
@@ -214,6 +224,7 @@ enum hf_status hf__page_start_key(struct hf_scope *s, const struct table *table,
         TRY(check_sizes(s, &index->key, start));
     if (index && !hf__index_has(index, start)) /* several attributes share the limit of one */
         return hf__fail(s, HF_INVALID, NO_MATCH);
+    assert(start.ptr && buf->len == 0);
     if (index)
         hf__index_key(buf, table, index, start);
     else
@@ -286,7 +297,7 @@ static enum hf_status last_key(struct hf_scope *s, const struct reading *r, stru
     return hf_item_check(s, *out);
 }
 
-static enum hf_status keep(struct hf_scope *s, struct reading *r, struct hf_item item)
+static enum hf_status add_to_page(struct hf_scope *s, struct reading *r, struct hf_item item)
 {
     r->answer->count++;
     if (r->page->select == HF_SELECT_COUNT)
@@ -305,6 +316,7 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
     struct row row;
     struct row whole;
 
+    assert(!r->full);
     TRY(hf__row_decode(s, stored, &row));
     r->answer->scanned++;
     r->bytes += row.size;
@@ -321,7 +333,7 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
         TRY(hf__scope_patient_work(s, hf__expr_work(r->page->filter, whole.item)));
     if (!r->page->filter ||
         hf__expr_match(r->page->filter, r->page->statement ? row.item : whole.item))
-        TRY(keep(s, r, shows_whole(r) ? whole.item : row.item));
+        TRY(add_to_page(s, r, shows_whole(r) ? whole.item : row.item));
     r->full = r->bytes > PAGE_BYTES_MAX || r->answer->scanned == r->page->limit;
     return r->full ? last_key(s, r, row.item, &r->answer->last) : HF_OK;
 }
@@ -345,7 +357,7 @@ static enum hf_status walk_range(struct hf_scope *s, struct reading *r,
     return status;
 }
 
-static void charge(struct hf_scope *s, struct reading *r)
+static void charge_page(struct hf_scope *s, struct reading *r)
 {
     struct usage usage = {.table = r->table, .named = r->page->table};
     double units = hf__read_units(r->bytes, r->page->consistent);
@@ -353,6 +365,7 @@ static void charge(struct hf_scope *s, struct reading *r)
     if (r->index) {
         size_t at = (size_t)(r->index - r->table->indexes);
 
+        assert(at < r->table->indexes_len);
         usage.index_units[at] = units;
         usage.index_used[at] = true;
         usage.table_units = r->fetched;
@@ -378,6 +391,8 @@ enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table 
                                       .reverse = page->reverse,
                                       .fill_cache = true};
 
+    assert(lower.len >= PREFIX_LEN && upper.len > 0);
+    ASSERT_SCHEMA_HELD(e);
     r.fetch = must_fetch(&r);
     TRY(walk_range(s, &r, &range));
     if (page->select != HF_SELECT_COUNT) {
@@ -387,7 +402,9 @@ enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table 
         answer->items = (const struct hf_item *)(const void *)r.items.ptr;
         answer->items_len = r.items.len / sizeof(struct hf_item);
     }
+    assert(answer->count <= answer->scanned);
+    assert(!r.full || answer->last.ptr);
     answer->bytes = r.bytes;
-    charge(s, &r);
+    charge_page(s, &r);
     return HF_OK;
 }

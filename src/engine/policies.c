@@ -7,7 +7,13 @@
  *      so of one table's revisions no two are the same, even after its policy was deleted.
  *  (2) Putting what is there already changes nothing, not even the revision.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/tables.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "wire/wire.h"
 
@@ -84,8 +90,8 @@ static enum hf_status check_arn(struct hf_scope *s, const struct engine *e, stru
 }
 
 /* The schema lock is held. */
-static enum hf_status find(struct hf_scope *s, struct engine *e, struct hf_str arn,
-                           struct table **table)
+static enum hf_status find_table(struct hf_scope *s, struct engine *e, struct hf_str arn,
+                                 struct table **table)
 {
     struct hf_str name;
 
@@ -132,8 +138,8 @@ static enum hf_status check_expected(struct hf_scope *s, const struct table *tab
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-static enum hf_status replace(struct hf_scope *s, struct engine *e, struct table *table,
-                              struct hf_str policy)
+static enum hf_status replace_policy(struct hf_scope *s, struct engine *e, struct table *table,
+                                     struct hf_str policy)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct table_record record = table->record;
@@ -145,11 +151,12 @@ static enum hf_status replace(struct hf_scope *s, struct engine *e, struct table
 }
 
 /* Who changes nothing, because it is as it should be, says so only when that is durable. */
-static enum hf_status settle(struct hf_scope *s, struct engine *e, bool changed)
+static enum hf_status wait_durable(struct hf_scope *s, struct engine *e, bool changed)
 {
     uint64_t ticket = hf__store_written(e->store);
 
-    return changed ? hf__engine_settle(s, e, ticket) : hf__engine_settle_seen(s, e, ticket);
+    return changed ? hf__engine_wait_durable(s, e, ticket)
+                   : hf__engine_wait_durable_seen(s, e, ticket);
 }
 
 static enum hf_status put_locked(struct hf_scope *s, struct engine *e,
@@ -158,7 +165,7 @@ static enum hf_status put_locked(struct hf_scope *s, struct engine *e,
 {
     struct table *table;
 
-    TRY(find(s, e, request->arn, &table));
+    TRY(find_table(s, e, request->arn, &table));
     TRY(check_expected(s, table, request->expected_revision));
     if (!hf_str_equal(table->record.resource_policy, request->policy)) { /* (2) */
         struct hf_str name = table->name;
@@ -167,9 +174,10 @@ static enum hf_status put_locked(struct hf_scope *s, struct engine *e,
         name = hf_scope_copy(s, name);
         if (!name.ptr)
             return hf__fail_nomem(s);
-        TRY(replace(s, e, table, request->policy));
+        TRY(replace_policy(s, e, table, request->policy));
         table = hf__catalog_find(e, name);
     }
+    assert(table);
     result->revision = revision_text(s, table);
     return HF_OK;
 }
@@ -186,7 +194,7 @@ enum hf_status hf__engine_put_resource_policy(struct hf_scope *s, struct engine 
     hf__schema_lock(e);
     status = put_locked(s, e, request, result, &changed);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? settle(s, e, changed) : status;
+    return status == HF_OK ? wait_durable(s, e, changed) : status;
 }
 
 static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf_str arn,
@@ -194,7 +202,7 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
 {
     struct table *table;
 
-    TRY(find(s, e, arn, &table));
+    TRY(find_table(s, e, arn, &table));
     if (!table->record.resource_policy.ptr)
         return hf__fail(s, HF_POLICY_NOT_FOUND, NO_POLICY "%.*s", HF_FMT(arn));
     result->policy = hf_scope_copy(s, table->record.resource_policy);
@@ -221,13 +229,13 @@ static enum hf_status delete_locked(struct hf_scope *s, struct engine *e,
 {
     struct table *table;
 
-    TRY(find(s, e, request->arn, &table));
+    TRY(find_table(s, e, request->arn, &table));
     TRY(check_expected(s, table, request->expected_revision));
     if (!table->record.resource_policy.ptr)
         return HF_OK;
     *changed = true;
     result->revision = revision_text(s, table);
-    return replace(s, e, table, hf_str_of(NULL, 0));
+    return replace_policy(s, e, table, hf_str_of(NULL, 0));
 }
 
 enum hf_status hf__engine_delete_resource_policy(struct hf_scope *s, struct engine *e,
@@ -241,5 +249,5 @@ enum hf_status hf__engine_delete_resource_policy(struct hf_scope *s, struct engi
     hf__schema_lock(e);
     status = delete_locked(s, e, request, result, &changed);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? settle(s, e, changed) : status;
+    return status == HF_OK ? wait_durable(s, e, changed) : status;
 }

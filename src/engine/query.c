@@ -1,7 +1,17 @@
 /*
  * engine/query.c: Query: a key condition becomes a range of stored keys, and page.c reads it.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/page.h"
+#include "engine/schema.h"
+#include "expr/expr.h"
+#include "model/key.h"
+#include "model/value.h"
+#include "ops/prepare.h"
 
 /* The condition's terms, sorted to the attributes of the key. */
 struct bounds {
@@ -161,19 +171,20 @@ static void copy_buf(struct hf__buf *to, const struct hf__buf *from)
     hf__buf_put(to, from->ptr, from->len);
 }
 
-static void succeed(struct hf__buf *buf)
+static void make_successor(struct hf__buf *buf)
 {
     if (!buf->failed)
         hf__key_successor(buf->ptr, &buf->len);
 }
 
 /* All that begins with `partition` lies in `range`; narrow it by the condition on what follows. */
-static void narrow(struct key_range *range, const struct hf__buf *partition,
-                   const struct expr_key_term *term)
+static void narrow_range(struct key_range *range, const struct hf__buf *partition,
+                         const struct expr_key_term *term)
 {
     struct hf__buf low = {.scope = partition->scope};
     struct hf__buf high = {.scope = partition->scope};
 
+    assert(suits_key(term->compare) && term->low.ptr);
     copy_buf(&low, partition);
     copy_buf(&high, partition);
     if (term->compare == COMPARE_BEGINS_WITH) {
@@ -190,18 +201,18 @@ static void narrow(struct key_range *range, const struct hf__buf *partition,
         range->upper = low;
         break;
     case COMPARE_LE:
-        succeed(&high);
+        make_successor(&high);
         range->upper = high;
         break;
     case COMPARE_GT:
-        succeed(&low);
+        make_successor(&low);
         range->lower = low;
         break;
     case COMPARE_GE:
         range->lower = low;
         break;
     default: /* EQ, BETWEEN, BEGINS_WITH */
-        succeed(&high);
+        make_successor(&high);
         range->lower = low;
         range->upper = high;
         break;
@@ -214,6 +225,7 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
 {
     struct hf__buf base = {.scope = s}; /* partition, and the equalities behind it */
 
+    assert(id > 0 && bounds->hash_len > 0 && bounds->equal_len < KEY_ATTRS_MAX);
     *partition = (struct hf__buf){.scope = s};
     *range = (struct key_range){{.scope = s}, {.scope = s}};
     hf__key_prefix(partition, space, id);
@@ -223,10 +235,12 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
         hf__key_put_range(&base, bounds->equal[i]);
     copy_buf(&range->lower, &base);
     copy_buf(&range->upper, &base);
-    succeed(&range->upper);
+    make_successor(&range->upper);
     if (bounds->range)
-        narrow(range, &base, bounds->range);
-    return range->lower.failed || range->upper.failed ? hf__fail_nomem(s) : HF_OK;
+        narrow_range(range, &base, bounds->range);
+    if (partition->failed || base.failed || range->lower.failed || range->upper.failed)
+        return hf__fail_nomem(s); /* or what is empty would be the whole store */
+    return HF_OK;
 }
 
 /* Does a value satisfy the condition on its attribute? */
@@ -289,6 +303,7 @@ static enum hf_status apply_start(struct hf_scope *s, const struct table *table,
         return hf__fail(s, HF_INVALID,
                         "The provided starting key is outside query boundaries based on provided "
                         "conditions");
+    assert(partition->len > PREFIX_LEN);
     if (page->reverse) {
         range->upper = start;
     } else {
@@ -315,6 +330,7 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
     TRY(hf__page_check(s, table, page, &index));
     key = index ? &index->key : &table->key;
     TRY(sort_terms(s, key, page, &bounds));
+    assert(bounds.hash_len == key->hash_len && bounds.equal_len <= key->range_len);
     TRY(make_range(s, index ? SPACE_INDEX : SPACE_ITEM, index ? index->id : table->id, &bounds,
                    &partition, &range));
     TRY(apply_start(s, table, index, page, &bounds, &partition, &range));
@@ -337,7 +353,7 @@ enum hf_status hf__query_page(struct hf_scope *s, struct engine *e,
     status = query_locked(s, e, page, &latch, answer);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && page->consistent)
-        status = hf__engine_settle_read(s, e, latch);
+        status = hf__engine_wait_durable_read(s, e, latch);
     return status;
 }
 
@@ -350,7 +366,11 @@ enum hf_status hf__engine_query(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_query(s, e->cache, request, &page));
     status = hf__query_page(s, e, &page, &answer);
-    *result = (struct hf_query_result){answer.items,   answer.items_len, answer.count,
-                                       answer.scanned, answer.last,      answer.capacity};
+    *result = (struct hf_query_result){.items = answer.items,
+                                       .items_len = answer.items_len,
+                                       .count = answer.count,
+                                       .scanned_count = answer.scanned,
+                                       .last = answer.last,
+                                       .capacity = answer.capacity};
     return status;
 }

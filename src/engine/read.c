@@ -2,7 +2,17 @@
  * engine/read.c: GetItem and BatchGetItem. Readers take no latch; a consistent read waits until
  * what it may have seen is durable.
  */
-#include "engine/private.h"
+#include "engine/read.h"
+#include "base/buf.h"
+#include "engine/capacity.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "expr/expr.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 enum {
     BATCH_BYTES_MAX = 16 * 1024 * 1024 /* of items in one answer; the rest is unprocessed */
@@ -38,6 +48,7 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
     struct table *table;
     struct row row;
 
+    ASSERT_SCHEMA_HELD(e);
     TRY(hf__catalog_item_table(s, e, read->table, &table));
     TRY(hf__schema_check_key(s, table, key));
     TRY(hf__schema_check_paths(s, table, read->projection));
@@ -68,7 +79,7 @@ enum hf_status hf__get_one(struct hf_scope *s, struct engine *e, struct hf_item 
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK || !read->consistent)
         return status;
-    return hf__engine_settle_read(s, e, latch);
+    return hf__engine_wait_durable_read(s, e, latch);
 }
 
 enum hf_status hf__engine_get_item(struct hf_scope *s, struct engine *e,
@@ -102,13 +113,15 @@ static struct hf_str copy_if_any(struct hf_scope *s, struct hf_str text)
 }
 
 /* Keys `from` and later of one table go back to the caller, whose request may be gone by then. */
-static enum hf_status leave(struct hf_scope *s, struct batch_get *b, size_t table, size_t from)
+static enum hf_status leave_unprocessed(struct hf_scope *s, struct batch_get *b, size_t table,
+                                        size_t from)
 {
     const struct hf_table_gets *gets = &b->request->tables[table];
     struct hf_table_gets *left = &b->unprocessed[b->result->unprocessed_len++];
     struct hf_item *keys = hf__scope_array(s, gets->keys_len - from, sizeof(*keys));
     struct hf_str *names = hf__scope_array(s, gets->attributes_to_get_len, sizeof(*names));
 
+    assert(from < gets->keys_len && b->result->unprocessed_len <= b->request->tables_len);
     if (!keys || (!names && gets->attributes_to_get_len))
         return hf__fail_nomem(s);
     for (size_t i = from; i < gets->keys_len; i++)
@@ -146,7 +159,7 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
         TRY(hf__read_key(s, e, b->tables[at], NULL, gets->keys[i], &row));
         if (b->bytes + row.size > BATCH_BYTES_MAX) {
             b->full = true;
-            TRY(leave(s, b, at, i));
+            TRY(leave_unprocessed(s, b, at, i));
             break;
         }
         usage.table_units += hf__read_units(row.size, read->consistent);
@@ -157,6 +170,8 @@ static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struc
         TRY(hf__read_project(s, read, &row.item));
         items[len++] = row.item;
     }
+    assert(len <= gets->keys_len && b->bytes <= BATCH_BYTES_MAX);
+    assert(b->result->tables_len < b->request->tables_len);
     b->items[b->result->tables_len++] =
         (struct hf_table_items){hf_scope_copy(s, gets->table), items, len};
     used = hf__usage_capacity(s, &usage, b->request->return_capacity);
@@ -186,7 +201,7 @@ static enum hf_status batch_get_locked(struct hf_scope *s, struct engine *e, str
     }
     for (size_t i = 0; i < tables; i++) {
         if (b->full)
-            TRY(leave(s, b, i, 0));
+            TRY(leave_unprocessed(s, b, i, 0));
         else
             TRY(get_from_table(s, e, b, i));
     }
@@ -209,5 +224,5 @@ enum hf_status hf__engine_batch_get_item(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK || !b.consistent)
         return status;
-    return hf__engine_settle_seen(s, e, hf__store_written(e->store));
+    return hf__engine_wait_durable_seen(s, e, hf__store_written(e->store));
 }

@@ -8,7 +8,18 @@
  *
  * Counts are those of the last, whole walk. While it is being filled a table has none.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/backups.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/tables.h"
+#include "engine/upkeep.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 
@@ -37,6 +48,7 @@ static enum hf_status restore_locked(struct hf_scope *s, struct engine *e,
     struct hf_create_table table;
     struct backup *backup;
 
+    ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__backup_find(s, e, request->backup_arn, &backup));
     TRY(check_target(s, e, request->table, request->backup_arn));
     if (backup->record.creating == HF_YES)
@@ -63,7 +75,7 @@ hf__engine_restore_table_from_backup(struct hf_scope *s, struct engine *e,
     if (status != HF_OK)
         return status;
     hf__upkeep_poke(e);
-    return hf__engine_settle(s, e, hf__store_written(e->store));
+    return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 
 /* ---- filling -------------------------------------------------------------------------------- */
@@ -83,7 +95,7 @@ struct filling {
     bool done;
 };
 
-static void add(struct sum *sum, size_t size)
+static void add_to_sum(struct sum *sum, size_t size)
 {
     sum->items++;
     sum->bytes += (int64_t)size;
@@ -97,6 +109,7 @@ static enum hf_status put_entry(struct hf_scope *s, struct filling *f, size_t nu
     struct hf__buf value = {.scope = s};
     struct row entry = *row;
 
+    assert(number < f->table->indexes_len);
     if (!hf__index_key(&key, f->table, index, row->item))
         return HF_OK;
     entry.item = hf__index_project(s, f->table, index, row->item);
@@ -106,7 +119,7 @@ static enum hf_status put_entry(struct hf_scope *s, struct filling *f, size_t nu
     if (key.failed || value.failed)
         return hf__fail_nomem(s);
     hf__batch_put(batch, hf_bytes_of(key.ptr, key.len), hf_bytes_of(value.ptr, value.len));
-    add(&f->indexes[number], entry.size);
+    add_to_sum(&f->indexes[number], entry.size);
     return HF_OK;
 }
 
@@ -116,13 +129,14 @@ static enum hf_status put_item(struct hf_scope *s, struct filling *f, struct hf_
     struct hf__buf own = {.scope = s};
     struct row row;
 
+    assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_COPY);
     TRY(hf__row_decode(s, value, &row));
     hf__key_prefix(&own, SPACE_ITEM, f->table->id);
     hf__buf_put(&own, key.ptr + PREFIX_LEN, key.len - PREFIX_LEN);
     if (own.failed)
         return hf__fail_nomem(s);
     hf__batch_put(batch, hf_bytes_of(own.ptr, own.len), value);
-    add(&f->sum, row.size);
+    add_to_sum(&f->sum, row.size);
     for (size_t i = 0; i < f->table->indexes_len; i++)
         TRY(put_entry(s, f, i, &row, batch));
     return HF_OK;
@@ -169,6 +183,8 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
     uint64_t ticket;
     uint64_t count = 0;
 
+    assert(f->table && f->table->record.restore_from && f->copy_id > 0 && !f->done);
+    ASSERT_HELD(&e->upkeep_lock);
     TRY(read_chunk(s, e, f, &batch, &count));
     if (batch.ops.failed || f->from.failed)
         return hf__fail_nomem(s);
@@ -189,7 +205,7 @@ static void set_counts(struct counts *counts, const struct sum *sum)
 }
 
 /* The table is whole: with the schema write-locked. */
-static enum hf_status finish(struct hf_scope *s, struct engine *e, struct filling *f)
+static enum hf_status finish_table(struct hf_scope *s, struct engine *e, struct filling *f)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     struct table_record record = f->table->record;
@@ -197,6 +213,8 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, struct fillin
     struct hf_str name = hf_scope_copy(s, f->table->name);
     struct table *table;
 
+    assert(f->done);
+    ASSERT_SCHEMA_WRITTEN(e);
     if (!name.ptr)
         return hf__fail_nomem(s);
     description.restore = NULL;
@@ -206,14 +224,15 @@ static enum hf_status finish(struct hf_scope *s, struct engine *e, struct fillin
     TRY(hf__catalog_update(s, e, &batch, f->table, &record));
     hf__kill_point("after_restore_end");
     table = hf__catalog_find(e, name); /* the next version, with the same indexes */
+    assert(table && table->record.restore_from == 0);
     set_counts(&table->counts->table, &f->sum);
     for (size_t i = 0; i < table->indexes_len; i++)
         set_counts(table->indexes[i].counts, &f->indexes[i]);
     return HF_OK;
 }
 
-static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling *f,
-                           uint64_t *restored)
+static enum hf_status fill_table(struct hf_scope *s, struct engine *e, struct filling *f,
+                                 uint64_t *restored)
 {
     struct hf_scope *own = hf_scope_new(&e->env);
     enum hf_status status = HF_OK;
@@ -233,13 +252,13 @@ static enum hf_status fill(struct hf_scope *s, struct engine *e, struct filling 
     if (status != HF_OK || !f->done)
         return status;
     hf__schema_lock(e);
-    status = finish(s, e, f);
+    status = finish_table(s, e, f);
     pthread_rwlock_unlock(&e->schema);
     return status;
 }
 
 /* The next table that waits to be filled; false when there is none. */
-static bool next(struct engine *e, struct filling *f)
+static bool next_restoring(struct engine *e, struct filling *f)
 {
     struct backup *backup = NULL;
 
@@ -261,14 +280,14 @@ enum hf_status hf__restore(struct hf_scope *s, struct engine *e, uint64_t *resto
     struct filling f;
     enum hf_status status = HF_OK;
 
-    while (status == HF_OK && !atomic_load(&e->upkeep.stop) && next(e, &f)) {
+    while (status == HF_OK && !atomic_load(&e->upkeep.stop) && next_restoring(e, &f)) {
         hf__key_prefix(&f.from, SPACE_COPY, f.copy_id);
         if (f.copy_id == 0)
             status = hf__fail(s, HF_CORRUPT, "The backup that a table is restored from is gone");
         else if (f.from.failed)
             status = hf__fail_nomem(s);
         else
-            status = fill(s, e, &f, restored);
+            status = fill_table(s, e, &f, restored);
         hf__buf_free(&f.from);
     }
     return status;

@@ -4,14 +4,24 @@
  * A change is an item before and after. Everything else follows from those two: which index
  * entries go and come, whether there is a stream record, when the item expires, what it costs. So
  * PutItem, UpdateItem, DeleteItem, batches, transactions, expiry and index building all end here,
- * and private.h (1) is kept in one place.
+ * and engine.h (1) is kept in one place.
  *
  *  (1) A change that leaves the item as it was writes nothing: no row, no entry, no record.
  *  (2) Counts move only after the batch was applied.
  *  (3) While an index is being built an item may not have its entry yet: then the entry is not
  *      counted as one that goes, and one that comes is counted as new.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/capacity.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/streams.h"
+#include "engine/ttl.h"
+#include "model/value.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 
@@ -33,6 +43,7 @@ void hf__row_encode(struct hf__buf *buf, const struct row *row)
 {
     uint8_t head[ROW_HEAD];
 
+    assert(row->item.ptr && row->size <= UINT32_MAX);
     store_u32le(head, (uint32_t)row->size);
     hf__buf_put(buf, head, sizeof(head));
     hf__buf_put(buf, row->item.ptr, row->item.len);
@@ -44,6 +55,7 @@ enum hf_status hf__row_read(struct hf_scope *s, struct engine *e,
 {
     struct hf_bytes stored;
 
+    assert(key.len > PREFIX_LEN && key.ptr[0] == SPACE_ITEM);
     *row = (struct row){{NULL, 0}, 0};
     TRY(hf__store_get(s, e->store, snapshot, key, &stored));
     return stored.ptr ? hf__row_decode(s, stored, row) : HF_OK;
@@ -53,6 +65,7 @@ enum hf_status hf__row_read(struct hf_scope *s, struct engine *e,
 
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set)
 {
+    assert(cap > 0);
     *set = (struct change_set){.batch = {.ops = {.scope = s}}, .cap = cap, .records = {.scope = s}};
     set->changes = hf__scope_array(s, cap, sizeof(struct change *));
     return set->changes ? HF_OK : hf__fail_nomem(s);
@@ -67,6 +80,7 @@ enum hf_status hf__change_key(struct hf_scope *s, struct change *change, struct 
 {
     struct hf__buf stored = {.scope = s};
 
+    assert(change->table && item.ptr);
     hf__row_key(&stored, change->table, item);
     change->key = buf_bytes(&stored);
     return stored.failed ? hf__fail_nomem(s) : HF_OK;
@@ -74,6 +88,8 @@ enum hf_status hf__change_key(struct hf_scope *s, struct change *change, struct 
 
 enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct change *change)
 {
+    assert(change->key.len > PREFIX_LEN && !change->before.item.ptr);
+    ASSERT_HELD(&e->latches[hf__stored_latch(change->key)].lock);
     return hf__row_read(s, e, NULL, change->key, &change->before);
 }
 
@@ -84,6 +100,7 @@ static void put_row(struct change_set *set, struct hf_bytes key, const struct ro
 {
     uint8_t head[ROW_HEAD];
 
+    assert(key.len > PREFIX_LEN && row->item.ptr && row->size <= ITEM_SIZE_MAX);
     store_u32le(head, (uint32_t)row->size);
     hf__batch_put_parts(&set->batch, key, hf_bytes_of(head, sizeof(head)),
                         hf_bytes_of(row->item.ptr, row->item.len), fresh);
@@ -101,6 +118,7 @@ static struct entry entry_of(struct hf_scope *s, const struct table *table,
 {
     struct entry entry = {.key = {.scope = s}};
 
+    assert(index->counts && index->id > 0);
     entry.there = hf__index_key(&entry.key, table, index, row->item);
     if (!entry.there)
         return entry;
@@ -163,12 +181,31 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
     return HF_OK;
 }
 
+/* What holds of a change when it is added: both sides are what lies under its key. */
+static void change_check(struct engine *e, const struct change *change)
+{
+    const struct row *sides[] = {&change->before, &change->after};
+    size_t latch = hf__stored_latch(change->key);
+
+    ASSERT_HELD(&e->latches[latch].lock);
+    hf__table_check(change->table);
+    assert(change->key.ptr[0] == SPACE_ITEM &&
+           load_u32be(change->key.ptr + 1) == change->table->id);
+    for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
+        assert(!sides[i]->item.ptr == (sides[i]->size == 0));
+        assert(!sides[i]->item.ptr || hf__row_latch(change->table, sides[i]->item) == latch);
+    }
+}
+
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                               struct change *change)
 {
     struct table *table = change->table;
 
     assert(set->len < set->cap && change->key.ptr);
+    assert(!change->indexes && !change->same);
+    if (DEV_CHECKS)
+        change_check(e, change);
     set->changes[set->len++] = change;
     change->units = hf__write_units(change->before.size, change->after.size);
     change->same = hf_item_equal(change->before.item, change->after.item);
@@ -192,7 +229,7 @@ enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct chang
     return set->batch.ops.failed || set->records.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
-static void count(struct counts *counts, int64_t items, int64_t bytes)
+static void counts_add(struct counts *counts, int64_t items, int64_t bytes)
 {
     if (items)
         atomic_fetch_add_explicit(&counts->items, items, memory_order_relaxed);
@@ -204,13 +241,14 @@ static void count_change(const struct change *change)
 {
     struct table *table = change->table;
 
+    assert(change->same || change->indexes || table->indexes_len == 0);
     if (change->same)
         return;
-    count(&table->counts->table,
-          (change->after.item.ptr != NULL) - (change->before.item.ptr != NULL),
-          (int64_t)change->after.size - (int64_t)change->before.size);
+    counts_add(&table->counts->table,
+               (change->after.item.ptr != NULL) - (change->before.item.ptr != NULL),
+               (int64_t)change->after.size - (int64_t)change->before.size);
     for (size_t i = 0; i < table->indexes_len; i++)
-        count(table->indexes[i].counts, change->indexes[i].items, change->indexes[i].bytes);
+        counts_add(table->indexes[i].counts, change->indexes[i].items, change->indexes[i].bytes);
 }
 
 /* Such a change makes room in the end, stream records and tokens notwithstanding. */
@@ -232,6 +270,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
         return HF_OK;
     if (hf__scope_starved(s))
         return hf__fail_nomem(s);
+    assert(!set->batch.ops.failed && !set->records.failed);
     TRY(hf__sequence_begin(s, e, set));
     set->batch.frees = only_deletes(set);
     hf__kill_point("before_apply");
@@ -240,6 +279,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     if (status != HF_OK)
         return status;
     hf__kill_point("after_apply");
+    assert(*ticket > 0);
     for (size_t i = 0; i < set->len; i++)
         count_change(set->changes[i]);
     return HF_OK;
@@ -247,7 +287,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
 
 /* ---- durability ----------------------------------------------------------------------------- */
 
-enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t ticket)
+enum hf_status hf__engine_wait_durable(struct hf_scope *s, struct engine *e, uint64_t ticket)
 {
     enum hf_status status;
 
@@ -260,7 +300,7 @@ enum hf_status hf__engine_settle(struct hf_scope *s, struct engine *e, uint64_t 
     return status;
 }
 
-enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint64_t ticket)
+enum hf_status hf__engine_wait_durable_seen(struct hf_scope *s, struct engine *e, uint64_t ticket)
 {
     enum hf_status status;
 
@@ -272,7 +312,7 @@ enum hf_status hf__engine_settle_seen(struct hf_scope *s, struct engine *e, uint
     return status;
 }
 
-enum hf_status hf__engine_settle_read(struct hf_scope *s, struct engine *e, size_t latch)
+enum hf_status hf__engine_wait_durable_read(struct hf_scope *s, struct engine *e, size_t latch)
 {
-    return hf__engine_settle_seen(s, e, hf__latch_ticket(e, latch));
+    return hf__engine_wait_durable_seen(s, e, hf__latch_ticket(e, latch));
 }

@@ -4,7 +4,14 @@
  * Partitions lie in the order of their 64-bit hashes, so segment i of n is the n-th part of the
  * hashes; segments are disjoint and cover the table whatever n is.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/page.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -82,7 +89,7 @@ enum hf_status hf__scan_page(struct hf_scope *s, struct engine *e, const struct 
     status = scan_locked(s, e, page, answer);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && page->consistent)
-        status = hf__engine_settle_seen(s, e, hf__store_written(e->store));
+        status = hf__engine_wait_durable_seen(s, e, hf__store_written(e->store));
     return status;
 }
 
@@ -95,7 +102,11 @@ enum hf_status hf__engine_scan(struct hf_scope *s, struct engine *e, const struc
 
     TRY(hf__prepare_scan(s, e->cache, request, &page));
     status = hf__scan_page(s, e, &page, &answer);
-    *result = (struct hf_scan_result){answer.items,   answer.items_len, answer.count,
-                                      answer.scanned, answer.last,      answer.capacity};
+    *result = (struct hf_scan_result){.items = answer.items,
+                                      .items_len = answer.items_len,
+                                      .count = answer.count,
+                                      .scanned_count = answer.scanned,
+                                      .last = answer.last,
+                                      .capacity = answer.capacity};
     return status;
 }

@@ -5,7 +5,13 @@
  * The order of checks and the texts are DynamoDB's; a PutItem and a GetItem report the same
  * mistake in different words, and a put of a batch in those of a GetItem.
  */
-#include "engine/private.h"
+#include "engine/schema.h"
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "expr/expr.h"
+#include "model/key.h"
+#include "model/value.h"
 
 #define INVALID_VALUES "One or more parameter values were invalid: "
 #define NOT_VALID "One or more parameter values are not valid. "
@@ -92,6 +98,7 @@ enum hf_status hf__schema_check_put(struct hf_scope *s, const struct table *tabl
 
 const struct key_attr *hf__schema_attr(const struct key_schema *key, size_t at)
 {
+    assert(at < key->hash_len + key->range_len);
     return at < key->hash_len ? &key->hash[at] : &key->range[at - key->hash_len];
 }
 
@@ -101,6 +108,7 @@ enum hf_status hf__schema_check_batch_put(struct hf_scope *s, const struct table
     struct hf_value values[2 * KEY_ATTRS_MAX];
     size_t len = table->key.hash_len + table->key.range_len;
 
+    assert(len > 0 && len <= ARRAY_LEN(values));
     for (size_t i = 0; i < len; i++) {
         const struct key_attr *attr = hf__schema_attr(&table->key, i);
 
@@ -285,6 +293,38 @@ bool hf__schema_is_key(const struct key_schema *key, struct hf_str name)
     return has_attr(key, name);
 }
 
+/* ---- what always holds ---------------------------------------------------------------------- */
+
+static void key_check(const struct key_schema *key)
+{
+    assert(key->hash_len > 0 && key->hash_len <= KEY_ATTRS_MAX);
+    assert(key->range_len <= KEY_ATTRS_MAX);
+    for (size_t i = 0; i < key->hash_len + key->range_len; i++) {
+        const struct key_attr *attr = hf__schema_attr(key, i);
+
+        assert(attr->name.len > 0);
+        assert(attr->type == HF_TYPE_S || attr->type == HF_TYPE_N || attr->type == HF_TYPE_B);
+    }
+}
+
+void hf__table_check(const struct table *table)
+{
+    assert(table->memory && table->counts && table->id > 0 && table->name.len > 0);
+    assert(table->record.description && (int64_t)table->id == table->record.id);
+    assert(table->key.hash_len == 1 && table->key.range_len <= 1);
+    assert(table->indexes_len <= INDEXES_MAX);
+    key_check(&table->key);
+    for (size_t i = 0; i < table->indexes_len; i++) {
+        const struct index *index = &table->indexes[i];
+
+        assert(index->id > 0 && index->id != table->id && index->name.len > 0);
+        assert(index->counts >= table->counts->indexes &&
+               index->counts < table->counts->indexes + INDEXES_MAX);
+        assert(!index->local || !index->building); /* local ones are made with their table */
+        key_check(&index->key);
+    }
+}
+
 /* ---- stored keys ---------------------------------------------------------------------------- */
 
 struct hf_item hf__schema_key_item(struct hf_scope *s, const struct key_schema *key,
@@ -318,6 +358,8 @@ void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_
 {
     struct hf_value hash[KEY_ATTRS_MAX];
 
+    assert(key->hash_len > 0 && key->hash_len <= KEY_ATTRS_MAX);
+    assert(key->range_len <= KEY_ATTRS_MAX);
     for (size_t i = 0; i < key->hash_len; i++)
         hash[i] = hf_item_get(item, key->hash[i].name);
     hf__key_put_hash(buf, hash, key->hash_len);
@@ -327,9 +369,12 @@ void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_
 
 void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item item)
 {
+    assert(table->id > 0 && item.ptr);
     hf__key_prefix(buf, SPACE_ITEM, table->id);
     hf__key_parts(buf, &table->key, item);
 }
+
+_Static_assert(PREFIX_LEN == 1 + 4, "space, u32be id");
 
 static size_t latch_of(uint32_t id, uint64_t hash)
 {
@@ -344,6 +389,7 @@ size_t hf__hash_latch(const struct table *table, struct hf_value hash)
 /* A stored key begins with the table's id and the hash. */
 size_t hf__stored_latch(struct hf_bytes key)
 {
+    assert(key.len >= PREFIX_LEN + 8);
     return latch_of(load_u32be(key.ptr + 1), load_u64be(key.ptr + PREFIX_LEN));
 }
 

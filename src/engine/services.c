@@ -1,9 +1,13 @@
 /*
  * engine/services.c: what other services and regions do for a table: global tables, Kinesis,
  * contributor insights, exports, imports. None of it happens on one machine, and nothing here
- * starts it; so whoever looks, as tools for infrastructure do, is told that there is nothing.
+ * starts it; so whoever looks, as tools for infrastructure do, finds that there is nothing.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/tables.h"
+#include "ops/prepare.h"
 
 /* ---- global tables -------------------------------------------------------------------------- */
 

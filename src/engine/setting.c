@@ -2,10 +2,14 @@
  * engine/setting.c: small named values of the database itself: the next id, the sequence numbers
  * used up, the secret, whether it was closed cleanly.
  */
-#include "engine/private.h"
+#include "engine/setting.h"
+#include "base/buf.h"
+#include "engine/layout.h"
+#include "store/store.h"
 
 static void setting_key(struct hf__buf *buf, const char *name)
 {
+    assert(name[0]);
     hf__buf_put_byte(buf, SPACE_SETTING);
     hf__buf_put_str(buf, hf_str_from(name));
 }

@@ -8,12 +8,12 @@
  *
  *     view     tables, streams, backups and counts as they will be, made from the snapshot in an
  *              engine of their own (what hf__streams_load() and its like fill)
- *     locks    upkeep_turn, counting, schema for writing: so there is no operation, no upkeep, and
+ *     locks    upkeep_lock, counting, schema for writing: so there is no operation, no upkeep, and
  *              nobody who holds a table, a stream or a latch
  *     batch    from a walk over the store and the snapshot side by side
  *     write
  *     swap     the engine and the view exchange their catalogs, streams and backups; what the
- * engine had is freed with the view
+ *              engine had is freed with the view
  *
  * A write that fails may have taken effect all the same. The batch therefore leaves a random mark
  * among the settings, and who finds it there knows that the swap is due. If the mark cannot even be
@@ -32,8 +32,19 @@
  */
 #include "engine/snapshot.h"
 
+#include "base/buf.h"
 #include "base/kill.h"
-#include "engine/stream.h"
+#include "engine/backups.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/setting.h"
+#include "engine/streams.h"
+#include "engine/upkeep.h"
+#include "store/store.h"
 
 enum { ENTRIES_BETWEEN_LOOKS = 1000, MARK_LEN = 16, MARK_TRIES = 3 };
 
@@ -96,6 +107,7 @@ void hf__snapshot_count(struct hf_engine_snapshot *snapshot, struct hf_bytes key
 {
     struct hf_engine_snapshot_size *size = &snapshot->size;
 
+    assert(key.len > 0);
     size->entries++;
     size->bytes += SNAPSHOT_HEAD + key.len + value.len;
     size->tables += key.ptr[0] == SPACE_TABLE;
@@ -113,6 +125,7 @@ static bool add_entry(struct hf_engine_snapshot *snapshot, struct hf_bytes key,
         block = hf__snapshot_block(snapshot, len > SNAPSHOT_BLOCK ? len : SNAPSHOT_BLOCK);
     if (!block)
         return false;
+    assert(key.len <= UINT32_MAX && value.len <= UINT32_MAX && len <= block->cap - block->len);
     to = block->bytes + block->len;
     store_u32le(to, (uint32_t)key.len);
     store_u32le(to + 4, (uint32_t)value.len);
@@ -139,6 +152,7 @@ bool hf__snapshot_next(struct snapshot_cursor *cursor, struct hf_bytes *key, str
     *key = hf_bytes_of(from + SNAPSHOT_HEAD, load_u32le(from));
     *value = hf_bytes_of(from + SNAPSHOT_HEAD + key->len, load_u32le(from + 4));
     cursor->at += SNAPSHOT_HEAD + key->len + value->len;
+    assert(cursor->at <= cursor->block->len);
     return true;
 }
 
@@ -177,9 +191,9 @@ static enum hf_status take_entries(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-static enum hf_status take(struct hf_scope *s, struct engine *e,
-                           const struct hf__store_snapshot *from,
-                           struct hf_engine_snapshot *snapshot)
+static enum hf_status take_all(struct hf_scope *s, struct engine *e,
+                               const struct hf__store_snapshot *from,
+                               struct hf_engine_snapshot *snapshot)
 {
     struct hf_bytes next_id;
 
@@ -211,11 +225,11 @@ enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
     status = hf__store_snapshot_open(s, e->store, &from);
     written = hf__store_written(e->store); /* all that the snapshot has in it, and perhaps more */
     if (status == HF_OK) {
-        status = take(s, e, from, *snapshot);
+        status = take_all(s, e, from, *snapshot);
         hf__store_snapshot_close(e->store, from);
     }
     if (status == HF_OK) /* what a crash could take back is shown to nobody */
-        status = hf__engine_settle_seen(s, e, written);
+        status = hf__engine_wait_durable_seen(s, e, written);
     if (status != HF_OK) {
         hf_engine_snapshot_free(*snapshot);
         *snapshot = NULL;
@@ -339,6 +353,8 @@ static enum hf_status view_open(struct hf_scope *s, struct restore *r)
         status = hf__catalog_load(s, view);
     hf__store_close(view->store);
     view->store = r->e->store; /* whose snapshots the backups have that it gets in exchange */
+    if (status == HF_OK)       /* a file may have been made by anybody */
+        status = hf__catalog_check_ids(s, view, r->snapshot->next_id);
     return status == HF_OK ? view_rows(s, r) : status;
 }
 
@@ -392,7 +408,7 @@ static enum hf_status step_here(struct hf_scope *s, struct restore *r, struct hf
                : HF_OK;
 }
 
-static enum hf_status walk(struct hf_scope *s, struct restore *r, struct hf__store_iter *iter)
+static enum hf_status walk_both(struct hf_scope *s, struct restore *r, struct hf__store_iter *iter)
 {
     struct snapshot_cursor cursor = {.block = r->snapshot->first};
     struct side here = {.found = false};
@@ -451,7 +467,7 @@ static enum hf_status make_batch(struct hf_scope *s, struct restore *r)
     if (r->bytes > r->e->snapshot_max)
         return fail_limit(s, r->e, "The snapshot holds");
     TRY(hf__store_iter_open(s, r->e->store, NULL, &range, &iter));
-    status = walk(s, r, iter);
+    status = walk_both(s, r, iter);
     hf__store_iter_close(iter);
     return status == HF_OK ? add_settings(s, r) : status;
 }
@@ -459,7 +475,7 @@ static enum hf_status make_batch(struct hf_scope *s, struct restore *r)
 /* ---- applying ------------------------------------------------------------------------------- */
 
 /* Nothing here fails. */
-static void swap(struct restore *r)
+static void swap_state(struct restore *r)
 {
     struct engine *e = r->e;
     struct catalog catalog = e->catalog;
@@ -467,12 +483,17 @@ static void swap(struct restore *r)
     struct backups backups = e->backups;
     uint64_t ticket = hf__store_written(e->store);
 
+    assert(r->next_id >= e->next_id && r->next >= e->sequencer.next); /* (2) */
+    assert(!e->sequencer.first);
+    ASSERT_SCHEMA_WRITTEN(e);
     e->catalog = r->view->catalog;
     e->streams = r->view->streams;
     e->backups = r->view->backups;
     r->view->catalog = catalog;
     r->view->streams = streams;
     r->view->backups = backups;
+    if (DEV_CHECKS)
+        hf__catalog_check(e);
     for (size_t i = 0; i < e->backups.len; i++)
         e->backups.list[i]->from.env = &e->env; /* the view's goes with it */
     e->next_id = r->next_id;
@@ -503,7 +524,7 @@ static bool find_mark(struct hf_scope *s, const struct restore *r, bool *there)
     return known;
 }
 
-static enum hf_status apply(struct hf_scope *s, struct restore *r, uint64_t *ticket)
+static enum hf_status apply_batch(struct hf_scope *s, struct restore *r, uint64_t *ticket)
 {
     enum hf_status status;
     bool there = true;
@@ -518,15 +539,18 @@ static enum hf_status apply(struct hf_scope *s, struct restore *r, uint64_t *tic
         return status;
     }
     if (there)
-        swap(r);
+        swap_state(r);
     return status;
 }
 
 static enum hf_status restore_locked(struct hf_scope *s, struct restore *r, uint64_t *ticket)
 {
+    ASSERT_HELD(&r->e->upkeep_lock);
+    ASSERT_HELD(&r->e->counting);
+    ASSERT_SCHEMA_WRITTEN(r->e);
     TRY(hf__engine_fit(s, r->e));
     TRY(make_batch(s, r));
-    return apply(s, r, ticket);
+    return apply_batch(s, r, ticket);
 }
 
 enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
@@ -546,17 +570,17 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
     r.room = hf_scope_new(&e->env);
     status = r.room ? view_open(s, &r) : hf__fail_nomem(s);
     if (status == HF_OK) {
-        pthread_mutex_lock(&e->upkeep_turn);
+        pthread_mutex_lock(&e->upkeep_lock);
         pthread_mutex_lock(&e->counting);
         hf__schema_lock(e);
         status = restore_locked(s, &r, &ticket);
         pthread_rwlock_unlock(&e->schema);
         pthread_mutex_unlock(&e->counting);
-        pthread_mutex_unlock(&e->upkeep_turn);
+        pthread_mutex_unlock(&e->upkeep_lock);
     }
     view_close(&r);
     hf_scope_free(r.room);
     TRY(status);
     hf__upkeep_poke(e); /* (3) */
-    return hf__engine_settle(s, e, ticket);
+    return hf__engine_wait_durable(s, e, ticket);
 }

@@ -10,7 +10,9 @@
 #ifndef HF_ENGINE_SNAPSHOT_H
 #define HF_ENGINE_SNAPSHOT_H
 
-#include "engine/private.h"
+#include <holdfast/engine.h>
+
+#include "base/base.h"
 
 enum {
     SNAPSHOT_BLOCK = 256 * 1024, /* bytes in a block; an entry that is longer has its own */

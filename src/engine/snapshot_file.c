@@ -28,7 +28,10 @@
 #include "engine/snapshot.h"
 
 #include "base/kill.h"
-#include "engine/stream.h"
+#include "engine/change.h"
+#include "engine/layout.h"
+#include "engine/streams.h"
+#include "model/value.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +53,8 @@ enum {
 _Static_assert(HEAD_HASHED == 8 + 2 * 4 + 6 * 8 && HEAD == HEAD_HASHED + 8, "as above");
 _Static_assert(BLOCK_HEAD == 8 + 2 * 4 && TRAILER == 3 * 8, "as above");
 _Static_assert(SNAPSHOT_HEAD == 2 * 4, "lengths of key and value");
+
+_Static_assert(RECORD_KEY == 15 && PREFIX_LEN == 5 && ROW_HEAD == 4, "what good_entry() knows");
 
 static const char head_magic[8] = {'h', 'f', '-', 's', 'n', 'a', 'p', '\n'};
 static const char trailer_magic[8] = {'h', 'f', '-', 's', 'n', 'a', 'p', '.'};
@@ -101,7 +106,7 @@ static enum hf_status path_of(struct hf_scope *s, struct hf_str path, const char
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static enum hf_status put(struct file *file, const uint8_t *bytes, size_t len)
+static enum hf_status file_write(struct file *file, const uint8_t *bytes, size_t len)
 {
     while (len > 0) {
         ssize_t done = write(file->fd, bytes, len);
@@ -121,6 +126,7 @@ static enum hf_status put_head(struct file *file, const struct hf_engine_snapsho
 {
     uint8_t head[HEAD] = {0};
 
+    assert(file->at == 0 && snapshot->next_id > 0);
     memcpy(head, head_magic, sizeof(head_magic));
     store_u32le(head + 8, VERSION);
     store_u64le(head + 16, (uint64_t)snapshot->size.taken_us);
@@ -131,7 +137,7 @@ static enum hf_status put_head(struct file *file, const struct hf_engine_snapsho
     store_u64le(head + 56, snapshot->blocks);
     store_u64le(head + HEAD_HASHED, XXH3_64bits(head, HEAD_HASHED));
     chain_add(file, head + HEAD_HASHED);
-    return put(file, head, sizeof(head));
+    return file_write(file, head, sizeof(head));
 }
 
 static enum hf_status put_block(struct file *file, const struct snapshot_block *block,
@@ -139,12 +145,13 @@ static enum hf_status put_block(struct file *file, const struct snapshot_block *
 {
     uint8_t head[BLOCK_HEAD];
 
+    assert(block->len > 0 && block->len <= UINT32_MAX && block->entries > 0);
     store_u32le(head + 8, (uint32_t)block->len);
     store_u32le(head + 12, block->entries);
     store_u64le(head, block_hash(head + 8, block, number));
     chain_add(file, head);
-    TRY(put(file, head, sizeof(head)));
-    return put(file, block->bytes, block->len);
+    TRY(file_write(file, head, sizeof(head)));
+    return file_write(file, block->bytes, block->len);
 }
 
 static enum hf_status put_all(struct file *file, const struct hf_engine_snapshot *snapshot)
@@ -160,7 +167,7 @@ static enum hf_status put_all(struct file *file, const struct hf_engine_snapshot
     memcpy(trailer, trailer_magic, sizeof(trailer_magic));
     store_u64le(trailer + 8, file->at + sizeof(trailer));
     store_u64le(trailer + 16, file->chain);
-    TRY(put(file, trailer, sizeof(trailer)));
+    TRY(file_write(file, trailer, sizeof(trailer)));
     return fsync(file->fd) ? fail_errno(file, "sync", file->path) : HF_OK;
 }
 
@@ -235,7 +242,7 @@ static enum hf_status fail_block(const struct file *file, uint64_t number, const
                     (unsigned long long)number, what);
 }
 
-static enum hf_status get(struct file *file, uint8_t *bytes, size_t len)
+static enum hf_status file_read(struct file *file, uint8_t *bytes, size_t len)
 {
     while (len > 0) {
         ssize_t done = read(file->fd, bytes, len);
@@ -267,7 +274,7 @@ static enum hf_status get_head(struct file *file, struct hf_engine_snapshot *sna
     uint8_t head[HEAD];
     uint64_t next_id;
 
-    TRY(get(file, head, sizeof(head)));
+    TRY(file_read(file, head, sizeof(head)));
     if (memcmp(head, head_magic, sizeof(head_magic)) != 0)
         return fail_damaged(file, "it does not begin as a snapshot does");
     if (load_u64le(head + HEAD_HASHED) != XXH3_64bits(head, HEAD_HASHED))
@@ -277,7 +284,8 @@ static enum hf_status get_head(struct file *file, struct hf_engine_snapshot *sna
                         "The snapshot in %s has version %u; this library knows versions up to %d",
                         file->path, load_u32le(head + 8), VERSION);
     next_id = load_u64le(head + 24);
-    if (load_u32le(head + 8) != VERSION || next_id == 0 || next_id > UINT32_MAX)
+    if (load_u32le(head + 8) != VERSION || next_id == 0 || next_id > UINT32_MAX ||
+        load_u64le(head + 32) >= SEQUENCE_MAX)
         return fail_damaged(file, "its head makes no sense");
     chain_add(file, head + HEAD_HASHED);
     snapshot->size.taken_us = (int64_t)load_u64le(head + 16);
@@ -317,7 +325,8 @@ static bool good_entry(struct hf_scope *s, struct hf_bytes key, struct hf_bytes 
         return key.len > PREFIX_LEN && hf__row_decode(s, value, &row) == HF_OK &&
                hf__item_valid(row.item.ptr, row.item.len) && hf_item_size(row.item) == row.size;
     case SPACE_RECORD:
-        return key.len == RECORD_KEY && hf__record_head_get(value, &head) &&
+        return key.len == RECORD_KEY && load_u64be(key.ptr + 7) < SEQUENCE_MAX &&
+               hf__record_head_get(value, &head) &&
                hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) &&
                good_items(value.ptr + RECORD_HEAD + head.keys_len, head.new_len) &&
                good_items(value.ptr + RECORD_HEAD + head.keys_len + head.new_len, head.old_len);
@@ -356,6 +365,7 @@ static bool good_entries(struct hf_scope *s, struct hf_engine_snapshot *snapshot
         entries++;
         at += SNAPSHOT_HEAD + key.len + value.len;
     }
+    assert(at == block->len);
     return entries == block->entries;
 }
 
@@ -366,7 +376,7 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
     uint8_t head[BLOCK_HEAD];
     uint32_t len;
 
-    TRY(get(file, head, sizeof(head)));
+    TRY(file_read(file, head, sizeof(head)));
     len = load_u32le(head + 8);
     if (file->at > length || len > length - file->at) /* before memory is taken for it */
         return fail_block(file, number, "is longer than the file");
@@ -375,7 +385,7 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
         return hf__fail_nomem(file->s);
     block->len = len;
     block->entries = load_u32le(head + 12);
-    TRY(get(file, block->bytes, len));
+    TRY(file_read(file, block->bytes, len));
     if (load_u64le(head) != block_hash(head + 8, block, number))
         return fail_block(file, number, "does not fit its checksum");
     if (!good_entries(file->s, snapshot, last))
@@ -388,7 +398,7 @@ static enum hf_status get_trailer(struct file *file, const struct promised *prom
 {
     uint8_t trailer[TRAILER];
 
-    TRY(get(file, trailer, sizeof(trailer)));
+    TRY(file_read(file, trailer, sizeof(trailer)));
     if (memcmp(trailer, trailer_magic, sizeof(trailer_magic)) != 0 ||
         load_u64le(trailer + 8) != file->at || load_u64le(trailer + 16) != file->chain)
         return fail_damaged(file, "its trailer does not fit");

@@ -7,6 +7,13 @@
  * so it never makes an item. DELETE of what is not there succeeds whatever else the clause says.
  */
 #include "engine/statement.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/schema.h"
+#include "engine/write.h"
+#include "expr/expr.h"
+#include "model/value.h"
+#include "ops/prepare.h"
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -25,9 +32,9 @@ static struct statement_key copy_key(struct hf_scope *s, const struct key_schema
 }
 
 /* "a, b": the attributes that the program speaks of and the index does not have. */
-static enum hf_status unprojected(struct hf_scope *s, const struct table *table,
-                                  const struct index *index, const struct expr_bound *bound,
-                                  struct hf_str *out)
+static enum hf_status find_unprojected(struct hf_scope *s, const struct table *table,
+                                       const struct index *index, const struct expr_bound *bound,
+                                       struct hf_str *out)
 {
     struct hf__buf list = {.scope = s};
     const struct expr_path *paths;
@@ -65,8 +72,8 @@ static enum hf_status look_at_index(struct hf_scope *s, struct table *table,
     target->many = index->key.hash_len > 1 || index->key.range_len > 1;
     target->index_key = copy_key(s, &index->key);
     if (target->global)
-        TRY(unprojected(s, table, index, statement->columns, &target->missing_column));
-    return unprojected(s, table, index, statement->where, &target->missing_filter);
+        TRY(find_unprojected(s, table, index, statement->columns, &target->missing_column));
+    return find_unprojected(s, table, index, statement->where, &target->missing_filter);
 }
 
 static enum hf_status look_at_table(struct hf_scope *s, struct engine *e,

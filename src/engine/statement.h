@@ -4,7 +4,9 @@
 #ifndef HF_ENGINE_STATEMENT_H
 #define HF_ENGINE_STATEMENT_H
 
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "engine/write.h"
+#include "ops/prepare.h"
 
 /*
  * What a statement has to know of its table, looked up once. The schema is not locked any more when

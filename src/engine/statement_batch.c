@@ -3,7 +3,12 @@
  * each of one item that its whole key names. Each stands for itself: what is wrong with one is said
  * in its place of the answer, and the others are carried out.
  */
+#include "engine/capacity.h"
+#include "engine/operations.h"
+#include "engine/read.h"
 #include "engine/statement.h"
+#include "engine/write.h"
+#include "ops/prepare.h"
 
 struct batch {
     struct engine *e;
@@ -46,7 +51,8 @@ static struct hf_str code_of(enum hf_status status)
 
 /* The failure of one statement becomes its answer; what is nobody's in particular, is the call's.
  */
-static enum hf_status note(struct hf_scope *s, struct batch *b, size_t at, enum hf_status status)
+static enum hf_status set_member_error(struct hf_scope *s, struct batch *b, size_t at,
+                                       enum hf_status status)
 {
     struct hf_statement_error *error;
 
@@ -54,6 +60,7 @@ static enum hf_status note(struct hf_scope *s, struct batch *b, size_t at, enum 
         return HF_OK;
     if (!code_of(status).ptr)
         return status;
+    assert(at < b->request->statements_len);
     error = hf__scope_array(s, 1, sizeof(*error));
     if (!error)
         return hf__fail_nomem(s);
@@ -170,7 +177,7 @@ static enum hf_status prepare_all(struct hf_scope *s, struct batch *b)
         enum hf_status status = prepare_member(s, b, i);
 
         parsed[i] = b->members[i].ready;
-        TRY(note(s, b, i, status));
+        TRY(set_member_error(s, b, i, status));
     }
     TRY(check_mix(s, b, parsed));
     return check_repeats(s, b);
@@ -178,13 +185,15 @@ static enum hf_status prepare_all(struct hf_scope *s, struct batch *b)
 
 /* ---- carrying them out ---------------------------------------------------------------------- */
 
-static enum hf_status charge(struct hf_scope *s, struct batch *b, const struct hf_capacity *more)
+static enum hf_status add_capacity(struct hf_scope *s, struct batch *b,
+                                   const struct hf_capacity *more)
 {
     if (!more)
         return HF_OK;
     for (size_t i = 0; i < b->capacity_len; i++)
         if (hf_str_equal(b->capacity[i].table, more->table))
             return hf__capacity_add(s, &b->capacity[i], more);
+    assert(b->capacity_len < b->request->statements_len);
     b->capacity[b->capacity_len++] = *more;
     return HF_OK;
 }
@@ -202,7 +211,7 @@ static enum hf_status read_member(struct hf_scope *s, struct batch *b, size_t at
 
     TRY(hf__get_one(s, b->e, member->key, &read, &got));
     b->responses[at].item = got.item;
-    return charge(s, b, got.capacity);
+    return add_capacity(s, b, got.capacity);
 }
 
 static enum hf_status write_member(struct hf_scope *s, struct batch *b, size_t at)
@@ -214,7 +223,7 @@ static enum hf_status write_member(struct hf_scope *s, struct batch *b, size_t a
     TRY(hf__statement_change(s, b->e, &member->statement, &member->target, &member->found, &wishes,
                              &answer));
     b->responses[at].item = answer.attributes;
-    return charge(s, b, answer.capacity);
+    return add_capacity(s, b, answer.capacity);
 }
 
 enum hf_status hf__engine_batch_execute_statement(struct hf_scope *s, struct engine *e,
@@ -239,7 +248,7 @@ enum hf_status hf__engine_batch_execute_statement(struct hf_scope *s, struct eng
         if (!b.members[i].ready)
             continue;
         b.responses[i].table = hf_scope_copy(s, hf__table_name(b.members[i].statement.table));
-        status = note(s, &b, i, read ? read_member(s, &b, i) : write_member(s, &b, i));
+        status = set_member_error(s, &b, i, read ? read_member(s, &b, i) : write_member(s, &b, i));
         if (status != HF_OK) { /* the batch ends here, with those before it carried out */
             if (written)
                 hf__scope_error_edit(s)->may_have_happened = true;

@@ -16,12 +16,21 @@
  *
  * so that nobody can make one, or use one with another statement.
  */
+#include "base/buf.h"
+#include "engine/capacity.h"
+#include "engine/operations.h"
+#include "engine/page.h"
 #include "engine/statement.h"
+#include "engine/write.h"
+#include "expr/expr.h"
+#include "model/value.h"
+#include "ops/prepare.h"
 
 #include "base/siphash.h"
 #include "wire/base64.h"
 
 enum { TOKEN_VERSION = 1, TOKEN_START = 11, TOKEN_TAG = 8 };
+_Static_assert(TOKEN_START == 1 + 2 + 8, "version, u16be read, u64be hash of the request");
 
 struct select {
     struct engine *e;
@@ -63,6 +72,7 @@ static enum hf_status write_token(struct hf_scope *s, const struct select *q, st
     char *text;
 
     TRY(hash_request(s, q, &hash));
+    assert(q->at <= q->spans_len && q->at <= UINT16_MAX);
     head[0] = TOKEN_VERSION;
     store_u16be(head + 1, (uint16_t)q->at);
     store_u64be(head + 3, hash);
@@ -279,6 +289,7 @@ static enum hf_status read_next(struct hf_scope *s, struct select *q)
     q->bytes += answer.bytes;
     if (q->left)
         q->left -= answer.scanned;
+    assert(q->left >= 0);
     q->start = answer.last;
     if (!q->start.ptr)
         q->at++;
@@ -317,8 +328,8 @@ static enum hf_status check_filter(struct hf_scope *s, const struct select *q,
                     HF_FMT(q->statement->index), HF_FMT(target->missing_filter));
 }
 
-static enum hf_status finish(struct hf_scope *s, struct select *q,
-                             struct hf_execute_statement_result *result)
+static enum hf_status fill_result(struct hf_scope *s, struct select *q,
+                                  struct hf_execute_statement_result *result)
 {
     size_t reads = q->spans_len ? q->spans_len : 1;
 
@@ -358,7 +369,7 @@ static enum hf_status select_items(struct hf_scope *s, struct engine *e,
         if (q.start.ptr || q.bytes > PAGE_BYTES_MAX || (request->limit && q.left <= 0))
             break;
     }
-    return finish(s, &q, result);
+    return fill_result(s, &q, result);
 }
 
 /* ---- the operation -------------------------------------------------------------------------- */

@@ -7,7 +7,15 @@
  * those of TransactWriteItems they are given for every statement that has one. The rest is what
  * TransactWriteItems and TransactGetItems do. Client tokens are kept apart from theirs.
  */
+#include "engine/catalog.h"
+#include "engine/operations.h"
+#include "engine/read.h"
+#include "engine/schema.h"
 #include "engine/statement.h"
+#include "engine/token.h"
+#include "engine/write.h"
+#include "model/value.h"
+#include "ops/prepare.h"
 
 struct transact {
     struct engine *e;
@@ -37,6 +45,7 @@ static enum hf_status fail_in(struct hf_scope *s, size_t at, enum hf_status stat
 
 static void cancel_for(struct transact *t, size_t at, struct hf_str code, struct hf_str message)
 {
+    assert(at < t->len);
     t->reasons[at] = (struct hf_cancel_reason){.code = code, .message = message};
     t->canceled = true;
 }
@@ -145,7 +154,7 @@ static enum hf_status read_write(struct hf_scope *s, struct transact *t, size_t 
 }
 
 /* The table of one statement, and then what its schema says of the statement. */
-static enum hf_status place(struct hf_scope *s, struct transact *t, size_t at)
+static enum hf_status place_action(struct hf_scope *s, struct transact *t, size_t at)
 {
     struct statement bare = t->statements[at];
     enum hf_status status;
@@ -228,8 +237,10 @@ static enum hf_status run_reads(struct hf_scope *s, struct transact *t,
     struct hf_transact_get_items_result got = {.items = NULL};
 
     TRY(hf__transact_get(s, t->e, t->gets, t->len, t->request->return_capacity, &got));
-    *result = (struct hf_execute_transaction_result){got.items, got.items_len, got.capacity,
-                                                     got.capacity_len};
+    *result = (struct hf_execute_transaction_result){.items = got.items,
+                                                     .items_len = got.items_len,
+                                                     .capacity = got.capacity,
+                                                     .capacity_len = got.capacity_len};
     return HF_OK;
 }
 
@@ -251,7 +262,7 @@ enum hf_status hf__engine_execute_transaction(struct hf_scope *s, struct engine 
         t.reasons[i].code = HF_STR("None");
     TRY(parse_all(s, &t));
     for (size_t i = 0; i < t.len; i++)
-        TRY(place(s, &t, i));
+        TRY(place_action(s, &t, i));
     TRY(check_keys(s, &t));
     if (t.canceled)
         return hf__cancel(s, t.reasons, t.len);

@@ -1,7 +1,14 @@
 /*
  * engine/stream.c: which streams there are; enabling, disabling, loading and trimming them.
  */
-#include "engine/stream.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/layout.h"
+#include "engine/streams.h"
+#include "ops/fields.h"
+#include "store/store.h"
 
 #include <time.h>
 
@@ -76,6 +83,52 @@ void hf__stream_put_record(struct hf_scope *s, struct store_batch *batch,
 
 /* ---- streams in memory ---------------------------------------------------------------------- */
 
+/* False when the record makes no sense: damaged. */
+static bool is_whole(const struct stream_record *record)
+{
+    if (record->id <= 0 || record->id >= UINT32_MAX || !record->arn.ptr || !record->table.ptr ||
+        record->shards_len == 0 || record->shards_len > SHARDS_MAX ||
+        record->view < HF_VIEW_NEW_IMAGE || record->view > HF_VIEW_KEYS_ONLY)
+        return false;
+    for (size_t i = 0; i < record->shards_len; i++) {
+        const struct shard_record *shard = &record->shards[i];
+
+        if (!shard->id.ptr || shard->first < 0 || shard->trimmed < 0 || shard->last < 0 ||
+            (shard->last && shard->last < shard->first) || (record->disabled_us && !shard->last))
+            return false;
+    }
+    return true;
+}
+
+void hf__stream_check(const struct stream *stream)
+{
+    assert(stream->memory && stream->record.shards == stream->shards);
+    assert(is_whole(&stream->record));
+    assert(!stream->closing_us == !stream->closing_at);
+    assert(stream->listed || !stream->record.disabled_us);
+}
+
+/* In the order of their ids, each once. */
+static void streams_check(const struct streams *streams)
+{
+    assert(streams->len <= streams->cap);
+    for (size_t i = 0; i < streams->len; i++) {
+        hf__stream_check(streams->list[i]);
+        assert(streams->list[i]->listed);
+        assert(i == 0 || streams->list[i - 1]->record.id < streams->list[i]->record.id);
+    }
+}
+
+/* There is room for it: streams_reserve() was called. */
+static void streams_add(struct streams *streams, struct stream *stream)
+{
+    assert(streams->len < streams->cap && !stream->listed);
+    stream->listed = true;
+    streams->list[streams->len++] = stream;
+    if (DEV_CHECKS)
+        streams_check(streams);
+}
+
 /* A stream of its own memory from a record, by writing and reading it. */
 static enum hf_status stream_new(struct hf_scope *s, struct engine *e,
                                  const struct stream_record *record, struct stream **out)
@@ -95,7 +148,7 @@ static enum hf_status stream_new(struct hf_scope *s, struct engine *e,
                            &stream->record);
     if (status == HF_NOMEM)
         goto no_memory;
-    if (status != HF_OK || stream->record.shards_len > SHARDS_MAX || stream->record.id <= 0) {
+    if (status != HF_OK || !is_whole(&stream->record)) {
         hf_scope_free(memory);
         return hf__fail(s, HF_CORRUPT, "The record of a stream is damaged");
     }
@@ -109,7 +162,7 @@ no_memory:
     return hf__fail_nomem(s);
 }
 
-static enum hf_status reserve(struct hf_scope *s, struct engine *e)
+static enum hf_status streams_reserve(struct hf_scope *s, struct engine *e)
 {
     struct streams *streams = &e->streams;
     size_t cap = streams->cap ? streams->cap * 2 : 8;
@@ -208,6 +261,7 @@ static enum hf_status make_shards(struct hf_scope *s, struct engine *e,
 
     if (!shards)
         return hf__fail_nomem(s);
+    assert(e->stream_shards > 0 && e->stream_shards <= SHARDS_MAX);
     make_tails(tails, e->stream_shards, record->id);
     pthread_mutex_lock(&e->sequencer.lock);
     first = e->sequencer.next;
@@ -242,7 +296,7 @@ enum hf_status hf__stream_enable(struct hf_scope *s, struct engine *e, struct st
     if (!record.label.ptr || !record.arn.ptr)
         return hf__fail_nomem(s);
     TRY(make_shards(s, e, &record));
-    TRY(reserve(s, e));
+    TRY(streams_reserve(s, e));
     TRY(stream_new(s, e, &record, stream));
     hf__stream_put_record(s, batch, &record);
     return HF_OK;
@@ -254,6 +308,8 @@ enum hf_status hf__stream_disable(struct hf_scope *s, struct engine *e, struct s
     struct stream_record record = stream->record;
     struct shard_record shards[SHARDS_MAX];
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(stream->listed && !stream->record.disabled_us && !stream->closing_us);
     pthread_mutex_lock(&e->sequencer.lock);
     stream->closing_at = (int64_t)e->sequencer.next;
     pthread_mutex_unlock(&e->sequencer.lock);
@@ -269,15 +325,15 @@ enum hf_status hf__stream_disable(struct hf_scope *s, struct engine *e, struct s
     return HF_OK;
 }
 
-void hf__stream_settle(struct engine *e, struct stream *stream, bool done)
+void hf__stream_finish_change(struct engine *e, struct stream *stream, bool done)
 {
+    ASSERT_SCHEMA_WRITTEN(e);
     if (!stream->listed) {
         if (!done) {
             hf_scope_free(stream->memory);
             return;
         }
-        stream->listed = true;
-        e->streams.list[e->streams.len++] = stream;
+        streams_add(&e->streams, stream);
         return;
     }
     if (done) {
@@ -287,11 +343,15 @@ void hf__stream_settle(struct engine *e, struct stream *stream, bool done)
                 stream->shards[i].last = stream->closing_at;
     }
     stream->closing_us = stream->closing_at = 0;
+    if (DEV_CHECKS)
+        hf__stream_check(stream);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static enum hf_status load_stream(struct hf_scope *s, struct engine *e, struct hf_bytes json)
+/* `key` has its id: no two streams have the same. */
+static enum hf_status load_stream(struct hf_scope *s, struct engine *e, struct hf_bytes key,
+                                  struct hf_bytes json)
 {
     struct stream_record record = {.id = 0};
     struct stream *stream;
@@ -299,12 +359,12 @@ static enum hf_status load_stream(struct hf_scope *s, struct engine *e, struct h
 
     if (!text.ptr)
         return hf__fail_nomem(s);
-    if (hf__wire_read(s, &stream_fields, text, &record) != HF_OK)
+    if (hf__wire_read(s, &stream_fields, text, &record) != HF_OK || key.len != PREFIX_LEN ||
+        record.id != (int64_t)load_u32be(key.ptr + 1))
         return hf__fail(s, HF_CORRUPT, "The record of a stream is damaged");
-    TRY(reserve(s, e));
+    TRY(streams_reserve(s, e));
     TRY(stream_new(s, e, &record, &stream));
-    stream->listed = true;
-    e->streams.list[e->streams.len++] = stream;
+    streams_add(&e->streams, stream);
     return HF_OK;
 }
 
@@ -323,7 +383,7 @@ enum hf_status hf__streams_load(struct hf_scope *s, struct engine *e)
 
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status == HF_OK && found)
-            status = load_stream(s, e, value);
+            status = load_stream(s, e, key, value);
     } while (status == HF_OK && found);
     hf__store_iter_close(iter);
     return status;
@@ -366,6 +426,10 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status != HF_OK || !found)
             break;
+        if (key.len != RECORD_KEY) {
+            status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
+            break;
+        }
         if (hf__record_head_get(value, &head) && (int64_t)head.created_us >= before_us)
             break;
         *horizon = load_u64be(key.ptr + 7) + 1;
@@ -394,6 +458,7 @@ static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct str
     hf__record_key(upper, hf__stream_id(stream), shard, horizon);
     hf__batch_delete_range(&batch, hf_bytes_of(lower, sizeof(lower)),
                            hf_bytes_of(upper, sizeof(upper)));
+    assert((int64_t)horizon > stream->shards[shard].trimmed);
     hf__schema_lock(e);
     trimmed = stream->shards[shard].trimmed;
     stream->shards[shard].trimmed = (int64_t)horizon;
@@ -428,6 +493,8 @@ static enum hf_status drop_stream(struct hf_scope *s, struct engine *e, size_t a
     uint8_t key[PREFIX_LEN];
     uint64_t ticket;
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(at < e->streams.len && stream->record.disabled_us);
     stream_key(key, hf__stream_id(stream));
     hf__batch_delete(&batch, hf_bytes_of(key, sizeof(key)));
     hf__erase_later(&batch, SPACE_RECORD, hf__stream_id(stream));
@@ -438,6 +505,8 @@ static enum hf_status drop_stream(struct hf_scope *s, struct engine *e, size_t a
             (e->streams.len - at - 1) * sizeof(*e->streams.list));
     e->streams.len--;
     hf_scope_free(stream->memory);
+    if (DEV_CHECKS)
+        streams_check(&e->streams);
     return HF_OK;
 }
 

@@ -5,7 +5,11 @@
  * to go on from, when it was made, and a keyed hash over all of it. It is good for 15 minutes; one
  * that was made up or changed is refused.
  */
-#include "engine/stream.h"
+#include "engine/engine.h"
+#include "engine/operations.h"
+#include "engine/streams.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include <xxhash.h>
 
@@ -19,6 +23,7 @@ enum {
     ITERATOR_BYTES = 4 + 2 + 8 + 8,
     ITERATOR_TAG = 8
 };
+_Static_assert(ITERATOR_BYTES == 22 && ITERATOR_TAG == 8, "stream, shard, sequence, when; hash");
 
 /* ---- sequence numbers as text --------------------------------------------------------------- */
 
@@ -79,6 +84,7 @@ static enum hf_status fail_arn(struct hf_scope *s, struct hf_str arn)
 static enum hf_status find_stream(struct hf_scope *s, struct engine *e, struct hf_str arn,
                                   struct stream **stream)
 {
+    ASSERT_SCHEMA_HELD(e);
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     for (size_t i = 0; i < e->streams.len; i++) {
         if (hf_str_equal(e->streams.list[i]->record.arn, arn)) {
@@ -198,6 +204,7 @@ static int order_ids(struct hf_str a, struct hf_str b)
 /* Readers rely on the order of ids. New streams have their shards in it; older ones need not. */
 static void sort_shards(const struct stream *stream, const struct shard_record *sorted[SHARDS_MAX])
 {
+    assert(stream->record.shards_len <= SHARDS_MAX);
     for (size_t i = 0; i < stream->record.shards_len; i++) {
         size_t at = i;
 
@@ -311,6 +318,7 @@ static struct hf_str iterator_text(struct hf_scope *s, struct engine *e, struct 
     uint8_t bytes[ITERATOR_BYTES + ITERATOR_TAG];
     char hex[2 * sizeof(bytes)];
 
+    assert(at->stream > 0 && at->shard < SHARDS_MAX);
     store_u32be(bytes, at->stream);
     store_u16be(bytes + 4, at->shard);
     store_u64be(bytes + 6, at->sequence);
@@ -358,9 +366,9 @@ static enum hf_status parse_iterator(struct hf_scope *s, struct engine *e, struc
     return HF_OK;
 }
 
-static enum hf_status locate(struct hf_scope *s, struct engine *e,
-                             const struct hf_get_shard_iterator *request,
-                             const struct shard_record *shard, struct position *at)
+static enum hf_status locate_start(struct hf_scope *s, struct engine *e,
+                                   const struct hf_get_shard_iterator *request,
+                                   const struct shard_record *shard, struct position *at)
 {
     uint64_t number = 0;
     bool by_number = request->type == HF_ITERATOR_AT_SEQUENCE_NUMBER ||
@@ -411,7 +419,7 @@ enum hf_status hf__engine_get_shard_iterator(struct hf_scope *s, struct engine *
         status = find_shard(s, stream, request->shard, &at.shard);
     if (status == HF_OK) {
         at.stream = hf__stream_id(stream);
-        status = locate(s, e, request, &stream->shards[at.shard], &at);
+        status = locate_start(s, e, request, &stream->shards[at.shard], &at);
     }
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
@@ -425,15 +433,17 @@ enum hf_status hf__engine_get_shard_iterator(struct hf_scope *s, struct engine *
 static enum hf_status decode_record(struct hf_scope *s, struct engine *e, struct hf_bytes key,
                                     struct hf_bytes stored, struct hf_record *record)
 {
-    static const struct hf_stream_identity service = {.principal = {"dynamodb.amazonaws.com", 22},
-                                                      .type = {"Service", 7}};
+    static const struct hf_stream_identity service = {.principal =
+                                                          HF_STR_INIT("dynamodb.amazonaws.com"),
+                                                      .type = HF_STR_INIT("Service")};
     struct hf_stream_change *change = hf__scope_array(s, 1, sizeof(*change));
     struct record_head head;
     uint8_t *copy;
     XXH128_hash_t id;
 
-    if (!hf__record_head_get(stored, &head))
+    if (key.len != RECORD_KEY || !hf__record_head_get(stored, &head))
         return hf__fail(s, HF_CORRUPT, "A stream record is damaged; run a check of the database");
+    assert(stored.len >= RECORD_HEAD);
     copy = hf_scope_alloc(s, stored.len);
     if (!copy || !change)
         return hf__fail_nomem(s);
@@ -479,6 +489,7 @@ static enum hf_status read_records(struct hf_scope *s, struct engine *e, struct 
     result->records = records;
     if (at->sequence >= end)
         return HF_OK;
+    assert(limit > 0 && limit <= PAGE_RECORDS);
     hf__record_key(lower, at->stream, at->shard, at->sequence);
     hf__record_key(upper, at->stream, at->shard, end);
     range = (struct store_range){.lower = {lower, sizeof(lower)}, .upper = {upper, sizeof(upper)}};
@@ -497,6 +508,7 @@ static enum hf_status read_records(struct hf_scope *s, struct engine *e, struct 
         at->sequence = load_u64be(key.ptr + 7) + 1;
     } while (result->records_len < limit && bytes < PAGE_RECORD_BYTES);
     hf__store_iter_close(iter);
+    assert(result->records_len <= limit && at->sequence <= end);
     if (status == HF_OK && !found)
         at->sequence = end;
     return status;
@@ -547,5 +559,5 @@ enum hf_status hf__engine_get_records(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK || result->records_len == 0)
         return status;
-    return hf__engine_settle_seen(s, e, hf__store_written(e->store));
+    return hf__engine_wait_durable_seen(s, e, hf__store_written(e->store));
 }

@@ -6,7 +6,14 @@
  * in blocks: the end of the block is stored with the first batch that uses it, and a restart goes
  * on behind it, so that a number is never used twice even when its record was trimmed.
  */
-#include "engine/stream.h"
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/setting.h"
+#include "engine/streams.h"
+#include "model/key.h"
+#include "model/value.h"
 
 #include "store/store.h"
 
@@ -19,6 +26,7 @@ _Static_assert(RECORD_HEAD == 4 + 8 + 4 * 4, "four bytes, when, three lengths, s
 
 void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, uint64_t sequence)
 {
+    assert(stream > 0 && shard < SHARDS_MAX);
     key[0] = SPACE_RECORD;
     store_u32be(key + 1, stream);
     store_u16be(key + 5, shard);
@@ -27,6 +35,8 @@ void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, ui
 
 void hf__record_head_put(uint8_t *to, const struct record_head *head)
 {
+    assert(head->event >= HF_EVENT_INSERT && head->event <= HF_EVENT_REMOVE);
+    assert(head->view >= HF_VIEW_NEW_IMAGE && head->view <= HF_VIEW_KEYS_ONLY);
     to[0] = head->event;
     to[1] = head->by_service;
     to[2] = head->view;
@@ -63,6 +73,7 @@ static uint16_t shard_of(const struct table *table, struct hf_item item)
     struct hf_value hash = hf_item_get(item, table->key.hash[0].name);
     __extension__ unsigned __int128 wide = hf__key_hash(&hash, 1);
 
+    assert(table->stream->record.shards_len > 0);
     return (uint16_t)((wide * table->stream->record.shards_len) >> 64);
 }
 
@@ -82,6 +93,7 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
     uint8_t *key = hf_scope_alloc(s, RECORD_KEY);
     uint8_t *number;
 
+    assert(stream->listed && !stream->record.disabled_us && there.ptr);
     if (!key || hf__item_poisoned(keys)) {
         set->batch.ops.failed = true;
         return;
@@ -120,12 +132,29 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
 
 static const char reserved_setting[] = "sequence";
 
+/* Numbers that are in use lie below the next one, in order, and nobody has two of them. */
+static void sequencer_check(struct sequencer *q)
+{
+    const struct sequence_use *before = NULL;
+
+    ASSERT_HELD(&q->lock);
+    assert(q->next > 0 && q->next <= SEQUENCE_MAX && !q->first == !q->last);
+    for (const struct sequence_use *use = q->first; use; use = use->after) {
+        assert(use->count > 0 && use->before == before);
+        assert(!before || before->from + before->count <= use->from);
+        assert(use->from + use->count <= q->next);
+        before = use;
+    }
+    assert(before == q->last);
+}
+
 enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set)
 {
     struct sequencer *q = &e->sequencer;
     size_t count = set->records.len / sizeof(uint8_t *);
     uint8_t limit[8];
 
+    assert(set->records.len % sizeof(uint8_t *) == 0 && !set->use.count);
     set->use = (struct sequence_use){.count = count};
     if (count == 0)
         return HF_OK;
@@ -144,6 +173,8 @@ enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct c
     else
         q->first = &set->use;
     q->last = &set->use;
+    if (DEV_CHECKS)
+        sequencer_check(q);
     pthread_mutex_unlock(&q->lock);
     if (set->batch.ops.failed) {
         hf__sequence_end(e, set, false);
@@ -166,6 +197,8 @@ void hf__sequence_end(struct engine *e, struct change_set *set, bool done)
     if (use->count == 0)
         return;
     pthread_mutex_lock(&q->lock);
+    if (DEV_CHECKS)
+        sequencer_check(q);
     if (use->reserves && !done)
         q->reserved = 0; /* the next one records it */
     if (use->before)
@@ -186,13 +219,14 @@ uint64_t hf__sequence_visible(struct engine *e)
 
     pthread_mutex_lock(&q->lock);
     visible = q->first ? q->first->from : q->next;
+    assert(visible <= q->next);
     pthread_mutex_unlock(&q->lock);
     return visible;
 }
 
 /* The highest number that any record of the shard has; 0 when it has none. */
-static enum hf_status highest(struct hf_scope *s, struct engine *e, uint32_t stream, uint16_t shard,
-                              uint64_t *number)
+static enum hf_status find_highest(struct hf_scope *s, struct engine *e, uint32_t stream,
+                                   uint16_t shard, uint64_t *number)
 {
     uint8_t lower[RECORD_KEY];
     uint8_t upper[RECORD_KEY];
@@ -209,6 +243,8 @@ static enum hf_status highest(struct hf_scope *s, struct engine *e, uint32_t str
                                  .reverse = true};
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
     status = hf__store_iter_next(s, iter, &found, &key, &value);
+    if (status == HF_OK && found && key.len != RECORD_KEY)
+        status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
     *number = status == HF_OK && found ? load_u64be(key.ptr + 7) : 0;
     hf__store_iter_close(iter);
     return status;
@@ -228,11 +264,13 @@ enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e)
         for (size_t j = 0; j < record->shards_len; j++) {
             uint64_t number;
 
-            TRY(highest(s, e, (uint32_t)record->id, (uint16_t)j, &number));
+            TRY(find_highest(s, e, (uint32_t)record->id, (uint16_t)j, &number));
             if (number >= next)
                 next = number + 1;
         }
     }
+    if (next == 0 || next >= SEQUENCE_MAX)
+        return hf__fail(s, HF_CORRUPT, "The next sequence number is damaged");
     e->sequencer.next = next;
     e->sequencer.reserved = stored.len == 8 ? next : 0;
     return HF_OK;

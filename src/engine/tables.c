@@ -3,10 +3,21 @@
  *
  * A table exists from the moment its record is stored; there is no time in which it is "creating",
  * unless it is restored from a backup: then it is, until upkeep has filled it (restore.c).
- * Deleting removes the record and notes what belonged to it, which upkeep erases (erase.c); so a
+ * Deleting removes the record and records what belonged to it, which upkeep erases (erase.c); so a
  * crash leaves either the whole table or nothing of it that anyone can see.
  */
-#include "engine/private.h"
+#include "engine/tables.h"
+#include "engine/backups.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/streams.h"
+#include "engine/throughput.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 /* Nothing to store unless it was asked for: the rest follows from the billing. */
 static enum hf_status new_warm(struct hf_scope *s, const struct hf_throughput_description *units,
@@ -78,6 +89,7 @@ static enum hf_status add_indexes(struct hf_scope *s, struct engine *e, struct c
         c->description.global_indexes = all + r->local_indexes_len;
         c->description.global_indexes_len = r->global_indexes_len;
     }
+    assert(count <= INDEXES_MAX);
     c->record.indexes = records;
     c->record.indexes_len = count;
     return HF_OK;
@@ -148,6 +160,7 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
     struct hf_str name = hf__table_name(r->table);
     enum hf_status status;
 
+    assert(name.len > 0);
     *c = (struct creating){.request = r, .batch = {.ops = {.scope = s}}};
     c->description = (struct hf_table_description){
         .name = name,
@@ -191,13 +204,15 @@ enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
     struct table *table = NULL;
     enum hf_status status;
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(!hf__catalog_find(e, hf__table_name(request->table)));
     if (e->catalog.len >= e->max_tables)
         return hf__fail(s, HF_LIMIT,
                         "Subscriber limit exceeded: There is a limit of %u tables per subscriber",
                         e->max_tables);
     status = make_table(s, e, request, backup, &c, &table, out);
     if (c.stream) {
-        hf__stream_settle(e, c.stream, status == HF_OK);
+        hf__stream_finish_change(e, c.stream, status == HF_OK);
         if (status == HF_OK)
             table->stream = c.stream;
     }
@@ -211,8 +226,10 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
                                     struct hf_create_table_result *result)
 {
     struct hf_str name = hf__table_name(request->table);
-    const struct table *there = hf__catalog_find(e, name);
+    const struct table *there;
 
+    TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
+    there = hf__catalog_find(e, name);
     if (there)
         return hf__fail(s, HF_IN_USE,
                         there->record.restore_from ? "Table is being used: %.*s"
@@ -233,7 +250,7 @@ enum hf_status hf__engine_create_table(struct hf_scope *s, struct engine *e,
     hf__schema_lock(e);
     status = create_locked(s, e, request, result);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }
 
 /* ---- DeleteTable ---------------------------------------------------------------------------- */
@@ -268,6 +285,8 @@ static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct
     struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     enum hf_status status;
 
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(!table->record.restore_from);
     hf__catalog_delete_record(s, &batch, table->name);
     hf__erase_later(&batch, SPACE_ITEM, table->id);
     if (table->ttl_id)
@@ -278,7 +297,7 @@ static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct
         TRY(hf__stream_disable(s, e, &batch, table->stream));
     status = hf__catalog_commit(s, e, &batch);
     if (table->stream)
-        hf__stream_settle(e, table->stream, status == HF_OK);
+        hf__stream_finish_change(e, table->stream, status == HF_OK);
     if (status == HF_OK)
         hf__catalog_remove(e, table);
     return status;
@@ -308,5 +327,5 @@ enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
     if (status == HF_OK)
         status = delete_locked(s, e, table);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }

@@ -1,7 +1,12 @@
 /*
  * engine/tags.c: tags of tables, and the ARNs by which they are asked for.
  */
-#include "engine/private.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 enum { TAGS_MAX = 50 };
 
@@ -19,6 +24,7 @@ static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct h
 
     if (!hf__arn_split(arn, &parts))
         return fail_arn(s, arn);
+    TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
     TRY(hf__arn_check_account(s, e, parts.account, arn));
     if (!hf_str_equal(parts.region, e->region))
         return fail_arn(s, arn);
@@ -37,6 +43,7 @@ static enum hf_status replace_tags(struct hf_scope *s, struct engine *e, struct 
     struct table_record record = table->record;
     struct store_batch batch = {.ops = {.scope = s}};
 
+    assert(len <= TAGS_MAX);
     record.tags = tags;
     record.tags_len = len;
     return hf__catalog_update(s, e, &batch, table, &record);
@@ -81,7 +88,7 @@ enum hf_status hf__engine_tag_resource(struct hf_scope *s, struct engine *e,
     hf__schema_lock(e);
     status = tag_locked(s, e, request);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }
 
 static bool is_listed(const struct hf_str *keys, size_t len, struct hf_str key)
@@ -120,7 +127,7 @@ enum hf_status hf__engine_untag_resource(struct hf_scope *s, struct engine *e,
     hf__schema_lock(e);
     status = untag_locked(s, e, request);
     pthread_rwlock_unlock(&e->schema);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }
 
 /* ---- listing -------------------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
  *      is that, or what the billing gives anyway when it is more: 12000 and 4000 on demand, the
  *      units when they are provisioned. So records from before this was stored need nothing.
  */
-#include "engine/private.h"
+#include "engine/throughput.h"
+#include "ops/prepare.h"
 
 #define BAD_VALUES "One or more parameter values were invalid: "
 #define DAY_US (INT64_C(24) * 3600 * 1000000)
@@ -42,6 +43,7 @@ hf__throughput_change(struct hf_scope *s, const struct hf_throughput_description
 
     if (!d)
         return NULL;
+    assert(old && wanted);
     *d = *old; /* (1) */
     if (wanted->read_units > old->read_units || wanted->write_units > old->write_units)
         d->last_increase_us = now_us;
@@ -86,7 +88,7 @@ hf__throughput_today(struct hf_scope *s, const struct hf_throughput_description 
 
 /* ---- limits of what is billed by request ---------------------------------------------------- */
 
-static int64_t merged(int64_t old, int64_t wanted)
+static int64_t merge_limit(int64_t old, int64_t wanted)
 {
     if (wanted == 0)
         return old > 0 ? old : 0;
@@ -106,51 +108,52 @@ enum hf_status hf__on_demand_merge(struct hf_scope *s, const struct hf_on_demand
         old = &none;
     if (!wanted)
         wanted = &none;
-    limits->max_read_units = merged(old->max_read_units, wanted->max_read_units);
-    limits->max_write_units = merged(old->max_write_units, wanted->max_write_units);
+    limits->max_read_units = merge_limit(old->max_read_units, wanted->max_read_units);
+    limits->max_write_units = merge_limit(old->max_write_units, wanted->max_write_units);
     *out = limits->max_read_units || limits->max_write_units ? limits : NULL; /* (2) */
     return HF_OK;
 }
 
 /* ---- warm throughput ------------------------------------------------------------------------ */
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t larger_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
 /* (3) */
-static struct hf_warm_throughput reached(struct throughput_of of)
+static struct hf_warm_throughput warm_reached(struct throughput_of of)
 {
     struct hf_warm_throughput warm = {0, 0};
 
     if (of.stored)
         warm = (struct hf_warm_throughput){of.stored->read_units, of.stored->write_units};
     if (of.billing == HF_BILLING_PAY_PER_REQUEST) {
-        warm.read_units = larger(warm.read_units, ON_DEMAND_READS);
-        warm.write_units = larger(warm.write_units, ON_DEMAND_WRITES);
+        warm.read_units = larger_of(warm.read_units, ON_DEMAND_READS);
+        warm.write_units = larger_of(warm.write_units, ON_DEMAND_WRITES);
     } else if (of.units) {
-        warm.read_units = larger(warm.read_units, of.units->read_units);
-        warm.write_units = larger(warm.write_units, of.units->write_units);
+        warm.read_units = larger_of(warm.read_units, of.units->read_units);
+        warm.write_units = larger_of(warm.write_units, of.units->write_units);
     }
     return warm;
 }
 
-static const struct hf_warm_throughput_description *described(struct hf_scope *s,
-                                                              struct hf_warm_throughput warm)
+static const struct hf_warm_throughput_description *describe_warm(struct hf_scope *s,
+                                                                  struct hf_warm_throughput warm)
 {
     struct hf_warm_throughput_description *d = hf__scope_array(s, 1, sizeof(*d));
 
     if (d)
-        *d = (struct hf_warm_throughput_description){warm.read_units, warm.write_units,
-                                                     HF_TABLE_ACTIVE};
+        *d = (struct hf_warm_throughput_description){.read_units = warm.read_units,
+                                                     .write_units = warm.write_units,
+                                                     .status = HF_TABLE_ACTIVE};
     return d;
 }
 
 const struct hf_warm_throughput_description *hf__warm_describe(struct hf_scope *s,
                                                                struct throughput_of of)
 {
-    return described(s, reached(of));
+    return describe_warm(s, warm_reached(of));
 }
 
 static enum hf_status fail_lower(struct hf_scope *s, const char *member, struct hf_str index)
@@ -177,7 +180,7 @@ enum hf_status hf__warm_raise(struct hf_scope *s, struct throughput_of of,
                               const struct hf_warm_throughput *wanted, struct hf_str index,
                               const struct hf_warm_throughput_description **out)
 {
-    struct hf_warm_throughput warm = reached(of);
+    struct hf_warm_throughput warm = warm_reached(of);
 
     if (wanted && is_lower(wanted->read_units, warm.read_units))
         return fail_lower(s, "ReadUnitsPerSecond", index);
@@ -187,6 +190,7 @@ enum hf_status hf__warm_raise(struct hf_scope *s, struct throughput_of of,
         warm.read_units = wanted->read_units;
     if (wanted && wanted->write_units)
         warm.write_units = wanted->write_units;
-    *out = described(s, warm);
+    assert(warm.read_units >= 0 && warm.write_units >= 0);
+    *out = describe_warm(s, warm);
     return *out ? HF_OK : hf__fail_nomem(s);
 }

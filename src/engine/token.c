@@ -6,7 +6,13 @@
  * same request is a success without effect; with another request it is refused. After ten minutes
  * the token is as good as new, whether or not upkeep has dropped it yet.
  */
-#include "engine/private.h"
+#include "engine/token.h"
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/layout.h"
+#include "ops/fields.h"
+#include "store/store.h"
 
 #include <xxhash.h>
 
@@ -155,6 +161,8 @@ enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_st
     struct hf_bytes value;
     int64_t age;
 
+    assert(token.len > 0);
+    ASSERT_HELD(&e->latches[hf__token_latch(token)].lock);
     *seen = false;
     token_key(&key, token);
     if (key.failed)
@@ -175,6 +183,7 @@ enum hf_status hf__token_look(struct hf_scope *s, struct engine *e, struct hf_st
     return HF_OK;
 }
 
+_Static_assert(sizeof(struct token_digest) == 16, "128 bits, as they are stored");
 _Static_assert(TOKEN_HEAD == 8 + sizeof(struct token_digest) && TOKEN_SIZE == 4,
                "u64be time, digest, u32be for each action");
 
@@ -187,6 +196,8 @@ void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *bat
     uint64_t now = (uint64_t)hf__env_wall_us(&e->env);
     uint8_t head[TOKEN_HEAD];
 
+    assert(token.len > 0 && sizes.len > 0 && sizes.len % TOKEN_SIZE == 0);
+    ASSERT_HELD(&e->latches[hf__token_latch(token)].lock);
     store_u64be(head, now);
     memcpy(head + 8, digest->bytes, sizeof(digest->bytes));
     token_key(&key, token);
@@ -205,9 +216,9 @@ void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *bat
 
 /* Collect what is too old; the tokens themselves are looked at again before they are deleted, as
  * one of them may have been used anew. */
-static enum hf_status collect(struct hf_scope *s, struct engine *e, uint64_t before,
-                              struct store_batch *batch, struct latch_set *latches,
-                              struct hf_str *tokens, size_t *len)
+static enum hf_status collect_old(struct hf_scope *s, struct engine *e, uint64_t before,
+                                  struct store_batch *batch, struct latch_set *latches,
+                                  struct hf_str *tokens, size_t *len)
 {
     struct hf__buf lower = {.scope = s};
     struct hf__buf upper = {.scope = s};
@@ -228,6 +239,10 @@ static enum hf_status collect(struct hf_scope *s, struct engine *e, uint64_t bef
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status != HF_OK || !found)
             break;
+        if (key.len < 1 + 8) {
+            status = hf__fail(s, HF_CORRUPT, "The age of a token is damaged");
+            break;
+        }
         tokens[*len] = hf_scope_copy(s, hf_str_of((const char *)key.ptr + 9, key.len - 9));
         if (!tokens[*len].ptr) {
             status = hf__fail_nomem(s);
@@ -275,7 +290,7 @@ static enum hf_status drop_round(struct hf_scope *s, struct engine *e, uint64_t 
     if (!tokens)
         return hf__fail_nomem(s);
     TRY(hf__latch_set(s, TOKENS_A_ROUND, &latches));
-    TRY(collect(s, e, before, &batch, &latches, tokens, len));
+    TRY(collect_old(s, e, before, &batch, &latches, tokens, len));
     if (*len == 0)
         return HF_OK;
     hf__latch_all(e, &latches);

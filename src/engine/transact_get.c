@@ -2,7 +2,16 @@
  * engine/transact_get.c: TransactGetItems: up to a hundred items of one moment. A snapshot gives
  * the moment; no writer waits for it.
  */
-#include "engine/private.h"
+#include "engine/capacity.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/operations.h"
+#include "engine/read.h"
+#include "engine/schema.h"
+#include "engine/write.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 struct transact_get {
     const struct prepared_get *gets;
@@ -32,6 +41,7 @@ static enum hf_status cancel_gets(struct hf_scope *s, size_t len, size_t failed)
     struct hf_str message = hf_scope_error(s)->message;
     struct hf_cancel_reason *reasons;
 
+    assert(failed < len);
     if (hf_scope_error(s)->status != HF_INVALID)
         return hf_scope_error(s)->status;
     reasons = hf__scope_array(s, len, sizeof(*reasons));
@@ -86,6 +96,7 @@ static enum hf_status transact_get_locked(struct hf_scope *s, struct engine *e,
     hf__store_snapshot_close(e->store, snapshot);
     if (status != HF_OK)
         return status;
+    assert(t->usages_len <= t->len);
     result->items = items;
     result->items_len = t->len;
     for (size_t i = 0; i < t->usages_len; i++) {
@@ -110,7 +121,7 @@ enum hf_status hf__transact_get(struct hf_scope *s, struct engine *e,
     status = transact_get_locked(s, e, &t, return_capacity, result);
     pthread_rwlock_unlock(&e->schema);
     for (size_t i = 0; i < t.len && status == HF_OK; i++)
-        status = hf__engine_settle_read(s, e, t.latches[i]);
+        status = hf__engine_wait_durable_read(s, e, t.latches[i]);
     return status;
 }
 

@@ -10,7 +10,17 @@
  * without the other. The token has a latch too: of two calls with one token the second finds the
  * first one's token.
  */
-#include "engine/private.h"
+#include "engine/capacity.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/token.h"
+#include "engine/write.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 struct transaction {
     const struct transact_request *request;
@@ -25,11 +35,12 @@ struct transaction {
 };
 
 /* Turn the error of one action into its reason; other errors are the whole call's. */
-static enum hf_status note_reason(struct hf_scope *s, struct transaction *t, size_t at)
+static enum hf_status set_reason(struct hf_scope *s, struct transaction *t, size_t at)
 {
     const struct hf_error *error = hf_scope_error(s);
     struct hf_cancel_reason *reason = &t->reasons[at];
 
+    assert(at < t->len && error->status != HF_OK);
     if (error->status != HF_CONDITION && error->status != HF_INVALID)
         return error->status;
     reason->code = error->status == HF_CONDITION ? HF_STR("ConditionalCheckFailed")
@@ -45,7 +56,7 @@ static enum hf_status note_reason(struct hf_scope *s, struct transaction *t, siz
     return HF_OK;
 }
 
-static struct hf_item target(const struct prepared_action *action)
+static struct hf_item action_target(const struct prepared_action *action)
 {
     return action->kind == WRITE_PUT ? action->write.item : action->write.key;
 }
@@ -60,7 +71,7 @@ static enum hf_status find_tables(struct hf_scope *s, struct engine *e, struct t
         return hf__fail_nomem(s);
     for (size_t i = 0; i < t->len; i++) {
         TRY(hf__catalog_item_table(s, e, t->actions[i].write.table, &t->tables[i]));
-        keys[i] = hf__schema_key_item(s, &t->tables[i]->key, target(&t->actions[i]));
+        keys[i] = hf__schema_key_item(s, &t->tables[i]->key, action_target(&t->actions[i]));
         TRY(hf_item_check(s, keys[i]));
         for (size_t j = 0; j < i; j++)
             if (t->tables[i] == t->tables[j] && hf_item_equal(keys[i], keys[j]))
@@ -77,7 +88,7 @@ static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
     for (size_t i = 0; i < t->len && !t->canceled; i++)
         if (hf__write_check_schema(s, t->tables[i], t->actions[i].kind, &t->actions[i].write) !=
             HF_OK)
-            TRY(note_reason(s, t, i));
+            TRY(set_reason(s, t, i));
     return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
 }
 
@@ -103,7 +114,7 @@ static enum hf_status judge_all(struct hf_scope *s, struct transaction *t)
         if (status == HF_TIMEOUT)
             return status;
         if (status != HF_OK)
-            TRY(note_reason(s, t, i));
+            TRY(set_reason(s, t, i));
     }
     return t->canceled ? hf__cancel(s, t->reasons, t->len) : HF_OK;
 }
@@ -133,7 +144,7 @@ static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *
             const struct hf_collection_metrics *one =
                 t->tables[j] == t->tables[i] && t->actions[j].kind != WRITE_CHECK
                     ? hf__metrics_of(s, t->tables[j], t->request->return_metrics,
-                                     target(&t->actions[j]))
+                                     action_target(&t->actions[j]))
                     : NULL;
 
             if (one)
@@ -141,7 +152,9 @@ static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *
         }
         if (len)
             tables[result->metrics_len++] =
-                (struct hf_table_metrics){hf_scope_copy(s, t->tables[i]->name), list, len};
+                (struct hf_table_metrics){.table = hf_scope_copy(s, t->tables[i]->name),
+                                          .metrics = list,
+                                          .metrics_len = len};
     }
     result->metrics = result->metrics_len ? tables : NULL;
     return HF_OK;
@@ -149,15 +162,16 @@ static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *
 
 /* Of the item that an action was charged for when its token came first; the item as it is now,
  * where a token was stored without sizes. */
-static size_t kept_size(const struct transaction *t, size_t at)
+static size_t charged_size(const struct transaction *t, size_t at)
 {
     if (t->sizes.len != t->len * TOKEN_SIZE)
         return t->changes[at].before.size;
+    assert(at < t->len);
     return load_u32be(t->sizes.ptr + at * TOKEN_SIZE);
 }
 
-static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
-                             struct hf_transact_write_items_result *result)
+static enum hf_status fill_answer(struct hf_scope *s, const struct transaction *t,
+                                  struct hf_transact_write_items_result *result)
 {
     struct usage *usages = hf__scope_array(s, t->len, sizeof(*usages));
     struct hf_capacity *capacity = hf__scope_array(s, t->len, sizeof(*capacity));
@@ -169,7 +183,7 @@ static enum hf_status answer(struct hf_scope *s, const struct transaction *t,
         struct usage *usage = hf__usage_of(usages, &len, t->tables[i], t->actions[i].write.table);
 
         if (t->replayed)
-            usage->table_units += TRANSACTION_FACTOR * hf__read_units(kept_size(t, i), true);
+            usage->table_units += TRANSACTION_FACTOR * hf__read_units(charged_size(t, i), true);
         else
             hf__usage_add_change(usage, &t->changes[i], TRANSACTION_FACTOR);
     }
@@ -214,9 +228,10 @@ static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct
     if (token.ptr) {
         TRY(hf__token_look(s, e, token, &t->request->digest, &t->replayed, &t->sizes));
         if (t->replayed)
-            return answer(s, t, result);
+            return fill_answer(s, t, result);
     }
     TRY(judge_all(s, t));
+    assert(!t->canceled && !t->replayed);
     TRY(hf__change_set(s, t->len, &set));
     for (size_t i = 0; i < t->len; i++)
         TRY(hf__change_add(s, e, &set, &t->changes[i]));
@@ -224,7 +239,7 @@ static enum hf_status apply_latched(struct hf_scope *s, struct engine *e, struct
         TRY(add_token(s, e, t, &set));
     if (set.batch.ops.failed)
         return hf__fail_nomem(s);
-    TRY(answer(s, t, result)); /* so that nothing can fail once it is applied */
+    TRY(fill_answer(s, t, result)); /* so that nothing can fail once it is applied */
     return hf__change_apply(s, e, &set, ticket);
 }
 
@@ -237,12 +252,13 @@ static enum hf_status transact_locked(struct hf_scope *s, struct engine *e, stru
     struct latch_set latches;
     enum hf_status status;
 
+    ASSERT_SCHEMA_HELD(e);
     TRY(find_tables(s, e, t));
     TRY(check_schemas(s, t));
     TRY(hf__latch_set(s, t->len + 1, &latches));
     for (size_t i = 0; i < t->len; i++) {
         t->changes[i] = (struct change){.table = t->tables[i]};
-        TRY(hf__change_key(s, &t->changes[i], target(&t->actions[i])));
+        TRY(hf__change_key(s, &t->changes[i], action_target(&t->actions[i])));
         hf__latch_want(&latches, hf__stored_latch(t->changes[i].key));
     }
     if (t->request->token.ptr)
@@ -263,6 +279,7 @@ enum hf_status hf__transact_write(struct hf_scope *s, struct engine *e,
     enum hf_status status;
     uint64_t ticket = 0;
 
+    assert(request->len > 0);
     t.tables = hf__scope_array(s, t.len, sizeof(*t.tables));
     t.changes = hf__scope_array(s, t.len, sizeof(*t.changes));
     t.reasons = hf__scope_array(s, t.len, sizeof(*t.reasons));
@@ -274,9 +291,9 @@ enum hf_status hf__transact_write(struct hf_scope *s, struct engine *e,
     status = transact_locked(s, e, &t, result, &ticket);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK)
-        return hf__engine_settle(s, e, ticket);
+        return hf__engine_wait_durable(s, e, ticket);
     if (status == HF_TX_CANCELED) /* what it was canceled for must not be taken back by a crash */
-        TRY(hf__engine_settle_seen(s, e, hf__store_written(e->store)));
+        TRY(hf__engine_wait_durable_seen(s, e, hf__store_written(e->store)));
     return status;
 }
 

@@ -7,7 +7,20 @@
  *
  * As DynamoDB has it, an item whose time ended more than five years ago never expires.
  */
-#include "engine/private.h"
+#include "engine/ttl.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/latch.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/upkeep.h"
+#include "model/value.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #include "base/kill.h"
 
@@ -98,6 +111,8 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
     enum hf_status status = HF_OK;
     bool found = true;
 
+    assert(now_s >= 0 && table->ttl_attribute.ptr);
+    ASSERT_SCHEMA_HELD(e);
     if (sweep->from.len && sweep->ttl_id == table->ttl_id)
         hf__buf_put(&lower, sweep->from.ptr, sweep->from.len);
     else
@@ -116,6 +131,10 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
         status = hf__store_iter_next(s, iter, &found, &key, &value);
         if (status != HF_OK || !found)
             break;
+        if (key.len <= PREFIX_LEN + 8) {
+            status = hf__fail(s, HF_CORRUPT, "An expiry entry is damaged");
+            break;
+        }
         hf__key_prefix(&row, SPACE_ITEM, table->id);
         hf__buf_put(&row, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
         if (row.failed) {
@@ -145,6 +164,7 @@ static enum hf_status expire_latched(struct hf_scope *s, struct engine *e, struc
     if (!change.before.item.ptr ||
         !hf__ttl_expiry(table->ttl_attribute, change.before.item, &expiry) || expiry != due->expiry)
         return HF_OK;
+    assert(!change.after.item.ptr);
     TRY(hf__change_set(s, 1, &set));
     TRY(hf__change_add(s, e, &set, &change));
     hf__kill_point("before_expiry");
@@ -153,8 +173,8 @@ static enum hf_status expire_latched(struct hf_scope *s, struct engine *e, struc
     return HF_OK;
 }
 
-static enum hf_status expire(struct hf_scope *s, struct engine *e, struct table *table,
-                             struct due *due, uint64_t *expired)
+static enum hf_status expire_item(struct hf_scope *s, struct engine *e, struct table *table,
+                                  struct due *due, uint64_t *expired)
 {
     struct row row;
     uint64_t ticket = 0;
@@ -186,13 +206,13 @@ static enum hf_status sweep_table(struct hf_scope *s, struct engine *e, struct t
     for (size_t i = 0; i < len; i++) {
         struct hf__mark mark = hf__scope_mark(s);
 
-        TRY(expire(s, e, table, &due[i], sweep->expired));
+        TRY(expire_item(s, e, table, &due[i], sweep->expired));
         hf__scope_rewind(s, mark);
     }
     return HF_OK;
 }
 
-/* The schema lock is given back between batches, so that operations on tables get their turn. */
+/* The schema lock is given back between batches, so that operations on tables can run. */
 static enum hf_status sweep_all(struct hf_scope *s, struct engine *e, struct sweep *sweep)
 {
     enum hf_status status = HF_OK;
@@ -254,6 +274,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e,
     struct table_record record;
     struct table *table;
 
+    ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__catalog_table(s, e, request->table, &table));
     TRY(check_change(s, table, request->spec));
     record = table->record;
@@ -289,7 +310,7 @@ enum hf_status hf__engine_update_time_to_live(struct hf_scope *s, struct engine 
     *spec = *request->spec;
     spec->attribute = hf_scope_copy(s, request->spec->attribute);
     result->spec = spec;
-    return hf__engine_settle(s, e, hf__store_written(e->store));
+    return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 
 enum hf_status hf__engine_describe_time_to_live(struct hf_scope *s, struct engine *e,

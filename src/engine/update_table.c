@@ -6,7 +6,20 @@
  * moment on, and the items that were there before are added by upkeep (backfill.c); until then it
  * is "building" and cannot be read.
  */
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/counts.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/layout.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "engine/streams.h"
+#include "engine/tables.h"
+#include "engine/throughput.h"
+#include "engine/upkeep.h"
+#include "ops/prepare.h"
+#include "store/store.h"
 
 #define BAD_VALUES "One or more parameter values were invalid: "
 
@@ -363,6 +376,7 @@ static enum hf_status drop_index(struct hf_scope *s, struct updating *u, struct 
     for (size_t i = 0; i < u->record.indexes_len; i++)
         if (!hf_str_equal(u->record.indexes[i].name, name))
             records[len++] = u->record.indexes[i];
+    assert(len + 1 == u->record.indexes_len);
     u->record.indexes = records;
     u->record.indexes_len = len;
     hf__erase_later(&u->batch, SPACE_INDEX, u->dropped->id);
@@ -545,6 +559,9 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
     TRY(update_billing(s, e, u));
     TRY(update_indexes(s, e, u));
     TRY(update_settings(s, e, u));
+    assert(u->record.indexes_len ==
+           u->description.local_indexes_len + u->description.global_indexes_len);
+    assert(u->record.indexes_len <= INDEXES_MAX);
     hf__catalog_put_record(s, &u->batch, &u->record);
     TRY(hf__table_new(s, e, &u->record, u->table->counts, next));
     TRY(hf__table_describe(s, e, *next, &result->table));
@@ -552,12 +569,15 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
 }
 
 /* Make the outcome true in memory. */
-static void finish(struct engine *e, struct updating *u, struct table *next, bool done)
+static void finish_update(struct engine *e, struct updating *u, struct table *next, bool done)
 {
+    ASSERT_SCHEMA_WRITTEN(e);
+    assert(!done || (next && u->table));
+    assert(!u->enabled || !u->disabled);
     if (u->enabled)
-        hf__stream_settle(e, u->enabled, done);
+        hf__stream_finish_change(e, u->enabled, done);
     if (u->disabled)
-        hf__stream_settle(e, u->disabled, done);
+        hf__stream_finish_change(e, u->disabled, done);
     if (!done) {
         hf__table_free(e, next, false);
         if (u->table)
@@ -582,9 +602,9 @@ enum hf_status hf__engine_update_table(struct hf_scope *s, struct engine *e,
     TRY(hf__counts_refresh(s, e, request->table)); /* for the answer */
     hf__schema_lock(e);
     status = update_locked(s, e, &u, &next, result);
-    finish(e, &u, next, status == HF_OK);
+    finish_update(e, &u, next, status == HF_OK);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && u.building)
         hf__upkeep_poke(e);
-    return status == HF_OK ? hf__engine_settle(s, e, hf__store_written(e->store)) : status;
+    return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }

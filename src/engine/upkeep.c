@@ -4,7 +4,14 @@
  * trimming streams, dropping tokens, erasing what is gone. hf_engine_upkeep() does the same on the
  * caller's thread; one round runs at a time.
  */
-#include "engine/private.h"
+#include "engine/upkeep.h"
+#include "engine/backups.h"
+#include "engine/counts.h"
+#include "engine/engine.h"
+#include "engine/erase.h"
+#include "engine/streams.h"
+#include "engine/token.h"
+#include "engine/ttl.h"
 
 #include "base/kill.h"
 #include "base/steady.h"
@@ -41,6 +48,7 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
                  {hf__erase, &report->erased_keys}};
     struct hf_error first = {.status = HF_OK};
 
+    ASSERT_HELD(&e->upkeep_lock);
     hf__kill_point("before_upkeep");
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         bool alive = hf__scope_alive(s) == HF_OK;
@@ -69,11 +77,11 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
         return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
     TRY(hf__engine_writable(s, e, HF_STR("upkeep")));
     TRY(hf__scope_alive(s));
-    pthread_mutex_lock(&e->upkeep_turn);
+    pthread_mutex_lock(&e->upkeep_lock);
     status = hf__engine_fit(s, e);
     if (status == HF_OK)
         status = upkeep_round(s, e, report);
-    pthread_mutex_unlock(&e->upkeep_turn);
+    pthread_mutex_unlock(&e->upkeep_lock);
     return status;
 }
 
@@ -95,7 +103,7 @@ static const char *behind_digits(const char *at)
 }
 
 /* Numbers, such as that of free bytes, are others every time. */
-static bool differs(const char *a, const char *b)
+static bool text_differs(const char *a, const char *b)
 {
     a = behind_digits(a);
     b = behind_digits(b);
@@ -107,13 +115,13 @@ static bool differs(const char *a, const char *b)
 }
 
 /* At once what is new, and once a minute what stays. */
-static void say(struct engine *e, struct said *said, const char *text)
+static void log_failure(struct engine *e, struct said *said, const char *text)
 {
     int64_t now = hf__env_elapsed_us(&e->env);
     char begin[SAID_MAX];
 
     snprintf(begin, sizeof(begin), "%s", text);
-    if (!differs(begin, said->text) && now - said->us < SAY_AGAIN_US)
+    if (!text_differs(begin, said->text) && now - said->us < SAY_AGAIN_US)
         return;
     memcpy(said->text, begin, sizeof(begin));
     said->us = now;
@@ -144,7 +152,7 @@ static void *upkeep_thread(void *arg)
         wait_for_work(&e->upkeep);
         if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
             !atomic_load(&e->upkeep.stop))
-            say(e, &said, hf_scope_error_text(s));
+            log_failure(e, &said, hf_scope_error_text(s));
         hf_scope_reset(s);
     }
     if (!s)
@@ -155,8 +163,9 @@ static void *upkeep_thread(void *arg)
 
 enum hf_status hf__upkeep_start(struct hf_scope *s, struct engine *e)
 {
+    assert(!e->upkeep.running && !e->read_only);
     if (pthread_create(&e->upkeep.thread, NULL, upkeep_thread, e) != 0)
-        return hf__fail(s, HF_NOMEM, "The upkeep thread could not be started");
+        return hf__fail(s, HF_LIMIT, "The upkeep thread could not be started");
     e->upkeep.running = true;
     return HF_OK;
 }

@@ -2,7 +2,17 @@
  * engine/write.c: PutItem, UpdateItem and DeleteItem, which are one thing: find the item as it is,
  * judge the condition, work out the item as it will be, apply the difference.
  */
-#include "engine/private.h"
+#include "engine/write.h"
+#include "engine/capacity.h"
+#include "engine/catalog.h"
+#include "engine/change.h"
+#include "engine/engine.h"
+#include "engine/latch.h"
+#include "engine/operations.h"
+#include "engine/schema.h"
+#include "expr/expr.h"
+#include "model/value.h"
+#include "ops/prepare.h"
 
 /* Reading and evaluating a put, update, delete or check needs the same key. */
 static struct hf_item key_source(enum write_kind kind, const struct prepared_write *write)
@@ -79,6 +89,7 @@ static enum hf_status evaluate_update(struct hf_scope *s, const struct prepared_
 enum hf_status hf__write_evaluate(struct hf_scope *s, enum write_kind kind,
                                   const struct prepared_write *write, struct change *change)
 {
+    assert(change->table && change->key.ptr && !change->after.item.ptr);
     /* Nothing is written before all changes of a call were evaluated. */
     if (write->condition)
         TRY(hf__scope_patient_work(s, hf__expr_work(write->condition, change->before.item)));
@@ -102,9 +113,9 @@ enum hf_status hf__write_evaluate(struct hf_scope *s, enum write_kind kind,
     return HF_OK;
 }
 
-static enum hf_status returned(struct hf_scope *s, enum write_kind kind,
-                               const struct prepared_write *write, const struct change *change,
-                               struct hf_item *attributes)
+static enum hf_status fill_returned(struct hf_scope *s, enum write_kind kind,
+                                    const struct prepared_write *write, const struct change *change,
+                                    struct hf_item *attributes)
 {
     switch (write->returns) {
     case HF_RETURN_ALL_OLD:
@@ -127,13 +138,13 @@ static enum hf_status returned(struct hf_scope *s, enum write_kind kind,
     return HF_OK;
 }
 
-static enum hf_status answer(struct hf_scope *s, enum write_kind kind,
-                             const struct prepared_write *write, const struct change *change,
-                             struct write_answer *out)
+static enum hf_status fill_answer(struct hf_scope *s, enum write_kind kind,
+                                  const struct prepared_write *write, const struct change *change,
+                                  struct write_answer *out)
 {
     struct usage usage;
 
-    TRY(returned(s, kind, write, change, &out->attributes));
+    TRY(fill_returned(s, kind, write, change, &out->attributes));
     TRY(hf_item_check(s, out->attributes));
     if (write->return_capacity) {
         usage = (struct usage){.table = change->table, .named = write->table};
@@ -151,11 +162,13 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, enum w
 {
     struct change_set set;
 
+    ASSERT_SCHEMA_HELD(e);
+    ASSERT_HELD(&e->latches[hf__stored_latch(change->key)].lock);
     TRY(hf__change_set(s, 1, &set));
     TRY(hf__change_read(s, e, change));
     TRY(hf__write_evaluate(s, kind, write, change));
     TRY(hf__change_add(s, e, &set, change));
-    TRY(answer(s, kind, write, change, out)); /* so that nothing can fail once it is applied */
+    TRY(fill_answer(s, kind, write, change, out)); /* so that nothing can fail once it is applied */
     return hf__change_apply(s, e, &set, ticket);
 }
 
@@ -186,9 +199,9 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
 done:
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK)
-        return hf__engine_settle(s, e, ticket);
+        return hf__engine_wait_durable(s, e, ticket);
     if (status == HF_CONDITION) /* what it was refused for must not be taken back by a crash */
-        TRY(hf__engine_settle_read(s, e, latch));
+        TRY(hf__engine_wait_durable_read(s, e, latch));
     return status;
 }
 
@@ -201,7 +214,9 @@ enum hf_status hf__engine_put_item(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_put_item(s, e->cache, request, &write));
     TRY(hf__write_one(s, e, WRITE_PUT, &write, &out));
-    *result = (struct hf_put_item_result){out.attributes, out.capacity, out.metrics};
+    *result = (struct hf_put_item_result){.attributes = out.attributes,
+                                          .capacity = out.capacity,
+                                          .metrics = out.metrics};
     return HF_OK;
 }
 
@@ -214,7 +229,9 @@ enum hf_status hf__engine_update_item(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_update_item(s, e->cache, request, &write));
     TRY(hf__write_one(s, e, WRITE_UPDATE, &write, &out));
-    *result = (struct hf_update_item_result){out.attributes, out.capacity, out.metrics};
+    *result = (struct hf_update_item_result){.attributes = out.attributes,
+                                             .capacity = out.capacity,
+                                             .metrics = out.metrics};
     return HF_OK;
 }
 
@@ -227,6 +244,8 @@ enum hf_status hf__engine_delete_item(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_delete_item(s, e->cache, request, &write));
     TRY(hf__write_one(s, e, WRITE_DELETE, &write, &out));
-    *result = (struct hf_delete_item_result){out.attributes, out.capacity, out.metrics};
+    *result = (struct hf_delete_item_result){.attributes = out.attributes,
+                                             .capacity = out.capacity,
+                                             .metrics = out.metrics};
     return HF_OK;
 }

@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <xxhash.h>
 
+#include "base/assert_held.h"
+
 enum {
     SHARDS = 16,
     SHARD_ENTRIES_MAX = 256, /* 4096 programs in all */
@@ -95,6 +97,7 @@ static struct entry **chain_of(struct shard *shard, uint64_t hash)
 static struct entry *find(struct shard *shard, uint64_t hash, enum expr_kind kind,
                           struct hf_str text)
 {
+    ASSERT_HELD(&shard->lock);
     for (struct entry *entry = *chain_of(shard, hash); entry; entry = entry->next)
         if (entry->hash == hash && entry->kind == kind && hf_str_equal(entry->text, text))
             return entry;
@@ -109,6 +112,7 @@ static struct entry *look_up(struct shard *shard, uint64_t hash, enum expr_kind 
 
     pthread_mutex_lock(&shard->lock);
     entry = find(shard, hash, kind, text);
+    assert(shard->len <= SHARD_ENTRIES_MAX);
     *full = shard->len == SHARD_ENTRIES_MAX;
     pthread_mutex_unlock(&shard->lock);
     return entry;
@@ -179,6 +183,7 @@ enum hf_status hf__expr_cached(struct hf_scope *s, struct hf__expr_cache *cache,
     }
     if (!entry)
         return hf__expr_compile(s, kind, text, expr);
+    assert(entry->kind == kind && entry->program);
     *expr = entry->program;
     return HF_OK;
 }

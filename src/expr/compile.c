@@ -75,7 +75,7 @@ static enum hf_status fail_found(struct hf_scope *s, const struct parser *p, enu
 {
     enum expr_kind kind = p->expr->kind;
     size_t at = p->found_at[finding];
-    struct hf_str token = {"", 0};
+    struct hf_str token = HF_STR_INIT("");
 
     if (finding != FOUND_SECTION && finding != FOUND_DEPTH)
         token = hf__token_text(p, at);

@@ -8,8 +8,9 @@
  * What always holds:
  *
  *  (1) No more than `limit` bytes are ever unpacked, whatever the data promises: there is never
- * more room than that. (2) No more memory is taken than the data can fill: DEFLATE makes of a byte
- * RATIO_MAX at most. (3) All of the body is used, up to its last byte, or it is refused.
+ *      more room than that.
+ *  (2) No more memory is taken than the data can fill: DEFLATE makes of a byte RATIO_MAX at most.
+ *  (3) All of the body is used, up to its last byte, or it is refused.
  */
 #include "http/http.h"
 

@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert_held.h"
 #include "base/steady.h"
 
 enum {
@@ -441,11 +442,13 @@ bool hf__connection_ended(const struct transport *transport, const struct connec
            (SSL_get_shutdown(tls->internals) & SSL_RECEIVED_SHUTDOWN);
 }
 
-/* With the mutex held: a call has done with it. */
+/* A call has done with it. */
 static void release(struct transport *t, struct connection *c)
 {
+    ASSERT_HELD(&t->mutex);
     if (!c->taken)
         return;
+    assert(t->taken > 0);
     c->taken = false;
     t->taken--;
     t->releases++;
@@ -470,9 +473,10 @@ void hf__connection_close(struct transport *transport, struct connection *connec
 
 /* ---- those that are kept -------------------------------------------------------------------- */
 
-/* With the mutex held. */
 static void unlink_kept(struct transport *t, struct connection *c)
 {
+    ASSERT_HELD(&t->mutex);
+    assert(t->idle > 0 && t->newest && t->oldest);
     *(c->newer ? &c->newer->older : &t->newest) = c->older;
     *(c->older ? &c->older->newer : &t->oldest) = c->newer;
     c->newer = c->older = NULL;
@@ -484,9 +488,10 @@ static bool is_old(const struct transport *t, const struct connection *c, int64_
     return now_us - c->since_us > (int64_t)t->idle_ms * 1000;
 }
 
-/* With the mutex held. */
 static void mark_taken(struct transport *t, struct connection *c)
 {
+    ASSERT_HELD(&t->mutex);
+    assert(!c->taken);
     c->taken = true;
     t->taken++;
 }

@@ -7,9 +7,11 @@
  * What always holds of a head that is not refused:
  *
  *  (1) Names are tokens, directly followed by the colon. Values have no control characters but
- * tabs, and no blanks around them. (2) It says in one way where the body ends: one Content-Length,
- * or one "Transfer-Encoding: chunked", or neither. (3) It names one host: one Host field in
- * HTTP/1.1 and at most one in HTTP/1.0, and a target with a host of its own names the same.
+ *      tabs, and no blanks around them.
+ *  (2) It says in one way where the body ends: one Content-Length, or one "Transfer-Encoding:
+ *      chunked", or neither.
+ *  (3) It names one host: one Host field in HTTP/1.1 and at most one in HTTP/1.0, and a target with
+ *      a host of its own names the same.
  *
  * A typical request has a dozen fields in some 700 bytes, most of them in values, so those are
  * looked through eight bytes at a time.

@@ -28,10 +28,10 @@
  *  (1) Every decision is made at a byte that follows from the bytes before it, never from where a
  *      call ends. So the outcome is the same however the bytes are split.
  *  (2) A byte is looked at once by the search for the end of its line, and once more when the line
- * is taken apart. Only when the caller's bytes moved is a head taken apart again. (3) Positions are
- * kept as distances from the first byte, so that bytes can move. (4) A request is bounded: a
- * limit's worth of line, of fields with trailers, and of data; and as much again as fields and data
- * may have for what is around the data of chunks.
+ *      is taken apart. Only when the caller's bytes moved is a head taken apart again.
+ *  (3) Positions are kept as distances from the first byte, so that bytes can move.
+ *  (4) A request is bounded: a limit's worth of line, of fields with trailers, and of data; and as
+ *      much again as fields and data may have for what is around the data of chunks.
  *
  * A line or fields beyond the limit are a 400, as DynamoDB has it, rather than a 414 or a 431.
  */

@@ -15,12 +15,12 @@
  *  (2) `sent` is set when the kernel, or TLS, took the last byte, and not before. Only then may the
  *      request have happened: a server cannot act on a request whose end is missing.
  *  (3) An answer is whole or an error: the reader says where it ends, and the end of a connection
- * is the end of an answer only where the answer says so. In TLS that end has to be said, too. (4) A
- * connection is kept when the request was sent, the answer was read to its last byte, nothing came
- * behind it, and the server means to go on. (5) What of the request is ours is wiped before its
- * memory goes back to the scope: the copy of the head has tokens and signatures in it. It is about
- * a kilobyte, and takes some 20 ns. The caller's own strings, bodies, and what the kernel and TLS
- * copied are not ours to wipe.
+ *      is the end of an answer only where the answer says so. In TLS that end has to be said, too.
+ *  (4) A connection is kept when the request was sent, the answer was read to its last byte,
+ *      nothing came behind it, and the server means to go on.
+ *  (5) What of the request is ours is wiped before its memory goes back to the scope: the copy of
+ *      the head has tokens and signatures in it. It is about a kilobyte, and takes some 20 ns. The
+ *      caller's own strings, bodies, and what the kernel and TLS copied are not ours to wipe.
  */
 #include <errno.h>
 #include <openssl/crypto.h>

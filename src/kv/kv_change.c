@@ -7,11 +7,13 @@
  *      value over newer ones. With a condition on what was seen it is refused. What was seen may be
  *      what this process wrote last (kv_memory.c), so that most sets are one write all the same.
  *  (2) Each round has a version of its own. When its answer was lost, what is there tells whether
- * it was done (kv_item.c (4)); only when that cannot be told the caller gets to know the doubt. (3)
- * A round leaves no memory behind but the last one. (4) Deleting is writing an item without a
- * value, which the database removes when its time has come. So a deleted key still refuses what was
- * based on its being absent, and still knows its past. An hour is enough: no service takes a
- * request whose signature is older than some minutes.
+ *      it was done (kv_item.c (4)); only when that cannot be told the caller gets to know the
+ *      doubt.
+ *  (3) A round leaves no memory behind but the last one.
+ *  (4) Deleting is writing an item without a value, which the database removes when its time has
+ *      come. So a deleted key still refuses what was based on its being absent, and still knows its
+ *      past. An hour is enough: no service takes a request whose signature is older than some
+ *      minutes.
  */
 #include "kv/kv.h"
 
@@ -266,7 +268,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
                         .brief = !o->if_absent,
                         .recall = !o->if_absent,
                         .guess_absent = o->if_absent && kv->tombstones,
-                        .attempts = attempts_of(o->attempts),
+                        .attempts = attempts_of(o->max_attempts),
                         .value = value,
                         .ttl_s = o->ttl_s};
     TRY(hf__kv_place(s, kv, key, &job->place));
@@ -357,7 +359,7 @@ static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf
 
     *old = (struct hf_kv_entry){0};
     OPTIONS_COPY(&o, options);
-    job.attempts = attempts_of(o.attempts);
+    job.attempts = attempts_of(o.max_attempts);
     TRY(hf__kv_place(s, kv, key, &job.place));
     if (!o.if_version.ptr) {
         TRY(run(s, &job, &outcome));
@@ -414,7 +416,7 @@ static enum hf_status change_job(struct hf_scope *s, struct hf_kv *kv, struct hf
     *job = (struct job){.kv = kv,
                         .plan = plan_change,
                         .whole = true,
-                        .attempts = attempts_of(o.attempts),
+                        .attempts = attempts_of(o.max_attempts),
                         .ttl_s = o.ttl_s,
                         .change = change,
                         .user = user};

@@ -7,7 +7,7 @@
  * write with the wrong one is refused.
  *
  *  (1) A version in here was stored, by some write, at some time. Nothing else is concluded from
- * it.
+ *      it.
  */
 #include <pthread.h>
 
@@ -42,7 +42,7 @@ struct kv_memory *hf__kv_memory_new(const struct hf_env *env, size_t len)
     if (!memory)
         return NULL;
     memory->len = len;
-    env->random(env->user, &memory->seed, sizeof(memory->seed));
+    env->random(&memory->seed, sizeof(memory->seed), env->user);
     pthread_mutex_init(&memory->mutex, NULL);
     return memory;
 }

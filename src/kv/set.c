@@ -158,7 +158,7 @@ static enum hf_status run(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
 
     TRY(call_new(s, key, &call, options, change));
     o.ttl_s = call.o.ttl_s;
-    o.attempts = call.o.attempts;
+    o.max_attempts = call.o.max_attempts;
     if (!change)
         return hf_kv_change(s, kv, key, apply, &call, &o, NULL);
     TRY(hf_kv_change(s, kv, key, apply, &call, &o, &entry));

@@ -27,10 +27,11 @@
  *  (2) A write that counts has its limit in the condition. So the database decides, one by one.
  *  (3) Where a whole state is replaced (slide, lock) the condition is that last and version are
  *      those it was computed from. One alone would not do: a write that comes again has the same
- * id, and an item that was cleared counts from one again. (4) A write that comes again is refused
- * as long as it is the last one. After others it may count once more: less is allowed then, never
- * more. A refund that comes again is refused always. (5) Any window_ms has parts of slices + 1
- * slices at most, so as many are summed up, and a sum within the limit means that every window is.
+ *      id, and an item that was cleared counts from one again.
+ *  (4) A write that comes again is refused as long as it is the last one. After others it may count
+ *      once more: less is allowed then, never more. A refund that comes again is refused always.
+ *  (5) Any window_ms has parts of slices + 1 slices at most, so as many are summed up, and a sum
+ *      within the limit means that every window is.
  */
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * A candidate tries for the lock again and again, and the table remembers what it saw, so that a
  * leader that is silent for a lease is replaced. All of it happens in run(): on a thread of the
- * election, or in hf_lock_table_run().
+ * election, or in hf_lock_table_step().
  *
  *  (1) `elected` and `deposed` take turns, beginning with `elected`, each pair with one term; terms
  *      grow.

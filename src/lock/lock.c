@@ -16,7 +16,7 @@
  *  (3) We consider our lease over before a waiter may: ours runs from before the request was sent,
  *      the waiter's from after the beat was read.
  *  (4) What is said of a lock is true for who holds it at that moment, and says nothing of the
- * next: that is what fences are for.
+ *      next: that is what fences are for.
  *
  * Why clocks are not trusted by default: with a deadline in the item, the first host whose clock
  * is wrong takes locks from those who hold them, and nothing shows it. To wait for one lease costs
@@ -162,7 +162,7 @@ static int64_t all_beats(struct hf_lock_table *locks)
     return wait_us;
 }
 
-uint32_t hf_lock_table_run(struct hf_lock_table *locks)
+static uint32_t lock_table_do_due(struct hf_lock_table *locks)
 {
     int64_t beats_us = all_beats(locks), calls_us = hf__lock_calls(locks);
     int64_t elections_us = hf__election_runs(locks), next_us;
@@ -175,6 +175,13 @@ uint32_t hf_lock_table_run(struct hf_lock_table *locks)
     next_us = elections_us < next_us ? elections_us : next_us;
     next_us = next_us < 0 ? 0 : next_us;
     return next_us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((next_us + 999) / 1000);
+}
+
+enum hf_status hf_lock_table_step(struct hf_scope *s, struct hf_lock_table *locks,
+                                  uint32_t *next_ms)
+{
+    *next_ms = lock_table_do_due(locks);
+    return hf_scope_ok(s);
 }
 
 /* ---- a lock --------------------------------------------------------------------------------- */

@@ -44,9 +44,9 @@ enum {
 _Static_assert(TEXT_MAX + EVICT_MAX * TEXT_EACH <= 4096, "an expression that is too long");
 
 static const struct hf_str modes[] = {
-    [HF_LOCK_EXCLUSIVE] = {"exclusive", 9},
-    [HF_LOCK_SHARED] = {"shared", 6},
-    [HF_LOCK_PERMIT] = {"permit", 6},
+    [HF_LOCK_EXCLUSIVE] = HF_STR_INIT("exclusive"),
+    [HF_LOCK_SHARED] = HF_STR_INIT("shared"),
+    [HF_LOCK_PERMIT] = HF_STR_INIT("permit"),
 };
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -12,9 +12,11 @@
  * before we knew that we had it, somebody has watched the old one for a lease.
  *
  *  (1) Time is noted after the answer has come: the beat was seen at the latest then, and not
- * before the holder had sent it. (2) A lock is handed out only while its lease lasts: when answers
- * took long, it is renewed first. (3) If a call ends without knowing whether a write was done, the
- * lock is released in the background.
+ *      before the holder had sent it.
+ *  (2) A lock is handed out only while its lease lasts: when answers took long, it is renewed
+ *      first.
+ *  (3) If a call ends without knowing whether a write was done, the lock is released in the
+ *      background.
  */
 #include "lock/lock.h"
 

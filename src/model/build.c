@@ -13,7 +13,8 @@
 /* ---- poison --------------------------------------------------------------------------------- */
 
 /* What a poisoned item points to when there was no memory even for that. */
-static const struct poison no_memory = {.status = HF_NOMEM, .message = {"out of memory", 13}};
+static const struct poison no_memory = {.status = HF_NOMEM,
+                                        .message = HF_STR_INIT("out of memory")};
 
 struct hf_item hf__item_poison_of(struct hf_scope *s, const struct poison *poison)
 {
@@ -64,6 +65,7 @@ size_t hf__build_open(struct hf__buf *buf, enum hf_type type)
     const uint8_t head[VALUE_HEAD] = {(uint8_t)type};
     size_t open = buf->len;
 
+    assert(type >= HF_TYPE_M && type <= HF_TYPE_BS);
     hf__buf_put(buf, head, sizeof(head));
     return open;
 }
@@ -85,6 +87,7 @@ void hf__build_str(struct hf__buf *buf, enum hf_type type, struct hf_str bytes)
 {
     uint8_t *to = hf__buf_reserve(buf, 1 + LEB_MAX + bytes.len);
 
+    assert((type == HF_TYPE_S || type == HF_TYPE_B) && bytes.len <= UINT32_MAX);
     if (!to)
         return;
     *to++ = (uint8_t)type;
@@ -98,6 +101,7 @@ void hf__build_number(struct hf__buf *buf, const uint8_t *bytes, size_t len)
 {
     uint8_t *to = hf__buf_reserve(buf, 2 + len);
 
+    assert(len >= 2 && len <= NUMBER_BYTES_MAX);
     if (!to)
         return;
     to[0] = HF_TYPE_N;
@@ -330,6 +334,7 @@ static size_t reorder(struct hf__buf *buf, size_t open, enum hf_type type, size_
         to += part->len;
         kept++;
     }
+    assert(kept <= count && (size_t)(to - body) <= bytes);
     buf->len = (size_t)(to - buf->ptr);
 done:
     scratch_give(buf, count, bytes, scratch);
@@ -379,6 +384,7 @@ enum build_result hf__build_close_set(struct hf__buf *buf, size_t open, size_t *
     *repeat = SIZE_MAX;
     if (buf->failed)
         return BUILD_OK;
+    assert(open + VALUE_HEAD <= buf->len && buf->len - open <= UINT32_MAX);
     type = (enum hf_type)buf->ptr[open];
     if (type == HF_TYPE_L)
         count = count_values(buf, open);
@@ -408,6 +414,7 @@ struct hf_value hf__build_value_from(struct hf__buf *buf, size_t from)
 {
     if (buf->failed)
         return (struct hf_value){(const uint8_t *)(const void *)&no_memory, SIZE_MAX};
+    assert(from < buf->len);
     return (struct hf_value){buf->ptr + from, buf->len - from};
 }
 

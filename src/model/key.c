@@ -12,8 +12,8 @@
  *      another, so what stands behind a part never decides before the part does. A zero byte of an
  *      S or B is followed by 0xFF, the end by 0x00: a string sorts before all that continue it.
  *  (2) A value has one form as a part, and reading accepts no other. So store keys are equal
- * exactly when the values are, and a damaged key is seldom read as a key. (3) The hash is on disk:
- * XXH64 with seed 0, for ever. A test holds it to known values.
+ *      exactly when the values are, and a damaged key is seldom read as a key.
+ *  (3) The hash is on disk: XXH64 with seed 0. It never changes. A test holds it to known values.
  */
 #include "model/key.h"
 

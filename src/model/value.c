@@ -6,6 +6,12 @@
  */
 #include "model/value.h"
 
+_Static_assert(HF_TYPE_S == 1 && HF_TYPE_N == 2 && HF_TYPE_B == 3 && HF_TYPE_BOOL == 4 &&
+                   HF_TYPE_NULL == 5 && HF_TYPE_M == 6 && HF_TYPE_L == 7 && HF_TYPE_SS == 8 &&
+                   HF_TYPE_NS == 9 && HF_TYPE_BS == 10,
+               "they are on disk");
+_Static_assert(VALUE_HEAD == 1 + 4 + 4, "type, u32le length, u32le count");
+
 /* ---- lengths -------------------------------------------------------------------------------- */
 
 enum { LEB_MAX = 5 };
@@ -70,6 +76,7 @@ struct hf_bytes hf__value_scalar(struct hf_value value)
     uint32_t len;
     size_t head;
 
+    assert(value.ptr[0] >= HF_TYPE_S && value.ptr[0] <= HF_TYPE_B);
     if (value.ptr[0] == HF_TYPE_N)
         return hf_bytes_of(value.ptr + 2, value.ptr[1]);
     head = leb_read(value.ptr + 1, &len);
@@ -156,6 +163,7 @@ bool hf__value_next_slow(struct value_walk *walk)
 {
     uint32_t len;
 
+    assert(walk->left > 0 && is_container(walk->type) && walk->type != HF_TYPE_M);
     walk->left--;
     switch (walk->type) {
     case HF_TYPE_L:
@@ -180,6 +188,7 @@ static struct hf_value element_of(struct hf_scope *s, const struct value_walk *w
 {
     struct hf__buf buf = {.scope = s};
 
+    assert(is_container(walk->type));
     if (walk->type == HF_TYPE_L)
         return walk->value;
     if (walk->type == HF_TYPE_NS)
@@ -391,8 +400,11 @@ int hf__value_depth(struct hf_value value)
 static const char *const type_names[] = {"",  "S", "N",  "B",  "BOOL", "NULL",
                                          "M", "L", "SS", "NS", "BS"};
 
+_Static_assert(ARRAY_LEN(type_names) == HF_TYPE_BS + 1, "each type has a name");
+
 const char *hf__type_name(enum hf_type type)
 {
+    assert((unsigned)type < ARRAY_LEN(type_names));
     return type_names[type];
 }
 

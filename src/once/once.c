@@ -15,9 +15,10 @@
  *  (1) Between two times of nothing there is one completion at most: it needs "running" and the
  *      attempt's own id, and ends both.
  *  (2) An attempt that was replaced, cleared or marked over cannot complete, beat or be given up
- * any more, however late its requests arrive. (3) We consider our timeout over before a watcher
- * may: ours runs from before the heartbeat was sent, the watcher's from after it was seen. Unlike a
- * lock, an attempt is not lost by that: it completes if nobody came. Its id decides, and no clock.
+ *      any more, however late its requests arrive.
+ *  (3) We consider our timeout over before a watcher may: ours runs from before the heartbeat was
+ *      sent, the watcher's from after it was seen. Unlike a lock, an attempt is not lost by that:
+ *      it completes if nobody came. Its id decides, and no clock.
  *  (4) What could not be told to the database when an attempt was closed is told later: its
  *      completion, or that it was given up.
  */
@@ -127,7 +128,7 @@ void hf_once_table_close(struct hf_once_table *onces)
         table_free(onces);
 }
 
-uint32_t hf_once_table_run(struct hf_once_table *onces)
+static uint32_t once_table_do_due(struct hf_once_table *onces)
 {
     int64_t next_us;
 
@@ -135,6 +136,13 @@ uint32_t hf_once_table_run(struct hf_once_table *onces)
         next_us = hf__once_beats(onces);
     while (next_us <= 0);
     return next_us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((next_us + 999) / 1000);
+}
+
+enum hf_status hf_once_table_step(struct hf_scope *s, struct hf_once_table *onces,
+                                  uint32_t *next_ms)
+{
+    *next_ms = once_table_do_due(onces);
+    return hf_scope_ok(s);
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */

@@ -324,7 +324,7 @@ static enum hf_status act(struct hf_scope *s, struct hf_once *once, hf_once_fn *
 {
     struct hf_once_table *table = once->table;
     struct hf_item result = {0};
-    enum hf_status status = action(s, once, user, &result);
+    enum hf_status status = action(s, once, &result, user);
     bool ended;
 
     if (status != HF_OK)

@@ -34,9 +34,9 @@
 #include "once/once.h"
 
 static const struct hf_str states[] = {
-    [HF_ONCE_RUNNING] = {"running", 7},
-    [HF_ONCE_DONE] = {"done", 4},
-    [HF_ONCE_FAILED] = {"failed", 6},
+    [HF_ONCE_RUNNING] = HF_STR_INIT("running"),
+    [HF_ONCE_DONE] = HF_STR_INIT("done"),
+    [HF_ONCE_FAILED] = HF_STR_INIT("failed"),
 };
 
 /* ---- names ---------------------------------------------------------------------------------- */

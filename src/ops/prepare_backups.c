@@ -256,7 +256,9 @@ static enum hf_status restore_encryption(struct hf_scope *s,
     out->sse = request->sse;
     if (request->sse || !source->sse)
         return HF_OK;
-    *kept = (struct hf_sse_spec){HF_YES, source->sse->type, source->sse->kms_key_arn};
+    *kept = (struct hf_sse_spec){.enabled = HF_YES,
+                                 .type = source->sse->type,
+                                 .kms_key_id = source->sse->kms_key_arn};
     out->sse = kept;
     return HF_OK;
 }

@@ -91,10 +91,21 @@ static struct bus_handler *get(const struct hf_bus *bus, struct hf_str head, str
     return there ? bus->handlers[place] : NULL;
 }
 
+/* (1) Handlers are sorted, no type is there twice, and there is room for those that were taken. */
+static void registry_check(struct hf_bus *bus)
+{
+    ASSERT_HELD(&bus->mutex);
+    assert(bus->handlers_len + bus->taken_len <= bus->handlers_cap);
+    for (size_t i = 1; DEV_CHECKS && i < bus->handlers_len; i++)
+        assert(compare(handler_type(bus->handlers[i - 1]), handler_type(bus->handlers[i]),
+                       hf_str_of("", 0)) < 0);
+}
+
 struct bus_handler *hf__bus_find(struct hf_bus *bus, struct hf_str type)
 {
     struct bus_handler *found = get(bus, type, hf_str_of("", 0));
 
+    ASSERT_HELD(&bus->mutex);
     for (size_t i = type.len ? type.len - 1 : 0; !found && i-- > 0;)
         if (type.ptr[i] == '.')
             found = get(bus, hf_str_of(type.ptr, i + 1), HF_STR("*"));
@@ -111,10 +122,12 @@ static void insert(struct hf_bus *bus, struct bus_handler *handler)
             (bus->handlers_len - place) * sizeof(struct bus_handler *));
     bus->handlers[place] = handler;
     bus->handlers_len++;
+    registry_check(bus);
 }
 
 static void remove_at(struct hf_bus *bus, size_t place)
 {
+    assert(place < bus->handlers_len);
     bus->handlers_len--;
     memmove(&bus->handlers[place], &bus->handlers[place + 1],
             (bus->handlers_len - place) * sizeof(struct bus_handler *));
@@ -151,6 +164,7 @@ void hf__bus_take(struct hf_bus *bus, struct bus_handler *handler)
     handler->next = bus->taken;
     bus->taken = handler;
     bus->taken_len++;
+    registry_check(bus);
 }
 
 /* (4) */
@@ -158,8 +172,12 @@ void hf__bus_put_back(struct hf_bus *bus, struct bus_handler *handler, bool fail
 {
     struct bus_handler **at = &bus->taken;
 
-    while (*at != handler)
+    ASSERT_HELD(&bus->mutex);
+    assert(bus->taken_len);
+    while (*at != handler) {
+        assert(*at);
         at = &(*at)->next;
+    }
     *at = handler->next;
     bus->taken_len--;
     if (failed && !handler->off && !get(bus, handler_type(handler), hf_str_of("", 0)))
@@ -175,6 +193,7 @@ static bool reserve(struct hf_bus *bus, size_t more)
     size_t cap = bus->handlers_cap ? bus->handlers_cap : SOME;
     struct bus_handler **handlers;
 
+    ASSERT_HELD(&bus->mutex);
     while (cap < needed)
         cap *= 2;
     if (cap == bus->handlers_cap)
@@ -277,6 +296,7 @@ static size_t take_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle
 {
     size_t count = 0;
 
+    ASSERT_HELD(&bus->mutex);
     for (struct bus_handler *at = bus->taken; at; at = at->next)
         if (!at->off && (!type.ptr || hf_str_equal(type, handler_type(at))) &&
             (!handle || (at->handle == handle && at->user == user))) {
@@ -320,6 +340,7 @@ size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type)
     }
     count += bus->handlers_len - kept;
     bus->handlers_len = kept;
+    registry_check(bus);
     pthread_mutex_unlock(&bus->mutex);
     return count;
 }
@@ -411,8 +432,9 @@ static void log_error(const struct hf_bus *bus, const struct hf_outbox_event *ev
     else
         len = snprintf(line, sizeof(line), "event bus: %.*s", HF_FMT(error->message));
     if (len > 0)
-        bus->env.log(bus->env.user, outcome == HF_RELAY_GIVEN_UP ? HF_LOG_ERROR : HF_LOG_WARNING,
-                     hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
+        bus->env.log(outcome == HF_RELAY_GIVEN_UP ? HF_LOG_ERROR : HF_LOG_WARNING,
+                     hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
+                     bus->env.user);
 }
 
 static void report(const struct hf_bus *bus, const struct hf_outbox_event *event,
@@ -433,7 +455,7 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
         report(user, event, error ? error : &silent, outcome);
 }
 
-static void on_trouble(const struct hf_error *error, void *user)
+static void on_error(const struct hf_error *error, void *user)
 {
     report(user, NULL, error, HF_RELAY_RETRY);
 }
@@ -467,9 +489,9 @@ static enum hf_status check(struct hf_scope *s, struct hf_bus_options *o,
                                                   o->middleware_concurrency),
                                    "a middleware_concurrency of %u is more than %d",
                                    o->middleware_concurrency, HF_BUS_CONCURRENCY_MAX);
-    if (relay->on_ended || relay->on_trouble || relay->dry_run)
+    if (relay->on_ended || relay->on_error || relay->dry_run)
         return hf_scope_fail(s, HF_INVALID,
-                             "on_ended, on_trouble and dry_run of a bus's relay are the bus's own");
+                             "on_ended, on_error and dry_run of a bus's relay are the bus's own");
     return HF_OK;
 }
 
@@ -480,7 +502,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct hf_bus *bus,
     bus->on_stuck = relay->on_stuck;
     bus->stuck_user = relay->user;
     relay->on_ended = on_ended;
-    relay->on_trouble = on_trouble;
+    relay->on_error = on_error;
     relay->on_stuck = on_stuck;
     relay->user = bus;
     TRY(hf_sink_new(s, &hf__bus_sink, bus, &bus->sink));

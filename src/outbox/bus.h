@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 
+#include "base/assert_held.h"
+
 /* A handler of a type. Whoever calls it has copied what it needs: it may be gone meanwhile. */
 struct bus_handler {
     struct bus_handler *next; /* in bus->taken */

@@ -152,6 +152,7 @@ static void note_failure(struct bus_helper *helper)
     struct bus_crew *crew = helper->crew;
 
     pthread_mutex_lock(&crew->mutex);
+    assert(helper->at < crew->next && crew->next <= crew->e->len);
     if (!crew->failed || helper->at < crew->failed->at)
         crew->failed = helper;
     for (size_t i = 0; i < crew->len; i++)
@@ -172,6 +173,7 @@ static void *help(void *user)
             note_failure(helper);
     }
     pthread_mutex_lock(&crew->mutex);
+    assert(crew->running);
     crew->running--;
     pthread_cond_signal(&crew->ended);
     pthread_mutex_unlock(&crew->mutex);
@@ -205,6 +207,7 @@ static enum hf_status run_crew(struct hf_scope *s, struct bus_crew *crew)
     const struct hf_error *error;
     size_t started = 0;
 
+    assert(crew->len && !crew->next && !crew->failed);
     crew->running = crew->len; /* nobody looks yet */
     for (size_t i = 0; i < crew->len; i++) {
         struct bus_helper *helper = &crew->helpers[i];

@@ -61,11 +61,12 @@ static enum hf_status copy_event(struct hf_scope *s, const struct hf_event *from
 }
 
 /* Give it to all who wait for it; returns how many there were, and in *status whether the event got
- * to them. The mutex is held. */
+ * to them. */
 static size_t hand_over(struct hf_bus *bus, const struct hf_event *event, enum hf_status *status)
 {
     size_t count = 0;
 
+    ASSERT_HELD(&bus->mutex);
     *status = HF_OK;
     for (struct hf_bus_wait *wait = bus->waits; wait; wait = wait->next) {
         if (wait->done || !fits(hf_str_of(wait->type, wait->type_len), event->type))
@@ -206,6 +207,7 @@ void hf__bus_active_begin(struct hf_bus *bus, struct bus_active *active)
 void hf__bus_active_end(struct hf_bus *bus, struct bus_active *active)
 {
     pthread_mutex_lock(&bus->mutex);
+    assert(*active->link == active);
     *active->link = active->next;
     if (active->next)
         active->next->link = active->link;

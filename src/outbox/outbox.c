@@ -113,6 +113,7 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_outbox *outbox,
                              HF_FMT(outbox->table), HF_FMT(expires.ptr ? expires : HF_STR(EXPIRES)),
                              HF_FMT(outbox->at.expires));
     outbox->buckets = (uint32_t)buckets;
+    assert(outbox->buckets && outbox->at.expires.len);
     return hf_scope_ok(s);
 }
 
@@ -214,7 +215,7 @@ enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for an outbox");
     made->env = *hf_scope_env(s);
     made->db = db;
-    made->env.random(made->env.user, &random, sizeof(random));
+    made->env.random(&random, sizeof(random), made->env.user);
     made->last_count = (uint64_t)random << 7; /* half of the room is left to count up in */
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->ended, NULL);
@@ -234,6 +235,8 @@ void hf_outbox_close(struct hf_outbox *outbox)
     if (!outbox)
         return;
     env = outbox->env;
+    for (size_t i = 0; i < outbox->wakers_len; i++)
+        assert(!outbox->wakers[i].running);
     hf_blobs_close(outbox->blobs);
     pthread_cond_destroy(&outbox->ended);
     pthread_mutex_destroy(&outbox->mutex);
@@ -247,6 +250,7 @@ bool hf__outbox_listen(struct hf_outbox *outbox, outbox_wake_fn *wake, void *use
 {
     size_t free = 0;
 
+    assert(wake);
     pthread_mutex_lock(&outbox->mutex);
     while (free < outbox->wakers_len && (outbox->wakers[free].wake || outbox->wakers[free].running))
         free++;
@@ -255,6 +259,7 @@ bool hf__outbox_listen(struct hf_outbox *outbox, outbox_wake_fn *wake, void *use
         if (free == outbox->wakers_len)
             outbox->wakers_len++;
     }
+    assert(outbox->wakers_len <= OUTBOX_WAKERS_MAX);
     pthread_mutex_unlock(&outbox->mutex);
     return free < OUTBOX_WAKERS_MAX;
 }
@@ -291,6 +296,7 @@ void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket, bool urgent)
         pthread_mutex_unlock(&outbox->mutex);
         wake(user, bucket, urgent);
         pthread_mutex_lock(&outbox->mutex);
+        assert(waker->running);
         waker->running--;
         waited_for = waited_for || !waker->wake;
     }
@@ -308,6 +314,7 @@ void hf_outbox_wake(struct hf_outbox *outbox)
 
 static struct hf_str mode_name(enum outbox_mode mode)
 {
+    assert(mode != OUTBOX_UNUSED);
     return mode == OUTBOX_ORDERED ? HF_STR("ordered") : HF_STR("competing");
 }
 

@@ -124,6 +124,10 @@ struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t 
 enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
                                struct hf_item item, struct hf_outbox_event *event);
 
+/* The same view, of a copy of its item. False: a part of it is not in the item, but was made of what
+ * is there, as a payload that is a map; then the copy has to be viewed. */
+bool hf__outbox_view_move(struct hf_outbox_event *event, struct hf_item copy);
+
 /* The bucket of a key; the hash is frozen. */
 uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key);
 

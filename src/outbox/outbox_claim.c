@@ -406,6 +406,7 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
         return status;
     if (status != HF_OK || claimed(s, outbox, item, event) != HF_OK)
         return untold(s, outbox, seen, id_str(&id));
+    assert(event->token.len && event->event.ref.len == OUTBOX_SEQ_LEN);
     *got = true;
     return HF_OK;
 }
@@ -426,11 +427,13 @@ struct claiming {
 
 static bool bit_of(const uint64_t *bits, uint32_t number)
 {
+    assert(number < HF_OUTBOX_BUCKETS_MAX);
     return bits[number / 64] >> number % 64 & 1;
 }
 
 static void bit_set(uint64_t *bits, uint32_t number)
 {
+    assert(number < HF_OUTBOX_BUCKETS_MAX);
     bits[number / 64] |= UINT64_C(1) << number % 64;
 }
 
@@ -448,6 +451,7 @@ static enum hf_status room(struct hf_scope *s, struct claiming *c)
         memcpy(moved, c->events, c->len * sizeof(*moved));
     c->events = moved;
     c->cap = cap;
+    assert(c->len < c->cap);
     return HF_OK;
 }
 
@@ -462,6 +466,7 @@ static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, 
     char to[OUTBOX_SEQ_LEN + 1];
     size_t wanted = c->o.limit - c->len;
 
+    assert(bucket < c->outbox->buckets && c->len < c->o.limit);
     hf__outbox_seq_floor(now_us / 1000 + OUTBOX_SKEW_MS + 1, to);
     NAMES(&h, "#pk", "#sk", "#next", "#lease");
     VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "p", bucket)));
@@ -514,6 +519,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
             c->unsure += hf_scope_error(s)->may_have_happened;
             return status;
         }
+        assert(!got || status == HF_OK);
         c->len += got;
         c->refused += status == HF_CONDITION;
         in_a_row = status == HF_CONDITION ? in_a_row + 1 : 0;
@@ -521,6 +527,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
         if (*away)
             return HF_OK;
     }
+    assert(c->len <= c->o.limit && c->len <= c->cap);
     return HF_OK;
 }
 
@@ -591,7 +598,8 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
         return claim_bucket(s, c, only, true);
     if (looks_first(c->outbox))
         look_first(s, c);
-    c->outbox->env.random(c->outbox->env.user, &first, sizeof(first));
+    hf__env_random(&c->outbox->env, &first, sizeof(first));
+    assert(buckets && buckets <= HF_OUTBOX_BUCKETS_MAX);
     first %= buckets;
     for (uint32_t i = 0; i < 2 * buckets && c->len < c->o.limit; i++) {
         uint32_t bucket = (first + i) % buckets;

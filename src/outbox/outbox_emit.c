@@ -45,9 +45,11 @@ struct woken {
 
 static void woken_add(struct woken *woken, const struct emission *list, size_t len)
 {
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        assert(list[i].place.bucket < woken->outbox->buckets);
         woken->buckets[list[i].event->urgent][list[i].place.bucket / 64] |=
             UINT64_C(1) << list[i].place.bucket % 64;
+    }
 }
 
 static void tell(void *user)
@@ -68,6 +70,8 @@ static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, str
     struct hf_str key = hf__outbox_event_key(e->event);
     int64_t due_us = e->event->due_us ? e->event->due_us : e->event->time_us;
 
+    assert(!e->placed || e->place.bucket < outbox->buckets);
+    assert(!e->reserved || (e->placed && !e->chosen));
     if (e->placed && (!e->chosen || outbox->transactions))
         return HF_OK;
     if (!e->chosen || outbox->transactions) {
@@ -110,6 +114,7 @@ static enum hf_status weigh(struct hf_scope *s, struct hf_outbox *outbox, struct
 
     if (!hf__outbox_is_large(outbox, e->event) || bare.payload.len <= HF_BLOB_DIGEST_LEN)
         return HF_OK;
+    assert(outbox->blobs);
     bare.payload = hf_bytes_of(NULL, 0);
     TRY(hf__outbox_image(s, outbox, &bare, number, &e->place, e->blob, NULL, 0, &item));
     if (hf_item_size(item) + HF_STR("payload").len + e->event->payload.len > outbox->blob_over)
@@ -124,6 +129,7 @@ static enum hf_status put_blobs(struct hf_scope *s, struct hf_outbox *outbox, st
     for (size_t i = 0; i < len; i++) {
         if (!list[i].blob.len)
             continue;
+        assert(outbox->blobs);
         TRY(hf_blob_put(s, outbox->blobs, list[i].event->payload, &list[i].blob));
         TRY(build_it(s, outbox, &list[i], i + 1));
     }

@@ -57,6 +57,9 @@ _Static_assert(ITEM_MAX - HF_EVENT_SIZE_MAX >=
                    HF_EVENT_ERROR_MAX + OUTBOX_CAUSE_MAX + HF_EVENT_TEXT_MAX + 512,
                "(4)");
 
+_Static_assert(HF_OUTBOX_BUCKETS_MAX <= 1000, "a bucket has three digits in a pk");
+_Static_assert(sizeof(OUTBOX_URGENT_END) - 1 == TIME_DIGITS, "it is compared as a time");
+
 #define DEFAULT_CONTENT "application/json"
 #define DEFAULT_SOURCE "holdfast"
 #define TIME_MAX_MS ((INT64_C(1) << (5 * TIME_DIGITS)) - 1)
@@ -87,6 +90,7 @@ static void write_seq(struct outbox_place *place, int64_t ms, uint64_t count, ui
     to = write_digits(to, count, COUNT_DIGITS);
     to = write_digits(to, random, RANDOM_DIGITS);
     *to = '\0';
+    assert(to == place->seq + OUTBOX_SEQ_LEN);
 }
 
 void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1])
@@ -105,6 +109,7 @@ static uint64_t hash_of(struct hf_str text, uint64_t begin)
 /* (2) */
 uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key)
 {
+    assert(outbox->buckets && outbox->buckets <= HF_OUTBOX_BUCKETS_MAX);
     return (uint32_t)(hash_of(key, FNV_BEGIN) % outbox->buckets);
 }
 
@@ -120,7 +125,8 @@ void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, bool urgent
     uint32_t bits[2];
     uint64_t count;
 
-    outbox->env.random(outbox->env.user, bits, sizeof(bits));
+    assert(bucket == UINT32_MAX || bucket < outbox->buckets);
+    hf__env_random(&outbox->env, bits, sizeof(bits));
     pthread_mutex_lock(&outbox->mutex);
     if (outbox->last_ms < now_ms || outbox->last_ms - now_ms > OUTBOX_SKEW_MS)
         outbox->last_ms = now_ms; /* (1) */
@@ -129,6 +135,7 @@ void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, bool urgent
         outbox->last_ms++;
     }
     count = ++outbox->last_count;
+    assert(count <= COUNT_MAX);
     ms = outbox->last_ms;
     pthread_mutex_unlock(&outbox->mutex);
     place->bucket = bucket == UINT32_MAX ? bits[1] % outbox->buckets : bucket;
@@ -154,6 +161,7 @@ void hf__outbox_seq_among(struct hf_str seq, bool urgent, char to[OUTBOX_SEQ_LEN
 {
     int64_t ms = seq_ms(seq.ptr) + shift_ms(is_urgent_seq(seq.ptr)) - shift_ms(urgent);
 
+    assert(seq.len == OUTBOX_SEQ_LEN);
     memcpy(to, seq.ptr, OUTBOX_SEQ_LEN);
     write_digits(to, (uint64_t)clamp_ms(ms), TIME_DIGITS);
     to[OUTBOX_SEQ_LEN] = '\0';
@@ -177,6 +185,7 @@ bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
 
 struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t bucket)
 {
+    assert(partition[0] && !partition[1]);
     return hf_scope_format(s, "%s.%03" PRIu32, partition, bucket);
 }
 
@@ -201,10 +210,10 @@ struct hf_item hf__outbox_key(struct hf_scope *s, const struct hf_outbox *outbox
 
 /* ---- from an event to its item -------------------------------------------------------------- */
 
-#define TEXT(name)                                                                                 \
-    {                                                                                              \
-#name, offsetof(struct hf_event, name)                                                     \
-    }
+/* clang-format takes #name for a directive. */
+/* clang-format off */
+#define TEXT(name) {#name, offsetof(struct hf_event, name)}
+/* clang-format on */
 static const struct {
     const char *name;
     size_t offset;
@@ -223,6 +232,7 @@ static const char *const states[] = {"attempts",   "crashes", "tried",  "next", 
 
 static struct hf_str *text_in(struct hf_event *event, size_t i)
 {
+    assert(i < ARRAY_LEN(texts));
     return (struct hf_str *)(void *)((char *)event + texts[i].offset);
 }
 
@@ -301,6 +311,7 @@ static size_t add_texts(const struct hf_outbox *outbox, const struct hf_event *g
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (text_in(&event, i)->len)
             attrs[len++] = named_text(texts[i].name, *text_in(&event, i));
+    assert(len <= ARRAY_LEN(texts));
     return len;
 }
 
@@ -331,6 +342,7 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
         HF_N("time", event->time_us ? event->time_us : outbox->env.wall_us(outbox->env.user))};
     size_t len = 3 + add_texts(outbox, event, attrs + 3);
 
+    assert(place->bucket < outbox->buckets && strlen(place->seq) == OUTBOX_SEQ_LEN);
     if (event->sequence)
         attrs[len++] = (struct hf_attr)HF_N("sequence", event->sequence);
     if (event->due_us)
@@ -392,6 +404,7 @@ static struct hf_item moved(struct hf_scope *s, const struct hf_outbox *outbox, 
             attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
     for (size_t i = 0; i < more_len; i++)
         attrs[len++] = more[i];
+    assert(len <= hf_item_count(item) + more_len + 2);
     return hf_item_make(s, attrs, len);
 }
 
@@ -404,6 +417,7 @@ static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
     struct hf_attr *kept = hf_scope_alloc(s, more_len * sizeof(*kept));
     size_t len = 0;
 
+    assert(hf_item_size(bare) <= ITEM_MAX);
     for (size_t i = 0; kept && i < more_len; i++) {
         struct hf_item alone = hf_item_make(s, &more[i], 1);
         size_t size = hf_item_size(alone), over = size > room ? size - room : 0;
@@ -718,11 +732,52 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
                              "the item \"%.*s\", \"%.*s\" of table %.*s is no event: %s",
                              HF_FMT(pk_of(outbox, item)), HF_FMT(sk_of(outbox, item)),
                              HF_FMT(outbox->table), wrong);
+    assert(event->ref.len == OUTBOX_SEQ_LEN && event->bucket < outbox->buckets);
+    assert(event->state >= HF_EVENT_PENDING && event->state <= HF_EVENT_PUBLISHED);
+    assert(event->crashes <= event->attempts);
     if (!event->event.id.len)
         event->event.id = event->ref;
     if (!event->event.time_us)
         event->event.time_us = hf__outbox_due_ms(event) * 1000;
     return HF_OK;
+}
+
+/* Where that is in a copy of the item; NULL: it is not in the item. */
+static const void *place_in_copy(struct hf_item item, struct hf_item copy, const void *ptr,
+                                 size_t len)
+{
+    uintptr_t at = (uintptr_t)ptr - (uintptr_t)item.ptr;
+
+    assert(item.len == copy.len);
+    return ptr && at <= item.len && len <= item.len - at ? copy.ptr + at : NULL;
+}
+
+static void text_move(struct hf_item item, struct hf_item copy, struct hf_str *text)
+{
+    const char *moved = place_in_copy(item, copy, text->ptr, text->len);
+
+    if (moved) /* else it is absent, or one of our defaults */
+        text->ptr = moved;
+}
+
+bool hf__outbox_view_move(struct hf_outbox_event *event, struct hf_item copy)
+{
+    struct hf_str *others[] = {&event->ref, &event->error_text, &event->cause, &event->owner,
+                               &event->blob};
+    struct hf_event *told = &event->event;
+    struct hf_item item = event->item;
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        text_move(item, copy, text_in(told, i));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        text_move(item, copy, others[i]);
+    if ((told->payload.len && !place_in_copy(item, copy, told->payload.ptr, told->payload.len)) ||
+        (told->headers.ptr && !place_in_copy(item, copy, told->headers.ptr, told->headers.len)))
+        return false;
+    told->payload.ptr = place_in_copy(item, copy, told->payload.ptr, told->payload.len);
+    told->headers.ptr = place_in_copy(item, copy, told->headers.ptr, told->headers.len);
+    event->item = copy;
+    return true;
 }
 
 int64_t hf__outbox_due_ms(const struct hf_outbox_event *event)

@@ -137,13 +137,14 @@ static bool is_wanted(const struct plan *p, const struct hf_outbox_event *event)
 void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox)
 {
     if (outbox->env.log)
-        outbox->env.log(outbox->env.user, HF_LOG_ERROR, hf_str_from(hf_scope_error_text(s)));
+        outbox->env.log(HF_LOG_ERROR, hf_str_from(hf_scope_error_text(s)), outbox->env.user);
 }
 
 /* Let the next one be its head. */
 static enum hf_status shelf_next(struct hf_scope *s, const struct plan *p, struct shelf *shelf)
 {
     for (;;) {
+        assert(shelf->at <= shelf->result.items_len);
         while (shelf->at < shelf->result.items_len) {
             struct hf_item item = shelf->result.items[shelf->at++];
 
@@ -186,6 +187,7 @@ static enum hf_status gather(struct hf_scope *s, struct gathered *all,
 
     TRY(hf__pattern_grow(s, &events, all->len, &all->cap, sizeof(*event)));
     all->events = events;
+    assert(all->len < all->cap);
     all->events[all->len++] = *event;
     return HF_OK;
 }
@@ -194,6 +196,7 @@ static enum hf_status gather(struct hf_scope *s, struct gathered *all,
 static enum hf_status take(struct hf_scope *s, const struct plan *p, struct shelf *shelf,
                            struct gathered *all, bool *full)
 {
+    assert(all->len <= p->o.limit && shelf->head.ref.len);
     *full = all->len == p->o.limit;
     if (*full)
         return HF_OK;
@@ -228,6 +231,7 @@ static bool is_before(const struct plan *p, const struct shelf *a, const struct 
 {
     char one[OUTBOX_SEQ_LEN + 1], other[OUTBOX_SEQ_LEN + 1];
 
+    assert(a->head.ref.len == OUTBOX_SEQ_LEN && b->head.ref.len == OUTBOX_SEQ_LEN);
     if (!p->backward)
         return memcmp(a->head.ref.ptr, b->head.ref.ptr, OUTBOX_SEQ_LEN) < 0;
     hf__outbox_seq_among(a->head.ref, false, one); /* (5) */
@@ -284,6 +288,7 @@ static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf
     p.page = state == HF_EVENT_PENDING ? (int64_t)p.o.limit + 1
                                        : 2 * (int64_t)p.o.limit / outbox->buckets + 2;
     p.page = p.page < OUTBOX_PAGE ? p.page : OUTBOX_PAGE;
+    assert(p.page > 0);
     if (p.o.after.len && !hf__outbox_place_read(outbox, p.o.after, &from))
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position in a list of events",
                              HF_FMT(p.o.after));
@@ -291,6 +296,7 @@ static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf
                                   : list_by_seq(s, &p, all, &full));
     list->events = all->events;
     list->events_len = all->len;
+    assert(!full || all->len == p.o.limit);
     if (full)
         list->next = all->events[all->len - 1].ref;
     return hf_scope_ok(s);

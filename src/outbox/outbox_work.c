@@ -51,6 +51,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
     *len = 0;
     *more = false;
     assert(skew_ms <= OUTBOX_SKEW_MS);
+    assert(bucket < outbox->buckets && limit);
     hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
     if (after.len && memcmp(after.ptr, to, after.len < sizeof(to) ? after.len : sizeof(to)) >= 0)
         return HF_OK;
@@ -79,6 +80,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
         query.start = result.last;
     } while (query.start.ptr && !*len); /* (1) */
     *more = query.start.ptr != NULL;
+    assert(*len <= limit);
     return hf_scope_ok(s);
 }
 
@@ -141,9 +143,11 @@ static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox, const u
     if (!look_may(outbox))
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "statements did not work a short time ago, or cannot have the names");
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        assert(buckets[i] < HF_OUTBOX_BUCKETS_MAX); /* strays are in one that does not exist */
         parameters[i] =
             hf_value_make(s, (struct hf_attr)HF_S("", hf__outbox_pk(s, "p", buckets[i])));
+    }
     parameters[len] = hf_value_make(s, (struct hf_attr)HF_S("", bound));
     TRY(hf_scope_built(s));
     status = hf_execute_statement(s, outbox->db, &request, &result);
@@ -167,6 +171,7 @@ enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
 {
     char to[OUTBOX_SEQ_LEN + 1];
 
+    assert(skew_ms <= OUTBOX_SKEW_MS);
     hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
     return look(s, outbox, buckets, len, "<", hf_str_from(to), shown, whole);
 }
@@ -188,6 +193,7 @@ enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_query_result result;
     struct hf_query query;
 
+    assert(bucket < outbox->buckets);
     *due_ms = INT64_MAX;
     hf__outbox_seq_floor(now_ms, from);
     query = waiting_query(s, outbox, bucket, hf_str_from(from), hf_str_from(last));
@@ -223,6 +229,7 @@ enum hf_status hf__outbox_key_failed(struct hf_scope *s, struct hf_outbox *outbo
                              .consistent = HF_YES};
     struct hf_query_result result;
 
+    assert(bucket < outbox->buckets && key.len);
     *failed = false;
     NAMES(&h, "#pk", "#key");
     VALUE(&h, HF_S(":pk", hf__outbox_pk(s, "f", bucket)));
@@ -257,6 +264,7 @@ struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbo
         attrs[len++] = (struct hf_attr)HF_N("tried", event->tried_us);
     if (done.len)
         attrs[len++] = (struct hf_attr)HF_S("done", done);
+    assert(len <= ARRAY_LEN(attrs));
     return hf__outbox_moved(s, outbox, event->item, "h", &place, attrs, len);
 }
 
@@ -280,10 +288,12 @@ enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
         if (kept)
             TRY(hf__outbox_write_many(s, outbox, writes, kept));
     }
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        assert(events[i]->ref.len == OUTBOX_SEQ_LEN && events[i]->bucket < outbox->buckets);
         writes[i] = (struct hf_write){.table = outbox->table,
                                       .del = hf__outbox_key(s, outbox, "p", events[i]->bucket,
                                                             events[i]->ref)};
+    }
     TRY(hf_scope_built(s));
     return hf__outbox_write_many(s, outbox, writes, len);
 }

@@ -3,8 +3,8 @@
  * them, and when all is done.
  *
  * Whoever runs the processor looks through the index, shard by shard and page by page, again and
- * again: a pass. What it shows is put into a short queue, from which the workers take it; each of
- * them claims a record, works on it, and writes down how it ended (processor_claim.c,
+ * again: a pass. What it shows is put into a short queue, from which the workers of a pump
+ * (coord/pump.c) take it; each of them claims a record, works on it, and writes down how it ended (processor_claim.c,
  * processor_work.c). No worker waits for another. Records that are not to be begun yet are
  * remembered and passed over (processor_wait.c), so one that fails again and again costs others
  * nothing. It is over when a whole pass shows nothing. Before the first pass, and between others, a
@@ -31,9 +31,10 @@
 
 #include <stdio.h>
 
+#include "base/assert_held.h"
 #include "records/processor.h"
 
-enum { SLICE_MS = 20, TAIL_MS = 100, FIRST_PAUSE_MS = 20 };
+enum { TAIL_MS = 100, FIRST_PAUSE_MS = 20 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -43,10 +44,10 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_processo
         return hf_scope_fail(s, HF_INVALID,
                              "a heartbeat of %u ms is more than half of a lease of %u ms",
                              o->heartbeat_ms, o->lease_ms);
-    if (o->max_workers > HF_PROCESSOR_WORKERS_MAX)
+    if (o->workers > HF_PROCESSOR_WORKERS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
-                                   HF_ERROR_LIMIT(HF_PROCESSOR_WORKERS_MAX, o->max_workers),
-                                   "%u workers are more than %d", o->max_workers,
+                                   HF_ERROR_LIMIT(HF_PROCESSOR_WORKERS_MAX, o->workers),
+                                   "%u workers are more than %d", o->workers,
                                    HF_PROCESSOR_WORKERS_MAX);
     if (!(o->backoff_multiplier >= 1 && o->backoff_multiplier <= 1000))
         return hf_scope_fail(s, HF_INVALID, "the back-off cannot be multiplied by %g",
@@ -58,9 +59,9 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_processo
 
 static void set_defaults(struct hf_processor_options *o)
 {
-    o->max_workers = o->max_workers ? o->max_workers : WORKERS_DEFAULT;
+    o->workers = o->workers ? o->workers : WORKERS_DEFAULT;
     o->max_retries = o->max_retries ? o->max_retries : RETRIES_DEFAULT;
-    o->backoff_base_ms = o->backoff_base_ms ? o->backoff_base_ms : BACKOFF_BASE_DEFAULT_MS;
+    o->backoff_ms = o->backoff_ms ? o->backoff_ms : BACKOFF_BASE_DEFAULT_MS;
     if (o->backoff_multiplier == 0)
         o->backoff_multiplier = 2;
     o->backoff_max_ms = o->backoff_max_ms ? o->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;
@@ -75,7 +76,7 @@ static void set_defaults(struct hf_processor_options *o)
 
 static enum hf_status make_workers(struct hf_processor *p)
 {
-    size_t len = p->o.no_threads ? 1 : p->o.max_workers;
+    size_t len = p->o.no_threads ? 1 : p->o.workers;
 
     p->workers = hf__env_zalloc(&p->env, len * sizeof(*p->workers));
     if (!p->workers)
@@ -93,8 +94,14 @@ static enum hf_status make_workers(struct hf_processor *p)
     return HF_OK;
 }
 
+static int64_t work_on_next(size_t number, void *processor);
+
 static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
 {
+    struct pump_options pump = {.workers = p->o.no_threads ? 0 : p->o.workers,
+                                .step = work_on_next,
+                                .user = p};
+
     p->names = hf_scope_new(&p->env);
     p->beat_scope = hf_scope_new(&p->env);
     p->cursor = hf_scope_new(&p->env);
@@ -106,6 +113,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
     p->o.owner = hf__pattern_owner(p->names, p->o.owner);
     if (hf_scope_built(p->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a processor of records");
+    TRY(hf__pump_open(s, &pump, &p->pump));
     if (p->o.resume.len)
         return hf__processor_resume(s, p, p->o.resume);
     return HF_OK;
@@ -137,8 +145,7 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     p->errors_last = &p->errors;
     p->last = &p->first;
     pthread_mutex_init(&p->mutex, NULL);
-    steady_cond_init(&p->changed);
-    pthread_cond_init(&p->more, NULL);
+    hf__waiters_init(&p->changed);
     status = fill(s, p);
     if (status != HF_OK) {
         hf_processor_close(p);
@@ -148,29 +155,6 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     return HF_OK;
 }
 
-/* Those that have ended, or `all`, which are waited for. How many are left. (4) */
-static size_t join_workers(struct hf_processor *p, bool all)
-{
-    size_t left = 0;
-
-    for (size_t i = 0; i < p->workers_len; i++) {
-        struct worker *worker = &p->workers[i];
-        bool over;
-
-        if (!worker->started)
-            continue;
-        pthread_mutex_lock(&p->mutex);
-        over = worker->over;
-        pthread_mutex_unlock(&p->mutex);
-        left += !all && !over;
-        if (!all && !over)
-            continue;
-        pthread_join(worker->thread, NULL);
-        worker->started = false;
-    }
-    return left;
-}
-
 void hf_processor_close(struct hf_processor *p)
 {
     struct hf_env env;
@@ -178,7 +162,7 @@ void hf_processor_close(struct hf_processor *p)
     if (!p)
         return;
     assert(!p->running && "a processor was closed while it was running");
-    (void)join_workers(p, true);
+    hf__pump_close(p->pump);
     env = p->env;
     for (size_t i = 0; i < p->workers_len; i++) {
         hf_scope_free(p->workers[i].io);
@@ -192,8 +176,7 @@ void hf_processor_close(struct hf_processor *p)
     hf_scope_free(p->cursor);
     hf_scope_free(p->why);
     hf_scope_free(p->adopting.memory);
-    pthread_cond_destroy(&p->more);
-    pthread_cond_destroy(&p->changed);
+    hf__waiters_free(&p->changed);
     pthread_mutex_destroy(&p->mutex);
     hf__env_free(&env, p, sizeof(*p));
 }
@@ -227,12 +210,13 @@ struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
 
 void hf__todo_drop(struct hf_processor *p, struct todo *todo)
 {
+    ASSERT_HELD(&p->mutex);
     *todo->link = todo->after;
     if (todo->after)
         todo->after->link = todo->link;
     p->taken_len--;
     if (!p->taken_len)
-        pthread_cond_signal(&p->changed);
+        hf__waiters_tell(&p->changed);
     hf__env_free(&p->env, todo, todo_size(todo));
 }
 
@@ -252,10 +236,11 @@ bool hf__todo_taken(const struct hf_processor *p, struct record_key key)
 /* The mutex is held. False: it stops already, for another reason. */
 static bool stop_begins(struct hf_processor *p, enum hf_status status)
 {
-    pthread_cond_signal(&p->changed);
+    ASSERT_HELD(&p->mutex);
     if (p->stopping)
         return false;
     p->stopping = true;
+    hf__waiters_tell(&p->changed);
     p->stop_status = status;
     for (size_t i = 0; i < p->workers_len; i++)
         if (p->workers[i].claim.active)
@@ -292,7 +277,7 @@ bool hf__processor_stopping(struct hf_processor *p)
 
 uint32_t hf__processor_backoff_ms(struct hf_processor *p, uint32_t failures)
 {
-    double ms = p->o.backoff_base_ms;
+    double ms = p->o.backoff_ms;
 
     for (uint32_t i = 0; i < failures && i < 64 && ms < p->o.backoff_max_ms; i++)
         ms *= p->o.backoff_multiplier;
@@ -312,43 +297,68 @@ static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Until something changes among the workers, or a slice of real time is over; the mutex is held. */
-static void wait_slice(struct hf_processor *p)
+static int64_t earlier(int64_t one_us, int64_t other_us)
 {
-    steady_wait_us(&p->changed, &p->mutex, SLICE_MS * 1000);
+    return one_us < other_us ? one_us : other_us;
 }
 
-/* Until nothing is taken, for at most that many slices. */
-static enum hf_status wait_idle(struct hf_scope *s, struct hf_processor *p, uint32_t slices)
+static bool is_stopping(void *processor)
 {
-    for (uint32_t i = 0; i < slices; i++) {
-        bool idle;
+    return hf__processor_stopping(processor);
+}
 
+/* Is nothing taken? */
+static bool is_idle(void *processor)
+{
+    struct hf_processor *p = processor;
+    bool idle;
+
+    pthread_mutex_lock(&p->mutex);
+    idle = !p->taken_len || p->stopping;
+    pthread_mutex_unlock(&p->mutex);
+    return idle;
+}
+
+static bool has_room(void *processor)
+{
+    struct hf_processor *p = processor;
+    bool room;
+
+    pthread_mutex_lock(&p->mutex);
+    room = p->queue_len < 2 * p->workers_len || p->stopping;
+    pthread_mutex_unlock(&p->mutex);
+    return room;
+}
+
+/* Until that holds among the workers, or that time; progress is told meanwhile. */
+static enum hf_status wait_until(struct hf_scope *s, struct hf_processor *p, waiters_fn *holds,
+                                 int64_t until_us)
+{
+    do {
         TRY(alive(s, p));
         hf__processor_tell(p, false);
-        pthread_mutex_lock(&p->mutex);
-        if (p->taken_len)
-            wait_slice(p);
-        idle = !p->taken_len;
-        pthread_mutex_unlock(&p->mutex);
-        if (idle)
-            break;
-    }
+        TRY(hf__waiters_wait(s, &p->changed, holds, p,
+                             earlier(until_us, hf__processor_tell_us(p))));
+    } while (!holds(p) && hf__env_elapsed_us(&p->env) < until_us);
     return HF_OK;
+}
+
+enum hf_status hf__processor_pause(struct hf_scope *s, struct hf_processor *p, int64_t us)
+{
+    return hf__waiters_pause(s, &p->changed, is_stopping, p, hf__env_elapsed_us(&p->env) + us);
 }
 
 /* While nothing is taken: on the clock of the env. */
 static enum hf_status pause_us(struct hf_scope *s, struct hf_processor *p, int64_t us)
 {
     for (int64_t end_us = hf__env_elapsed_us(&p->env) + us;;) {
-        int64_t left_us = end_us - hf__env_elapsed_us(&p->env);
+        int64_t now_us = hf__env_elapsed_us(&p->env);
 
         TRY(alive(s, p));
         hf__processor_tell(p, false);
-        if (left_us <= 0)
+        if (now_us >= end_us)
             return HF_OK;
-        TRY(hf_scope_sleep_ms(s, left_us > SLICE_MS * 1000 ? SLICE_MS
-                                                           : (uint32_t)(left_us + 999) / 1000));
+        TRY(hf__processor_pause(s, p, earlier(end_us, hf__processor_tell_us(p)) - now_us));
     }
 }
 
@@ -374,10 +384,28 @@ static bool wanted(struct hf_processor *p, struct record_key key)
 
 static void enqueue(struct hf_processor *p, struct todo *todo)
 {
+    ASSERT_HELD(&p->mutex);
     *p->last = todo;
     p->last = &todo->next;
     p->queue_len++;
-    pthread_cond_signal(&p->more);
+    hf__pump_wake(p->pump);
+}
+
+/* The first of the queue; NULL: it is empty. */
+static struct todo *dequeue(struct hf_processor *p)
+{
+    struct todo *todo = p->first;
+
+    ASSERT_HELD(&p->mutex);
+    assert((todo != NULL) == (p->queue_len > 0));
+    if (!todo)
+        return NULL;
+    p->first = todo->next;
+    if (!p->first)
+        p->last = &p->first;
+    if (--p->queue_len == p->workers_len) /* not at each: who looks fills it again */
+        hf__waiters_tell(&p->changed);
+    return todo;
 }
 
 static enum hf_status hand_out(struct hf_scope *s, struct hf_processor *p, struct record_key key)
@@ -387,14 +415,11 @@ static enum hf_status hand_out(struct hf_scope *s, struct hf_processor *p, struc
 
     TRY(alive(s, p));
     hf__processor_tell(p, false);
-    pthread_mutex_lock(&p->mutex);
-    while (!p->o.no_threads && p->queue_len >= 2 * p->workers_len && !p->stopping) {
-        wait_slice(p);
-        pthread_mutex_unlock(&p->mutex);
+    if (!p->o.no_threads && !has_room(p)) {
+        TRY(wait_until(s, p, has_room, INT64_MAX));
         TRY(alive(s, p));
-        hf__processor_tell(p, false);
-        pthread_mutex_lock(&p->mutex);
     }
+    pthread_mutex_lock(&p->mutex);
     want = wanted(p, key);
     if (want)
         todo = hf__todo_take(p, key);
@@ -539,7 +564,7 @@ static enum hf_status pause_pass(struct hf_scope *s, struct hf_processor *p,
     return pause_us(s, p, us);
 }
 
-static enum hf_status pump(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status look_on(struct hf_scope *s, struct hf_processor *p)
 {
     uint32_t pause_ms = FIRST_PAUSE_MS;
 
@@ -552,7 +577,9 @@ static enum hf_status pump(struct hf_scope *s, struct hf_processor *p)
         hf__processor_adopt(s, p, false);
         TRY(pass(s, p));
         limited = is_limited(p);
-        TRY(wait_idle(s, p, limited ? UINT32_MAX : TAIL_MS / SLICE_MS));
+        TRY(wait_until(s, p, is_idle,
+                       limited ? INT64_MAX
+                               : hf__env_elapsed_us(&p->env) + (int64_t)TAIL_MS * 1000));
         pthread_mutex_lock(&p->mutex);
         done = p->pass;
         idle = !p->taken_len;
@@ -578,74 +605,39 @@ static enum hf_status pump(struct hf_scope *s, struct hf_processor *p)
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-static void *worker_loop(void *user)
+/* Work on the first of the queue: a pump_step_fn. */
+static int64_t work_on_next(size_t number, void *processor)
 {
-    struct worker *worker = user;
-    struct hf_processor *p = worker->processor;
+    struct hf_processor *p = processor;
+    struct todo *todo;
 
     pthread_mutex_lock(&p->mutex);
-    for (;;) {
-        struct todo *todo;
-
-        while (!p->first && !p->closing)
-            pthread_cond_wait(&p->more, &p->mutex);
-        todo = p->first;
-        if (!todo)
-            break;
-        p->first = todo->next;
-        if (!p->first)
-            p->last = &p->first;
-        if (--p->queue_len == p->workers_len)
-            pthread_cond_signal(&p->changed);
-        pthread_mutex_unlock(&p->mutex);
-        hf__processor_work(worker, todo);
-        pthread_mutex_lock(&p->mutex);
-    }
-    worker->over = true;
-    pthread_cond_signal(&p->changed);
+    todo = dequeue(p);
     pthread_mutex_unlock(&p->mutex);
-    return NULL;
+    if (!todo)
+        return INT64_MAX;
+    hf__processor_work(&p->workers[number], todo);
+    return 0;
 }
 
 static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
 {
-    if (p->o.no_threads)
-        return HF_OK;
-    TRY(hf__timer_start(s, hf__processor_beats, p, &p->beater));
-    for (size_t i = 0; i < p->workers_len; i++) {
-        struct worker *worker = &p->workers[i];
-
-        worker->over = false;
-        if (pthread_create(&worker->thread, NULL, worker_loop, worker) != 0)
-            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
-        worker->started = true;
-    }
-    return HF_OK;
-}
-
-/* Does a worker still run? The mutex is held. */
-static bool any_works(const struct hf_processor *p)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < p->workers_len; i++)
-        any = any || (p->workers[i].started && !p->workers[i].over);
-    return any;
+    if (!p->o.no_threads)
+        TRY(hf__timer_start(s, hf__processor_beats, p, &p->beater));
+    return hf__pump_start(s, p->pump);
 }
 
 /* (4) Those who work are renewed until they have ended, or are left. How many are. */
 static size_t finish(struct hf_processor *p)
 {
-    int64_t stop_us = (int64_t)p->o.stop_ms * 1000, began_us = hf__env_elapsed_us(&p->env);
-    size_t left;
+    size_t left = hf__pump_stop(p->pump, p->o.stop_ms ? (int64_t)p->o.stop_ms * 1000 : INT64_MAX);
+    struct todo *todo;
 
     pthread_mutex_lock(&p->mutex);
-    p->closing = true;
-    pthread_cond_broadcast(&p->more);
-    while (stop_us && any_works(p) && hf__env_elapsed_us(&p->env) - began_us < stop_us)
-        wait_slice(p);
+    assert(p->stopping || !p->first);
+    while ((todo = dequeue(p)) != NULL) /* nobody has begun it */
+        hf__todo_drop(p, todo);
     pthread_mutex_unlock(&p->mutex);
-    left = join_workers(p, !stop_us);
     hf__timer_stop(p->beater);
     p->beater = NULL;
     return left;
@@ -665,11 +657,11 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
     pthread_mutex_unlock(&p->mutex);
     if (!free)
         return hf_scope_fail(s, HF_LOCKED, "the processor is running already");
-    free = join_workers(p, false) == 0;
+    free = hf__pump_left(p->pump) == 0;
     pthread_mutex_lock(&p->mutex);
     p->running = free;
     if (free) {
-        p->closing = p->stopping = p->limited = false;
+        p->stopping = p->limited = false;
         p->stop_status = HF_OK;
         hf_scope_reset(p->why);
         p->fn = fn;
@@ -683,7 +675,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
         if (!p->o.resume.len) {
             uint32_t bits;
 
-            p->env.random(p->env.user, &bits, sizeof(bits));
+            p->env.random(&bits, sizeof(bits), p->env.user);
             p->metrics = (struct hf_processor_metrics){.begun = 0};
             p->elapsed_ms = 0;
             p->shard = bits % p->records->shards; /* several of us begin at different places */
@@ -731,7 +723,7 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
     if (status == HF_OK && !p->o.dry_run) {
         status = start(s, p);
         if (status == HF_OK)
-            status = pump(s, p);
+            status = look_on(s, p);
     }
     if (status != HF_OK)
         hf__processor_stop(p, status, s);

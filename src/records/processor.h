@@ -5,6 +5,7 @@
 #define HF_RECORDS_PROCESSOR_H
 
 #include "coord/lease.h"
+#include "coord/pump.h"
 #include "records/records.h"
 
 enum {
@@ -102,10 +103,7 @@ struct worker {
     struct hf_processor *processor;
     struct hf_scope *io;   /* for claims, and how attempts end */
     struct hf_scope *work; /* handed to the user's function */
-    pthread_t thread;
-    bool started;      /* its thread is to be joined */
-    bool over;         /* it has ended, or is about to; the processor's mutex guards it */
-    bool run_deadline; /* that of `work` is the run's */
+    bool run_deadline;     /* that of `work` is the run's */
     struct hf_record_claim claim;
 };
 
@@ -147,17 +145,16 @@ struct hf_processor {
     uint32_t retries;
     struct timer *beater;
     struct hf_scope *beat_scope; /* of whoever runs hf__processor_beats() */
+    struct pump *pump;           /* works on what is in the queue */
     struct worker *workers;
-    size_t workers_len; /* with no_threads, one that has no thread */
+    size_t workers_len;     /* with no_threads, one that has no thread */
+    struct waiters changed; /* who runs it, and workers that pause */
     hf_record_fn *fn;
     void *user;
     int64_t deadline_us; /* of the run; 0: none */
 
-    pthread_mutex_t mutex;  /* guards all below, and what claims say it does */
-    pthread_cond_t more;    /* there is something in the queue, or never will be */
-    pthread_cond_t changed; /* there is room in the queue, or nothing is taken any more */
+    pthread_mutex_t mutex; /* guards all below, and what claims say it does */
     bool running;
-    bool closing;  /* workers end when the queue is empty */
     bool stopping; /* nothing is begun any more */
     bool limited;  /* some were not begun because of o.limit */
     enum hf_status stop_status;
@@ -236,6 +233,9 @@ void hf__processor_stop_because(struct hf_processor *processor, enum hf_status s
                                 const struct hf_error *cause, struct hf_str text);
 bool hf__processor_stopping(struct hf_processor *processor);
 
+/* Sleep by the env's clock, but not on when the run is being stopped. */
+enum hf_status hf__processor_pause(struct hf_scope *s, struct hf_processor *processor, int64_t us);
+
 /* How long to wait after that many failures. */
 uint32_t hf__processor_backoff_ms(struct hf_processor *processor, uint32_t failures);
 
@@ -252,8 +252,10 @@ void hf__processor_adopt(struct hf_scope *s, struct hf_processor *processor, boo
 
 /* ---- processor_progress.c ------------------------------------------------------------------- */
 
-/* Call on_progress when it is time, or in any case. */
+/* Call on_progress when it is time, or in any case. And when it is, on the elapsed clock; INT64_MAX:
+ * never. */
 void hf__processor_tell(struct hf_processor *processor, bool now);
+int64_t hf__processor_tell_us(struct hf_processor *processor);
 void hf__processor_sample(struct hf_processor *processor); /* the mutex is held */
 
 /* Keep the error for the report; the mutex is held. */

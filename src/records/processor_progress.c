@@ -55,6 +55,18 @@ void hf_processor_progress(struct hf_processor *p, struct hf_processor_progress 
     pthread_mutex_unlock(&p->mutex);
 }
 
+int64_t hf__processor_tell_us(struct hf_processor *p)
+{
+    int64_t at_us;
+
+    if (!p->o.on_progress)
+        return INT64_MAX;
+    pthread_mutex_lock(&p->mutex);
+    at_us = p->told_us + (int64_t)p->o.progress_ms * 1000;
+    pthread_mutex_unlock(&p->mutex);
+    return at_us;
+}
+
 void hf__processor_tell(struct hf_processor *p, bool now)
 {
     struct hf_processor_progress progress;

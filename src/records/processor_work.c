@@ -12,21 +12,7 @@
  */
 #include "records/processor.h"
 
-/* ---- waiting -------------------------------------------------------------------------------- */
-
-enum { SLICE_MS = 50 };
-
-/* Sleep, but not on when the run is being stopped. */
-static void nap(struct worker *worker, uint32_t ms)
-{
-    while (ms && !hf__processor_stopping(worker->processor)) {
-        uint32_t slice = ms < SLICE_MS ? ms : SLICE_MS;
-
-        if (hf_scope_sleep_ms(worker->io, slice) != HF_OK)
-            return;
-        ms -= slice;
-    }
-}
+/* ---- trouble -------------------------------------------------------------------------------- */
 
 static void trouble(struct worker *worker, uint32_t tries)
 {
@@ -36,7 +22,7 @@ static void trouble(struct worker *worker, uint32_t tries)
     p->metrics.trouble++;
     pthread_mutex_unlock(&p->mutex);
     hf_scope_timeout_ms(worker->io, 0);
-    nap(worker, hf__processor_backoff_ms(p, tries));
+    (void)!hf__processor_pause(worker->io, p, (int64_t)hf__processor_backoff_ms(p, tries) * 1000);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------ */

@@ -21,9 +21,11 @@
  *
  *  (1) An id belongs to one claim, and Fence to one claim at most: what ends a claim names both. So
  *      a request that comes late or twice finds the claim gone, even if the claim itself came
- * twice. (2) Beats of a claim only grow, so none is seen twice. (3) DoneBy is set only by the write
- * that removes the claim of that id. (4) The index has keys only: a claim, a beat, a failure cost
- * no write there. (5) The shard of a record is a function of its key, the same in every version.
+ *      twice.
+ *  (2) Beats of a claim only grow, so none is seen twice.
+ *  (3) DoneBy is set only by the write that removes the claim of that id.
+ *  (4) The index has keys only: a claim, a beat, a failure cost no write there.
+ *  (5) The shard of a record is a function of its key, the same in every version.
  */
 #include <inttypes.h>
 #include <stdio.h>

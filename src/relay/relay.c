@@ -2,12 +2,12 @@
  * relay/relay.c: from the outbox to a sink: opening, what is done next, and what was done.
  *
  * A relay owns buckets (relay_member.c), reads them (relay_read.c), holds some of what is there, by
- * key (relay_key.c), sends it and notes what became of it (relay_work.c). All of this is cut into
- * tasks that last for one request or one call of the sink: hf__relay_next() says which is next. A
- * number of threads do nothing but that, or hf_relay_turn() does (relay_run.c); so whatever a
- * relay waits for, any of its threads may go on with anything else. One more thread, the keeper,
- * has the lease to look after. With `competing` events are claimed one by one instead
- * (relay_claim.c).
+ * key (relay_key.c), sends it (relay_send.c) and notes what was delivered (relay_note.c). All of
+ * this is cut into tasks that last for one request or one call of the sink: hf__relay_next() says
+ * which is next. A number of threads do nothing but that, or hf_relay_turn() does (relay_run.c); so
+ * whatever a relay waits for, any of its threads may go on with anything else. One more thread, the
+ * heartbeat thread, has the lease to look after. With `competing` events are claimed one by one
+ * instead (relay_claim.c).
  *
  *  (1) The state of a relay is guarded by its mutex, which is not held during requests, calls of
  *      the sink, and callbacks.
@@ -18,16 +18,17 @@
  */
 #include "relay/relay.h"
 
-enum { OLD_WISH_US = 5000, NOTE_WAIT_US = 20000, STUCK_TIMES = 10 };
+enum { OLD_WISH_US = 5000, STUCK_TIMES = 10 };
 
 /* ---- small things --------------------------------------------------------------------------- */
 
 void hf__relay_signal(struct hf_relay *relay)
 {
+    ASSERT_RELAY_HELD(relay);
     if (relay->idle)
         pthread_cond_signal(&relay->work_cond);
-    if (relay->leaving && relay->keeper && !relay->ended)
-        hf__timer_wake(relay->keeper);
+    if (relay->members.leaving && relay->heartbeat.timer && !relay->ended)
+        hf__timer_wake(relay->heartbeat.timer);
 }
 
 void hf__relay_begin(struct hf_relay *relay, struct hf_scope *s, uint32_t timeout_ms)
@@ -51,8 +52,8 @@ void hf__relay_consumed(struct hf_relay *relay, struct hf_scope *s)
 
 void hf__relay_trouble(struct hf_relay *relay, struct hf_scope *s)
 {
-    if (relay->o.on_trouble)
-        relay->o.on_trouble(hf_scope_error(s), relay->o.user);
+    if (relay->o.on_error)
+        relay->o.on_error(hf_scope_error(s), relay->o.user);
 }
 
 uint32_t hf__relay_backoff_ms(const struct hf_relay *relay, uint32_t first_ms, uint32_t failures)
@@ -127,7 +128,7 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_op
 /* True: that is news. */
 static bool bucket_wake(struct relay_bucket *bucket, bool urgent)
 {
-    bool *woken = urgent ? &bucket->urgent : &bucket->woken, news = !*woken;
+    bool *woken = urgent ? &bucket->urgent.woken : &bucket->woken, news = !*woken;
 
     *woken = true;
     return news && bucket->state == BUCKET_OURS;
@@ -139,15 +140,15 @@ void hf__relay_wake(struct hf_relay *relay, uint32_t bucket, bool urgent)
 
     pthread_mutex_lock(&relay->mutex);
     if (relay->o.competing) {
-        news = !relay->claim_woken;
-        relay->claim_woken = true;
+        news = !relay->claims.woken;
+        relay->claims.woken = true;
     } else {
         for (uint32_t i = bucket == UINT32_MAX ? 0 : bucket; i < relay->outbox->buckets; i++) {
-            news = bucket_wake(&relay->buckets[i], urgent) || news;
+            news = bucket_wake(&relay->reader.buckets[i], urgent) || news;
             if (bucket != UINT32_MAX)
                 break;
-            news = bucket_wake(&relay->buckets[i], !urgent) || news;
-            relay->buckets[i].urgent_anew = true; /* by hand, it may be in its old place */
+            news = bucket_wake(&relay->reader.buckets[i], !urgent) || news;
+            relay->reader.buckets[i].urgent.anew = true; /* by hand, it may be in its old place */
         }
     }
     if (news)
@@ -155,7 +156,7 @@ void hf__relay_wake(struct hf_relay *relay, uint32_t bucket, bool urgent)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-static void wake(void *user, uint32_t bucket, bool urgent)
+static void wake_listener(void *user, uint32_t bucket, bool urgent)
 {
     hf__relay_wake(user, bucket, urgent);
 }
@@ -182,29 +183,31 @@ static enum hf_status make_buckets(struct hf_relay *relay)
 {
     uint32_t len = relay->outbox->buckets;
 
-    relay->buckets = hf__env_zalloc(&relay->env, len * sizeof(*relay->buckets));
-    relay->rows = hf__env_zalloc(&relay->env, len * sizeof(*relay->rows));
-    relay->plan = hf__env_zalloc(&relay->env, len * sizeof(*relay->plan));
-    if (!relay->buckets || !relay->rows || !relay->plan)
+    relay->reader.buckets = hf__env_zalloc(&relay->env, len * sizeof(*relay->reader.buckets));
+    relay->members.rows = hf__env_zalloc(&relay->env, len * sizeof(*relay->members.rows));
+    relay->members.plan = hf__env_zalloc(&relay->env, len * sizeof(*relay->members.plan));
+    if (!relay->reader.buckets || !relay->members.rows || !relay->members.plan)
         return HF_NOMEM;
+    pthread_mutex_lock(&relay->mutex);
     for (uint32_t i = 0; i < len; i++) {
-        relay->buckets[i].number = i;
+        relay->reader.buckets[i].number = i;
         if (relay->o.dry_run) { /* nothing is noted, so it may look at all of them */
-            relay->buckets[i].state = BUCKET_OURS;
-            hf__read_reset(relay, &relay->buckets[i], relay_now_us(relay));
+            relay->reader.buckets[i].state = BUCKET_OURS;
+            hf__read_reset(relay, &relay->reader.buckets[i], relay_now_us(relay));
         }
     }
+    pthread_mutex_unlock(&relay->mutex);
     return HF_OK;
 }
 
-static enum hf_status fill(struct hf_scope *s, struct hf_relay *relay)
+static enum hf_status relay_fill(struct hf_scope *s, struct hf_relay *relay)
 {
     relay->names = hf_scope_new(&relay->env);
-    relay->keep = hf_scope_new(&relay->env);
-    for (size_t i = 0; i < ARRAY_LEN(relay->watch_scopes) && relay->o.wake_by_stream; i++)
-        relay->watch_scopes[i] = hf_scope_new(&relay->env);
-    if (!relay->names || !relay->keep ||
-        (relay->o.wake_by_stream && (!relay->watch_scopes[0] || !relay->watch_scopes[1])) ||
+    relay->heartbeat.scope = hf_scope_new(&relay->env);
+    for (size_t i = 0; i < ARRAY_LEN(relay->watch.scopes) && relay->o.wake_by_stream; i++)
+        relay->watch.scopes[i] = hf_scope_new(&relay->env);
+    if (!relay->names || !relay->heartbeat.scope ||
+        (relay->o.wake_by_stream && (!relay->watch.scopes[0] || !relay->watch.scopes[1])) ||
         make_buckets(relay) != HF_OK || make_workers(relay) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a relay");
     relay->o.owner = hf__pattern_owner(relay->names, relay->o.owner);
@@ -217,7 +220,8 @@ static enum hf_status fill(struct hf_scope *s, struct hf_relay *relay)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a relay");
     if (!relay->o.dry_run)
         TRY(hf__outbox_take_mode(s, relay->outbox, relay->o.competing));
-    (void)hf__outbox_listen(relay->outbox, wake, relay); /* without it we find things by polling */
+    (void)hf__outbox_listen(relay->outbox, wake_listener,
+                            relay); /* without it we find things by polling */
     return HF_OK;
 }
 
@@ -228,8 +232,8 @@ static void take_limits(struct hf_relay *relay)
     relay->batch_max =
         relay->o.batch_max && relay->o.batch_max < sink_max ? relay->o.batch_max : sink_max;
     relay->sends_max = relay->o.workers;
-    if (relay->ops->threads && relay->ops->threads < relay->sends_max)
-        relay->sends_max = relay->ops->threads;
+    if (relay->ops->workers && relay->ops->workers < relay->sends_max)
+        relay->sends_max = relay->ops->workers;
 }
 
 enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struct hf_sink *sink,
@@ -256,17 +260,17 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->sink = sink;
     relay->ops = hf_sink_ops(sink);
     relay->o = o;
-    relay->ready.last = relay->ready.urgent = &relay->ready.first;
-    relay->delivered_last = &relay->delivered;
+    relay->keys.ready.last = relay->keys.ready.urgent = &relay->keys.ready.first;
+    relay->noter.last = &relay->noter.first;
     relay->timed_us = INT64_MAX;
     relay->self = hf__pattern_id_make(&relay->env);
-    relay->tokens_us = relay_now_us(relay);
-    relay->tokens = 1;
+    relay->sender.tokens_us = relay_now_us(relay);
+    relay->sender.tokens = 1;
     take_limits(relay);
     pthread_mutex_init(&relay->mutex, NULL);
     steady_cond_init(&relay->work_cond);
     steady_cond_init(&relay->idle_cond);
-    status = fill(s, relay);
+    status = relay_fill(s, relay);
     if (status != HF_OK) {
         hf_relay_close(relay);
         return status;
@@ -285,56 +289,54 @@ void hf_relay_close(struct hf_relay *relay)
     env = relay->env;
     buckets = relay->outbox->buckets;
     hf__relay_end(relay);
-    hf__outbox_unlisten(relay->outbox, wake, relay);
-    hf__keys_free(relay);
+    hf__outbox_unlisten(relay->outbox, wake_listener, relay);
+    pthread_mutex_lock(&relay->mutex);
+    hf__relay_keys_free(relay);
+    pthread_mutex_unlock(&relay->mutex);
     for (size_t i = 0; i < relay->workers_len; i++) {
         hf_scope_free(relay->workers[i].io);
         hf_scope_free(relay->workers[i].work);
     }
     hf__env_free(&env, relay->workers, relay->workers_len * sizeof(*relay->workers));
-    hf__env_free(&env, relay->buckets, buckets * sizeof(*relay->buckets));
-    hf__env_free(&env, relay->rows, buckets * sizeof(*relay->rows));
-    hf__env_free(&env, relay->plan, buckets * sizeof(*relay->plan));
-    hf__env_free(&env, relay->members, relay->members_size * sizeof(*relay->members));
+    hf__env_free(&env, relay->reader.buckets, buckets * sizeof(*relay->reader.buckets));
+    hf__env_free(&env, relay->members.rows, buckets * sizeof(*relay->members.rows));
+    hf__env_free(&env, relay->members.plan, buckets * sizeof(*relay->members.plan));
+    hf__env_free(&env, relay->members.list, relay->members.size * sizeof(*relay->members.list));
     hf_scope_free(relay->names);
-    hf_scope_free(relay->keep);
-    hf_scope_free(relay->watch_scopes[0]);
-    hf_scope_free(relay->watch_scopes[1]);
+    hf_scope_free(relay->heartbeat.scope);
+    hf_scope_free(relay->watch.scopes[0]);
+    hf_scope_free(relay->watch.scopes[1]);
     pthread_cond_destroy(&relay->work_cond);
     pthread_cond_destroy(&relay->idle_cond);
     pthread_mutex_destroy(&relay->mutex);
     hf__env_free(&env, relay, sizeof(*relay));
 }
 
+/* ---- what always holds ---------------------------------------------------------------------- */
+
+enum { CHECK_TABLES_EVERY = 32 };
+
+void hf__relay_check(struct hf_relay *relay)
+{
+    ASSERT_RELAY_HELD(relay);
+    assert(relay->idle <= relay->workers_len);
+    assert(!relay->ended || relay->stopping || !relay->started);
+    hf__reader_check(relay);
+    hf__sender_check(relay);
+    hf__noter_check(relay);
+    hf__members_check(relay);
+    hf__relay_claims_check(relay);
+    if (relay->checks++ % CHECK_TABLES_EVERY == 0)
+        hf__relay_keys_check(relay);
+}
+
 /* ---- what is next --------------------------------------------------------------------------- */
 
-/* Who notes does not send; but when many wait for it all do, as what was not noted is delivered
- * again by who comes after us, and keeps others from being read. */
-static bool note_may(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
-{
-    size_t most =
-        relay->delivered_len < RELAY_NOTE_BEHIND ? relay->workers_len / 2 : relay->workers_len;
-
-    if (!relay->delivered)
-        return false;
-    if (relay->note_us > now_us) {
-        *next_us = relay->note_us < *next_us ? relay->note_us : *next_us;
-        return false;
-    }
-    return !relay->noters || (relay->delivered_len >= RELAY_NOTE_MAX && relay->noters < most);
-}
-
-/* Is it time, whatever else there is to do? Until then it gets more. */
-static bool note_is_urgent(const struct hf_relay *relay, int64_t now_us)
-{
-    return relay->stopping || relay->alone || relay->delivered_len >= RELAY_NOTE_MAX ||
-           now_us - relay->delivered->read_us >= NOTE_WAIT_US;
-}
-
-static struct task note_next(struct hf_relay *relay, int64_t now_us)
+static struct task task_note(struct hf_relay *relay, int64_t now_us)
 {
     struct task task = {.kind = TASK_NOTE};
 
+    ASSERT_RELAY_HELD(relay);
     task.len = hf__note_take(relay, now_us, &task.batch);
     if (!task.len)
         task.kind = TASK_NONE;
@@ -342,74 +344,78 @@ static struct task note_next(struct hf_relay *relay, int64_t now_us)
 }
 
 /* The breaker is open: it may be time to find out whether it has to be. */
-static struct task probe_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+static struct task task_probe(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     struct task task = {.kind = TASK_NONE};
 
-    if (relay->probing || relay->paused)
+    ASSERT_RELAY_HELD(relay);
+    if (relay->sender.breaker.probing || relay->paused)
         return task;
-    if (relay->probe_us > now_us) {
-        *next_us = relay->probe_us < *next_us ? relay->probe_us : *next_us;
+    if (relay->sender.breaker.probe_us > now_us) {
+        *next_us =
+            relay->sender.breaker.probe_us < *next_us ? relay->sender.breaker.probe_us : *next_us;
         return task;
     }
     if (relay->ops->probe) {
-        relay->probing = true;
+        relay->sender.breaker.probing = true;
         task.kind = TASK_PROBE;
     } else if (relay->o.competing) {
-        if (relay->claim_us <= now_us || relay->claim_woken) {
-            relay->probing = true;
-            relay->claiming++;
-            relay->claim_woken = false;
+        if (relay->claims.next_us <= now_us || relay->claims.woken) {
+            relay->sender.breaker.probing = true;
+            relay->claims.running++;
+            relay->claims.woken = false;
             task = (struct task){.kind = TASK_CLAIM, .probe = true};
         } else {
-            *next_us = relay->claim_us < *next_us ? relay->claim_us : *next_us;
+            *next_us = relay->claims.next_us < *next_us ? relay->claims.next_us : *next_us;
         }
-    } else if (relay->ready.first && relay->sends < relay->sends_max) {
+    } else if (relay->keys.ready.first && relay->sender.running < relay->sends_max) {
         task.len = hf__send_take(relay, 1, now_us, &task.batch);
-        relay->probing = task.len > 0;
+        relay->sender.breaker.probing = task.len > 0;
         task.probe = true;
         task.kind = task.len ? TASK_SEND : TASK_NONE;
-        relay->sends -= !task.len;
+        relay->sender.running -= !task.len;
     }
     return task;
 }
 
-static struct task send_next(struct hf_relay *relay, int64_t now_us)
+static struct task task_send(struct hf_relay *relay, int64_t now_us)
 {
     struct task task = {.kind = TASK_SEND};
 
+    ASSERT_RELAY_HELD(relay);
     task.len = hf__send_take(relay, relay->batch_max, now_us, &task.batch);
     if (!task.len) {
-        relay->sends--;
+        relay->sender.running--;
         task.kind = TASK_NONE;
     }
     return task;
 }
 
-static struct task read_next(struct relay_bucket *bucket)
+static struct task task_read(struct relay_bucket *bucket)
 {
     bucket->reading = true;
     return (struct task){.kind = TASK_READ, .bucket = bucket};
 }
 
-static struct task look_next(struct hf_relay *relay)
+static struct task task_look(struct hf_relay *relay)
 {
-    relay->looking = true;
+    relay->reader.looking = true;
     return (struct task){.kind = TASK_LOOK};
 }
 
 /* Read or send: first what can be sent, unless a batch can be filled up, or a bucket has waited for
  * long. */
-static struct task bucket_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+static struct task task_bucket(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     struct relay_bucket *bucket = hf__read_choose(relay, now_us, next_us);
     bool may = hf__send_may(relay, now_us, next_us);
 
+    ASSERT_RELAY_HELD(relay);
     if (bucket && (!may || now_us - bucket->wants_us >= OLD_WISH_US ||
-                   hf__read_is_urgent(relay, bucket, now_us) ||
-                   (bucket->more && relay->ready.len < relay->batch_max)))
-        return hf__look_may(relay, bucket, now_us) ? look_next(relay) : read_next(bucket);
-    return may ? send_next(relay, now_us) : (struct task){.kind = TASK_NONE};
+                   hf__urgent_is_due(relay, bucket, now_us) ||
+                   (bucket->more && relay->keys.ready.len < relay->batch_max)))
+        return hf__look_may(relay, bucket, now_us) ? task_look(relay) : task_read(bucket);
+    return may ? task_send(relay, now_us) : (struct task){.kind = TASK_NONE};
 }
 
 struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
@@ -417,21 +423,24 @@ struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next
     struct task task = {.kind = TASK_NONE};
     bool note;
 
+    ASSERT_RELAY_HELD(relay);
+    if (DEV_CHECKS)
+        hf__relay_check(relay);
     *next_us = INT64_MAX;
-    if (relay->lease.until_us && now_us >= relay->lease.until_us) /* (2) */
+    if (relay->members.lease.until_us && now_us >= relay->members.lease.until_us) /* (2) */
         hf__member_drop(relay);
-    note = note_may(relay, now_us, next_us);
-    if (note && note_is_urgent(relay, now_us))
-        task = note_next(relay, now_us);
-    if (task.kind == TASK_NONE && !relay->stopping && relay->open)
-        task = probe_next(relay, now_us, next_us);
+    note = hf__note_may(relay, now_us, next_us);
+    if (note && hf__note_is_pressing(relay, now_us))
+        task = task_note(relay, now_us);
+    if (task.kind == TASK_NONE && !relay->stopping && breaker_is_open(&relay->sender))
+        task = task_probe(relay, now_us, next_us);
     if (task.kind != TASK_NONE || relay->stopping)
         return task;
     if (relay->o.competing)
-        return (struct task){.kind =
-                                 hf__claim_may(relay, now_us, next_us) ? TASK_CLAIM : TASK_NONE};
-    task = bucket_next(relay, now_us, next_us);
-    return task.kind == TASK_NONE && note ? note_next(relay, now_us) : task;
+        return (struct task){.kind = hf__relay_claim_may(relay, now_us, next_us) ? TASK_CLAIM
+                                                                                 : TASK_NONE};
+    task = task_bucket(relay, now_us, next_us);
+    return task.kind == TASK_NONE && note ? task_note(relay, now_us) : task;
 }
 
 void hf__relay_do(struct relay_worker *worker, const struct task *task)
@@ -453,7 +462,7 @@ void hf__relay_do(struct relay_worker *worker, const struct task *task)
         hf__probe_run(worker);
         break;
     case TASK_CLAIM:
-        hf__claim_run(worker, task->probe);
+        hf__relay_claim_run(worker, task->probe);
         break;
     case TASK_NONE:
         break;
@@ -478,21 +487,22 @@ void hf_relay_resume(struct hf_relay *relay)
 }
 
 /* How long the oldest that is not delivered is due; those that wait to be tried again, too. */
-static int64_t lag_ms(struct hf_relay *relay, uint64_t *waiting)
+static int64_t lag_compute_ms(struct hf_relay *relay, uint64_t *waiting)
 {
     int64_t now_us = relay->env.wall_us(relay->env.user), oldest_us = now_us;
 
+    ASSERT_RELAY_HELD(relay);
     *waiting = 0;
     if (relay->o.competing)
-        return (now_us - hf__claim_oldest_us(relay, now_us, waiting)) / 1000;
+        return (now_us - hf__relay_claim_oldest_us(relay, now_us, waiting)) / 1000;
     for (size_t i = 0; i < RELAY_SLOTS; i++) {
-        for (const struct held *held = relay->held[i]; held; held = held->chain) {
+        for (const struct held *held = relay->keys.by_seq[i]; held; held = held->chain) {
             if (held->state != HELD_WAITS && held->state != HELD_RUNS)
                 continue;
             *waiting += held->state == HELD_WAITS;
             oldest_us = held->due_us < oldest_us ? held->due_us : oldest_us;
         }
-        for (const struct relay_key *key = relay->keys[i]; key; key = key->chain)
+        for (const struct relay_key *key = relay->keys.by_name[i]; key; key = key->chain)
             if (key->skips && key->due_us && key->due_us < oldest_us)
                 oldest_us = key->due_us;
     }
@@ -503,12 +513,12 @@ void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics)
 {
     pthread_mutex_lock(&relay->mutex);
     *metrics = relay->metrics;
-    metrics->breaker_open = relay->open;
+    metrics->breaker_open = breaker_is_open(&relay->sender);
     metrics->paused = relay->paused;
     metrics->buckets = 0;
     for (uint32_t i = 0; i < relay->outbox->buckets; i++)
-        metrics->buckets += relay->buckets[i].state != BUCKET_OTHERS;
-    metrics->lag_ms = lag_ms(relay, &metrics->waiting);
+        metrics->buckets += relay->reader.buckets[i].state != BUCKET_OTHERS;
+    metrics->lag_ms = lag_compute_ms(relay, &metrics->waiting);
     pthread_mutex_unlock(&relay->mutex);
     metrics->unreadable = hf__outbox_unreadable(relay->outbox);
 }

@@ -1,11 +1,11 @@
 /*
  * relay/relay_claim.c: competing relays: each event is claimed, and nothing is in order.
  *
- * A worker claims a few events, sends them, notes each, and claims again. While it does, the keeper
- * renews its claims when a third of the lease is over. When the sink cannot be reached, or the
- * relay is stopped, what was not sent is given back.
+ * A worker claims a few events, sends them, notes each, and claims again. While it does, the
+ * heartbeat thread renews its claims when a third of the lease is over. When the sink cannot be
+ * reached, or the relay is stopped, what was not sent is given back.
  *
- *  (1) What a worker has claimed stays in its memory as long as the keeper works on it.
+ *  (1) What a worker has claimed stays in its memory as long as the heartbeat thread works on it.
  *  (2) When a claim shows nothing, one worker at a time looks again: at the next poll, or when the
  *      relay is woken.
  *  (3) A payload that is lost in the blob store fails its event. When the store does not answer,
@@ -25,22 +25,38 @@ static size_t claim_size(const struct hf_relay *relay)
     return relay->batch_max > each ? relay->batch_max : each;
 }
 
-bool hf__claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+void hf__relay_claims_check(const struct hf_relay *relay)
 {
-    if (relay->paused || relay->away || relay->open || relay->claiming >= relay->sends_max)
+    ASSERT_RELAY_HELD(relay);
+    assert(relay->claims.running <= relay->workers_len);
+    assert(relay->o.competing || !relay->claims.running);
+    for (size_t i = 0; i < relay->workers_len; i++) {
+        const struct worker_claims *claims = &relay->workers[i].claims;
+
+        assert(claims->first <= claims->len);
+        assert(!claims->len || (claims->events && relay->o.competing));
+        assert(!claims->renewing || claims->len);
+    }
+}
+
+bool hf__relay_claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+{
+    ASSERT_RELAY_HELD(relay);
+    if (relay->paused || relay->sender.away || breaker_is_open(&relay->sender) ||
+        relay->claims.running >= relay->sends_max)
         return false;
-    if (relay->outage && relay->claiming > relay->metrics.stuck)
-        return false; /* one finds out whether it is over: relay_work.c */
-    if (relay->claim_empty && relay->claiming > relay->metrics.stuck) /* (2) */
+    if (breaker_has_outage(&relay->sender) && relay->claims.running > relay->metrics.stuck)
+        return false; /* one finds out whether it is over: relay_breaker.c */
+    if (relay->claims.empty && relay->claims.running > relay->metrics.stuck) /* (2) */
         return false;
-    if (relay->claim_us > now_us && (!relay->claim_woken || relay->claim_failures)) {
-        *next_us = relay->claim_us < *next_us ? relay->claim_us : *next_us;
+    if (relay->claims.next_us > now_us && (!relay->claims.woken || relay->claims.failures)) {
+        *next_us = relay->claims.next_us < *next_us ? relay->claims.next_us : *next_us;
         return false;
     }
     if (!hf__rate_allows(relay, 1, now_us, next_us))
         return false;
-    relay->claiming++;
-    relay->claim_woken = false;
+    relay->claims.running++;
+    relay->claims.woken = false;
     return true;
 }
 
@@ -64,7 +80,8 @@ static struct hf_claim_options options_of(const struct hf_relay *relay, size_t l
 
 /* It waits, and is due; or, with until_us 0, it is done with. What there is no room for is not
  * known. */
-static void remember(struct hf_relay *relay, const struct hf_outbox_event *event, int64_t until_us)
+static void known_update(struct hf_relay *relay, const struct hf_outbox_event *event,
+                         int64_t until_us)
 {
     struct relay_known *room = NULL;
     char seq[RELAY_SEQ_SIZE];
@@ -73,7 +90,7 @@ static void remember(struct hf_relay *relay, const struct hf_outbox_event *event
     hf__seq_set(seq, event->ref);
     pthread_mutex_lock(&relay->mutex);
     for (size_t i = 0; i < RELAY_KNOWN; i++) {
-        struct relay_known *known = &relay->known[i];
+        struct relay_known *known = &relay->claims.known[i];
 
         if (known->due_us && known->until_us > now_us && hf__seq_compare(known->seq, seq) != 0)
             continue;
@@ -93,12 +110,13 @@ static void remember(struct hf_relay *relay, const struct hf_outbox_event *event
     pthread_mutex_unlock(&relay->mutex);
 }
 
-int64_t hf__claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64_t *waiting)
+int64_t hf__relay_claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64_t *waiting)
 {
     int64_t oldest_us = now_us, elapsed_us = relay_now_us(relay);
 
+    ASSERT_RELAY_HELD(relay);
     for (size_t i = 0; i < relay->workers_len; i++) {
-        const struct relay_claims *claims = &relay->workers[i].claims;
+        const struct worker_claims *claims = &relay->workers[i].claims;
 
         for (size_t k = claims->first; k < claims->len; k++) {
             int64_t due_us = hf__outbox_due_ms(&claims->events[k].event) * 1000;
@@ -109,9 +127,9 @@ int64_t hf__claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64
     }
     *waiting -= *waiting < relay->metrics.running ? *waiting : relay->metrics.running;
     for (size_t i = 0; i < RELAY_KNOWN; i++)
-        if (relay->known[i].due_us && relay->known[i].until_us > elapsed_us &&
-            relay->known[i].due_us < oldest_us)
-            oldest_us = relay->known[i].due_us;
+        if (relay->claims.known[i].due_us && relay->claims.known[i].until_us > elapsed_us &&
+            relay->claims.known[i].due_us < oldest_us)
+            oldest_us = relay->claims.known[i].due_us;
     return oldest_us;
 }
 
@@ -124,7 +142,7 @@ static int64_t known_until(const struct hf_relay *relay, uint32_t wait_ms)
 
 /* ---- one batch ------------------------------------------------------------------------------ */
 
-static void count(struct hf_relay *relay, uint64_t *counter, uint64_t more)
+static void metric_add(struct hf_relay *relay, uint64_t *counter, uint64_t more)
 {
     pthread_mutex_lock(&relay->mutex);
     *counter += more;
@@ -132,26 +150,26 @@ static void count(struct hf_relay *relay, uint64_t *counter, uint64_t more)
 }
 
 /* What became of a note; HF_LOST: another has the event now. */
-static void noted(struct relay_worker *worker, const struct hf_claimed_event *event,
-                  enum hf_status status, uint64_t *counter, enum hf_relay_outcome outcome,
-                  const struct hf_error *error)
+static void outcome_report(struct relay_worker *worker, const struct hf_claimed_event *event,
+                           enum hf_status status, uint64_t *counter, enum hf_relay_outcome outcome,
+                           const struct hf_error *error)
 {
     struct hf_relay *relay = worker->relay;
 
-    count(relay, &relay->metrics.writes, 1);
+    metric_add(relay, &relay->metrics.writes, 1);
     if (status == HF_OK) {
-        count(relay, counter, 1);
+        metric_add(relay, counter, 1);
         hf__relay_tell(relay, &event->event, outcome, error);
-        remember(relay, &event->event,
-                 outcome == HF_RELAY_RETRY ? known_until(relay, relay->o.backoff_max_ms) : 0);
+        known_update(relay, &event->event,
+                     outcome == HF_RELAY_RETRY ? known_until(relay, relay->o.backoff_max_ms) : 0);
         return;
     }
     if (status == HF_LOST)
-        count(relay, &relay->metrics.refused, 1);
+        metric_add(relay, &relay->metrics.refused, 1);
     else
         hf__relay_trouble(relay, worker->io);
     if (outcome == HF_RELAY_DELIVERED) {
-        count(relay, &relay->metrics.unsure, 1);
+        metric_add(relay, &relay->metrics.unsure, 1);
         hf__relay_tell(relay, &event->event, HF_RELAY_UNSURE, hf_scope_error(worker->io));
     }
 }
@@ -171,19 +189,20 @@ static void note_failed(struct relay_worker *worker, const struct hf_claimed_eve
     enum hf_status status = hf__outbox_fail(worker->io, relay->outbox, event, &error,
                                             delivery->for_good, &options, tried);
 
-    noted(worker, event, status, gives_up ? &relay->metrics.given_up : &relay->metrics.retried,
-          gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+    outcome_report(worker, event, status,
+                   gives_up ? &relay->metrics.given_up : &relay->metrics.retried,
+                   gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
 }
 
 /* Give it back. What was counted is not to stay so: relay_suspect.c. */
-static void release(struct relay_worker *worker, const struct hf_claimed_event *event,
-                    int64_t next_us, bool begun)
+static void claim_release(struct relay_worker *worker, const struct hf_claimed_event *event,
+                          int64_t next_us, bool begun)
 {
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
     uint32_t tries = 0;
 
-    remember(relay, &event->event, known_until(relay, relay->o.backoff_max_ms));
+    known_update(relay, &event->event, known_until(relay, relay->o.backoff_max_ms));
     do {
         status = hf__outbox_release(worker->io, relay->outbox, event, next_us, begun);
     } while (begun && status != HF_OK && status != HF_LOST && ++tries < RELEASE_TRIES &&
@@ -192,19 +211,20 @@ static void release(struct relay_worker *worker, const struct hf_claimed_event *
 }
 
 /* (3) For later, unless it is we who did not wait for the store. */
-static void give_back(struct relay_worker *worker, const struct hf_claimed_event *event,
-                      enum hf_status error, bool begun)
+static void claim_give_back(struct relay_worker *worker, const struct hf_claimed_event *event,
+                            enum hf_status error, bool begun)
 {
     struct hf_relay *relay = worker->relay;
     int64_t wait_us = hf__payload_again_us(relay) - relay_now_us(relay);
     int64_t next_us = relay->env.wall_us(relay->env.user) + wait_us;
 
-    release(worker, event, error == HF_CANCELED ? 0 : next_us, begun);
+    claim_release(worker, event, error == HF_CANCELED ? 0 : next_us, begun);
 }
 
 /* All that was delivered at once, the others one by one. */
-static void note_all(struct relay_worker *worker, const struct hf_claimed_event *events,
-                     const struct hf_delivery *deliveries, size_t len, bool reached, bool begun)
+static void outcomes_note(struct relay_worker *worker, const struct hf_claimed_event *events,
+                          const struct hf_delivery *deliveries, size_t len, bool reached,
+                          bool begun)
 {
     struct hf_relay *relay = worker->relay;
     struct hf_claimed_event *done = hf_scope_alloc(worker->io, len * sizeof(*done));
@@ -213,18 +233,19 @@ static void note_all(struct relay_worker *worker, const struct hf_claimed_event 
 
     for (size_t i = 0; i < len; i++) {
         if (!deliveries[i].event)
-            give_back(worker, &events[i], deliveries[i].status, begun);
+            claim_give_back(worker, &events[i], deliveries[i].status, begun);
         else if (deliveries[i].status == HF_OK && done && results)
             done[done_len++] = events[i];
         else if (reached && deliveries[i].status != HF_OK)
             note_failed(worker, &events[i], &deliveries[i], begun ? OUTBOX_BEGUN : OUTBOX_TRIED);
         else
-            release(worker, &events[i], 0, begun);
+            claim_release(worker, &events[i], 0, begun);
     }
     if (done_len)
         (void)!hf_outbox_published_many(worker->io, relay->outbox, done, done_len, results);
     for (size_t i = 0; i < done_len; i++)
-        noted(worker, &done[i], results[i], &relay->metrics.delivered, HF_RELAY_DELIVERED, NULL);
+        outcome_report(worker, &done[i], results[i], &relay->metrics.delivered, HF_RELAY_DELIVERED,
+                       NULL);
 }
 
 /* Fetch what is in a blob store, and send what there is (3). *asked: there was something. */
@@ -275,16 +296,16 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     deliveries = hf_scope_alloc(worker->work, len * sizeof(*deliveries));
     if (!deliveries) {
         for (size_t i = 0; i < len; i++)
-            release(worker, &events[i], 0, begun);
+            claim_release(worker, &events[i], 0, begun);
         return false;
     }
     for (size_t i = 0; i < len; i++)
         deliveries[i] = (struct hf_delivery){.event = &events[i].event, .status = HF_INTERNAL};
-    count(relay, &relay->metrics.running, len);
+    metric_add(relay, &relay->metrics.running, len);
     status = fetch_and_send(worker, events, len, deliveries, &asked);
     pthread_mutex_lock(&relay->mutex);
     if (was_probe)
-        relay->probing = false;
+        relay->sender.breaker.probing = false;
     if (status == HF_OK && asked)
         hf__breaker_passed(relay, was_probe);
     else if (status != HF_OK && !relay->canceled)
@@ -292,7 +313,7 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     pthread_mutex_unlock(&relay->mutex);
     if (tell)
         hf__relay_trouble(relay, worker->work);
-    note_all(worker, events, deliveries, len, status == HF_OK, begun);
+    outcomes_note(worker, events, deliveries, len, status == HF_OK, begun);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.running -= len;
     pthread_mutex_unlock(&relay->mutex);
@@ -304,13 +325,13 @@ static bool is_stopping(struct hf_relay *relay)
     bool stopping;
 
     pthread_mutex_lock(&relay->mutex);
-    stopping = relay->stopping || relay->paused || relay->away;
+    stopping = relay->stopping || relay->paused || relay->sender.away;
     pthread_mutex_unlock(&relay->mutex);
     return stopping;
 }
 
 /* As many as the sink takes at once, from `at` on. */
-static size_t chunk(const struct hf_relay *relay, const struct hf_claim_list *list, size_t at)
+static size_t chunk_len(const struct hf_relay *relay, const struct hf_claim_list *list, size_t at)
 {
     size_t len = 0, bytes = 0, blobs = 0, most = relay->ops->batch_bytes_max;
 
@@ -331,29 +352,30 @@ static size_t chunk(const struct hf_relay *relay, const struct hf_claim_list *li
 }
 
 /* Wait until it may begin: alone, or not beside one that is. False: the relay stops. (4) */
-static bool enter(struct relay_worker *worker, bool alone)
+static bool sender_enter(struct relay_worker *worker, bool alone)
 {
     struct hf_relay *relay = worker->relay;
     bool may;
 
     pthread_mutex_lock(&relay->mutex);
-    while ((relay->alone || (alone && relay->sends > relay->metrics.stuck)) && !relay->stopping)
+    while ((relay->sender.alone || (alone && relay->sender.running > relay->metrics.stuck)) &&
+           !relay->stopping)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
-    may = !relay->alone && !(alone && relay->sends > relay->metrics.stuck);
-    relay->sends += may;
-    relay->alone = alone && may ? worker : relay->alone;
+    may = !relay->sender.alone && !(alone && relay->sender.running > relay->metrics.stuck);
+    relay->sender.running += may;
+    relay->sender.alone = alone && may ? worker : relay->sender.alone;
     pthread_mutex_unlock(&relay->mutex);
     return may;
 }
 
 /* If it was stuck, another may be alone by now. */
-static void leave(struct relay_worker *worker)
+static void sender_leave(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
 
     pthread_mutex_lock(&relay->mutex);
-    relay->sends--;
-    relay->alone = relay->alone == worker ? NULL : relay->alone;
+    relay->sender.running--;
+    relay->sender.alone = relay->sender.alone == worker ? NULL : relay->sender.alone;
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
 }
@@ -364,18 +386,18 @@ static bool send_counted(struct relay_worker *worker, const struct hf_claimed_ev
 {
     bool reached;
 
-    if (!enter(worker, false)) {
+    if (!sender_enter(worker, false)) {
         for (size_t i = 0; i < len; i++)
-            release(worker, &events[i], 0, begun);
+            claim_release(worker, &events[i], 0, begun);
         return true;
     }
     reached = send_some(worker, events, len, was_probe, begun);
-    leave(worker);
+    sender_leave(worker);
     return reached;
 }
 
 /* It has ended too many processes. */
-static void give_up(struct relay_worker *worker, const struct hf_claimed_event *event)
+static void claim_give_up(struct relay_worker *worker, const struct hf_claimed_event *event)
 {
     struct hf_delivery delivery = {
         .status = HF_TIMEOUT,
@@ -394,27 +416,27 @@ static bool send_suspect(struct relay_worker *worker, struct hf_claimed_event ev
     enum hf_status status = HF_OK;
 
     if (event.event.crashes >= relay->o.max_crashes) {
-        give_up(worker, &event);
+        claim_give_up(worker, &event);
         return true;
     }
-    if (!enter(worker, alone)) {
-        release(worker, &event, 0, begun);
+    if (!sender_enter(worker, alone)) {
+        claim_release(worker, &event, 0, begun);
         return true;
     }
     if (!begun) {
         status = hf__outbox_claim_begin(worker->io, relay->outbox, &event, id_str(&relay->self));
         begun = status == HF_OK || hf_scope_error(worker->io)->may_have_happened;
-        count(relay, &relay->metrics.writes, 1);
+        metric_add(relay, &relay->metrics.writes, 1);
     }
     if (status == HF_OK) {
         reached = send_some(worker, &event, 1, was_probe, begun);
     } else if (status == HF_LOST) {
-        count(relay, &relay->metrics.refused, 1);
+        metric_add(relay, &relay->metrics.refused, 1);
     } else {
         hf__relay_trouble(relay, worker->io);
-        release(worker, &event, 0, begun);
+        claim_release(worker, &event, 0, begun);
     }
-    leave(worker);
+    sender_leave(worker);
     return reached;
 }
 
@@ -429,17 +451,18 @@ static bool are_gone(struct relay_worker *worker)
     return gone;
 }
 
-static void work_off(struct relay_worker *worker, const struct hf_claim_list *list, bool was_probe)
+static void claims_send(struct relay_worker *worker, const struct hf_claim_list *list,
+                        bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
     bool reached = true;
     size_t at = 0;
 
     while (at < list->events_len && !are_gone(worker)) {
-        size_t len = chunk(relay, list, at);
+        size_t len = chunk_len(relay, list, at);
 
         if (!reached || is_stopping(relay)) {
-            release(worker, &list->events[at++], 0, false);
+            claim_release(worker, &list->events[at++], 0, false);
             continue;
         }
         reached = hf__outbox_is_suspect(&list->events[at].event)
@@ -456,43 +479,42 @@ static void work_off(struct relay_worker *worker, const struct hf_claim_list *li
 /* ---- claiming ------------------------------------------------------------------------------- */
 
 /* The claims are the worker's from now on; or, without a list, no more. (1) */
-static void set_claims(struct relay_worker *worker, const struct hf_claim_list *list,
+static void claims_set(struct relay_worker *worker, const struct hf_claim_list *list,
                        int64_t claimed_us)
 {
     struct hf_relay *relay = worker->relay;
 
     pthread_mutex_lock(&relay->mutex);
-    while (worker->claims.keeping)
+    while (worker->claims.renewing)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
-    worker->claims = (struct relay_claims){.events = list ? list->events : NULL,
-                                           .len = list ? list->events_len : 0,
-                                           .renew_us = claimed_us + (int64_t)relay->o.lease_ms *
-                                                                        1000 / RENEW_SHARE};
-    if (list && relay->keeper && !relay->ended)
-        hf__timer_wake(relay->keeper);
+    worker->claims = (struct worker_claims){.events = list ? list->events : NULL,
+                                            .len = list ? list->events_len : 0,
+                                            .renew_us = claimed_us + (int64_t)relay->o.lease_ms *
+                                                                         1000 / RENEW_SHARE};
+    if (list && relay->heartbeat.timer && !relay->ended)
+        hf__timer_wake(relay->heartbeat.timer);
     pthread_mutex_unlock(&relay->mutex);
 }
 
-static void claim_ended(struct hf_relay *relay, enum hf_status status, size_t found, bool was_probe)
+static void claim_ended(struct hf_relay *relay, enum hf_status status, bool was_probe)
 {
     int64_t now_us = relay_now_us(relay);
 
     pthread_mutex_lock(&relay->mutex);
-    relay->claiming--;
+    relay->claims.running--;
     if (was_probe)
-        relay->probing = false;
-    relay->claim_failures = status == HF_OK ? 0 : relay->claim_failures + 1;
+        relay->sender.breaker.probing = false;
+    relay->claims.failures = status == HF_OK ? 0 : relay->claims.failures + 1;
     if (status != HF_OK)
-        relay->claim_us =
+        relay->claims.next_us =
             now_us +
-            (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, relay->claim_failures) * 1000;
+            (int64_t)hf__relay_backoff_ms(relay, FIRST_PAUSE_MS, relay->claims.failures) * 1000;
     hf__relay_signal(relay);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
-    (void)found;
 }
 
-void hf__claim_run(struct relay_worker *worker, bool was_probe)
+void hf__relay_claim_run(struct relay_worker *worker, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
     int64_t now_us = relay_now_us(relay), unused = INT64_MAX;
@@ -502,8 +524,9 @@ void hf__claim_run(struct relay_worker *worker, bool was_probe)
     size_t limit;
 
     pthread_mutex_lock(&relay->mutex);
-    limit =
-        was_probe || relay->outage ? 1 : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
+    limit = was_probe || breaker_has_outage(&relay->sender)
+                ? 1
+                : hf__rate_allows(relay, claim_size(relay), now_us, &unused);
     pthread_mutex_unlock(&relay->mutex);
     options = options_of(relay, limit ? limit : 1);
     hf__relay_begin(relay, worker->io, relay->o.lease_ms);
@@ -513,8 +536,8 @@ void hf__claim_run(struct relay_worker *worker, bool was_probe)
     relay->metrics.refused += list.refused;
     relay->metrics.writes += status == HF_OK && list.events_len;
     if (status == HF_OK) {
-        relay->claim_empty = !list.events_len;
-        relay->claim_us =
+        relay->claims.empty = !list.events_len;
+        relay->claims.next_us =
             list.events_len ? now_us : relay_now_us(relay) + (int64_t)relay->o.poll_ms * 1000;
         hf__rate_spend(relay, list.events_len);
         hf__relay_signal(relay);
@@ -524,19 +547,20 @@ void hf__claim_run(struct relay_worker *worker, bool was_probe)
         hf__relay_trouble(relay, worker->io);
     if (status == HF_OK && list.events_len) {
         hf_scope_timeout_ms(worker->io, 0);
-        set_claims(worker, &list, now_us);
-        work_off(worker, &list, was_probe);
-        set_claims(worker, NULL, now_us);
+        claims_set(worker, &list, now_us);
+        claims_send(worker, &list, was_probe);
+        claims_set(worker, NULL, now_us);
     }
     hf__relay_consumed(relay, worker->io);
-    claim_ended(relay, status, list.events_len, was_probe);
+    claim_ended(relay, status, was_probe);
 }
 
 /* ---- renewing ------------------------------------------------------------------------------- */
 
 /* A worker whose claims are due; or when the next ones are. */
-static struct relay_worker *due_worker(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+static struct relay_worker *worker_due(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
+    ASSERT_RELAY_HELD(relay);
     for (size_t i = 0; i < relay->workers_len; i++) {
         struct relay_worker *worker = &relay->workers[i];
 
@@ -551,31 +575,31 @@ static struct relay_worker *due_worker(struct hf_relay *relay, int64_t now_us, i
     return NULL;
 }
 
-int64_t hf__claim_keep(struct hf_relay *relay)
+int64_t hf__relay_claim_renew(struct hf_relay *relay)
 {
     for (;;) {
         int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
         struct relay_worker *worker;
-        struct relay_claims claims;
+        struct worker_claims claims;
 
         pthread_mutex_lock(&relay->mutex);
-        worker = due_worker(relay, now_us, &next_us);
+        worker = worker_due(relay, now_us, &next_us);
         if (worker) {
-            worker->claims.keeping = true;
+            worker->claims.renewing = true;
             worker->claims.renew_us = now_us + (int64_t)relay->o.lease_ms * 1000 / RENEW_SHARE;
             claims = worker->claims;
         }
         pthread_mutex_unlock(&relay->mutex);
         if (!worker)
             return next_us == INT64_MAX ? INT64_MAX : next_us - now_us;
-        hf__relay_begin(relay, relay->keep, relay->o.lease_ms / RENEW_SHARE);
+        hf__relay_begin(relay, relay->heartbeat.scope, relay->o.lease_ms / RENEW_SHARE);
         for (size_t i = claims.first; i < claims.len; i++)
-            if (hf_outbox_extend(relay->keep, relay->outbox, &claims.events[i],
+            if (hf_outbox_extend(relay->heartbeat.scope, relay->outbox, &claims.events[i],
                                  relay->o.lease_ms) == HF_OK)
-                count(relay, &relay->metrics.writes, 1);
-        hf__relay_consumed(relay, relay->keep);
+                metric_add(relay, &relay->metrics.writes, 1);
+        hf__relay_consumed(relay, relay->heartbeat.scope);
         pthread_mutex_lock(&relay->mutex);
-        worker->claims.keeping = false;
+        worker->claims.renewing = false;
         pthread_cond_broadcast(&relay->idle_cond);
         pthread_mutex_unlock(&relay->mutex);
     }

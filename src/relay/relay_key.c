@@ -5,14 +5,13 @@
  * at most, and what comes behind those is passed over and read again later. So a key that cannot go
  * on, or has a hundred thousand events, takes little memory and stands in nobody's way.
  *
- *  (1) An event is held once at most: it is in relay->held by its place (seq), whatever its state.
+ *  (1) An event is held once at most: it is in keys.by_seq by its place (seq), whatever its state.
  *  (2) What waits of a key is in order: by `sequence` where two have one, else by place, which is
  *      what puts urgent ones in front; their `sequence` is not looked at. All of the
  *      key that is in the table and not held is behind key->after, or was not read yet; with
  *      `skips` nothing that is behind it is held except by reading on from there.
- *  (3) A key is in relay->ready when its first event can be begun: none of it runs (or may run at
- *      the same time: never), its bucket is ours, and it waits for no other event to be read.
- *      Those whose first event is urgent are in front there.
+ *  (3) A key is in keys.ready when its first event can be begun: none of it runs, its
+ *      bucket is ours, and it waits for no other event to be read. Those whose first event is urgent are in front there.
  *  (4) A key that has nothing to remember is not there.
  *  (5) While a read of a bucket runs, what has ended since is remembered: the read may still show
  *      it, or as it was before a failure was noted. What nothing was written about is not.
@@ -55,19 +54,19 @@ static uint64_t seq_hash(const char *seq)
 
 static struct held **slot_of(struct hf_relay *relay, const char *seq)
 {
-    return &relay->held[seq_hash(seq) & (RELAY_SLOTS - 1)];
+    return &relay->keys.by_seq[seq_hash(seq) & (RELAY_SLOTS - 1)];
 }
 
-struct held *hf__held_find(struct hf_relay *relay, const char *seq)
+struct held *hf__held_find(const struct hf_relay *relay, const char *seq)
 {
-    struct held *held = *slot_of(relay, seq);
+    struct held *held = relay->keys.by_seq[seq_hash(seq) & (RELAY_SLOTS - 1)];
 
     while (held && hf__seq_compare(held->seq, seq) != 0)
         held = held->chain;
     return held;
 }
 
-static void out_of_slot(struct hf_relay *relay, struct held *held)
+static void held_unlink(struct hf_relay *relay, struct held *held)
 {
     struct held **link = slot_of(relay, held->seq);
 
@@ -76,23 +75,63 @@ static void out_of_slot(struct hf_relay *relay, struct held *held)
     *link = held->chain;
 }
 
-static void held_free(struct hf_relay *relay, struct held *held)
+/* The view is behind the item, where that of one without an item is not. */
+static size_t view_offset(size_t item_len)
 {
-    relay->bytes -= held->item_len;
-    hf__env_free(&relay->env, held, sizeof(*held) + held->item_len);
+    size_t align = _Alignof(struct hf_outbox_event);
+
+    return (item_len + align - 1) / align * align;
 }
 
-/* A dry run remembers what it has delivered for ever; its place will do. */
-static struct held *shrink(struct hf_relay *relay, struct held *held)
+static size_t held_size(size_t item_len)
+{
+    return sizeof(struct held) +
+           (item_len ? view_offset(item_len) + sizeof(struct hf_outbox_event) : 0);
+}
+
+static void held_free(struct hf_relay *relay, struct held *held)
+{
+    assert(relay->keys.bytes >= held->item_len);
+    relay->keys.bytes -= held->item_len;
+    hf__env_free(&relay->env, held, held_size(held->item_len));
+}
+
+static void held_set_item(struct held *held, const struct hf_outbox_event *event)
+{
+    struct hf_item copy = {.ptr = held->item, .len = event->item.len};
+    struct hf_outbox_event *view;
+
+    held->item_len = event->item.len;
+    memcpy(held->item, event->item.ptr, event->item.len);
+    view = (void *)(held->item + view_offset(held->item_len));
+    *view = *event;
+    held->view = hf__outbox_view_move(view, copy) ? view : NULL;
+}
+
+enum hf_status hf__held_view(struct hf_scope *s, const struct hf_relay *relay,
+                             const struct held *held, struct hf_outbox_event *event)
+{
+    struct hf_item item = {.ptr = held->item, .len = held->item_len};
+
+    assert(held->item_len);
+    if (!held->view)
+        return hf__outbox_view(s, relay->outbox, item, event);
+    *event = *held->view;
+    return HF_OK;
+}
+
+/* A dry run remembers all that it has delivered; its place will do. */
+static struct held *held_shrink(struct hf_relay *relay, struct held *held)
 {
     struct held *less = hf__env_zalloc(&relay->env, sizeof(*less)),
                 **slot = slot_of(relay, held->seq);
 
     if (!less)
         return held;
-    out_of_slot(relay, held);
+    held_unlink(relay, held);
     *less = *held;
     less->item_len = 0;
+    less->view = NULL;
     less->chain = *slot;
     *slot = less;
     held_free(relay, held);
@@ -104,6 +143,7 @@ void hf__held_end(struct hf_relay *relay, struct held *held)
 {
     struct relay_bucket *bucket = held->bucket;
 
+    ASSERT_RELAY_HELD(relay);
     if (!bucket) {
         held_free(relay, held);
         return;
@@ -111,33 +151,41 @@ void hf__held_end(struct hf_relay *relay, struct held *held)
     bucket->held--;
     held->key = NULL;
     if (relay->o.dry_run)
-        held = shrink(relay, held);
+        held = held_shrink(relay, held);
     if (bucket->reading || relay->o.dry_run) {
         held->state = HELD_GONE;
         held->next = bucket->gone;
         bucket->gone = held;
         return;
     }
-    out_of_slot(relay, held);
+    held_unlink(relay, held);
     held_free(relay, held);
 }
 
 void hf__held_drop(struct hf_relay *relay, struct held *held)
 {
+    ASSERT_RELAY_HELD(relay);
     if (held->bucket) {
         held->bucket->held--;
-        out_of_slot(relay, held);
+        held_unlink(relay, held);
     }
     held_free(relay, held);
 }
 
+bool hf__held_is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us)
+{
+    ASSERT_RELAY_HELD(relay);
+    return held->bucket && (relay->o.dry_run || now_us < relay->members.lease.until_us);
+}
+
 void hf__gone_forget(struct hf_relay *relay, struct relay_bucket *bucket)
 {
+    ASSERT_RELAY_HELD(relay);
     while (bucket->gone) {
         struct held *held = bucket->gone;
 
         bucket->gone = held->next;
-        out_of_slot(relay, held);
+        held_unlink(relay, held);
         held_free(relay, held);
     }
 }
@@ -146,17 +194,18 @@ void hf__gone_forget(struct hf_relay *relay, struct relay_bucket *bucket)
 
 static void key_unlink(struct hf_relay *relay, struct relay_key *key)
 {
+    ASSERT_RELAY_HELD(relay);
     if (!key->link)
         return;
     *key->link = key->next;
     if (key->next)
         key->next->link = key->link;
     else if (key->queued)
-        relay->ready.last = key->link;
-    if (key->queued && relay->ready.urgent == &key->next)
-        relay->ready.urgent = key->link;
+        relay->keys.ready.last = key->link;
+    if (key->queued && relay->keys.ready.urgent == &key->next)
+        relay->keys.ready.urgent = key->link;
     if (key->queued) {
-        relay->ready.len--;
+        relay->keys.ready.len--;
         key->bucket->ready--;
     }
     key->queued = false;
@@ -168,7 +217,7 @@ static void key_unlink(struct hf_relay *relay, struct relay_key *key)
 /* Behind those that are as urgent. */
 static void key_enqueue(struct hf_relay *relay, struct relay_key *key)
 {
-    struct key_queue *ready = &relay->ready;
+    struct key_queue *ready = &relay->keys.ready;
 
     key_unlink(relay, key);
     key->urgent = is_urgent_seq(key->first->seq);
@@ -181,12 +230,12 @@ static void key_enqueue(struct hf_relay *relay, struct relay_key *key)
         ready->last = &key->next;
     if (key->urgent)
         ready->urgent = &key->next;
-    relay->ready.len++;
+    relay->keys.ready.len++;
     key->bucket->ready++;
     key->queued = true;
 }
 
-static void key_keep_back(struct hf_relay *relay, struct relay_key *key)
+static void key_hold_back(struct hf_relay *relay, struct relay_key *key)
 {
     key_unlink(relay, key);
     key->next = key->bucket->back;
@@ -205,14 +254,16 @@ static uint64_t key_hash(const struct relay_bucket *bucket, bool alone, struct h
     return fnv(fnv(FNV_BEGIN, head, sizeof(head)), name.ptr, name.len);
 }
 
-struct relay_key *hf__key_find(struct hf_relay *relay, struct relay_bucket *bucket,
-                               const struct hf_outbox_event *event, const char *seq, bool make)
+struct relay_key *hf__relay_key_find(struct hf_relay *relay, struct relay_bucket *bucket,
+                                     const struct hf_outbox_event *event, const char *seq,
+                                     bool make)
 {
     bool alone = !event->event.key.len;
     struct hf_str name = alone ? hf_str_of(seq, strnlen(seq, RELAY_SEQ_SIZE)) : event->event.key;
     uint64_t hash = key_hash(bucket, alone, name);
-    struct relay_key **slot = &relay->keys[hash & (RELAY_SLOTS - 1)], *key;
+    struct relay_key **slot = &relay->keys.by_name[hash & (RELAY_SLOTS - 1)], *key;
 
+    ASSERT_RELAY_HELD(relay);
     for (key = *slot; key; key = key->chain)
         if (key->hash == hash && key->bucket == bucket && key->alone == alone &&
             hf_str_equal(hf_str_of(key->name, key->name_len), name))
@@ -229,21 +280,21 @@ struct relay_key *hf__key_find(struct hf_relay *relay, struct relay_bucket *buck
     memcpy(key->name, name.ptr, name.len);
     key->chain = *slot;
     *slot = key;
-    relay->keys_len++;
+    relay->keys.len++;
     return key;
 }
 
 static void key_free(struct hf_relay *relay, struct relay_key *key)
 {
-    struct relay_key **link = &relay->keys[key->hash & (RELAY_SLOTS - 1)];
+    struct relay_key **link = &relay->keys.by_name[key->hash & (RELAY_SLOTS - 1)];
 
     assert(!key->first && !key->running);
-    hf__key_unskip(key);
+    hf__relay_key_unskip(key);
     key_unlink(relay, key);
     while (*link != key)
         link = &(*link)->chain;
     *link = key->chain;
-    relay->keys_len--;
+    relay->keys.len--;
     hf__env_free(&relay->env, key, sizeof(*key) + key->name_len);
 }
 
@@ -298,7 +349,7 @@ static void key_forget(struct hf_relay *relay, struct relay_key *key, const char
         *link = held->next;
         key->len--;
         held->bucket->held--;
-        out_of_slot(relay, held);
+        held_unlink(relay, held);
         held_free(relay, held);
     }
 }
@@ -310,8 +361,8 @@ static uint64_t sequence_of(const struct relay_key *key, const struct hf_outbox_
 }
 
 /* One that comes before the last in order takes its place. */
-static bool make_room(struct hf_relay *relay, struct relay_key *key,
-                      const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+static bool key_make_room(struct hf_relay *relay, struct relay_key *key,
+                          const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
     struct held one = {.sequence = sequence_of(key, event)};
     char last[RELAY_SEQ_SIZE];
@@ -320,20 +371,22 @@ static bool make_room(struct hf_relay *relay, struct relay_key *key,
     if (!key->last || !is_before(&one, key->last))
         return false;
     memcpy(last, key->last->seq, sizeof(last));
-    hf__key_skip(relay, key, last, 0, now_us);
-    key->mark = relay->page; /* of the page that is looked at */
+    hf__relay_key_skip(relay, key, last, 0, now_us);
+    key->mark = relay->reader.page; /* of the page that is looked at */
     return true;
 }
 
-bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
-                  const struct hf_outbox_event *event, const char *seq, int64_t now_us)
+bool hf__relay_key_hold(struct hf_relay *relay, struct relay_key *key,
+                        const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
     struct hf_outbox_event counted = *event;
     struct held *held, **slot = slot_of(relay, seq);
 
-    if (key->len >= key_room(relay, key->bucket, seq) && !make_room(relay, key, event, seq, now_us))
+    ASSERT_RELAY_HELD(relay);
+    if (key->len >= key_room(relay, key->bucket, seq) &&
+        !key_make_room(relay, key, event, seq, now_us))
         return false;
-    held = hf__env_zalloc(&relay->env, sizeof(*held) + event->item.len);
+    held = hf__env_zalloc(&relay->env, held_size(event->item.len));
     if (!held)
         return false;
     held->key = key;
@@ -347,21 +400,36 @@ bool hf__key_hold(struct hf_relay *relay, struct relay_key *key,
     held->due_us = hf__outbox_due_ms(event) * 1000;
     held->read_us = now_us;
     held->size = hf__event_size(event);
-    held->item_len = event->item.len;
-    memcpy(held->item, event->item.ptr, event->item.len);
+    held_set_item(held, event);
     held->chain = *slot;
     *slot = held;
-    relay->bytes += held->item_len;
+    relay->keys.bytes += held->item_len;
     key->bucket->held++;
     key_insert(key, held);
     return true;
 }
 
-void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq, uint64_t sequence,
-                  int64_t fetch_us)
+struct held *hf__relay_key_take(struct relay_key *key)
+{
+    struct held *held = key->first;
+
+    key->first = held->next;
+    if (!key->first)
+        key->last = NULL;
+    key->len--;
+    key->running++;
+    key->bucket->running++;
+    held->state = HELD_RUNS;
+    held->next = NULL;
+    return held;
+}
+
+void hf__relay_key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq,
+                        uint64_t sequence, int64_t fetch_us)
 {
     char from[RELAY_SEQ_SIZE], after[RELAY_SEQ_SIZE];
 
+    ASSERT_RELAY_HELD(relay);
     hf__seq_set(from, hf_str_from(seq));
     for (const struct held *held = key->first; held && sequence; held = held->next)
         if (held->sequence > sequence && hf__seq_compare(held->seq, from) < 0)
@@ -370,7 +438,7 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
     hf__seq_before(after, from);
     if (key->skips && hf__seq_compare(after, key->after) > 0) {
         key->fetch_us = fetch_us > key->fetch_us ? fetch_us : key->fetch_us;
-        hf__key_expect(key);
+        hf__relay_key_expect(key);
         return; /* it is behind one that is waited for already */
     }
     if (!key->skips) {
@@ -384,16 +452,16 @@ void hf__key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq
     memcpy(key->after, after, sizeof(after));
     key->sequence = sequence;
     key->fetch_us = fetch_us;
-    hf__key_expect(key);
+    hf__relay_key_expect(key);
 }
 
-void hf__key_expect(struct relay_key *key)
+void hf__relay_key_expect(struct relay_key *key)
 {
     if (key->skips && key->fetch_us < key->bucket->fetch_us)
         key->bucket->fetch_us = key->fetch_us;
 }
 
-void hf__key_unskip(struct relay_key *key)
+void hf__relay_key_unskip(struct relay_key *key)
 {
     if (!key->skips)
         return;
@@ -423,11 +491,12 @@ static bool waits_for_more(const struct hf_relay *relay, const struct relay_key 
 }
 
 /* (3) (4) */
-void hf__key_settle(struct hf_relay *relay, struct relay_key *key)
+void hf__relay_key_requeue(struct hf_relay *relay, struct relay_key *key)
 {
+    ASSERT_RELAY_HELD(relay);
     if (key->bucket->state != BUCKET_OURS) {
         key_forget(relay, key, NULL);
-        hf__key_unskip(key);
+        hf__relay_key_unskip(key);
     }
     if (!key->first && !key->running && !key->skips) {
         key_free(relay, key);
@@ -436,20 +505,21 @@ void hf__key_settle(struct hf_relay *relay, struct relay_key *key)
     if (!key->first || key->running)
         key_unlink(relay, key);
     else if (waits_for_more(relay, key))
-        key_keep_back(relay, key);
+        key_hold_back(relay, key);
     else if (!key->queued || (!key->urgent && is_urgent_seq(key->first->seq)))
         key_enqueue(relay, key);
-    hf__key_expect(key);
+    hf__relay_key_expect(key);
 }
 
 void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket)
 {
     struct relay_key *key = bucket->back;
 
+    ASSERT_RELAY_HELD(relay);
     while (key) {
         struct relay_key *next = key->next;
 
-        hf__key_settle(relay, key);
+        hf__relay_key_requeue(relay, key);
         key = next;
     }
 }
@@ -457,11 +527,11 @@ void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket)
 /* ---- all of a bucket ------------------------------------------------------------------------ */
 
 /* What runs or was delivered belongs to nobody then, and is freed by who has it. */
-static void orphan(struct hf_relay *relay, struct held *held)
+static void held_detach(struct hf_relay *relay, struct held *held)
 {
     struct relay_bucket *bucket = held->bucket;
 
-    out_of_slot(relay, held);
+    held_unlink(relay, held);
     bucket->held--;
     if (held->state == HELD_RUNS)
         bucket->running--;
@@ -471,10 +541,10 @@ static void orphan(struct hf_relay *relay, struct held *held)
     held->key = NULL;
 }
 
-static void orphan_all(struct hf_relay *relay, struct relay_bucket *bucket)
+static void bucket_detach_held(struct hf_relay *relay, struct relay_bucket *bucket)
 {
     for (size_t i = 0; i < RELAY_SLOTS; i++) {
-        struct held *held = relay->held[i];
+        struct held *held = relay->keys.by_seq[i];
 
         while (held) {
             struct held *next = held->chain;
@@ -483,7 +553,7 @@ static void orphan_all(struct hf_relay *relay, struct relay_bucket *bucket)
                 (held->state == HELD_RUNS || held->state == HELD_DELIVERED)) {
                 if (held->key)
                     held->key->running = 0;
-                orphan(relay, held);
+                held_detach(relay, held);
             }
             held = next;
         }
@@ -494,28 +564,30 @@ void hf__held_orphan(struct hf_relay *relay, struct held *held)
 {
     struct relay_key *key = held->key;
 
+    ASSERT_RELAY_HELD(relay);
     assert(held->state == HELD_RUNS);
-    if (relay->alone == held)
-        relay->alone = NULL;
+    if (relay->sender.alone == held)
+        relay->sender.alone = NULL;
     held->alone = false;
-    orphan(relay, held);
+    held_detach(relay, held);
     key->running--;
-    hf__key_settle(relay, key);
+    hf__relay_key_requeue(relay, key);
 }
 
 void hf__bucket_forget(struct hf_relay *relay, struct relay_bucket *bucket, bool orphans)
 {
+    ASSERT_RELAY_HELD(relay);
     if (orphans)
-        orphan_all(relay, bucket);
+        bucket_detach_held(relay, bucket);
     for (size_t i = 0; i < RELAY_SLOTS; i++) {
-        struct relay_key *key = relay->keys[i];
+        struct relay_key *key = relay->keys.by_name[i];
 
         while (key) {
             struct relay_key *next = key->chain;
 
             if (key->bucket == bucket) {
                 key_forget(relay, key, NULL);
-                hf__key_unskip(key);
+                hf__relay_key_unskip(key);
                 key_unlink(relay, key);
                 if (!key->running)
                     key_free(relay, key);
@@ -527,16 +599,99 @@ void hf__bucket_forget(struct hf_relay *relay, struct relay_bucket *bucket, bool
         hf__gone_forget(relay, bucket);
 }
 
-void hf__keys_free(struct hf_relay *relay)
-{
-    for (uint32_t i = 0; relay->buckets && i < relay->outbox->buckets; i++) {
-        hf__bucket_forget(relay, &relay->buckets[i], true);
-        hf__gone_forget(relay, &relay->buckets[i]);
-    }
-    while (relay->delivered) {
-        struct held *held = relay->delivered;
+/* ---- what always holds ---------------------------------------------------------------------- */
 
-        relay->delivered = held->next;
+/* (1) An event that is in the table. */
+static void held_check(const struct hf_relay *relay, const struct held *held)
+{
+    bool has_key = held->state == HELD_WAITS || held->state == HELD_RUNS;
+
+    assert(held->bucket && held->state <= HELD_GONE);
+    assert(has_key == (held->key != NULL));
+    assert(!has_key || held->key->bucket == held->bucket);
+    assert(held->bucket->state != BUCKET_OTHERS || held->state == HELD_GONE);
+    assert(held->state != HELD_WAITS || held->bucket->state == BUCKET_OURS);
+    assert(!held->unsure || held->state == HELD_DELIVERED || held->state == HELD_GONE);
+    assert(hf__held_find(relay, held->seq) == held);
+}
+
+/* (3) (4) */
+static void key_check(const struct relay_key *key)
+{
+    const struct held *last = NULL;
+    size_t len = 0;
+
+    for (const struct held *held = key->first; held; held = held->next, len++) {
+        assert(held->state == HELD_WAITS && held->key == key);
+        last = held;
+    }
+    assert(len == key->len && last == key->last);
+    assert(key->first || key->running || key->skips);
+    assert(!key->queued || (key->link && key->first && !key->running));
+    assert(!key->link || *key->link == key);
+    assert(!key->queued || key->bucket->state == BUCKET_OURS);
+    assert(!key->skips || *key->skip_link == key);
+    assert(!key->check || key->skips);
+}
+
+/* Urgent keys are first, and the ends are where they are said to be. */
+static void queue_check(const struct key_queue *ready)
+{
+    struct relay_key *const *link = &ready->first;
+    bool urgent = true;
+    size_t len = 0;
+
+    for (const struct relay_key *key = ready->first; key; key = key->next, len++) {
+        assert(key->queued && (urgent || !key->urgent));
+        if (urgent && !key->urgent)
+            assert(ready->urgent == link);
+        urgent = key->urgent;
+        link = &key->next;
+    }
+    assert(len == ready->len && ready->last == link);
+    assert(!urgent || ready->urgent == link);
+}
+
+void hf__relay_keys_check(const struct hf_relay *relay)
+{
+    size_t held_len = 0, expected = 0, bytes = 0, keys = 0, running = 0, key_running = 0;
+
+    ASSERT_RELAY_HELD(relay);
+    for (size_t i = 0; i < RELAY_SLOTS; i++) {
+        for (const struct held *held = relay->keys.by_seq[i]; held; held = held->chain) {
+            held_check(relay, held);
+            held_len += held->state != HELD_GONE;
+            running += held->state == HELD_RUNS;
+            bytes += held->item_len;
+        }
+        for (const struct relay_key *key = relay->keys.by_name[i]; key; key = key->chain) {
+            key_check(key);
+            key_running += key->running;
+            keys++;
+        }
+    }
+    for (uint32_t i = 0; i < relay->outbox->buckets; i++)
+        expected += relay->reader.buckets[i].held;
+    queue_check(&relay->keys.ready);
+    assert(held_len == expected);
+    assert(running == key_running);
+    assert(keys == relay->keys.len);
+    assert(bytes <= relay->keys.bytes);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+void hf__relay_keys_free(struct hf_relay *relay)
+{
+    ASSERT_RELAY_HELD(relay);
+    for (uint32_t i = 0; relay->reader.buckets && i < relay->outbox->buckets; i++) {
+        hf__bucket_forget(relay, &relay->reader.buckets[i], true);
+        hf__gone_forget(relay, &relay->reader.buckets[i]);
+    }
+    while (relay->noter.first) {
+        struct held *held = relay->noter.first;
+
+        relay->noter.first = held->next;
         held_free(relay, held);
     }
 }

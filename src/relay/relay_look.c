@@ -21,8 +21,9 @@ enum { LOOK_MIN = 2 };
 bool hf__look_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket,
                      int64_t now_us)
 {
-    return bucket->bare && bucket->state == BUCKET_OURS && is_read_by(relay, bucket) &&
-           bucket->whole && !bucket->more && !bucket->woken && !bucket->urgent &&
+    ASSERT_RELAY_HELD(relay);
+    return bucket->bare && bucket->state == BUCKET_OURS && hf__read_is_for(relay, bucket) &&
+           bucket->whole && !bucket->more && !bucket->woken && !bucket->urgent.woken &&
            !bucket->reading && !bucket->sweeping && !bucket->held && !bucket->skipping &&
            bucket->not_before_us <= now_us;
 }
@@ -31,10 +32,12 @@ bool hf__look_may(const struct hf_relay *relay, const struct relay_bucket *bucke
 {
     uint32_t count = 0;
 
-    if (relay->looking || relay->look_again_us > now_us || !hf__look_is_for(relay, bucket, now_us))
+    ASSERT_RELAY_HELD(relay);
+    if (relay->reader.looking || relay->reader.look_again_us > now_us ||
+        !hf__look_is_for(relay, bucket, now_us))
         return false;
     for (uint32_t i = 0; i < relay->outbox->buckets && count < LOOK_MIN; i++)
-        count += hf__look_is_for(relay, &relay->buckets[i], now_us);
+        count += hf__look_is_for(relay, &relay->reader.buckets[i], now_us);
     return count == LOOK_MIN;
 }
 
@@ -47,20 +50,21 @@ struct look {
     bool far; /* up to what those emit whose clocks are far ahead */
 };
 
-/* From the one that is first due on. The mutex is held. */
+/* From the one that is first due on. */
 static void look_plan(struct hf_relay *relay, struct look *look, int64_t now_us)
 {
     uint32_t buckets = relay->outbox->buckets, first = 0;
 
+    ASSERT_RELAY_HELD(relay);
     look->len = 0;
     look->far = false;
     for (uint32_t i = 1; i < buckets; i++)
-        if (hf__look_is_for(relay, &relay->buckets[i], now_us) &&
-            (!hf__look_is_for(relay, &relay->buckets[first], now_us) ||
-             relay->buckets[i].sweep_us < relay->buckets[first].sweep_us))
+        if (hf__look_is_for(relay, &relay->reader.buckets[i], now_us) &&
+            (!hf__look_is_for(relay, &relay->reader.buckets[first], now_us) ||
+             relay->reader.buckets[i].sweep_us < relay->reader.buckets[first].sweep_us))
             first = i;
     for (uint32_t i = 0; i < buckets && look->len < OUTBOX_LOOK_MAX; i++) {
-        struct relay_bucket *bucket = &relay->buckets[(first + i) % buckets];
+        struct relay_bucket *bucket = &relay->reader.buckets[(first + i) % buckets];
 
         if (!hf__look_is_for(relay, bucket, now_us))
             continue;
@@ -70,11 +74,12 @@ static void look_plan(struct hf_relay *relay, struct look *look, int64_t now_us)
     }
 }
 
-/* The mutex is held. `asked_us` is from before the look. */
+/* `asked_us` is from before the look. */
 static void look_take(struct hf_relay *relay, const struct look *look, int64_t asked_us)
 {
+    ASSERT_RELAY_HELD(relay);
     for (size_t i = 0; i < look->len; i++) {
-        struct relay_bucket *bucket = &relay->buckets[look->numbers[i]];
+        struct relay_bucket *bucket = &relay->reader.buckets[look->numbers[i]];
 
         if (bucket->life != look->lives[i] || bucket->state != BUCKET_OURS)
             continue;
@@ -106,8 +111,8 @@ void hf__look_run(struct relay_worker *worker)
     if (status == HF_OK)
         look_take(relay, &look, asked_us);
     if (status != HF_OK || !whole) /* (4) */
-        relay->look_again_us = relay_now_us(relay) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
-    relay->looking = false;
+        relay->reader.look_again_us = relay_now_us(relay) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
+    relay->reader.looking = false;
     relay->metrics.reads++;
     pthread_cond_broadcast(&relay->idle_cond);
     hf__relay_signal(relay);

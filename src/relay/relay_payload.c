@@ -1,6 +1,6 @@
 /*
  * relay/relay_payload.c: payloads that are in a blob store, fetched for a batch before it is
- * sent; what becomes of those that cannot be had.
+ * sent; what becomes of those that are not available.
  *
  *  (1) A payload that is lost, or damaged, fails its event by itself, as if the sink had said so.
  *  (2) A store that does not answer is nobody's fault: its events wait, no attempt is counted, and
@@ -14,19 +14,22 @@
 #include "relay/relay.h"
 
 /* The store is asked for this batch (3). */
-static bool may_ask(struct hf_relay *relay)
+static bool store_may_ask(struct hf_relay *relay)
 {
     bool may;
 
     pthread_mutex_lock(&relay->mutex);
-    may = !relay->blob_failures || (!relay->blob_asking && relay_now_us(relay) >= relay->blob_us);
-    relay->blob_asking = relay->blob_asking || (may && relay->blob_failures);
+    may =
+        !relay->sender.payloads.failures ||
+        (!relay->sender.payloads.asking && relay_now_us(relay) >= relay->sender.payloads.retry_us);
+    relay->sender.payloads.asking =
+        relay->sender.payloads.asking || (may && relay->sender.payloads.failures);
     pthread_mutex_unlock(&relay->mutex);
     return may;
 }
 
 /* (4) False: all is canceled. */
-static bool begin(struct relay_worker *worker)
+static bool fetch_may_begin(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
     bool canceled;
@@ -39,25 +42,27 @@ static bool begin(struct relay_worker *worker)
 }
 
 /* Somebody was asked, and answered, or nobody did. */
-static void ended(struct relay_worker *worker, bool answered, bool away)
+static void fetch_end(struct relay_worker *worker, bool answered, bool away)
 {
     struct hf_relay *relay = worker->relay;
 
     pthread_mutex_lock(&relay->mutex);
     worker->sending = false;
     if (answered) {
-        relay->blob_failures = 0;
+        relay->sender.payloads.failures = 0;
     } else if (away && !relay->canceled) {
-        uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.breaker_ms, ++relay->blob_failures);
+        uint32_t wait_ms =
+            hf__relay_backoff_ms(relay, relay->o.breaker_ms, ++relay->sender.payloads.failures);
 
-        relay->blob_us = relay_now_us(relay) + (int64_t)wait_ms * 1000;
+        relay->sender.payloads.retry_us = relay_now_us(relay) + (int64_t)wait_ms * 1000;
     }
-    relay->blob_asking = false;
+    relay->sender.payloads.asking = false;
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* Tell of the first that cannot be had now. */
-static void tell(struct relay_worker *worker, const struct hf_outbox_event *events, size_t len)
+/* Report the first that is not available now. */
+static void trouble_report(struct relay_worker *worker, const struct hf_outbox_event *events,
+                           size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (is_blob_away(events[i].blob_error) && events[i].blob_error != HF_CANCELED) {
@@ -79,9 +84,9 @@ void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *even
         asks = asks || events[i].blob.len;
     if (!asks)
         return;
-    if (!may_ask(relay))
+    if (!store_may_ask(relay))
         instead = HF_IO;
-    else if (!begin(worker))
+    else if (!fetch_may_begin(worker))
         instead = HF_CANCELED;
     for (size_t i = 0; i < len && instead != HF_OK; i++)
         if (events[i].blob.len)
@@ -94,8 +99,8 @@ void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *even
         away = away || is_blob_away(events[i].blob_error);
         answered = answered || (events[i].blob.len && !is_blob_away(events[i].blob_error));
     }
-    ended(worker, answered, away);
-    tell(worker, events, len);
+    fetch_end(worker, answered, away);
+    trouble_report(worker, events, len);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
 }
 
@@ -104,7 +109,8 @@ int64_t hf__payload_again_us(struct hf_relay *relay)
     int64_t soon_us = relay_now_us(relay) + (int64_t)relay->o.breaker_ms * 1000, again_us;
 
     pthread_mutex_lock(&relay->mutex);
-    again_us = relay->blob_us > soon_us ? relay->blob_us : soon_us;
+    again_us =
+        relay->sender.payloads.retry_us > soon_us ? relay->sender.payloads.retry_us : soon_us;
     pthread_mutex_unlock(&relay->mutex);
     return again_us;
 }

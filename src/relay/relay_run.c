@@ -1,12 +1,12 @@
 /*
  * relay/relay_run.c: who does the tasks of a relay: threads of its own, or whoever calls
- * hf_relay_turn(); and how it comes to an end.
+ * hf_relay_step(); and how it comes to an end.
  *
  *  (1) A worker that has nothing to do waits for the earliest thing that is due if no other does,
  *      else until it is woken. So an idle relay wakes up once for each thing that is due.
  *  (2) Whoever begins something that may last lets another wait in its place.
  *  (3) The end: no more is begun; what is under way ends or is canceled; what was delivered is
- *      noted; then the threads end, the keeper last but one, as the lease has to last until here;
+ *      noted; then the threads end, the heartbeat thread last, as the lease has to last until here;
  *      then the buckets are released.
  *  (4) A sink that does not return although it was canceled is left behind: its thread goes on, and
  *      all else ends. Its buckets are others', so what it says later changes nothing
@@ -24,17 +24,19 @@ enum {
     LEAVE_MS = 2000
 };
 
-/* Wait for at most so long on the system's clock. The mutex is held. */
+/* Wait for at most so long on the system's clock. */
 static void wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
 {
+    ASSERT_HELD(mutex);
     steady_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-/* (1); the mutex is held. */
-static void rest(struct hf_relay *relay, int64_t now_us, int64_t next_us)
+/* (1) */
+static void worker_rest(struct hf_relay *relay, int64_t now_us, int64_t next_us)
 {
+    ASSERT_RELAY_HELD(relay);
     relay->idle++;
     if (next_us < relay->timed_us) {
         relay->timed_us = next_us;
@@ -47,7 +49,7 @@ static void rest(struct hf_relay *relay, int64_t now_us, int64_t next_us)
     relay->idle--;
 }
 
-static void *work(void *user)
+static void *worker_main(void *user)
 {
     struct relay_worker *worker = user;
     struct hf_relay *relay = worker->relay;
@@ -60,11 +62,11 @@ static void *work(void *user)
         struct task task = hf__relay_next(relay, now_us, &next_us);
 
         if (task.kind == TASK_NONE) {
-            rest(relay, now_us, next_us);
+            worker_rest(relay, now_us, next_us);
             continue;
         }
         if ((task.kind == TASK_SEND || task.kind == TASK_CLAIM) &&
-            (relay->ready.first || relay->timed_us == INT64_MAX))
+            (relay->keys.ready.first || relay->timed_us == INT64_MAX))
             hf__relay_signal(relay); /* (2) */
         pthread_mutex_unlock(&relay->mutex);
         hf__relay_do(worker, &task);
@@ -76,18 +78,18 @@ static void *work(void *user)
     return NULL;
 }
 
-static int64_t keep_turn(struct hf_relay *relay)
+static int64_t heartbeat_step(struct hf_relay *relay)
 {
-    int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__stuck_keep(relay), next_us;
+    int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__stuck_step(relay), next_us;
 
     if (relay->o.dry_run)
         return stuck_us;
-    next_us = relay->o.competing ? hf__claim_keep(relay) : hf__member_keep(relay);
+    next_us = relay->o.competing ? hf__relay_claim_renew(relay) : hf__member_step(relay);
     return stuck_us < next_us ? stuck_us : next_us;
 }
 
 /* From here on until it is over, what is called on this thread is called by the relay. */
-static void note_inside(struct hf_relay *relay, pthread_t *thread, bool *inside, bool begins)
+static void thread_mark(struct hf_relay *relay, pthread_t *thread, bool *inside, bool begins)
 {
     pthread_mutex_lock(&relay->mutex);
     *thread = pthread_self();
@@ -95,44 +97,44 @@ static void note_inside(struct hf_relay *relay, pthread_t *thread, bool *inside,
     pthread_mutex_unlock(&relay->mutex);
 }
 
-static int64_t keep(void *user)
+static int64_t heartbeat_run(void *user)
 {
     struct hf_relay *relay = user;
     int64_t wait_us;
 
-    note_inside(relay, &relay->keeping, &relay->keeps, true);
-    wait_us = keep_turn(relay);
-    note_inside(relay, &relay->keeping, &relay->keeps, false);
+    thread_mark(relay, &relay->heartbeat.thread, &relay->heartbeat.inside, true);
+    wait_us = heartbeat_step(relay);
+    thread_mark(relay, &relay->heartbeat.thread, &relay->heartbeat.inside, false);
     return wait_us;
 }
 
 /* When to ask the stream next. */
-static int64_t watch_turn(struct hf_relay *relay)
+static int64_t watch_step(struct hf_relay *relay)
 {
     if (!relay->o.wake_by_stream)
         return INT64_MAX;
-    if (relay_now_us(relay) >= relay->watch_us) {
-        int64_t wait_us = hf__watch_keep(relay);
+    if (relay_now_us(relay) >= relay->watch.next_us) {
+        int64_t wait_us = hf__relay_watch_step(relay);
 
-        relay->watch_us = relay_now_us(relay) + wait_us;
+        relay->watch.next_us = relay_now_us(relay) + wait_us;
     }
-    return relay->watch_us;
+    return relay->watch.next_us;
 }
 
 /* A timer calls more often than it is asked to. */
-static int64_t watch(void *user)
+static int64_t watch_run(void *user)
 {
     struct hf_relay *relay = user;
     int64_t left_us;
 
-    note_inside(relay, &relay->watching, &relay->watches, true);
-    left_us = watch_turn(relay) - relay_now_us(relay);
-    note_inside(relay, &relay->watching, &relay->watches, false);
+    thread_mark(relay, &relay->watch.thread, &relay->watch.inside, true);
+    left_us = watch_step(relay) - relay_now_us(relay);
+    thread_mark(relay, &relay->watch.thread, &relay->watch.inside, false);
     return left_us > 0 ? left_us : 0;
 }
 
 /* (3) The threads end. `left`: but for those that a sink keeps. (4) */
-static void join_all(struct hf_relay *relay, bool left)
+static void threads_join(struct hf_relay *relay, bool left)
 {
     pthread_mutex_lock(&relay->mutex);
     relay->ended = true;
@@ -150,33 +152,34 @@ static void join_all(struct hf_relay *relay, bool left)
         pthread_join(worker->thread, NULL);
         worker->started = false;
     }
-    hf__timer_stop(relay->watcher);
-    relay->watcher = NULL;
-    hf__timer_stop(relay->keeper);
+    hf__timer_stop(relay->watch.timer);
+    relay->watch.timer = NULL;
+    hf__timer_stop(relay->heartbeat.timer);
     pthread_mutex_lock(&relay->mutex);
-    relay->keeper = NULL;
+    relay->heartbeat.timer = NULL;
     pthread_mutex_unlock(&relay->mutex);
 }
 
 static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
 {
-    struct timer *keeper;
+    struct timer *timer;
 
     pthread_mutex_lock(&relay->mutex);
     for (size_t i = 0; i < relay->workers_len; i++)
         relay->workers[i].runs = relay->workers[i].over = false;
     pthread_mutex_unlock(&relay->mutex);
     for (size_t i = 0; i < relay->workers_len; i++) {
-        if (pthread_create(&relay->workers[i].thread, NULL, work, &relay->workers[i]) != 0)
+        if (pthread_create(&relay->workers[i].thread, NULL, worker_main, &relay->workers[i]) != 0)
             return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a relay");
         relay->workers[i].started = true;
     }
-    TRY(hf__timer_start(s, keep, relay, &keeper));
+    TRY(hf__timer_start(s, heartbeat_run, relay, &timer));
     pthread_mutex_lock(&relay->mutex);
-    relay->keeper = keeper;
+    relay->heartbeat.timer = timer;
     pthread_mutex_unlock(&relay->mutex);
-    relay->watch_us = 0;
-    return relay->o.wake_by_stream ? hf__timer_start(s, watch, relay, &relay->watcher) : HF_OK;
+    relay->watch.next_us = 0;
+    return relay->o.wake_by_stream ? hf__timer_start(s, watch_run, relay, &relay->watch.timer)
+                                   : HF_OK;
 }
 
 enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
@@ -193,11 +196,11 @@ enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
     }
     relay->started = true;
     relay->stopping = relay->canceled = relay->ended = false;
-    relay->settled = false;
+    relay->members.complete = false;
     pthread_mutex_unlock(&relay->mutex);
     status = start_threads(s, relay);
     if (status != HF_OK) {
-        join_all(relay, false);
+        threads_join(relay, false);
         relay->started = false;
     }
     return status;
@@ -207,12 +210,14 @@ enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
 
 static bool is_quiet(const struct hf_relay *relay)
 {
-    return !relay->sends && !relay->claiming && !relay->probing;
+    ASSERT_RELAY_HELD(relay);
+    return !relay->sender.running && !relay->claims.running && !relay->sender.breaker.probing;
 }
 
-/* The mutex is held. */
+/* */
 static void cancel_all(struct hf_relay *relay)
 {
+    ASSERT_RELAY_HELD(relay);
     relay->canceled = true;
     for (size_t i = 0; i < relay->workers_len; i++)
         if (relay->workers[i].sending)
@@ -228,7 +233,7 @@ enum ending {
 
 /* Until all that is under way has ended. It is canceled when the scope ends, or `at_once`; without
  * a scope that is so too, and it is waited for without a limit. */
-static enum ending let_end(struct hf_scope *s, struct hf_relay *relay, bool at_once)
+static enum ending wait_for_end(struct hf_scope *s, struct hf_relay *relay, bool at_once)
 {
     enum ending ending = ENDING_BY_ITSELF;
     int64_t left_us = 0;
@@ -250,13 +255,13 @@ static enum ending let_end(struct hf_scope *s, struct hf_relay *relay, bool at_o
 }
 
 /* What was delivered is noted, as long as that can be done. */
-static void let_note(struct hf_relay *relay, uint32_t ms)
+static void wait_for_notes(struct hf_relay *relay, uint32_t ms)
 {
     int64_t end_us = relay_now_us(relay) + (int64_t)ms * 1000;
 
     pthread_mutex_lock(&relay->mutex);
     hf__relay_signal(relay);
-    while ((relay->delivered || relay->noters) && relay_now_us(relay) < end_us)
+    while ((relay->noter.first || relay->noter.running) && relay_now_us(relay) < end_us)
         wait_on(&relay->idle_cond, &relay->mutex, SLICE_MS * 1000);
     pthread_mutex_unlock(&relay->mutex);
 }
@@ -270,17 +275,17 @@ static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay, bool
     pthread_cond_broadcast(&relay->work_cond);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);
-    ending = let_end(s, relay, at_once);
-    let_note(relay,
-             s && ending == ENDING_BY_ITSELF && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
-                 ? hf_scope_left_ms(s, relay->o.lease_ms)
-                 : NOTE_TAIL_MS);
-    join_all(relay, ending == ENDING_LEFT);
+    ending = wait_for_end(s, relay, at_once);
+    wait_for_notes(relay,
+                   s && ending == ENDING_BY_ITSELF && hf_scope_left_ms(s, UINT32_MAX) > NOTE_TAIL_MS
+                       ? hf_scope_left_ms(s, relay->o.lease_ms)
+                       : NOTE_TAIL_MS);
+    threads_join(relay, ending == ENDING_LEFT);
     return ending;
 }
 
 /* Without threads nothing is under way; what was delivered may not be noted yet. */
-static void note_rest(struct hf_relay *relay)
+static void note_remaining(struct hf_relay *relay)
 {
     for (int i = 0; i < TURN_TASKS_MAX; i++) {
         int64_t now_us = relay_now_us(relay), next_us;
@@ -296,8 +301,8 @@ static void note_rest(struct hf_relay *relay)
     }
 }
 
-static enum ending end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
-                       enum hf_status *left)
+static enum ending relay_end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
+                             enum hf_status *left)
 {
     enum ending ending = ENDING_BY_ITSELF;
 
@@ -305,8 +310,8 @@ static enum ending end(struct hf_scope *s, struct hf_relay *relay, bool at_once,
     if (relay->started)
         ending = stop_threads(s, relay, at_once);
     else if (relay->workers && relay->workers_len && relay->workers[0].work)
-        note_rest(relay);
-    if (relay->keep && !relay->o.dry_run && !relay->o.competing)
+        note_remaining(relay);
+    if (relay->heartbeat.scope && !relay->o.dry_run && !relay->o.competing)
         *left = hf__member_leave(relay, LEAVE_MS);
     if (ending == ENDING_LEFT)
         return ending;
@@ -324,8 +329,8 @@ static bool is_inside(struct hf_relay *relay)
     bool inside;
 
     pthread_mutex_lock(&relay->mutex);
-    inside = (relay->keeps && pthread_equal(relay->keeping, pthread_self())) ||
-             (relay->watches && pthread_equal(relay->watching, pthread_self()));
+    inside = (relay->heartbeat.inside && pthread_equal(relay->heartbeat.thread, pthread_self())) ||
+             (relay->watch.inside && pthread_equal(relay->watch.thread, pthread_self()));
     for (size_t i = 0; i < relay->workers_len; i++)
         inside = inside ||
                  (relay->workers[i].runs && pthread_equal(relay->workers[i].self, pthread_self()));
@@ -338,7 +343,7 @@ void hf__relay_end(struct hf_relay *relay)
     enum hf_status left;
 
     assert(!is_inside(relay) && "a relay is closed by its sink, or by a function it calls");
-    (void)end(NULL, relay, true, &left);
+    (void)relay_end(NULL, relay, true, &left);
 }
 
 enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
@@ -353,7 +358,7 @@ enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
             "hf_relay_stop() was called by the relay's sink, or by a function that "
             "the relay calls: it would wait for itself. Let another thread call "
             "it");
-    ending = end(s, relay, false, &left);
+    ending = relay_end(s, relay, false, &left);
     if (ending == ENDING_LEFT)
         return hf_scope_fail(s, HF_TIMEOUT,
                              "the sink \"%s\" has not returned %d ms after it was canceled: its "
@@ -363,13 +368,13 @@ enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
     if (ending == ENDING_CANCELED)
         return hf_scope_fail(s, HF_TIMEOUT, "deliveries had to be canceled");
     if (left != HF_OK)
-        return hf_scope_fail_because(s, left, hf_scope_error(relay->keep),
+        return hf_scope_fail_because(s, left, hf_scope_error(relay->heartbeat.scope),
                                      "the buckets could not be handed over: %s",
-                                     hf_scope_error_text(relay->keep));
+                                     hf_scope_error_text(relay->heartbeat.scope));
     return HF_OK;
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 static uint32_t ms_until(int64_t now_us, int64_t at_us)
 {
@@ -381,17 +386,17 @@ static uint32_t ms_until(int64_t now_us, int64_t at_us)
     return at_us == INT64_MAX || ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* One task, or what the keeper has to do. False: there is nothing, until *next_us. */
-static bool step(struct hf_relay *relay, int64_t *keep_at_us, int64_t *next_us)
+/* One task, or what the heartbeat thread has to do. False: there is nothing, until *next_us. */
+static bool task_step(struct hf_relay *relay, int64_t *beat_us, int64_t *next_us)
 {
     int64_t now_us = relay_now_us(relay);
     struct task task;
 
-    if (now_us >= *keep_at_us) {
-        int64_t wait_us = keep(relay);
+    if (now_us >= *beat_us) {
+        int64_t wait_us = heartbeat_run(relay);
 
         now_us = relay_now_us(relay);
-        *keep_at_us = wait_us == INT64_MAX ? INT64_MAX : now_us + wait_us;
+        *beat_us = wait_us == INT64_MAX ? INT64_MAX : now_us + wait_us;
     }
     pthread_mutex_lock(&relay->mutex);
     task = hf__relay_next(relay, now_us, next_us);
@@ -399,30 +404,30 @@ static bool step(struct hf_relay *relay, int64_t *keep_at_us, int64_t *next_us)
     if (task.kind == TASK_NONE)
         return false;
     hf__relay_do(&relay->workers[0], &task);
-    *keep_at_us = 0; /* a bucket that is to leave may be free of work now */
+    *beat_us = 0; /* a bucket that is to leave may be free of work now */
     return true;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t earlier_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-enum hf_status hf_relay_turn(struct hf_scope *s, struct hf_relay *relay, uint32_t *wait_ms)
+enum hf_status hf_relay_step(struct hf_scope *s, struct hf_relay *relay, uint32_t *wait_ms)
 {
-    int64_t keep_at_us = 0, next_us = 0, watch_us;
+    int64_t beat_us = 0, next_us = 0, watch_us;
     int tasks = 0;
 
     call_begins(s);
     *wait_ms = 0;
     if (!relay->o.no_threads)
         return hf_scope_fail(s, HF_INVALID, "the relay has threads of its own");
-    watch_us = watch_turn(relay);
+    watch_us = watch_step(relay);
     while (tasks++ < TURN_TASKS_MAX) {
         TRY(hf_scope_sleep_ms(s, 0));
-        if (!step(relay, &keep_at_us, &next_us)) {
+        if (!task_step(relay, &beat_us, &next_us)) {
             *wait_ms =
-                ms_until(relay_now_us(relay), earlier(earlier(keep_at_us, next_us), watch_us));
+                ms_until(relay_now_us(relay), earlier_of(earlier_of(beat_us, next_us), watch_us));
             break;
         }
     }
@@ -436,14 +441,14 @@ static bool is_drained(struct hf_relay *relay)
     bool drained;
 
     pthread_mutex_lock(&relay->mutex);
-    drained = is_quiet(relay) && !relay->delivered && !relay->noters;
+    drained = is_quiet(relay) && !relay->noter.first && !relay->noter.running;
     if (relay->o.competing)
-        drained = drained && relay->claim_empty && !relay->claim_woken;
+        drained = drained && relay->claims.empty && !relay->claims.woken;
     else
-        drained = drained && (relay->settled || relay->o.dry_run);
+        drained = drained && (relay->members.complete || relay->o.dry_run);
     for (uint32_t i = 0; drained && !relay->o.competing && i < relay->outbox->buckets; i++)
-        drained =
-            relay->buckets[i].state == BUCKET_OTHERS || hf__read_is_dry(relay, &relay->buckets[i]);
+        drained = relay->reader.buckets[i].state == BUCKET_OTHERS ||
+                  hf__read_is_dry(relay, &relay->reader.buckets[i]);
     pthread_mutex_unlock(&relay->mutex);
     return drained;
 }
@@ -463,9 +468,9 @@ static bool is_stalled(struct hf_relay *relay, struct progress *progress)
     if (!relay->o.stall_ms)
         return false;
     pthread_mutex_lock(&relay->mutex);
-    moves =
-        relay->metrics.delivered + relay->metrics.retried + relay->metrics.given_up + relay->moved;
-    if (relay->sends) /* a delivery may take its time, and so may its payload */
+    moves = relay->metrics.delivered + relay->metrics.retried + relay->metrics.given_up +
+            relay->reader.moved;
+    if (relay->sender.running) /* a delivery may take its time, and so may its payload */
         most_ms += (int64_t)relay->o.timeout_ms * (relay->outbox->blobs ? 2 : 1);
     pthread_mutex_unlock(&relay->mutex);
     if (moves != progress->moves)
@@ -487,17 +492,17 @@ static struct hf_str waits_for(struct hf_scope *s, struct hf_relay *relay)
     struct hf_str text;
 
     pthread_mutex_lock(&relay->mutex);
-    if (relay->outage)
-        text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sink_text);
-    else if (relay->yields)
+    if (breaker_has_outage(&relay->sender))
+        text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sender.breaker.text);
+    else if (relay->members.yields)
         text = HF_STR("another relay delivers another part of it");
     else if (relay->paused)
         text = HF_STR("the relay is paused");
     else if (relay->metrics.stuck)
         text = HF_STR("a delivery does not return");
-    else if (relay->blob_failures)
+    else if (relay->sender.payloads.failures)
         text = HF_STR("the blob store cannot be reached");
-    else if (!relay->o.competing && !relay->o.dry_run && !relay->settled)
+    else if (!relay->o.competing && !relay->o.dry_run && !relay->members.complete)
         text = HF_STR("other relays have its buckets, or the database does not answer");
     else
         text = HF_STR("there was no more time");
@@ -514,7 +519,7 @@ static enum hf_status not_drained(struct hf_scope *s, enum hf_status status, str
     return status;
 }
 
-static enum hf_status drain_turns(struct hf_scope *s, struct hf_relay *relay)
+static enum hf_status drain_by_steps(struct hf_scope *s, struct hf_relay *relay)
 {
     struct progress progress = {.since_us = relay_now_us(relay)};
     enum hf_status status = HF_OK;
@@ -524,7 +529,7 @@ static enum hf_status drain_turns(struct hf_scope *s, struct hf_relay *relay)
 
         status = drain_may(s, relay, &progress);
         if (status == HF_OK)
-            status = hf_relay_turn(s, relay, &wait_ms);
+            status = hf_relay_step(s, relay, &wait_ms);
         if (status == HF_OK && wait_ms && !is_drained(relay))
             status = hf_scope_sleep_ms(s, wait_ms < SLICE_MS ? wait_ms : SLICE_MS);
     }
@@ -546,7 +551,7 @@ static enum hf_status drain_threads(struct hf_scope *s, struct hf_relay *relay)
     if (status == HF_OK)
         return hf_relay_stop(s, relay);
     why = waits_for(s, relay); /* before all that is forgotten */
-    (void)end(s, relay, true, &left);
+    (void)relay_end(s, relay, true, &left);
     return not_drained(s, status, why);
 }
 
@@ -560,9 +565,9 @@ enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay, uint64
     if (delivered)
         *delivered = 0;
     pthread_mutex_lock(&relay->mutex);
-    relay->claim_empty = false;
+    relay->claims.empty = false;
     pthread_mutex_unlock(&relay->mutex);
-    status = relay->o.no_threads ? drain_turns(s, relay) : drain_threads(s, relay);
+    status = relay->o.no_threads ? drain_by_steps(s, relay) : drain_threads(s, relay);
     hf_relay_metrics(relay, &metrics);
     if (delivered)
         *delivered = metrics.delivered - before;

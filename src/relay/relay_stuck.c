@@ -2,17 +2,17 @@
  * relay/relay_stuck.c: deliveries that do not come to an end.
  *
  * The deadline of a delivery is a matter of the sink: one that ignores it, or a handler in an
- * endless loop, keeps its worker, and the keys of its events, while the keeper renews the lease. So
- * the keeper looks at how long calls of the sink are under way. At stuck_ms it says so, once for
- * each call, and does what the option `stuck` asks for:
+ * endless loop, has its worker, and the keys of its events, while the heartbeat thread renews the
+ * lease. So that thread looks at how long calls of the sink are under way. At stuck_ms it says so,
+ * once for each call, and does what the option `stuck` asks for:
  *
  *     HF_STUCK_LEAVE    nothing; but what a competing worker has claimed ahead is given back
  *     HF_STUCK_RELEASE  the relay leaves: buckets and claims are others' from now on, and it comes
  *                       back when the call has returned
- *     HF_STUCK_GIVE_UP  the events of the call are put aside, and those behind them go on, with the
- *                       other workers; when none is left the relay leaves as above
+ *     HF_STUCK_GIVE_UP  the events of the call become failed events, and those behind them go on,
+ *                       with the other workers; when none is left the relay leaves as above
  *
- *  (1) What a worker sends stays in its memory as long as the keeper looks at it.
+ *  (1) What a worker sends stays in its memory as long as the heartbeat thread looks at it.
  *  (2) Whatever was taken from a call is an orphan: when the call returns, nothing is noted.
  *  (3) Without threads there is nobody who could look.
  */
@@ -26,6 +26,7 @@ enum { LINE_LEN = 600, NAME_LEN = 100 };
 
 void hf__stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries, size_t len)
 {
+    ASSERT_RELAY_HELD(worker->relay);
     worker->call = (struct relay_call){.deliveries = deliveries,
                                        .len = len,
                                        .since_us = relay_now_us(worker->relay)};
@@ -35,19 +36,21 @@ void hf__stuck_end(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
 
+    ASSERT_RELAY_HELD(relay);
     while (worker->call.looked_at) /* (1) */
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
     relay->metrics.stuck -= worker->call.stuck;
     worker->call = (struct relay_call){.len = 0};
-    if (relay->away && !hf__stuck_has_to_leave(relay)) {
-        relay->away = false;
-        if (relay->keeper && !relay->ended)
-            hf__timer_wake(relay->keeper);
+    if (relay->sender.away && !hf__stuck_has_to_leave(relay)) {
+        relay->sender.away = false;
+        if (relay->heartbeat.timer && !relay->ended)
+            hf__timer_wake(relay->heartbeat.timer);
     }
 }
 
 bool hf__stuck_has_to_leave(const struct hf_relay *relay)
 {
+    ASSERT_RELAY_HELD(relay);
     if (relay->o.stuck == HF_STUCK_LEAVE || relay->o.dry_run)
         return false;
     return relay->o.stuck == HF_STUCK_RELEASE ? relay->metrics.stuck > 0
@@ -56,13 +59,13 @@ bool hf__stuck_has_to_leave(const struct hf_relay *relay)
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-static int shown(struct hf_str text)
+static int shown_len(struct hf_str text)
 {
     return text.len < NAME_LEN ? (int)text.len : NAME_LEN;
 }
 
-static void tell(struct hf_relay *relay, const struct hf_outbox_event *event, size_t len,
-                 uint64_t for_ms)
+static void stuck_report(struct hf_relay *relay, const struct hf_outbox_event *event, size_t len,
+                         uint64_t for_ms)
 {
     struct hf_str type = event->event.type, id = event->event.id, key = event->event.key;
     char line[LINE_LEN], others[40] = "";
@@ -77,20 +80,21 @@ static void tell(struct hf_relay *relay, const struct hf_outbox_event *event, si
     got = snprintf(line, sizeof(line),
                    "the sink \"%s\" has not returned for %llu ms: event %.*s of type %.*s, key "
                    "\"%.*s\"%s; %s",
-                   relay->ops->name ? relay->ops->name : "", (unsigned long long)for_ms, shown(id),
-                   id.ptr, shown(type), type.ptr, shown(key), key.len ? key.ptr : "", others,
+                   relay->ops->name ? relay->ops->name : "", (unsigned long long)for_ms,
+                   shown_len(id), id.ptr, shown_len(type), type.ptr, shown_len(key),
+                   key.len ? key.ptr : "", others,
                    relay->o.stuck == HF_STUCK_RELEASE   ? "the relay leaves it to others"
                    : relay->o.stuck == HF_STUCK_GIVE_UP ? "it is put aside"
                                                         : "it is left as it is");
     if (got > 0)
-        relay->env.log(relay->env.user, HF_LOG_WARNING,
-                       hf_str_of(line,
-                                 (size_t)got < sizeof(line) ? (size_t)got : sizeof(line) - 1));
+        relay->env.log(HF_LOG_WARNING,
+                       hf_str_of(line, (size_t)got < sizeof(line) ? (size_t)got : sizeof(line) - 1),
+                       relay->env.user);
 }
 
 /* ---- giving up ------------------------------------------------------------------------------ */
 
-static struct hf_error error_of(struct hf_scope *s, uint64_t for_ms)
+static struct hf_error timeout_error(struct hf_scope *s, uint64_t for_ms)
 {
     return (struct hf_error){.status = HF_TIMEOUT,
                              .message =
@@ -98,22 +102,22 @@ static struct hf_error error_of(struct hf_scope *s, uint64_t for_ms)
                                                  (unsigned long long)for_ms)};
 }
 
-/* Put one aside that a worker of an ordered relay has under way. (2) */
+/* Let one fail that a worker of an ordered relay has under way. (2) */
 static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
                                    const struct hf_outbox_event *sent, uint64_t for_ms)
 {
-    struct hf_error error = error_of(relay->keep, for_ms);
+    struct hf_error error = timeout_error(relay->heartbeat.scope, for_ms);
     struct hf_outbox_event event = *sent;
     bool ours, begun;
     enum hf_status status;
 
     pthread_mutex_lock(&relay->mutex);
-    ours = held->bucket && relay_now_us(relay) < relay->lease.until_us;
+    ours = held->bucket && relay_now_us(relay) < relay->members.lease.until_us;
     begun = held->begun;
     pthread_mutex_unlock(&relay->mutex);
     if (!ours)
         return HF_OK;
-    status = hf__outbox_note_try(relay->keep, relay->outbox, &event, &error, 0, true,
+    status = hf__outbox_note_try(relay->heartbeat.scope, relay->outbox, &event, &error, 0, true,
                                  begun ? OUTBOX_BEGUN : OUTBOX_TRIED);
     if (status != HF_OK && status != HF_LOST)
         return status;
@@ -132,9 +136,9 @@ static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
 static enum hf_status give_up_claim(struct hf_relay *relay, const struct hf_claimed_event *event,
                                     uint64_t for_ms)
 {
-    struct hf_error error = error_of(relay->keep, for_ms);
-    enum hf_status status =
-        hf__outbox_fail(relay->keep, relay->outbox, event, &error, true, NULL, OUTBOX_TRIED);
+    struct hf_error error = timeout_error(relay->heartbeat.scope, for_ms);
+    enum hf_status status = hf__outbox_fail(relay->heartbeat.scope, relay->outbox, event, &error,
+                                            true, NULL, OUTBOX_TRIED);
 
     if (status == HF_LOST)
         return HF_OK;
@@ -148,7 +152,7 @@ static enum hf_status give_up_claim(struct hf_relay *relay, const struct hf_clai
 }
 
 /* Is that one in the call? */
-static bool is_in(const struct relay_call *call, const struct hf_claimed_event *claim)
+static bool call_has(const struct relay_call *call, const struct hf_claimed_event *claim)
 {
     for (size_t i = 0; i < call->len; i++)
         if (hf_str_equal(call->deliveries[i].event->ref, claim->event.ref))
@@ -157,13 +161,13 @@ static bool is_in(const struct relay_call *call, const struct hf_claimed_event *
 }
 
 /* All that the call has. */
-static enum hf_status give_up(struct hf_relay *relay, struct relay_worker *worker,
-                              const struct relay_call *call, uint64_t for_ms)
+static enum hf_status call_give_up(struct hf_relay *relay, struct relay_worker *worker,
+                                   const struct relay_call *call, uint64_t for_ms)
 {
     for (size_t i = 0; i < call->len && !relay->o.competing; i++)
         TRY(give_up_held(relay, worker->sent->helds[i], call->deliveries[i].event, for_ms));
     for (size_t i = 0; i < worker->claims.len && relay->o.competing; i++)
-        if (is_in(call, &worker->claims.events[i]))
+        if (call_has(call, &worker->claims.events[i]))
             TRY(give_up_claim(relay, &worker->claims.events[i], for_ms));
     return HF_OK;
 }
@@ -180,9 +184,9 @@ static enum hf_status release_claims(struct hf_relay *relay, struct relay_worker
         const struct hf_claimed_event *claim = &worker->claims.events[i];
         enum hf_status status;
 
-        if (relay->o.stuck != HF_STUCK_RELEASE && is_in(call, claim))
+        if (relay->o.stuck != HF_STUCK_RELEASE && call_has(call, claim))
             continue;
-        status = hf__outbox_release(relay->keep, relay->outbox, claim, 0, false);
+        status = hf__outbox_release(relay->heartbeat.scope, relay->outbox, claim, 0, false);
         if (status != HF_OK && status != HF_LOST)
             return status;
     }
@@ -191,11 +195,12 @@ static enum hf_status release_claims(struct hf_relay *relay, struct relay_worker
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-/* A call that is to be looked at; or when there may be one. The mutex is held. */
-static struct relay_worker *find(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+/* A call that is to be looked at; or when there may be one. */
+static struct relay_worker *call_find(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     int64_t limit_us = (int64_t)relay->o.stuck_ms * 1000;
 
+    ASSERT_RELAY_HELD(relay);
     for (size_t i = 0; i < relay->workers_len; i++) {
         struct relay_worker *worker = &relay->workers[i];
 
@@ -210,17 +215,17 @@ static struct relay_worker *find(struct hf_relay *relay, int64_t now_us, int64_t
 }
 
 /* HF_OK: it needs not be looked at again. */
-static enum hf_status deal_with(struct hf_relay *relay, struct relay_worker *worker,
-                                const struct relay_call *call, bool first, uint64_t for_ms)
+static enum hf_status call_deal_with(struct hf_relay *relay, struct relay_worker *worker,
+                                     const struct relay_call *call, bool first, uint64_t for_ms)
 {
     if (first)
-        tell(relay, call->deliveries[0].event, call->len, for_ms);
+        stuck_report(relay, call->deliveries[0].event, call->len, for_ms);
     if (relay->o.stuck == HF_STUCK_GIVE_UP && !relay->o.dry_run)
-        TRY(give_up(relay, worker, call, for_ms));
+        TRY(call_give_up(relay, worker, call, for_ms));
     return relay->o.competing ? release_claims(relay, worker, call) : HF_OK;
 }
 
-int64_t hf__stuck_keep(struct hf_relay *relay)
+int64_t hf__stuck_step(struct hf_relay *relay)
 {
     for (;;) {
         int64_t now_us = relay_now_us(relay);
@@ -230,29 +235,31 @@ int64_t hf__stuck_keep(struct hf_relay *relay)
         enum hf_status status;
 
         pthread_mutex_lock(&relay->mutex);
-        worker = find(relay, now_us, &next_us);
+        worker = call_find(relay, now_us, &next_us);
         if (worker) {
             call = worker->call;
             worker->call.looked_at = true;
             worker->call.stuck = true;
             relay->metrics.stuck += !call.stuck;
             relay->metrics.stuck_total += !call.stuck;
-            relay->away = relay->away || hf__stuck_has_to_leave(relay); /* nothing is begun now */
+            relay->sender.away =
+                relay->sender.away || hf__stuck_has_to_leave(relay); /* nothing is begun now */
         }
         pthread_mutex_unlock(&relay->mutex);
         if (!worker)
             return next_us - now_us;
-        hf__relay_begin(relay, relay->keep, relay->o.lease_ms / 2);
-        status =
-            deal_with(relay, worker, &call, !call.stuck, (uint64_t)(now_us - call.since_us) / 1000);
-        hf__relay_consumed(relay, relay->keep);
+        hf__relay_begin(relay, relay->heartbeat.scope, relay->o.lease_ms / 2);
+        status = call_deal_with(relay, worker, &call, !call.stuck,
+                                (uint64_t)(now_us - call.since_us) / 1000);
+        hf__relay_consumed(relay, relay->heartbeat.scope);
         if (status != HF_OK)
-            hf__relay_trouble(relay, relay->keep);
+            hf__relay_trouble(relay, relay->heartbeat.scope);
         pthread_mutex_lock(&relay->mutex);
         worker->call.looked_at = false;
         worker->call.dealt_with = status == HF_OK;
-        if (relay->alone && relay->sends <= relay->metrics.stuck)
-            relay->alone = NULL; /* relay_suspect.c: it has ended nothing so far, others go on */
+        if (relay->sender.alone && relay->sender.running <= relay->metrics.stuck)
+            relay->sender.alone =
+                NULL; /* relay_suspect.c: it has ended nothing so far, others go on */
         pthread_cond_broadcast(&relay->idle_cond);
         hf__relay_signal(relay); /* what waited for this worker goes on without it */
         pthread_mutex_unlock(&relay->mutex);

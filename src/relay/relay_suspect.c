@@ -45,6 +45,7 @@ void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint
 {
     int64_t until_ms = hf__env_wall_ms(&relay->env) + RELAY_SKEW_MS;
 
+    ASSERT_RELAY_HELD(relay);
     bucket->window = bucket->careful = window;
     hf__outbox_seq_floor(until_ms, bucket->until[0]);
     if (until_ms >= OUTBOX_URGENT_MS) /* else all places are among those: relay_read.c */
@@ -53,7 +54,7 @@ void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint
 }
 
 /* Was it there when the bucket was taken, as far as its place tells? */
-static bool is_old(const struct relay_bucket *bucket, const char *seq)
+static bool place_is_old(const struct relay_bucket *bucket, const char *seq)
 {
     return hf__seq_compare(seq, bucket->until[is_urgent_seq(seq)]) < 0;
 }
@@ -62,8 +63,8 @@ static bool is_old(const struct relay_bucket *bucket, const char *seq)
 static bool holds_suspects(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     for (size_t i = 0; i < RELAY_SLOTS; i++)
-        for (const struct held *held = relay->held[i]; held; held = held->chain)
-            if (held->bucket == bucket && is_old(bucket, held->seq) &&
+        for (const struct held *held = relay->keys.by_seq[i]; held; held = held->chain)
+            if (held->bucket == bucket && place_is_old(bucket, held->seq) &&
                 (held->state == HELD_WAITS || held->state == HELD_RUNS))
                 return true;
     return false;
@@ -74,11 +75,12 @@ bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket)
 {
     int64_t now_us = relay_now_us(relay);
 
+    ASSERT_RELAY_HELD(relay);
     if (bucket->state != BUCKET_OURS || holds_suspects(relay, bucket) ||
-        !is_read_by(relay, bucket) || !bucket->urgent_whole)
+        !hf__read_is_for(relay, bucket) || !bucket->urgent.whole)
         return false;
     for (const struct relay_key *key = bucket->skipping; key; key = key->skip_next)
-        if (is_old(bucket, key->after) &&
+        if (place_is_old(bucket, key->after) &&
             (key->fetch_us <= now_us || !(key->attempts || key->blocked)))
             return false; /* but for those that are known to have failed, or to be behind one */
     return hf__seq_compare(bucket->cursor, bucket->until[0]) >= 0 || hf__read_is_dry(relay, bucket);
@@ -88,6 +90,7 @@ bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket)
 
 bool hf__suspect_is_alone(const struct hf_relay *relay, const struct held *held)
 {
+    ASSERT_RELAY_HELD(relay);
     return (held->crashes || held->begun || held->bucket->careful) &&
            held->crashes + UINT64_C(1) == relay->o.max_crashes && !relay->o.dry_run; /* (1) */
 }
@@ -104,14 +107,15 @@ bool hf__suspect_read(const struct hf_relay *relay, struct hf_outbox_event *even
 
 void hf__suspect_take(struct hf_relay *relay, struct held *held)
 {
+    ASSERT_RELAY_HELD(relay);
     held->careful =
         (held->crashes || held->begun || held->bucket->careful) && !relay->o.dry_run; /* (2) */
     held->bucket->careful -= held->bucket->careful > 0;
 }
 
 /* Count that it begins. False: it is set apart, and `delivery` says why. */
-static bool begin(struct relay_worker *worker, struct held *held,
-                  const struct hf_outbox_event *event, struct hf_delivery *delivery)
+static bool count_begin(struct relay_worker *worker, struct held *held,
+                        const struct hf_outbox_event *event, struct hf_delivery *delivery)
 {
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
@@ -227,7 +231,7 @@ enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to
 
         if (is_behind(&c, i) || !is_ours(relay, held))
             leave_out(&c, i, &not_tried, apart);
-        else if (held->careful && !begin(worker, held, &c.all.events[i], &why))
+        else if (held->careful && !count_begin(worker, held, &c.all.events[i], &why))
             leave_out(&c, i, &why, apart);
     }
     for (size_t i = 0; i < c.all.len; i++) {
@@ -245,7 +249,7 @@ enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to
  * It has to be sure before anything else begins that ends the process: so it is tried until half of
  * the lease is over. HF_LOST: it was not counted, or is another's.
  */
-static void uncount(struct relay_worker *worker, const struct hf_outbox_event *event)
+static void event_uncount(struct relay_worker *worker, const struct hf_outbox_event *event)
 {
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
@@ -269,7 +273,7 @@ void hf__suspect_uncount(struct relay_worker *worker, const struct sending *sent
 
         if (!held->begun || sent->deliveries[i].event || sent->deliveries[i].status == HF_OK)
             continue;
-        uncount(worker, &sent->events[i]);
+        event_uncount(worker, &sent->events[i]);
         held->begun = false;
         pthread_mutex_lock(&relay->mutex);
         relay->metrics.writes++;

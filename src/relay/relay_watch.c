@@ -18,7 +18,7 @@
  *      throttles us is asked less often, from the same list; on any other failure the list is made
  *      anew.
  *
- * All of this is done by one thread at a time, the watcher or hf_relay_turn().
+ * All of this is done by one thread at a time, the watcher or hf_relay_step().
  */
 #include "relay/relay.h"
 
@@ -37,8 +37,8 @@ struct relay_shard {
     struct hf_str iterator;
 };
 
-static enum hf_status latest(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
-                             struct relay_shard *shard)
+static enum hf_status shard_latest(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
+                                   struct relay_shard *shard)
 {
     struct hf_get_shard_iterator request = {.arn = arn,
                                             .shard = shard->id,
@@ -84,11 +84,11 @@ static enum hf_status list_open(struct hf_relay *relay, struct hf_scope *s, stru
 }
 
 /* (3) An empty list: there is no stream. */
-static enum hf_status make_list(struct hf_relay *relay, struct hf_scope *s, struct relay_watch *to)
+static enum hf_status list_make(struct hf_relay *relay, struct hf_scope *s, struct shard_list *to)
 {
     struct hf_describe_table_result table;
 
-    *to = (struct relay_watch){0};
+    *to = (struct shard_list){0};
     TRY(hf_describe_table(s, relay->outbox->db,
                           &(struct hf_describe_table){.table = relay->outbox->table}, &table));
     if (!table.table || !table.table->stream_arn.len || !table.table->stream ||
@@ -99,7 +99,7 @@ static enum hf_status make_list(struct hf_relay *relay, struct hf_scope *s, stru
     TRY(hf_scope_built(s));
     TRY(list_open(relay, s, to->arn, to->shards, &to->len));
     for (size_t i = 0; i < to->len; i++)
-        TRY(latest(relay, s, to->arn, &to->shards[i]));
+        TRY(shard_latest(relay, s, to->arn, &to->shards[i]));
     if (to->len)
         hf__relay_wake(relay, UINT32_MAX, true);
     return HF_OK;
@@ -108,8 +108,8 @@ static enum hf_status make_list(struct hf_relay *relay, struct hf_scope *s, stru
 /* ---- news ----------------------------------------------------------------------------------- */
 
 /* The bucket into which something came by that record; UINT32_MAX: none of it is ours. */
-static uint32_t bucket_of(const struct hf_relay *relay, const struct hf_record *record,
-                          bool *urgent)
+static uint32_t record_bucket(const struct hf_relay *relay, const struct hf_record *record,
+                              bool *urgent)
 {
     struct outbox_place place;
     struct hf_str pk;
@@ -125,8 +125,9 @@ static uint32_t bucket_of(const struct hf_relay *relay, const struct hf_record *
 }
 
 /* Ask one shard, and say where to go on in *to. False in *lives: it has ended. */
-static enum hf_status ask(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
-                          const struct relay_shard *shard, struct relay_shard *to, bool *lives)
+static enum hf_status shard_ask(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
+                                const struct relay_shard *shard, struct relay_shard *to,
+                                bool *lives)
 {
     struct hf_get_records request = {.iterator = shard->iterator, .limit = WATCH_PAGE};
     struct hf_get_records_result result;
@@ -136,13 +137,13 @@ static enum hf_status ask(struct hf_relay *relay, struct hf_scope *s, struct hf_
     *to = (struct relay_shard){.id = hf_scope_copy(s, shard->id), .iterator = result.next};
     TRY(hf_scope_built(s));
     if (*lives && result.records_len >= WATCH_PAGE) { /* (2) */
-        TRY(latest(relay, s, arn, to));
+        TRY(shard_latest(relay, s, arn, to));
         hf__relay_wake(relay, UINT32_MAX, true);
         return HF_OK;
     }
     for (size_t i = 0; i < result.records_len; i++) {
         bool urgent;
-        uint32_t bucket = bucket_of(relay, &result.records[i], &urgent);
+        uint32_t bucket = record_bucket(relay, &result.records[i], &urgent);
 
         if (bucket != UINT32_MAX)
             hf__relay_wake(relay, bucket, urgent);
@@ -151,57 +152,69 @@ static enum hf_status ask(struct hf_relay *relay, struct hf_scope *s, struct hf_
 }
 
 /* The next list from that one. */
-static enum hf_status ask_all(struct hf_relay *relay, struct hf_scope *s,
-                              const struct relay_watch *from, struct relay_watch *to)
+static enum hf_status shards_ask(struct hf_relay *relay, struct hf_scope *s,
+                                 const struct shard_list *from, struct shard_list *to)
 {
     bool all_live = true;
 
-    *to = (struct relay_watch){.arn = hf_scope_copy(s, from->arn),
-                               .shards = hf_scope_alloc(s, from->len * sizeof(*to->shards))};
+    *to = (struct shard_list){.arn = hf_scope_copy(s, from->arn),
+                              .shards = hf_scope_alloc(s, from->len * sizeof(*to->shards))};
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < from->len; i++) {
         bool lives;
 
-        TRY(ask(relay, s, to->arn, &from->shards[i], &to->shards[i], &lives));
+        TRY(shard_ask(relay, s, to->arn, &from->shards[i], &to->shards[i], &lives));
         all_live = all_live && lives;
         to->len++;
     }
-    return all_live ? HF_OK : make_list(relay, s, to);
+    return all_live ? HF_OK : list_make(relay, s, to);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-static int64_t failed(struct hf_relay *relay, struct hf_scope *s, enum hf_status status)
+void hf__relay_watch_check(const struct hf_relay *relay)
+{
+    const struct shard_list *list = &relay->watch.list;
+
+    assert(list->len <= WATCH_SHARDS_MAX);
+    for (size_t i = 0; i < list->len; i++)
+        assert(list->shards[i].id.len && list->shards[i].iterator.len);
+}
+
+static int64_t round_failed(struct hf_relay *relay, struct hf_scope *s, enum hf_status status)
 {
     int64_t wait_ms = relay->o.wake_ms;
 
     if (status != HF_THROTTLED)
-        relay->watch.len = 0; /* (4) */
-    if (!relay->watch_failures++ && status != HF_THROTTLED)
+        relay->watch.list.len = 0; /* (4) */
+    if (!relay->watch.failures++ && status != HF_THROTTLED)
         hf__relay_trouble(relay, s);
-    for (uint32_t i = 0; i < relay->watch_failures && wait_ms < WATCH_WAIT_MAX_MS; i++)
+    for (uint32_t i = 0; i < relay->watch.failures && wait_ms < WATCH_WAIT_MAX_MS; i++)
         wait_ms *= 2;
     return (wait_ms < WATCH_WAIT_MAX_MS ? wait_ms : WATCH_WAIT_MAX_MS) * 1000;
 }
 
-int64_t hf__watch_keep(struct hf_relay *relay)
+int64_t hf__relay_watch_step(struct hf_relay *relay)
 {
-    bool had_list = relay->watch.len > 0;
-    struct hf_scope *s = relay->watch_scopes[!relay->watch_turn]; /* (1) */
-    struct relay_watch next;
+    bool had_list = relay->watch.list.len > 0;
+    struct hf_scope *s = relay->watch.scopes[!relay->watch.second]; /* (1) */
+    struct shard_list next;
     enum hf_status status;
 
     hf__relay_begin(relay, s, WATCH_TIMEOUT_MS);
-    status = had_list ? ask_all(relay, s, &relay->watch, &next) : make_list(relay, s, &next);
+    status =
+        had_list ? shards_ask(relay, s, &relay->watch.list, &next) : list_make(relay, s, &next);
     hf__relay_consumed(relay, s);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.stream_reads += had_list;
     relay->metrics.watching = status == HF_OK && next.len;
     pthread_mutex_unlock(&relay->mutex);
     if (status != HF_OK)
-        return failed(relay, s, status);
-    relay->watch = next;
-    relay->watch_turn = !relay->watch_turn;
-    relay->watch_failures = 0;
+        return round_failed(relay, s, status);
+    relay->watch.list = next;
+    relay->watch.second = !relay->watch.second;
+    relay->watch.failures = 0;
+    if (DEV_CHECKS)
+        hf__relay_watch_check(relay);
     return next.len ? (int64_t)relay->o.wake_ms * 1000 : WATCH_LOOK_MS * INT64_C(1000);
 }

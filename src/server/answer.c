@@ -13,9 +13,9 @@
 #include <libdeflate.h>
 #include <time.h>
 
-const struct hf_str hf__type_json_1_0 = {"application/x-amz-json-1.0", 26};
-const struct hf_str hf__type_json = {"application/json", 16};
-const struct hf_str hf__type_text = {"text/plain; charset=utf-8", 25};
+const struct hf_str hf__type_json_1_0 = HF_STR_INIT("application/x-amz-json-1.0");
+const struct hf_str hf__type_json = HF_STR_INIT("application/json");
+const struct hf_str hf__type_text = HF_STR_INIT("text/plain; charset=utf-8");
 
 /* ---- parts of a head ------------------------------------------------------------------------ */
 

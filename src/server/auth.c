@@ -351,7 +351,7 @@ static bool read_header_parts(struct verification *v)
 
 static bool read_header(struct verification *v)
 {
-    static const struct hf_str header = {"Authorization header requires ", 30};
+    static const struct hf_str header = HF_STR_INIT("Authorization header requires ");
     struct hf__buf missing = {.scope = v->s};
 
     if (!read_header_parts(v))

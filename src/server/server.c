@@ -708,7 +708,8 @@ static enum hf_status start_threads(struct hf_scope *s, struct server *server, s
         struct loop *loop = &server->loops[*started];
 
         if (pthread_create(&loop->thread, NULL, run_loop, loop) != 0)
-            return hf__fail(s, HF_IO, "cannot start a thread");
+            return hf__fail(s, HF_LIMIT,
+                            "cannot start a thread: is the limit of processes reached?");
     }
     return HF_OK;
 }

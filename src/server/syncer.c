@@ -76,7 +76,7 @@ enum hf_status hf__syncer_start(struct hf_scope *s, struct syncer *syncer, const
     pthread_cond_destroy(&syncer->changed);
     pthread_mutex_destroy(&syncer->lock);
     hf_scope_free(syncer->scope);
-    return hf__fail(s, HF_IO, "cannot start a thread");
+    return hf__fail(s, HF_LIMIT, "cannot start a thread: is the limit of processes reached?");
 }
 
 bool hf__syncer_request(struct syncer *syncer, uint64_t ticket)

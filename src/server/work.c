@@ -366,7 +366,8 @@ static enum hf_status start_workers(struct hf_scope *s, struct server *server)
         struct worker *worker = &work->workers[work->started];
 
         if (pthread_create(&worker->thread, NULL, run_worker, worker) != 0)
-            return hf__fail(s, HF_IO, "cannot start a thread: is the limit of processes reached?");
+            return hf__fail(s, HF_LIMIT,
+                            "cannot start a thread: is the limit of processes reached?");
     }
     return HF_OK;
 }

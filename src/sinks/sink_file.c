@@ -274,7 +274,7 @@ enum hf_status hf__sink_file_open(struct hf_scope *s, const struct sink_url *url
 {
     struct hf_sink_ops ops = {.size = sizeof(ops),
                               .name = "file",
-                              .threads = 1,
+                              .workers = 1,
                               .keeps_order = true,
                               .send = file_send,
                               .probe = file_probe,

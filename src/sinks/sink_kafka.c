@@ -16,8 +16,9 @@
  *
  *  (1) An event is delivered when its own delivery report says so.
  *  (2) A lane is kept only when every message on it was reported, its batch did not fail, and it
- * had no fatal error. (3) Brokers refuse requests, which have many messages. Who of them is to
- * blame is found by sending them one by one.
+ *      had no fatal error.
+ *  (3) Brokers refuse requests, which have many messages. Who of them is to blame is found by
+ *      sending them one by one.
  *
  * Events of one key go one by one, in waves. The producer's numbers are not enough to keep order
  * when one is refused: librdkafka may send the next one before it notices ("gapless" or not, with
@@ -755,7 +756,7 @@ enum hf_status hf__sink_kafka_open(struct hf_scope *s, const struct sink_url *ur
         .name = "kafka",
         .batch_max = KAFKA_BATCH,
         .batch_bytes_max = KAFKA_BATCH_BYTES,
-        .threads = KAFKA_THREADS,
+        .workers = KAFKA_THREADS,
         .keeps_order = true,
         .send = kafka_send,
         .probe = kafka_probe,

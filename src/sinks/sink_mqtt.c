@@ -14,9 +14,10 @@
  * What always holds:
  *
  *  (1) An event is delivered when its PUBACK said success, or, unless subscribers are required,
- * that nobody has subscribed. A server keeps no message for nobody: that is how MQTT is. (2) A
- * lane, which is a connection with a session of its own, is kept only when every message on it was
- * answered. (3) What a server says of a topic that is the same for all events fails the batch.
+ *      that nobody has subscribed. A server keeps no message for nobody: that is how MQTT is.
+ *  (2) A lane, which is a connection with a session of its own, is kept only when every message on
+ *      it was answered.
+ *  (3) What a server says of a topic that is the same for all events fails the batch.
  *
  * A server may refuse one message and take the next; events of one key go one by one, in waves.
  */
@@ -628,7 +629,7 @@ enum hf_status hf__sink_mqtt_open(struct hf_scope *s, const struct sink_url *url
     hf__broker_lanes_init(&mqtt->lanes);
     status = set_up(s, url, mqtt);
     if (status == HF_OK) {
-        ops.threads = mqtt->client_id.ptr ? 1 : 0; /* a server has one client of a name */
+        ops.workers = mqtt->client_id.ptr ? 1 : 0; /* a server has one client of a name */
         status = hf_sink_new(s, &ops, mqtt, sink);
     }
     if (status != HF_OK)

@@ -15,11 +15,12 @@
  *
  *  (1) An event is delivered when it was confirmed, and did not come back before.
  *  (2) A lane is kept only when all that was published on it is confirmed. So the numbers of a
- * batch begin behind those of the batch before. (3) What RabbitMQ says by closing the channel or
- * the connection, or by blocking it, fails the batch; but for one thing: a message that is larger
- * than it takes. Then the limit is in the text, the events beyond it have failed for good, and the
- * rest is published again. (4) At most WINDOW messages or WINDOW_BYTES are under way, and nothing
- * is written to a socket that would block; what blocks all the same ends with TCP_USER_TIMEOUT.
+ *      batch begin behind those of the batch before.
+ *  (3) What RabbitMQ says by closing the channel or the connection, or by blocking it, fails the
+ *      batch; but for one thing: a message that is larger than it takes. Then the limit is in the
+ *      text, the events beyond it have failed for good, and the rest is published again.
+ *  (4) At most WINDOW messages or WINDOW_BYTES are under way, and nothing is written to a socket
+ *      that would block; what blocks all the same ends with TCP_USER_TIMEOUT.
  *
  * An event that comes back does not hold up those behind it; events of one key go one by one, in
  * waves.

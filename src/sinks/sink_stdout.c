@@ -52,7 +52,7 @@ enum hf_status hf__sink_stdout_open(struct hf_scope *s, const struct sink_url *u
     const struct hf_sink_ops ops = {.size = sizeof(ops),
                                     .name = "stdout",
                                     .batch_max = LINES_BATCH,
-                                    .threads = 1,
+                                    .workers = 1,
                                     .keeps_order = true,
                                     .send = out_send,
                                     .close = out_close};

@@ -485,7 +485,7 @@ static enum hf_status add_secrets(struct hf_scope *s, struct hf_scope *memory, s
 static enum hf_status of_variable(struct hf_scope *s, const struct webhook *hook,
                                   struct hf_scope *memory, struct hf_str name, struct hf_str *value)
 {
-    *value = hf_scope_copy(memory, hf_str_from(hook->env.getenv(hook->env.user, name.ptr)));
+    *value = hf_scope_copy(memory, hf_str_from(hook->env.getenv(name.ptr, hook->env.user)));
     if (!value->ptr)
         return hf__fail_nomem(s);
     return value->len ? HF_OK

@@ -431,7 +431,7 @@ enum hf_status hf__commit_start(struct hf_scope *s, struct commit *commit, uint6
         return HF_OK;
     commit->has_window = !pthread_create(&commit->window, NULL, window_thread, commit);
     return commit->has_window ? HF_OK
-                              : hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread",
+                              : hf__fail(s, HF_LIMIT, "The store in %s cannot start a thread",
                                          commit->store_dir->path);
 }
 

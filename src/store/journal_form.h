@@ -76,8 +76,7 @@ static inline uint32_t journal_segment(const uint8_t *p)
 
 void hf__journal_name(uint64_t number, char name[JOURNAL_NAME]);
 
-/* ---- finding the end, journal_read.c ------------------------------------------------------------
- */
+/* ---- finding the end, journal_read.c -------------------------------------------------------- */
 
 struct journal_found {
     uint64_t number; /* the highest there is; 0: none */

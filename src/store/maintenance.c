@@ -339,7 +339,7 @@ enum hf_status hf__maintenance_start(struct hf_scope *s, struct disk *disk)
     TRY(hf__commit_start(s, &disk->commit, m->tabled));
     m->has_thread = !pthread_create(&m->thread, NULL, maintenance_thread, disk);
     return m->has_thread ? HF_OK
-                         : hf__fail(s, HF_NOMEM, "The store in %s cannot start a thread",
+                         : hf__fail(s, HF_LIMIT, "The store in %s cannot start a thread",
                                     disk->store_dir.path);
 }
 

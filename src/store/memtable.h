@@ -75,8 +75,7 @@ enum hf_status hf__memtable_walk_next(struct hf_scope *s, struct memtable_walk *
                                       struct hf_bytes *key, struct hf_bytes *value);
 void hf__memtable_walk_close(struct memtable_walk *walk);
 
-/* ---- writing: one thread at a time --------------------------------------------------------------
- */
+/* ---- writing: one thread at a time ---------------------------------------------------------- */
 
 /*
  * Put the entries, of which later ones win. Prepare does all that can fail, and when it has not,

@@ -244,7 +244,7 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
                         tables->options.path);
     if (!error)
         return HF_OK;
-    status = strcmp(error, NO_THREADS) == 0 ? HF_NOMEM : hf__tables_status_of(error);
+    status = strcmp(error, NO_THREADS) == 0 ? HF_LIMIT : hf__tables_status_of(error);
     if (status == HF_LOCKED)
         hf__fail(s, status, "The store in %s is open already, in this or in another process",
                  tables->options.path);
@@ -259,7 +259,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
 {
     set_options(tables);
     if (tables->options.missing && !has_threads(tables)) /* it is made later, by who writes */
-        return hf__fail(s, HF_NOMEM, "The store in %s cannot be opened: " NO_THREADS,
+        return hf__fail(s, HF_LIMIT, "The store in %s cannot be opened: " NO_THREADS,
                         tables->options.path);
     pthread_once(&options_made, note_end_at_exit);
     if (!tables->options.missing)

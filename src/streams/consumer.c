@@ -18,25 +18,28 @@
  *      that does not return within stop_ms is left: its shard is given back as one that is stuck,
  *      its thread is joined by the next run, or when the consumer is closed.
  *
- * A worker waits by the system's clock in slices, so that it sees soon that the run ends; when
- * something is due is a matter of the env's clocks.
+ * Workers are those of a pump (coord/pump.c): they wait until a shard is due, by the env's clock, or
+ * until one becomes ours. Who looks waits until it is time to, or something happens that he has to look
+ * at. Nobody polls.
  */
 #include "streams/consumer.h"
 
 #include <stdio.h>
 
-enum { SLICE_MS = 20, GOODBYE_MS = 10000 };
+#include "base/assert_held.h"
+
+enum { GOODBYE_MS = 10000 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
 static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer_options *o)
 {
-    if (o->start < HF_STREAM_HORIZON || o->start > HF_STREAM_TIME)
+    if (o->start < HF_START_FIRST || o->start > HF_START_TIME)
         return hf_scope_fail(s, HF_INVALID, "there is no start %d", (int)o->start);
-    if (o->start == HF_STREAM_AFTER && (!o->shard.len || !o->sequence.len))
-        return hf_scope_fail(s, HF_INVALID, "HF_STREAM_AFTER needs a shard and a sequence number");
-    if (o->start == HF_STREAM_TIME && o->from_us <= 0)
-        return hf_scope_fail(s, HF_INVALID, "HF_STREAM_TIME needs a time");
+    if (o->start == HF_START_AFTER && (!o->shard.len || !o->sequence.len))
+        return hf_scope_fail(s, HF_INVALID, "HF_START_AFTER needs a shard and a sequence number");
+    if (o->start == HF_START_TIME && o->from_us <= 0)
+        return hf_scope_fail(s, HF_INVALID, "HF_START_TIME needs a time");
     if (o->name.len > CONSUMER_NAME_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
                                    hf_error_limit_of("name", CONSUMER_NAME_MAX, o->name.len),
@@ -45,10 +48,10 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
     if (o->lease_ms < CONSUMER_LEASE_MIN_MS)
         return hf_scope_fail(s, HF_INVALID, "a lease of %u ms is shorter than %d ms", o->lease_ms,
                              CONSUMER_LEASE_MIN_MS);
-    if (o->threads > CONSUMER_THREADS_MAX)
+    if (o->workers > CONSUMER_THREADS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
-                                   hf_error_limit_of("threads", CONSUMER_THREADS_MAX, o->threads),
-                                   "%u threads are more than %d", o->threads, CONSUMER_THREADS_MAX);
+                                   hf_error_limit_of("workers", CONSUMER_THREADS_MAX, o->workers),
+                                   "%u threads are more than %d", o->workers, CONSUMER_THREADS_MAX);
     if (o->stuck != HF_STUCK_LEAVE && o->stuck != HF_STUCK_RELEASE)
         return hf_scope_fail(s, HF_INVALID,
                              "a consumer leaves what is stuck as it is, or releases its shard");
@@ -61,11 +64,11 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
 
 static void set_defaults(struct hf_consumer_options *o)
 {
-    o->start = o->start ? o->start : HF_STREAM_HORIZON;
+    o->start = o->start ? o->start : HF_START_FIRST;
     o->batch = o->batch ? o->batch : CONSUMER_BATCH_DEFAULT;
     o->batch = o->batch < CONSUMER_BATCH_MAX ? o->batch : CONSUMER_BATCH_MAX;
     o->poll_ms = o->poll_ms ? o->poll_ms : CONSUMER_POLL_DEFAULT_MS;
-    o->threads = o->threads ? o->threads : 1;
+    o->workers = o->workers ? o->workers : 1;
     o->lease_ms = o->lease_ms ? o->lease_ms : CONSUMER_LEASE_DEFAULT_MS;
     o->checkpoint_ms = o->checkpoint_ms ? o->checkpoint_ms : CONSUMER_CHECKPOINT_DEFAULT_MS;
     o->backoff_ms = o->backoff_ms ? o->backoff_ms : CONSUMER_BACKOFF_DEFAULT_MS;
@@ -90,7 +93,7 @@ static void copy_texts(struct hf_consumer *c, struct hf_str table)
 
 static enum hf_status make_workers(struct hf_consumer *c)
 {
-    size_t len = c->o.no_threads ? 1 : c->o.threads;
+    size_t len = c->o.no_threads ? 1 : c->o.workers;
 
     c->workers = hf__env_zalloc(&c->env, len * sizeof(*c->workers));
     if (!c->workers)
@@ -109,8 +112,13 @@ static enum hf_status make_workers(struct hf_consumer *c)
     return HF_OK;
 }
 
+static int64_t serve_due(size_t number, void *consumer);
+
 static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_str table)
 {
+    struct pump_options pump = {.workers = c->o.no_threads ? 0 : c->o.workers,
+                                .step = serve_due,
+                                .user = c};
     struct hf_str arn;
 
     c->names = hf_scope_new(&c->env);
@@ -121,6 +129,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_
     copy_texts(c, table);
     if (hf_scope_built(c->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a consumer");
+    TRY(hf__pump_open(s, &pump, &c->pump));
     TRY(hf__consumer_stream(s, c, &arn));
     if (!arn.len)
         return hf_scope_fail(s, HF_INVALID, "table %.*s has no stream", HF_FMT(table));
@@ -151,7 +160,7 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     c->o = o;
     c->id = hf__pattern_id_make(&c->env);
     pthread_mutex_init(&c->mutex, NULL);
-    steady_cond_init(&c->changed);
+    hf__waiters_init(&c->looker);
     status = fill(s, c, table);
     if (status != HF_OK) {
         hf_consumer_close(c);
@@ -161,29 +170,6 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     return HF_OK;
 }
 
-/* Those that have ended, or `all`, which are waited for. How many are left. (4) */
-static size_t join_workers(struct hf_consumer *c, bool all)
-{
-    size_t left = 0;
-
-    for (size_t i = 0; i < c->workers_len; i++) {
-        struct worker *worker = &c->workers[i];
-        bool over;
-
-        if (!worker->started)
-            continue;
-        pthread_mutex_lock(&c->mutex);
-        over = worker->over;
-        pthread_mutex_unlock(&c->mutex);
-        left += !all && !over;
-        if (!all && !over)
-            continue;
-        pthread_join(worker->thread, NULL);
-        worker->started = false;
-    }
-    return left;
-}
-
 void hf_consumer_close(struct hf_consumer *c)
 {
     struct hf_env env;
@@ -191,7 +177,7 @@ void hf_consumer_close(struct hf_consumer *c)
     if (!c)
         return;
     assert(!c->running && "a consumer was closed while it was running");
-    (void)join_workers(c, true);
+    hf__pump_close(c->pump);
     env = c->env;
     for (size_t i = 0; i < c->workers_len; i++) {
         hf_scope_free(c->workers[i].own);
@@ -206,7 +192,7 @@ void hf_consumer_close(struct hf_consumer *c)
     hf_scope_free(c->names);
     hf_scope_free(c->beat_scope);
     hf_scope_free(c->why);
-    pthread_cond_destroy(&c->changed);
+    hf__waiters_free(&c->looker);
     pthread_mutex_destroy(&c->mutex);
     hf__env_free(&env, c, sizeof(*c));
 }
@@ -235,7 +221,7 @@ void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struc
                 hf_scope_cancel(c->workers[i].own);
         }
     }
-    pthread_cond_broadcast(&c->changed);
+    hf__waiters_tell(&c->looker);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -266,77 +252,66 @@ uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries)
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
-/* The shard that is due longest; with the mutex. *next_us: else, when the first one is. */
+/* The shard that is due longest; with the mutex. *next_us: when the first of the others is. */
 static struct shard *pick(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
     struct shard *best = NULL;
 
+    ASSERT_HELD(&c->mutex);
+    *next_us = INT64_MAX;
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         if (!shard->owned || shard->busy || shard->done || (shard->at_end && !shard->wanted[0]))
             continue;
-        if (shard->due_us > now_us) {
-            if (shard->due_us < *next_us)
-                *next_us = shard->due_us;
-        } else if (!best || shard->due_us < best->due_us) {
+        if (shard->due_us <= now_us && (!best || shard->due_us < best->due_us)) {
+            if (best)
+                *next_us = best->due_us < *next_us ? best->due_us : *next_us;
             best = shard;
+        } else if (shard->due_us < *next_us) {
+            *next_us = shard->due_us;
         }
     }
     return best;
 }
 
-/* Read one shard if one is due. */
-static bool work_once(struct worker *worker, int64_t *next_us)
+/* A shard was read. Is there something for who looks? */
+static void served(struct worker *worker, struct shard *shard)
 {
     struct hf_consumer *c = worker->consumer;
+
+    pthread_mutex_lock(&c->mutex);
+    assert(shard->busy && worker->shard == shard);
+    shard->busy = false;
+    worker->shard = NULL;
+    if (c->look_now || c->o.until_end)
+        hf__waiters_tell(&c->looker);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* Read one shard if one is due: a pump_step_fn. */
+static int64_t serve_due(size_t number, void *consumer)
+{
+    struct hf_consumer *c = consumer;
+    struct worker *worker = &c->workers[number];
     struct shard *shard = NULL;
+    int64_t next_us = INT64_MAX;
 
     hf_scope_reset(worker->work);
     if (worker->own)
         hf_scope_reset(worker->own);
     pthread_mutex_lock(&c->mutex);
     if (!c->stopping)
-        shard = pick(c, hf__env_elapsed_us(&c->env), next_us);
+        shard = pick(c, hf__env_elapsed_us(&c->env), &next_us);
     if (shard)
         shard->busy = true;
+    assert(!worker->shard);
     worker->shard = shard;
     pthread_mutex_unlock(&c->mutex);
     if (!shard)
-        return false;
+        return next_us;
+    hf__pump_wake_at(c->pump, next_us); /* for another worker */
     hf__consumer_serve(worker, shard);
-    pthread_mutex_lock(&c->mutex);
-    shard->busy = false;
-    worker->shard = NULL;
-    pthread_cond_broadcast(&c->changed); /* who looks may have waited for this */
-    pthread_mutex_unlock(&c->mutex);
-    return true;
-}
-
-/* Until something changes, or a slice of real time is over; the mutex is held. */
-static void wait_slice(struct hf_consumer *c)
-{
-    steady_wait_us(&c->changed, &c->mutex, SLICE_MS * 1000);
-}
-
-static void *worker_loop(void *user)
-{
-    struct worker *worker = user;
-    struct hf_consumer *c = worker->consumer;
-
-    while (!hf__consumer_stopping(c)) {
-        int64_t next_us = INT64_MAX;
-
-        if (work_once(worker, &next_us))
-            continue;
-        pthread_mutex_lock(&c->mutex);
-        if (!c->stopping)
-            wait_slice(c);
-        pthread_mutex_unlock(&c->mutex);
-    }
-    pthread_mutex_lock(&c->mutex);
-    worker->over = true;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->mutex);
-    return NULL;
+    served(worker, shard);
+    return 0;
 }
 
 /* ---- who looks ------------------------------------------------------------------------------ */
@@ -398,8 +373,20 @@ static bool is_over(struct hf_consumer *c)
     return over;
 }
 
+/* Is there a reason to look, or to end, before it is time? */
+static bool has_news(void *consumer)
+{
+    struct hf_consumer *c = consumer;
+    bool news;
+
+    pthread_mutex_lock(&c->mutex);
+    news = c->stopping || (c->look_now && !c->look_trouble);
+    pthread_mutex_unlock(&c->mutex);
+    return news || is_over(c);
+}
+
 /* With threads: the workers read, we look. */
-static enum hf_status pump(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status look_on(struct hf_scope *s, struct hf_consumer *c)
 {
     for (;;) {
         bool ended;
@@ -408,19 +395,16 @@ static enum hf_status pump(struct hf_scope *s, struct hf_consumer *c)
         TRY(look_if_due(s, c, &ended));
         if (ended || is_over(c))
             return HF_OK;
-        pthread_mutex_lock(&c->mutex);
-        if (!c->look_now || c->look_trouble)
-            wait_slice(c);
-        pthread_mutex_unlock(&c->mutex);
+        TRY(hf__waiters_wait(s, &c->looker, has_news, c, c->look_us));
     }
 }
 
-/* Without: all of it, in turns. */
-static enum hf_status pump_alone(struct hf_scope *s, struct hf_consumer *c)
+/* Without: all of it, one after the other. */
+static enum hf_status do_alone(struct hf_scope *s, struct hf_consumer *c)
 {
     c->workers[0].io = s;
     for (;;) {
-        int64_t next_us = INT64_MAX, beat_us, now_us;
+        int64_t next_us, beat_us, now_us;
         bool ended;
 
         TRY(alive(s, c));
@@ -428,7 +412,8 @@ static enum hf_status pump_alone(struct hf_scope *s, struct hf_consumer *c)
         if (ended || is_over(c))
             return HF_OK;
         beat_us = has_name(c) ? hf__consumer_beats(c) : INT64_MAX / 2;
-        if (work_once(&c->workers[0], &next_us))
+        next_us = hf__pump_step(c->pump);
+        if (next_us == 0)
             continue;
         now_us = hf__env_elapsed_us(&c->env);
         if (c->look_us < next_us)
@@ -463,7 +448,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
     pthread_mutex_unlock(&c->mutex);
     if (!free)
         return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
-    free = join_workers(c, false) == 0;
+    free = hf__pump_left(c->pump) == 0;
     pthread_mutex_lock(&c->mutex);
     c->running = free;
     if (free) {
@@ -492,18 +477,9 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
 
 static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
 {
-    if (c->o.no_threads)
-        return HF_OK;
-    TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
-    for (size_t i = 0; i < c->workers_len; i++) {
-        struct worker *worker = &c->workers[i];
-
-        worker->over = false;
-        if (pthread_create(&worker->thread, NULL, worker_loop, worker) != 0)
-            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
-        worker->started = true;
-    }
-    return HF_OK;
+    if (!c->o.no_threads)
+        TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
+    return hf__pump_start(s, c->pump);
 }
 
 static bool is_owned(struct hf_consumer *c, const struct shard *shard)
@@ -546,27 +522,11 @@ static void give_back(struct hf_consumer *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* Does a worker still run? The mutex is held. */
-static bool any_works(const struct hf_consumer *c)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < c->workers_len; i++)
-        any = any || (c->workers[i].started && !c->workers[i].over);
-    return any;
-}
-
 /* How many handlers were left. */
 static size_t finish(struct hf_consumer *c)
 {
-    int64_t stop_us = (int64_t)c->o.stop_ms * 1000, began_us = hf__env_elapsed_us(&c->env);
-    size_t left;
+    size_t left = hf__pump_stop(c->pump, c->o.stop_ms ? (int64_t)c->o.stop_ms * 1000 : INT64_MAX);
 
-    pthread_mutex_lock(&c->mutex);
-    while (stop_us && any_works(c) && hf__env_elapsed_us(&c->env) - began_us < stop_us)
-        wait_slice(c);
-    pthread_mutex_unlock(&c->mutex);
-    left = join_workers(c, !stop_us);
     hf__timer_stop(c->beater);
     c->beater = NULL;
     give_back(c);
@@ -584,7 +544,7 @@ enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *c, hf_cha
     TRY(enter(s, c, handle, user));
     status = start(s, c);
     if (status == HF_OK)
-        status = c->o.no_threads ? pump_alone(s, c) : pump(s, c);
+        status = c->o.no_threads ? do_alone(s, c) : look_on(s, c);
     hf__consumer_stop(c, status, s);
     left = finish(c);
     pthread_mutex_lock(&c->mutex);

@@ -10,6 +10,7 @@
 
 #include "coord/lease.h"
 #include "coord/pattern.h"
+#include "coord/pump.h"
 #include "coord/watch.h"
 
 enum {
@@ -67,7 +68,7 @@ struct shard {
      * who has set `busy`. */
     uint64_t listed; /* the look in which the database last had it */
     bool decided;    /* it is known from where it is to be read, if nobody has begun */
-    bool ignored;    /* it is none of ours: with HF_STREAM_AFTER, all that do not follow that one */
+    bool ignored;    /* it is none of ours: with HF_START_AFTER, all that do not follow that one */
     bool done;       /* it was read to its end */
     bool busy;       /* somebody reads it */
     bool beating;    /* it is being renewed */
@@ -116,9 +117,6 @@ struct worker {
     struct hf_scope *own;  /* what io is, when it is not the caller's scope */
     struct hf_scope *work; /* handed to the handler */
     struct shard *shard;   /* it reads; the consumer's mutex guards it */
-    pthread_t thread;
-    bool started; /* the thread is to be joined */
-    bool over;    /* it has ended, or is about to; the consumer's mutex guards it */
 };
 
 struct hf_consumer {
@@ -131,8 +129,10 @@ struct hf_consumer {
     struct pattern_id id;
     struct hf_scope *beat_scope;
     struct timer *beater;
+    struct pump *pump; /* reads shards that are due */
     struct worker *workers;
     size_t workers_len;
+    struct waiters looker; /* who runs it, and looks */
     hf_change_fn *handle;
     void *user;
     int64_t deadline_us; /* of the run; 0: none */
@@ -140,7 +140,7 @@ struct hf_consumer {
     /* Only who looks for shards uses these. */
     struct text arn;
     struct text hash; /* the name of the hash key */
-    enum hf_stream_start start;
+    enum hf_start start;
     int64_t since_us;   /* from when on, with LATEST and TIME */
     struct text shard;  /* with AFTER */
     struct text number; /* with AFTER */
@@ -150,7 +150,6 @@ struct hf_consumer {
     uint32_t look_trouble;
 
     pthread_mutex_t mutex; /* guards all below, and shards */
-    pthread_cond_t changed;
     struct shard *shards;
     uint64_t looks;
     bool look_now;
@@ -213,7 +212,7 @@ enum hf_status hf__shard_lease_table(struct hf_scope *s, struct hf_consumer *c);
 /* What a name began with: which stream, from where. */
 struct head {
     struct hf_str arn;
-    enum hf_stream_start start;
+    enum hf_start start;
     int64_t since_us;
     struct hf_str shard, number;
 };

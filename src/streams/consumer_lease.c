@@ -16,8 +16,9 @@
  *               for it, who still has to take it: his lease would run from we do not know when
  *     lease_ms  how long the owner may be silent
  *     place     "after" the record `sequence`, "at" it, at the "horizon", or from the "time"
- * from_us wanted    the id of a consumer that has fewer shards and asks for this one done      it
- * was read to its end, or is gone; `expires` (time to live) removes it in the end
+ *               from_us
+ *     wanted    the id of a consumer that has fewer shards and asks for this one
+ *     done      it was read to its end, or is gone; `expires` (time to live) removes it in the end
  *
  * The head: `stream` is the ARN that is being consumed, `start` and its kin from where.
  *
@@ -191,7 +192,7 @@ enum hf_status hf__shard_lease_view(struct hf_scope *s, struct hf_item item,
     if (hf_str_equal(view->sk, HF_STR("head"))) {
         view->is_head = true;
         view->head = (struct head){.arn = text_in(item, "stream"),
-                                   .start = (enum hf_stream_start)number_in(item, "start"),
+                                   .start = (enum hf_start)number_in(item, "start"),
                                    .since_us = (int64_t)number_in(item, "since_us"),
                                    .shard = text_in(item, "shard"),
                                    .number = text_in(item, "number")};
@@ -270,7 +271,7 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
 
     VALUE(&h, HF_S(":from", text_str(&c->arn)));
     VALUE(&h, HF_S(":to", to));
-    VALUE(&h, HF_N(":horizon", HF_STREAM_HORIZON));
+    VALUE(&h, HF_N(":horizon", HF_START_FIRST));
     update = update_of(&h, c, HF_STR("head"),
                        HF_STR("SET #stream = :to, #start = :horizon REMOVE #shard, #number"),
                        "#stream = :from");
@@ -442,7 +443,7 @@ void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
     memcpy(shard->holder, "?", 1); /* the next look shows who */
     c->metrics.shards--;
     c->look_now = true;
-    pthread_cond_broadcast(&c->changed);
+    hf__waiters_tell(&c->looker);
     for (size_t i = 0; i < c->workers_len; i++)
         if (c->workers[i].shard == shard)
             hf_scope_cancel(c->workers[i].work);
@@ -695,7 +696,7 @@ static void deal_with(struct hf_scope *s, struct hf_consumer *c, struct shard *s
                            "shard %.*s",
                            HF_FMT(c->table), (unsigned long long)for_ms, HF_FMT(id));
     if (c->env.log && line.len)
-        c->env.log(c->env.user, HF_LOG_WARNING, line);
+        c->env.log(HF_LOG_WARNING, line, c->env.user);
     if (c->o.stuck == HF_STUCK_RELEASE)
         (void)!hf__shard_lease_release(s, c, shard); /* if it cannot be done now, the lease ends */
 }

@@ -5,10 +5,11 @@
  * What always holds:
  *
  *  (1) The position moves when the handler has returned HF_OK, to the last record of the page.
- * Until then the iterator stays as it is, so that the same page comes again. (2) Nothing is handed
- * over after our lease has ended by our own clock, unless it could be renewed. (3) Iterators come
- * and go: one that has expired is made anew from the position. (4) Pages without records mean
- * nothing. A shard has ended when there is no next iterator.
+ *      Until then the iterator stays as it is, so that the same page comes again.
+ *  (2) Nothing is handed over after our lease has ended by our own clock, unless it could be
+ *      renewed.
+ *  (3) Iterators come and go: one that has expired is made anew from the position.
+ *  (4) Pages without records mean nothing. A shard has ended when there is no next iterator.
  *
  * A shard that is read from a time on passes over what is older; its position stays that time until
  * something was found, as records are not looked at by their time once they have a number to
@@ -320,7 +321,7 @@ static enum hf_status finish(struct hf_scope *s, struct hf_consumer *c, struct s
         c->metrics.shards--;
     }
     c->look_now = true; /* for its children */
-    pthread_cond_broadcast(&c->changed);
+    hf__waiters_tell(&c->looker);
     pthread_mutex_unlock(&c->mutex);
     return HF_OK;
 }

@@ -197,11 +197,11 @@ static enum hf_status attach(struct hf_scope *s, struct hf_consumer *c)
     TRY(status);
     if (!head.arn.len)
         return no_stream(s, c);
-    if (head.start == HF_STREAM_LATEST)
+    if (head.start == HF_START_END)
         head.since_us = hf__env_wall_ms(&c->env) / 1000 * 1000000;
-    if (head.start == HF_STREAM_TIME)
+    if (head.start == HF_START_TIME)
         head.since_us = c->o.from_us / 1000000 * 1000000;
-    if (head.start == HF_STREAM_AFTER) {
+    if (head.start == HF_START_AFTER) {
         head.shard = c->o.shard;
         head.number = c->o.sequence;
     }
@@ -301,7 +301,7 @@ static enum hf_status note_lease(struct hf_scope *s, struct hf_consumer *c,
         shard->wanted[len] = '\0';
         if (shard->due_us > hf__env_elapsed_us(&c->env))
             shard->due_us = hf__env_elapsed_us(&c->env);
-        pthread_cond_broadcast(&c->changed);
+        hf__pump_wake(c->pump);
     }
     pthread_mutex_unlock(&c->mutex);
     return good ? HF_OK : no_memory(s);
@@ -352,11 +352,11 @@ static enum hf_status decide(struct hf_scope *s, struct hf_consumer *c, struct s
 
     shard->decided = true;
     shard->place = PLACE_HORIZON;
-    if (c->start == HF_STREAM_TIME || (c->start == HF_STREAM_LATEST && !follows)) {
+    if (c->start == HF_START_TIME || (c->start == HF_START_END && !follows)) {
         shard->place = PLACE_TIME;
         shard->from_us = c->since_us;
     }
-    if (c->start == HF_STREAM_AFTER) {
+    if (c->start == HF_START_AFTER) {
         bool it = hf_str_equal(text_str(&shard->id), text_str(&c->shard));
 
         if (it) {
@@ -430,9 +430,9 @@ static enum hf_status begin(struct hf_scope *s, struct hf_consumer *c)
 {
     const struct shard *shard;
 
-    if (c->start == HF_STREAM_LATEST)
+    if (c->start == HF_START_END)
         TRY(begin_latest(s, c));
-    if (c->start == HF_STREAM_AFTER) {
+    if (c->start == HF_START_AFTER) {
         shard = find(c, text_str(&c->shard));
         if (!shard)
             return hf_scope_fail(s, HF_NOT_FOUND, "the stream of table %.*s has no shard %.*s",
@@ -553,9 +553,7 @@ static enum hf_status take_all(struct hf_scope *s, struct hf_consumer *c)
         if (want)
             TRY(take(s, c, shard));
     }
-    pthread_mutex_lock(&c->mutex);
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->mutex);
+    hf__pump_wake(c->pump); /* for the first; that one wakes others */
     return HF_OK;
 }
 
@@ -670,7 +668,7 @@ static enum hf_status find_next(struct hf_scope *s, struct hf_consumer *c, struc
 /* (4) */
 static enum hf_status move_on(struct hf_scope *s, struct hf_consumer *c)
 {
-    struct head head = {.start = HF_STREAM_HORIZON};
+    struct head head = {.start = HF_START_FIRST};
     enum hf_status status;
     struct hf_str latest;
     bool over = true;

@@ -71,7 +71,7 @@ struct lines {
     size_t last_len;
 };
 
-static void keep_line(void *user, enum hf_log_level level, struct hf_str line)
+static void keep_line(enum hf_log_level level, struct hf_str line, void *user)
 {
     struct lines *lines = user;
 

@@ -53,7 +53,7 @@ static int64_t elapsed_us(void *user)
     return clock_us(CLOCK_MONOTONIC);
 }
 
-static void sleep_us(void *user, int64_t us)
+static void sleep_us(int64_t us, void *user)
 {
     (void)user;
     usleep((useconds_t)us);
@@ -77,7 +77,7 @@ static void bench_begin(struct test *t, struct bench *b)
                                            .region = HF_STR("eu-central-1"),
                                            .credentials = {.access_key = HF_STR(FAKE_KEY),
                                                            .secret_key = HF_STR(FAKE_SECRET)},
-                                           .retry = {.base_ms = 1, .throttle_ms = 1},
+                                           .retry = {.backoff_ms = 1, .throttle_ms = 1},
                                            .no_aws_config = true};
 }
 
@@ -435,7 +435,7 @@ TEST(blob_s3, deadlines_are_kept)
     struct bench b;
 
     bench_begin(t, &b);
-    b.client.retry.base_ms = b.client.retry.throttle_ms = 3600 * 1000;
+    b.client.retry.backoff_ms = b.client.retry.throttle_ms = 3600 * 1000;
     CHECK_OK(bench_try(&b, "", ""));
     FAKE_MOODS(b.fake, SLOW_DOWN, SLOW_DOWN, SLOW_DOWN, SLOW_DOWN);
     hf_scope_timeout_ms(b.s, 2);

@@ -105,7 +105,7 @@ struct variables {
     const char *mode;
 };
 
-static const char *get_variable(void *user, const char *name)
+static const char *get_variable(const char *name, void *user)
 {
     const struct variables *variables = user;
 

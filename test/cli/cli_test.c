@@ -1,5 +1,5 @@
 /* cli/cli_test.c: finding commands, and what `serve` makes of its options. */
-#include "cli/frame/cli.h"
+#include "cli/frame/command.h"
 #include "cli/serve/holder.h"
 #include "cli/serve/serve.h"
 #include "test.h"
@@ -37,11 +37,14 @@ static int run_pair(struct cli *cli, size_t args_len, const char *const *args)
 
 static const struct options_table pair_options = {.name = "table list", .about = "Lists."};
 
+static const struct command mark_command = {.run = run_mark};
+static const struct command pair_command = {.run = run_pair};
+
 static const struct cli_command commands[] = {
-    {"serve", "serves", &hf__serve_options, run_mark},
-    {"table list", "lists", &pair_options, run_pair},
-    {"table show", "shows", &pair_options, run_pair},
-    {"hidden", NULL, NULL, run_mark},
+    {"serve", "serves", &hf__serve_options, &mark_command},
+    {"table list", "lists", &pair_options, &pair_command},
+    {"table show", "shows", &pair_options, &pair_command},
+    {"hidden", NULL, NULL, &mark_command},
 };
 
 static const char *no_env(const char *name)

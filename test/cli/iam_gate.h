@@ -2,7 +2,7 @@
  * test/cli/iam_gate.h: a database behind an IAM policy: what the policy does not allow is denied,
  * and what it allows and nobody asked for is found.
  *
- *     gate_open(&gate, s, db, hf__iam_lock_run, "--role", "holder");
+ *     gate_open(&gate, s, db, IAM(lock), "--role", "holder");
  *     ... work on &gate.base ...
  *     gate_check(&gate);
  *
@@ -225,11 +225,21 @@ static inline void gate_read(struct gate *gate, struct hf_scope *s, struct hf_st
     }
 }
 
-typedef int gate_command(struct cli *cli, size_t len, const char *const *args);
+/* A command that prints a policy: IAM(lock) */
+struct gate_command {
+    const struct command *command;
+    const struct options_table *options;
+};
+
+#define IAM(noun)                                                                                  \
+    (struct gate_command)                                                                          \
+    {                                                                                              \
+        &hf__iam_##noun##_command, &hf__iam_##noun##_options                                       \
+    }
 
 /* What the command prints with these arguments, which end with NULL, is the policy. */
 static inline void gate_open_with(struct gate *gate, struct hf_scope *s, struct hf_db *inner,
-                                  gate_command *command, const char *const *args)
+                                  struct gate_command command, const char *const *args)
 {
     static const struct db_calls calls = {.call = gate_call};
     char *out = NULL;
@@ -241,7 +251,7 @@ static inline void gate_open_with(struct gate *gate, struct hf_scope *s, struct 
                           .mutex = PTHREAD_MUTEX_INITIALIZER};
     while (args[args_len])
         args_len++;
-    CHECK_INT(CLI_OK, command(&cli, args_len, args));
+    CHECK_INT(CLI_OK, hf__command_run(&cli, command.command, command.options, args_len, args));
     CHECK_INT(0, fclose(cli.out));
     gate_read(gate, s, hf_str_of(out, len));
     free(out);

@@ -5,6 +5,7 @@
  * Each role does all that it is for, with a table that it makes, and with one that is there.
  */
 #include "iam_gate.h"
+#include "steps.h"
 
 #include <holdfast/counter.h>
 #include <holdfast/engine.h>
@@ -22,8 +23,8 @@ typedef void work_fn(struct hf_scope *s, struct hf_db *db, bool create);
  * A role that makes its table, and one that finds it, behind their policies. `prepare` (may be
  * NULL) puts something there to work on, and needs no policy.
  */
-static void try_role(struct hf_scope *s, gate_command *command, const char *role, work_fn *make,
-                     work_fn *prepare, work_fn *work, const char *more)
+static void try_role(struct hf_scope *s, struct gate_command command, const char *role,
+                     work_fn *make, work_fn *prepare, work_fn *work, const char *more)
 {
     for (int create = 0; create <= 1; create++) {
         struct gate gate;
@@ -59,14 +60,14 @@ TEST(iam, what_is_not_in_the_policy_is_denied)
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
     CHECK_OK(hf_counters_open(s, db, NULL, &counters));
     hf_counters_close(counters);
-    gate_open(&gate, s, db, hf__iam_counter_run, "--role", "reader");
+    gate_open(&gate, s, db, IAM(counter), "--role", "reader");
     CHECK_OK(hf_counters_open(s, &gate.base, NULL, &counters));
     CHECK_OK(hf_counter_get(s, counters, hf_counter_named(HF_STR("a")), &value));
     CHECK_INT(0, gate.denied);
     CHECK_STATUS(HF_DENIED, hf_counter_incr(s, counters, hf_counter_named(HF_STR("a")), 1, &value));
     CHECK(gate.denied > 0);
     hf_counters_close(counters);
-    gate_open(&gate, s, db, hf__iam_counter_run, "--role", "writer", "--table", "others");
+    gate_open(&gate, s, db, IAM(counter), "--role", "writer", "--table", "others");
     CHECK_STATUS(HF_DENIED, hf_counters_open(s, &gate.base, NULL, &counters));
     hf_db_close(db);
     hf_scope_free(s);
@@ -107,10 +108,10 @@ static void hold_locks(struct hf_scope *s, struct hf_db *db, bool create)
     CHECK_OK(hf_lock_inspect(s, locks, HF_STR("a"), &info));
     CHECK_OK(hf_lock_release(s, lock));
     CHECK_OK(hf_lock_acquire(s, locks, HF_STR("a"), NULL, &lock));
-    hf_lock_table_run(locks);
+    locks_step(locks);
     CHECK_OK(hf_lock_release(s, lock));
     CHECK_OK(hf_election_open(s, locks, HF_STR("e"), NULL, &election));
-    hf_lock_table_run(locks);
+    locks_step(locks);
     CHECK(hf_election_leads(election, NULL));
     hf_election_close(election);
     hf_lock_table_close(locks);
@@ -151,8 +152,8 @@ TEST(iam, policies_of_locks)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
-    try_role(s, hf__iam_lock_run, "holder", make_locks, leave_lock, hold_locks, NULL);
-    try_role(s, hf__iam_lock_run, "operator", make_locks, leave_lock, operate_locks, NULL);
+    try_role(s, IAM(lock), "holder", make_locks, leave_lock, hold_locks, NULL);
+    try_role(s, IAM(lock), "operator", make_locks, leave_lock, operate_locks, NULL);
     hf_scope_free(s);
 }
 
@@ -277,16 +278,15 @@ TEST(iam, policies_of_keys_and_values)
 
     for (int i = 0; i <= 1; i++) {
         partitioned = i;
-        try_role(s, hf__iam_kv_run, "reader", make_kv, NULL, read_keys, i ? "--partitioned" : NULL);
-        try_role(s, hf__iam_kv_run, "writer", make_kv, NULL, write_keys,
-                 i ? "--partitioned" : NULL);
+        try_role(s, IAM(kv), "reader", make_kv, NULL, read_keys, i ? "--partitioned" : NULL);
+        try_role(s, IAM(kv), "writer", make_kv, NULL, write_keys, i ? "--partitioned" : NULL);
     }
     partitioned = false;
     indexed = true;
-    try_role(s, hf__iam_kv_run, "reader", make_kv, NULL, read_keys, "--namespace-index");
-    try_role(s, hf__iam_kv_run, "writer", make_kv, NULL, write_keys, "--namespace-index");
+    try_role(s, IAM(kv), "reader", make_kv, NULL, read_keys, "--namespace-index");
+    try_role(s, IAM(kv), "writer", make_kv, NULL, write_keys, "--namespace-index");
     indexed = false;
-    try_role(s, hf__iam_kv_run, "indexer", make_kv, leave_key, index_keys, NULL);
+    try_role(s, IAM(kv), "indexer", make_kv, leave_key, index_keys, NULL);
     hf_scope_free(s);
 }
 
@@ -397,8 +397,8 @@ TEST(iam, policies_of_counters)
         const char *more = i ? "--partitioned" : NULL;
 
         partitioned = i;
-        try_role(s, hf__iam_counter_run, "reader", make_counters, NULL, read_counters, more);
-        try_role(s, hf__iam_counter_run, "writer", make_counters, NULL, write_counters, more);
+        try_role(s, IAM(counter), "reader", make_counters, NULL, read_counters, more);
+        try_role(s, IAM(counter), "writer", make_counters, NULL, write_counters, more);
     }
     hf_scope_free(s);
 }
@@ -423,8 +423,8 @@ static void make_once(struct hf_scope *s, struct hf_db *db, bool create)
     hf_once_table_close(open_once(s, db, create));
 }
 
-static enum hf_status do_it(struct hf_scope *s, struct hf_once *once, void *user,
-                            struct hf_item *result)
+static enum hf_status do_it(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                            void *user)
 {
     enum hf_status status = hf_once_renew(s, once);
 
@@ -433,8 +433,8 @@ static enum hf_status do_it(struct hf_scope *s, struct hf_once *once, void *user
     return status;
 }
 
-static enum hf_status refuse(struct hf_scope *s, struct hf_once *once, void *user,
-                             struct hf_item *result)
+static enum hf_status refuse(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                             void *user)
 {
     (void)once, (void)user, (void)result;
     return hf_scope_fail(s, HF_IO, "not now");
@@ -452,7 +452,7 @@ static void do_once(struct hf_scope *s, struct hf_db *db, bool create)
     CHECK_STATUS(HF_IO, hf_once_do(s, onces, me, HF_STR("b"), NULL, refuse, NULL, &record));
     CHECK_OK(hf_once_get(s, onces, me, HF_STR("a"), &record));
     CHECK_OK(hf_once_begin(s, onces, me, HF_STR("c"), NULL, &once, &record));
-    hf_once_table_run(onces);
+    onces_step(onces);
     CHECK_OK(hf_once_fail(s, once, (struct hf_item){0}));
     hf_once_close(once);
     CHECK_OK(hf_once_begin(s, onces, me, HF_STR("d"), NULL, &once, &record));
@@ -462,7 +462,7 @@ static void do_once(struct hf_scope *s, struct hf_db *db, bool create)
     hf_once_close(once);
     CHECK_OK(hf_once_begin(s, onces, me, HF_STR("e"), NULL, &once, &record));
     hf_once_close(once); /* given up */
-    hf_once_table_run(onces);
+    onces_step(onces);
     CHECK_OK(
         hf_once_transact(s, onces, me, HF_STR("f"), NULL, (struct hf_item){0}, NULL, 0, &record));
     CHECK_OK(hf_once_mark_done(s, onces, me, HF_STR("g"), NULL, (struct hf_item){0}, &record));
@@ -496,8 +496,8 @@ TEST(iam, policies_of_doing_it_once)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
-    try_role(s, hf__iam_once_run, "worker", make_once, NULL, do_once, NULL);
-    try_role(s, hf__iam_once_run, "operator", make_once, prepare_once, operate_once, NULL);
+    try_role(s, IAM(once), "worker", make_once, NULL, do_once, NULL);
+    try_role(s, IAM(once), "operator", make_once, prepare_once, operate_once, NULL);
     hf_scope_free(s);
 }
 
@@ -559,8 +559,8 @@ TEST(iam, policies_of_limits)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
-    try_role(s, hf__iam_limit_run, "caller", make_limits, NULL, count_limits, NULL);
-    try_role(s, hf__iam_limit_run, "viewer", make_limits, NULL, look_at_limits, NULL);
+    try_role(s, IAM(limit), "caller", make_limits, NULL, count_limits, NULL);
+    try_role(s, IAM(limit), "viewer", make_limits, NULL, look_at_limits, NULL);
     hf_scope_free(s);
 }
 
@@ -664,9 +664,9 @@ TEST(iam, policies_of_records)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
-    try_role(s, hf__iam_records_run, "producer", make_records, NULL, put_records, NULL);
-    try_role(s, hf__iam_records_run, "processor", make_records, put_records, process_records, NULL);
-    try_role(s, hf__iam_records_run, "operator", make_records, put_records, operate_records, NULL);
+    try_role(s, IAM(records), "producer", make_records, NULL, put_records, NULL);
+    try_role(s, IAM(records), "processor", make_records, put_records, process_records, NULL);
+    try_role(s, IAM(records), "operator", make_records, put_records, operate_records, NULL);
     hf_scope_free(s);
 }
 
@@ -726,13 +726,13 @@ TEST(iam, policies_of_streams)
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
     make_source(s, db);
-    gate_open(&gate, s, db, hf__iam_streams_run, "--table", "orders", "--role", "reader");
+    gate_open(&gate, s, db, IAM(streams), "--table", "orders", "--role", "reader");
     consume(s, &gate.base, NULL, 1);
     gate_check(&gate);
-    gate_open(&gate, s, db, hf__iam_streams_run, "--table", "orders", "--create");
+    gate_open(&gate, s, db, IAM(streams), "--table", "orders", "--create");
     consume(s, &gate.base, "me", 1);
     gate_check(&gate);
-    gate_open(&gate, s, db, hf__iam_streams_run, "--table", "orders");
+    gate_open(&gate, s, db, IAM(streams), "--table", "orders");
     consume(s, &gate.base, "me", 0); /* from its position */
     consume(s, &gate.base, "you", 1);
     gate_check(&gate);

@@ -105,15 +105,15 @@ TEST(iam, policies_allow_what_is_called_and_no_more)
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    gate_open(&first, s, db, hf__iam_outbox_run, "--role", "producer", "--create");
+    gate_open(&first, s, db, IAM(outbox), "--role", "producer", "--create");
     produce(s, &first.base, true);
     gate_check(&first);
     hf_db_close(db);
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    gate_open(&producer, s, db, hf__iam_outbox_run, "--role", "producer");
-    gate_open(&relay, s, db, hf__iam_outbox_run, "--role", "relay");
-    gate_open(&operator, s, db, hf__iam_outbox_run, "--role", "operator");
+    gate_open(&producer, s, db, IAM(outbox), "--role", "producer");
+    gate_open(&relay, s, db, IAM(outbox), "--role", "relay");
+    gate_open(&operator, s, db, IAM(outbox), "--role", "operator");
     hf_outbox_close(open_box(s, db, true));
     produce(s, &producer.base, false);
     deliver(s, &relay);
@@ -280,15 +280,15 @@ TEST(iam, policies_of_an_event_store)
     struct hf_db *db;
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    gate_open(&first, s, db, hf__iam_events_run, "--role", "writer", "--create");
+    gate_open(&first, s, db, IAM(events), "--role", "writer", "--create");
     write_events(s, &first.base, true);
     gate_check(&first);
     hf_db_close(db);
 
     CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
-    gate_open(&writer, s, db, hf__iam_events_run, "--role", "writer");
-    gate_open(&reader, s, db, hf__iam_events_run, "--role", "reader");
-    gate_open(&admin, s, db, hf__iam_events_run, "--role", "admin");
+    gate_open(&writer, s, db, IAM(events), "--role", "writer");
+    gate_open(&reader, s, db, IAM(events), "--role", "reader");
+    gate_open(&admin, s, db, IAM(events), "--role", "admin");
     hf_events_close(open_events(s, db, true));
     write_events(s, &writer.base, false);
     follow_events(s, &reader.base);

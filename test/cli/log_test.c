@@ -55,9 +55,9 @@ TEST(log, text)
     struct pipe_log p = begin();
     char room[ROOM];
 
-    hf__log_line(&p.log, HF_LOG_INFO, HF_STR("serving on 127.0.0.1:8000"));
+    hf__log_line(HF_LOG_INFO, HF_STR("serving on 127.0.0.1:8000"), &p.log);
     CHECK_STR("2026-11-15T07:20:00.123Z info  serving on 127.0.0.1:8000\n", written(&p, room));
-    hf__log_line(&p.log, HF_LOG_WARNING, HF_STR("w"));
+    hf__log_line(HF_LOG_WARNING, HF_STR("w"), &p.log);
     CHECK_STR("2026-11-15T07:20:00.123Z warn  w\n", written(&p, room));
     hf__log_print(&p.log, HF_LOG_ERROR, "%s %d", "e", 7);
     CHECK_STR("2026-11-15T07:20:00.123Z error e 7\n", written(&p, room));
@@ -70,7 +70,7 @@ TEST(log, json)
     char room[ROOM];
 
     p.log.format = LOG_JSON;
-    hf__log_line(&p.log, HF_LOG_INFO, HF_STR("a \"b\" \\ \n \x7f \xc3\xa9 \xff \xed\xa0\x80"));
+    hf__log_line(HF_LOG_INFO, HF_STR("a \"b\" \\ \n \x7f \xc3\xa9 \xff \xed\xa0\x80"), &p.log);
     CHECK_STR("{\"time\":\"2026-11-15T07:20:00.123Z\",\"level\":\"info\",\"message\":\"a \\\"b\\\" "
               "\\\\ \\u000a \\u007f \xc3\xa9 \\ufffd \\ufffd\\ufffd\\ufffd\"}\n",
               written(&p, room));
@@ -83,8 +83,8 @@ TEST(log, nothing_can_forge_a_line)
     struct pipe_log p = begin();
     char room[ROOM];
 
-    hf__log_line(&p.log, HF_LOG_INFO,
-                 HF_STR("x\n2026-11-15 info\r\x1b[2J\0y \xc2\x9b \xc3\xa9 \xc0\x80"));
+    hf__log_line(HF_LOG_INFO, HF_STR("x\n2026-11-15 info\r\x1b[2J\0y \xc2\x9b \xc3\xa9 \xc0\x80"),
+                 &p.log);
     CHECK_STR("2026-11-15T07:20:00.123Z info  x\\x0a2026-11-15 info\\x0d\\x1b[2J\\x00y \\u009b "
               "\xc3\xa9 \\xc0\\x80\n",
               written(&p, room));
@@ -97,13 +97,13 @@ TEST(log, levels)
     char room[ROOM];
 
     p.log.level = HF_LOG_WARNING;
-    hf__log_line(&p.log, HF_LOG_DEBUG, HF_STR("no"));
-    hf__log_line(&p.log, HF_LOG_INFO, HF_STR("no"));
+    hf__log_line(HF_LOG_DEBUG, HF_STR("no"), &p.log);
+    hf__log_line(HF_LOG_INFO, HF_STR("no"), &p.log);
     hf__log_print(&p.log, HF_LOG_INFO, "no");
-    hf__log_line(&p.log, HF_LOG_WARNING, HF_STR("yes"));
+    hf__log_line(HF_LOG_WARNING, HF_STR("yes"), &p.log);
     CHECK_STR("2026-11-15T07:20:00.123Z warn  yes\n", written(&p, room));
     p.log.level = HF_LOG_DEBUG;
-    hf__log_line(&p.log, HF_LOG_DEBUG, HF_STR("yes"));
+    hf__log_line(HF_LOG_DEBUG, HF_STR("yes"), &p.log);
     CHECK_STR("2026-11-15T07:20:00.123Z debug yes\n", written(&p, room));
     end(&p);
 }
@@ -121,7 +121,7 @@ TEST(log, the_journal_gets_the_level_in_front)
              (unsigned long long)info.st_ino);
     hf__log_begin(&p.log, p.log.fd, id);
     p.log.wall_us = fixed_clock;
-    hf__log_line(&p.log, HF_LOG_WARNING, HF_STR("w"));
+    hf__log_line(HF_LOG_WARNING, HF_STR("w"), &p.log);
     CHECK_STR("<4>2026-11-15T07:20:00.123Z warn  w\n", written(&p, room));
     hf__log_begin(&other, p.log.fd, "1:2"); /* inherited: another's stderr */
     CHECK(!other.journal);
@@ -138,13 +138,13 @@ TEST(log, long_lines_are_cut)
 
     for (size_t i = 0; i < sizeof(text); i += 3)
         memcpy(text + i, "\xe2\x82\xac", 3);
-    hf__log_line(&p.log, HF_LOG_INFO, hf_str_of(text, sizeof(text)));
+    hf__log_line(HF_LOG_INFO, hf_str_of(text, sizeof(text)), &p.log);
     got = written(&p, room);
     CHECK(got.len <= LOG_LINE_MAX && got.len > LOG_LINE_MAX - 16);
     CHECK(memcmp(got.ptr + got.len - 7, "\xe2\x82\xac...\n", 7) == 0);
     p.log.format = LOG_JSON;
     memset(text, '\n', sizeof(text));
-    hf__log_line(&p.log, HF_LOG_INFO, hf_str_of(text, sizeof(text)));
+    hf__log_line(HF_LOG_INFO, hf_str_of(text, sizeof(text)), &p.log);
     got = written(&p, room);
     CHECK(got.len <= LOG_LINE_MAX && got.len > LOG_LINE_MAX - 24);
     CHECK(memcmp(got.ptr + got.len - 12, "\\u000a...\"}\n", 12) == 0);
@@ -158,7 +158,7 @@ TEST(log, a_log_that_is_gone_does_not_hurt)
 
     hf__log_begin(&log, -1, "1:2");
     errno = EDOM;
-    hf__log_line(&log, HF_LOG_ERROR, HF_STR("x"));
+    hf__log_line(HF_LOG_ERROR, HF_STR("x"), &log);
     CHECK_INT(EDOM, errno);
 }
 
@@ -170,7 +170,7 @@ static void *many_lines(void *user)
 
     memset(text, 'a', sizeof(text));
     for (int i = 0; i < LINES; i++)
-        hf__log_line(user, HF_LOG_INFO, hf_str_of(text, sizeof(text)));
+        hf__log_line(HF_LOG_INFO, hf_str_of(text, sizeof(text)), user);
     return NULL;
 }
 

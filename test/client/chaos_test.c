@@ -250,7 +250,7 @@ static struct hf_str must(struct worker *w, const char *operation, const char *j
 
 /* ---- memory of the client's side ------------------------------------------------------------- */
 
-static void *client_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *client_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     struct worker *w = user;
     void *moved;
@@ -359,15 +359,18 @@ static enum state state_of(struct worker *w, struct hf_str *seen)
 
 static struct hf_db *connect_client(struct worker *w, uint32_t attempt_ms)
 {
-    struct hf_client_options options = {
-        .size = sizeof(options),
-        .env = &w->env,
-        .region = HF_STR("us-east-1"),
-        .credentials = {.access_key = HF_STR("key"), .secret_key = HF_STR("secret")},
-        .proxy = HF_STR("none"),
-        .no_aws_config = true,
-        .attempt_ms = attempt_ms,
-        .retry = {.attempts = ATTEMPTS, .base_ms = 2, .throttle_ms = 4, .max_delay_ms = 30}};
+    struct hf_client_options options = {.size = sizeof(options),
+                                        .env = &w->env,
+                                        .region = HF_STR("us-east-1"),
+                                        .credentials = {.access_key = HF_STR("key"),
+                                                        .secret_key = HF_STR("secret")},
+                                        .proxy = HF_STR("none"),
+                                        .no_aws_config = true,
+                                        .attempt_ms = attempt_ms,
+                                        .retry = {.max_attempts = ATTEMPTS,
+                                                  .backoff_ms = 2,
+                                                  .throttle_ms = 4,
+                                                  .backoff_max_ms = 30}};
     struct hf_db *db;
 
     if (hf_connect(w->s, rig_url(&w->rig, w->s), &options, &db) != HF_OK) {

@@ -26,7 +26,7 @@ struct here {
 };
 
 /* A world without variables, and without a metadata service that could be asked. */
-static const char *no_variable(void *user, const char *name)
+static const char *no_variable(const char *name, void *user)
 {
     (void)user;
     return strcmp(name, "AWS_EC2_METADATA_DISABLED") == 0 ? "true" : NULL;
@@ -782,7 +782,7 @@ TEST(client, parameters_that_can_be)
 }
 
 /* Variables with keys, and a file with others for the profile "work". */
-static const char *some_variables(void *user, const char *name)
+static const char *some_variables(const char *name, void *user)
 {
     if (strcmp(name, "AWS_CONFIG_FILE") == 0)
         return user;
@@ -831,7 +831,7 @@ TEST(client, a_profile_that_is_asked_for_gives_the_keys)
 /* ---- variables ------------------------------------------------------------------------------ */
 
 /* Names and values in turns, up to NULL. */
-static const char *listed_variable(void *user, const char *name)
+static const char *listed_variable(const char *name, void *user)
 {
     const char *const *list = user;
 

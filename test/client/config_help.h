@@ -26,7 +26,7 @@ struct fake {
 
 static struct fake fake;
 
-static inline const char *fake_getenv(void *user, const char *name)
+static inline const char *fake_getenv(const char *name, void *user)
 {
     (void)user;
     for (size_t i = fake.variables_len; i > 0; i--)
@@ -35,7 +35,7 @@ static inline const char *fake_getenv(void *user, const char *name)
     return NULL;
 }
 
-static inline void fake_log(void *user, enum hf_log_level level, struct hf_str line)
+static inline void fake_log(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
     CHECK_INT(HF_LOG_WARNING, level);

@@ -72,7 +72,7 @@ struct giver {
     const char *access_key;
 };
 
-static enum hf_status give(struct hf_scope *s, void *user, struct hf_credentials *credentials)
+static enum hf_status give(struct hf_scope *s, struct hf_credentials *credentials, void *user)
 {
     struct giver *giver = user;
 

@@ -220,13 +220,13 @@ void mock_close(struct mock *mock)
 
 /* ---- the machine ---------------------------------------------------------------------------- */
 
-static void *aws_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *aws_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     struct aws *a = user;
 
     if (a->watched && ptr && old_size < a->watched && memmem(ptr, old_size, "HUSH", 4))
         atomic_store(&a->unwiped, true);
-    return a->t->env.alloc(a->t->env.user, ptr, old_size, new_size);
+    return a->t->env.alloc(ptr, old_size, new_size, a->t->env.user);
 }
 
 static int64_t aws_wall(void *user)
@@ -243,11 +243,11 @@ static int64_t aws_elapsed(void *user)
            atomic_load(&((struct aws *)user)->elapsed_us);
 }
 
-static void aws_random(void *user, void *bytes, size_t len)
+static void aws_random(void *bytes, size_t len, void *user)
 {
     struct aws *a = user;
 
-    a->t->env.random(a->t->env.user, bytes, len);
+    a->t->env.random(bytes, len, a->t->env.user);
 }
 
 void aws_say(struct aws *a, const char *text)
@@ -266,7 +266,7 @@ void aws_say(struct aws *a, const char *text)
     pthread_mutex_unlock(&a->lock);
 }
 
-static void aws_log(void *user, enum hf_log_level level, struct hf_str line)
+static void aws_log(enum hf_log_level level, struct hf_str line, void *user)
 {
     char text[2048];
 
@@ -275,7 +275,7 @@ static void aws_log(void *user, enum hf_log_level level, struct hf_str line)
     aws_say(user, text);
 }
 
-static const char *aws_getenv(void *user, const char *name)
+static const char *aws_getenv(const char *name, void *user)
 {
     struct aws *a = user;
 

@@ -284,7 +284,7 @@ static void open_history(struct history *h)
         .proxy = HF_STR("none"),
         .no_aws_config = true,
         .attempt_ms = 80,
-        .retry = {.attempts = 3, .base_ms = 2, .throttle_ms = 4, .max_delay_ms = 20}};
+        .retry = {.max_attempts = 3, .backoff_ms = 2, .throttle_ms = 4, .backoff_max_ms = 20}};
     struct chaos_script script;
 
     rig_open(&h->rig);

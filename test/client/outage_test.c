@@ -116,7 +116,7 @@ static struct load *load_start(struct rig *rig, uint16_t port, size_t threads)
         .proxy = HF_STR("none"),
         .no_aws_config = true,
         .attempt_ms = 150,
-        .retry = {.attempts = 3, .base_ms = 5, .throttle_ms = 10, .max_delay_ms = 50}};
+        .retry = {.max_attempts = 3, .backoff_ms = 5, .throttle_ms = 10, .backoff_max_ms = 50}};
     struct load *load = calloc(1, sizeof(*load));
 
     CHECK(load != NULL);

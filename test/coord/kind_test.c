@@ -190,7 +190,7 @@ static void close_nothing(struct hf_db *db)
  */
 KIT_TEST(kind, behind_a_prefix)
 {
-    struct hf_describe_table describe;
+    struct hf_describe_table describe = {.table = {NULL, 0}};
     struct hf_describe_table_result described;
     struct hf_str whole = k->table, rest;
     struct between b = between_of(k->db);

@@ -4,8 +4,8 @@
  *  (1) One thread; whoever runs is `current`. An actor gives way in wait_us() and nowhere else, and
  *      whoever is to wake first goes on next, so a seed gives one history.
  *  (2) A call happens at one instant of true time, between a request that travels and an answer
- * that travels. What travels when its sender gives up or dies may still arrive: a ghost. (3) All
- * memory of an actor hangs on its list, so a death frees all of it, whatever it was doing.
+ *      that travels. What travels when its sender gives up or dies may still arrive: a ghost.
+ *  (3) All memory of an actor hangs on its list, so a death frees all of it, whatever it was doing.
  */
 #include "sim.h"
 
@@ -155,7 +155,7 @@ static int64_t host_wall(void *user)
     return 1767225600000000 + a->actor.sim->now_us + a->skew_us;
 }
 
-static void host_random(void *user, void *bytes, size_t len)
+static void host_random(void *bytes, size_t len, void *user)
 {
     struct inside *a = user;
     uint8_t *to = bytes;
@@ -164,7 +164,7 @@ static void host_random(void *user, void *bytes, size_t len)
         to[i] = (uint8_t)draw(a->actor.sim);
 }
 
-static void *host_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *host_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     struct inside *a = user;
     struct block *old = ptr ? (struct block *)ptr - 1 : NULL, *block = NULL;
@@ -299,7 +299,7 @@ static void wait_us(struct inside *a, int64_t us)
         to_sim(a, false);
 }
 
-static void host_sleep(void *user, int64_t us)
+static void host_sleep(int64_t us, void *user)
 {
     struct inside *a = user;
 
@@ -308,7 +308,7 @@ static void host_sleep(void *user, int64_t us)
 
 void actor_sleep_ms(struct actor *a, uint32_t ms)
 {
-    host_sleep(a, (int64_t)ms * 1000);
+    host_sleep((int64_t)ms * 1000, a);
 }
 
 static void failed(struct sim *sim, const char *what, const char *file, int line)

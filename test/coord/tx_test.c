@@ -487,7 +487,7 @@ KIT_TEST(tx, a_conflict_lets_it_be_built_anew)
     CHECK_INT(0, b.told.len);
     b.built = 0;
     kit_fault(k, HF_FAULT_CONFLICT, "TransactWriteItems", 40);
-    CHECK_OK(hf_tx_run(s, k->db, build, &b, HF_OPTIONS(hf_tx_options, .attempts = 41)));
+    CHECK_OK(hf_tx_run(s, k->db, build, &b, HF_OPTIONS(hf_tx_options, .max_attempts = 41)));
     CHECK_INT(41, b.built);
     kit_no_faults(k);
     b.built = 0; /* there already: that is no conflict */

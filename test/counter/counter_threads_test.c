@@ -27,7 +27,7 @@ struct writer {
 };
 
 /* An env in which nobody sleeps: the waits of lost answers would be most of the time. */
-static void no_sleep(void *user, int64_t us)
+static void no_sleep(int64_t us, void *user)
 {
     (void)user;
     (void)us;

@@ -178,7 +178,7 @@ static enum hf_status make_table(struct hf_scope *s, struct hf_db *db)
                                      .billing = HF_BILLING_PAY_PER_REQUEST,
                                      .stream = &stream};
     struct hf_ttl_spec spec = {HF_YES, HF_STR("expires")};
-    struct hf_update_time_to_live ttl = {HF_STR("damaged"), &spec};
+    struct hf_update_time_to_live ttl = {.table = HF_STR("damaged"), .spec = &spec};
     enum hf_status status = hf_create_table(s, db, &create, NULL);
 
     return status == HF_OK ? hf_update_time_to_live(s, db, &ttl, NULL) : status;
@@ -295,7 +295,7 @@ static enum hf_status read_shard(struct reading *r, struct hf_str arn, struct hf
 /* The table, its index, its stream, its description. */
 static enum hf_status read_all(struct reading *r)
 {
-    struct hf_describe_table describe = {HF_STR("damaged")};
+    struct hf_describe_table describe = {.table = HF_STR("damaged")};
     struct hf_describe_table_result table;
     struct hf_describe_stream about = {0};
     struct hf_describe_stream_result stream;

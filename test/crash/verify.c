@@ -190,7 +190,7 @@ static bool read_stream(struct judge *j, struct hf_str arn)
 
 static const struct hf_table_description *describe(struct judge *j, const char *table)
 {
-    struct hf_describe_table request = {hf_str_from(table)};
+    struct hf_describe_table request = {.table = hf_str_from(table)};
     struct hf_describe_table_result result;
     enum hf_status status = hf_describe_table(j->s, j->db, &request, &result);
 
@@ -459,7 +459,7 @@ static void compare_backups(struct judge *j)
     if (list.backups_len ? !may_be : must_be)
         problem(j, "there are %zu backups after step %u", list.backups_len, last->key);
     for (size_t i = 0; i < list.backups_len; i++) {
-        struct hf_describe_backup request = {list.backups[i].arn};
+        struct hf_describe_backup request = {.arn = list.backups[i].arn};
         struct hf_describe_backup_result result;
 
         if (!good(j, hf_describe_backup(j->s, j->db, &request, &result), "DescribeBackup"))

@@ -230,8 +230,8 @@ static enum hf_status make_tables(struct hf_scope *s, struct hf_db *db)
 {
     static const char *const names[] = {"crash_a", "crash_b", "crash_c"};
     struct hf_ttl_spec spec = {HF_YES, HF_STR("expires")};
-    struct hf_update_time_to_live ttl = {HF_STR("crash_a"), &spec};
-    struct hf_describe_time_to_live describe = {HF_STR("crash_a")};
+    struct hf_update_time_to_live ttl = {.table = HF_STR("crash_a"), .spec = &spec};
+    struct hf_describe_time_to_live describe = {.table = HF_STR("crash_a")};
     struct hf_describe_time_to_live_result described;
     enum hf_status status;
 

@@ -160,7 +160,7 @@ TEST(batch, of_writes_to_one_key_the_last_wins)
         model[table][key] = gone ? -1 : (int64_t)i;
     }
     CHECK_OK(hf_write_many(s, m.faulty, writes, WRITES,
-                           HF_OPTIONS(hf_many_options, .attempts = 100), NULL));
+                           HF_OPTIONS(hf_many_options, .max_attempts = 100), NULL));
     for (size_t table = 0; table < 3; table++)
         for (size_t key = 0; key < KEYS; key++)
             CHECK_INT(model[table][key], value_at(&m, names[table], key));
@@ -199,10 +199,10 @@ TEST(batch, delays_grow_up_to_their_cap)
     int64_t began = t->elapsed_us;
 
     CHECK_OK(hf_faulty_set(m.w.scope, m.faulty, &fault, 1));
-    CHECK_STATUS(HF_THROTTLED,
-                 hf_write_many(m.w.scope, m.faulty, writes, 1,
-                               HF_OPTIONS(hf_many_options, .attempts = 7, .max_delay_ms = 400),
-                               &result));
+    CHECK_STATUS(HF_THROTTLED, hf_write_many(m.w.scope, m.faulty, writes, 1,
+                                             HF_OPTIONS(hf_many_options, .max_attempts = 7,
+                                                        .backoff_max_ms = 400),
+                                             &result));
     CHECK_INT(7, result.calls);
     CHECK(t->elapsed_us - began <= (50 + 100 + 200 + 3 * 400) * 1000);
     CHECK(t->elapsed_us - began >= (50 + 100 + 200 + 3 * 400) * 500);
@@ -274,8 +274,9 @@ TEST(batch, the_deadline_and_cancellation_end_it)
 
     CHECK_OK(hf_faulty_set(s, m.faulty, &fault, 1));
     hf_scope_timeout_ms(s, 1000);
-    CHECK_STATUS(HF_TIMEOUT, hf_write_many(s, m.faulty, writes, 60,
-                                           HF_OPTIONS(hf_many_options, .attempts = 1000), &result));
+    CHECK_STATUS(HF_TIMEOUT,
+                 hf_write_many(s, m.faulty, writes, 60,
+                               HF_OPTIONS(hf_many_options, .max_attempts = 1000), &result));
     CHECK_INT(35, result.left_len);
     CHECK_INT(25, result.left[0]);
     CHECK(strstr(hf_scope_error_text(s), "35 of 60 writes are left, the first is entry 25") !=
@@ -406,8 +407,8 @@ TEST(batch, items_come_in_the_order_of_their_keys)
         gets[i] = (struct hf_get){names[n % 3], key_of(s, n)};
     }
     CHECK_OK(hf_faulty_set(s, m.faulty, faults, 3));
-    CHECK_OK(
-        hf_get_many(s, m.faulty, gets, 1000, HF_OPTIONS(hf_many_options, .attempts = 100), &read));
+    CHECK_OK(hf_get_many(s, m.faulty, gets, 1000, HF_OPTIONS(hf_many_options, .max_attempts = 100),
+                         &read));
     CHECK_INT(1000, read.items_len);
     CHECK_INT(0, read.left_len);
     check_read(&read, gets, 600);

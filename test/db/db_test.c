@@ -40,6 +40,33 @@ TEST(db, a_number_that_is_no_operation_is_an_error)
     world_close(&w);
 }
 
+/* Room that is not zero comes from a program of newer headers: its request is refused, and nothing
+ * is written beside the result. docs/abi.md */
+TEST(db, a_request_of_a_newer_program_is_refused)
+{
+    struct world w = world_open(t, "memory:");
+    struct hf_list_tables list = {.limit = 0};
+    struct {
+        struct hf_list_tables_result result;
+        unsigned char behind[64];
+    } out;
+    const size_t words = sizeof(list.reserved) / sizeof(list.reserved[0]);
+
+    memset(&out, 0x5a, sizeof(out));
+    for (size_t i = 0; i < words; i++) {
+        list.reserved[i] = 1;
+        CHECK_STATUS(HF_INVALID, hf_list_tables(w.scope, w.db, &list, &out.result));
+        CHECK(error_has(&w, "ListTables uses a member that libholdfast"));
+        list.reserved[i] = 0;
+    }
+    CHECK_OK(hf_list_tables(w.scope, w.db, &list, &out.result));
+    for (size_t i = 0; i < words; i++)
+        CHECK_INT(0, out.result.reserved[i]);
+    for (size_t i = 0; i < sizeof(out.behind); i++)
+        CHECK_INT(0x5a, out.behind[i]);
+    world_close(&w);
+}
+
 /* An error outside of an operation does not carry the name of the last one. */
 TEST(db, the_operation_of_an_error_is_its_own)
 {

@@ -321,7 +321,7 @@ TEST(retry, delays_double_and_are_random_from_zero)
         CHECK(least[n] <= 20 << n);
         CHECK(most[n] <= 1000 << n && most[n] >= 980 << n);
     }
-    survey(t, HF_OPTIONS(hf_retry_options, .base_ms = 10, .max_delay_ms = 15),
+    survey(t, HF_OPTIONS(hf_retry_options, .backoff_ms = 10, .backoff_max_ms = 15),
            (struct line){.status = HF_IO}, least, most);
     CHECK_INT(10, most[0]);
     CHECK_INT(15, most[1]);
@@ -336,7 +336,7 @@ TEST(retry, no_delay_is_longer_than_the_longest)
     for (int round = 0; round < 20; round++) {
         int64_t start;
 
-        open_stage(t, &g, HF_OPTIONS(hf_retry_options, .attempts = 100));
+        open_stage(t, &g, HF_OPTIONS(hf_retry_options, .max_attempts = 100));
         PLAY(&g, {.status = HF_THROTTLED});
         start = t->elapsed_us;
         CHECK_STATUS(HF_THROTTLED, get(&g));
@@ -351,7 +351,7 @@ TEST(retry, a_service_that_asks_for_time_gets_it_within_bounds)
 {
     int64_t least[3], most[3];
 
-    survey(t, HF_OPTIONS(hf_retry_options, .max_delay_ms = 100),
+    survey(t, HF_OPTIONS(hf_retry_options, .backoff_max_ms = 100),
            (struct line){.status = HF_IO, .retry_after_ms = 3000}, least, most);
     CHECK(least[0] == 3000 && most[2] == 3000); /* the longest delay does not bound it */
     survey(t, NULL, (struct line){.status = HF_IO, .retry_after_ms = 60000}, least, most);
@@ -387,7 +387,7 @@ TEST(retry, a_delay_that_ends_at_the_deadline_is_not_begun)
         struct stage g;
         int64_t start;
 
-        open_stage(t, &g, HF_OPTIONS(hf_retry_options, .base_ms = 1, .max_delay_ms = 1));
+        open_stage(t, &g, HF_OPTIONS(hf_retry_options, .backoff_ms = 1, .backoff_max_ms = 1));
         PLAY(&g, {.status = HF_IO, .retry_after_ms = 5000}, {.status = HF_OK});
         hf_scope_timeout_ms(g.s, left);
         start = t->elapsed_us;
@@ -399,7 +399,7 @@ TEST(retry, a_delay_that_ends_at_the_deadline_is_not_begun)
 }
 
 /* Longer than it was asked to, as on a busy machine. */
-static void late_sleep(void *user, int64_t us)
+static void late_sleep(int64_t us, void *user)
 {
     test_advance_ms(user, us / 1000 + 700);
 }
@@ -424,7 +424,7 @@ TEST(retry, a_deadline_that_passes_in_a_delay_returns_the_error)
 
 static struct hf_scope *to_cancel;
 
-static void canceling_sleep(void *user, int64_t us)
+static void canceling_sleep(int64_t us, void *user)
 {
     test_advance_ms(user, us / 1000);
     hf_scope_cancel(to_cancel);
@@ -524,7 +524,7 @@ TEST(retry, memory_of_failed_attempts_is_given_back)
     struct stage g;
     size_t before;
 
-    open_stage(t, &g, HF_OPTIONS(hf_retry_options, .attempts = 8));
+    open_stage(t, &g, HF_OPTIONS(hf_retry_options, .max_attempts = 8));
     g.script.waste = 1 << 20;
     before = t->live_bytes;
     PLAY(&g, {.status = HF_IO});
@@ -563,7 +563,7 @@ TEST(retry, off_is_one_attempt_and_no_token)
     struct hf_transact_write_items request = {.token = {0}};
     struct stage g;
 
-    open_stage(t, &g, HF_OPTIONS(hf_retry_options, .mode = HF_RETRY_OFF, .attempts = 9));
+    open_stage(t, &g, HF_OPTIONS(hf_retry_options, .mode = HF_RETRY_OFF, .max_attempts = 9));
     PLAY(&g, {.status = HF_IO, .happened = true});
     CHECK_STATUS(HF_IO, hf_transact_write_items(g.s, g.db, &request, NULL));
     CHECK_INT(1, g.script.calls);
@@ -582,10 +582,11 @@ TEST(retry, options_that_cannot_be)
                  hf_retry_open(s, &script.db, HF_OPTIONS(hf_retry_options, .mode = 4), &db));
     CHECK(db == NULL);
     CHECK_STATUS(HF_INVALID,
-                 hf_retry_open(s, &script.db, HF_OPTIONS(hf_retry_options, .attempts = 1001), &db));
-    CHECK_STATUS(HF_INVALID,
-                 hf_retry_open(s, &script.db, HF_OPTIONS(hf_retry_options, .max_delay_ms = 3600001),
+                 hf_retry_open(s, &script.db, HF_OPTIONS(hf_retry_options, .max_attempts = 1001),
                                &db));
+    CHECK_STATUS(HF_INVALID,
+                 hf_retry_open(s, &script.db,
+                               HF_OPTIONS(hf_retry_options, .backoff_max_ms = 3600001), &db));
     CHECK_STATUS(HF_INVALID, hf_retry_open(s, NULL, NULL, &db));
     CHECK(!script.closed);
     hf_scope_free(s);
@@ -594,8 +595,8 @@ TEST(retry, options_that_cannot_be)
 /* A program of an older header has a shorter struct; one inside another struct has no size. */
 TEST(retry, options_may_be_shorter_or_without_a_size)
 {
-    struct hf_retry_options options = {.size = offsetof(struct hf_retry_options, attempts),
-                                       .attempts = 2};
+    struct hf_retry_options options = {.size = offsetof(struct hf_retry_options, max_attempts),
+                                       .max_attempts = 2};
     struct stage g;
 
     open_stage(t, &g, &options);
@@ -662,7 +663,7 @@ TEST(retry, adaptive_delays_first_attempts_after_throttling)
     struct stage g;
     int64_t start;
 
-    open_stage(t, &g, HF_OPTIONS(hf_retry_options, .mode = HF_RETRY_ADAPTIVE, .attempts = 1));
+    open_stage(t, &g, HF_OPTIONS(hf_retry_options, .mode = HF_RETRY_ADAPTIVE, .max_attempts = 1));
     start = t->elapsed_us;
     for (int i = 0; i < 20; i++)
         CHECK_OK(get(&g));

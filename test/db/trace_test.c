@@ -28,7 +28,7 @@ struct diary {
     struct test *t;
 };
 
-static void note_before(void *user, struct hf_trace_call *call)
+static void note_before(struct hf_trace_call *call, void *user)
 {
     struct diary *d = user;
 
@@ -37,7 +37,7 @@ static void note_before(void *user, struct hf_trace_call *call)
     call->note = &d->before[d->before_len];
 }
 
-static void note_after(void *user, struct hf_trace_call *call)
+static void note_after(struct hf_trace_call *call, void *user)
 {
     struct diary *d = user;
 
@@ -235,7 +235,7 @@ TEST(trace, attempts_inside_and_calls_outside)
 
 static struct diary *logged;
 
-static void keep_line(void *user, enum hf_log_level level, struct hf_str line)
+static void keep_line(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
     snprintf(logged->lines[logged->lines_len++ % 8], sizeof(logged->lines[0]), "%d %.*s",
@@ -332,7 +332,7 @@ static void *work(void *user)
     return NULL;
 }
 
-static void count(void *user, struct hf_trace_call *call)
+static void count(struct hf_trace_call *call, void *user)
 {
     (void)call;
     __atomic_add_fetch((int *)user, 1, __ATOMIC_RELAXED);

@@ -5,7 +5,9 @@
  */
 #include "help.h"
 
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "store/store.h"
 
 enum { ITEMS = 2500 }; /* more than two batches of copying or restoring */
 
@@ -37,7 +39,7 @@ static void fill(struct world *w, const char *table, unsigned from, unsigned to)
 
 static struct hf_str back_up(struct world *w, const char *table)
 {
-    struct hf_create_backup request = {hf_str_from(table), HF_STR("backup")};
+    struct hf_create_backup request = {.table = hf_str_from(table), .name = HF_STR("backup")};
     struct hf_create_backup_result made;
 
     CHECK_OK(hf_create_backup(w->scope, w->db, &request, &made));
@@ -49,7 +51,8 @@ static const struct hf_backup_description *describe(struct world *w, struct hf_s
 {
     struct hf_describe_backup_result result;
 
-    CHECK_OK(hf_describe_backup(w->scope, w->db, &(struct hf_describe_backup){arn}, &result));
+    CHECK_OK(
+        hf_describe_backup(w->scope, w->db, &(struct hf_describe_backup){.arn = arn}, &result));
     return result.backup;
 }
 
@@ -64,8 +67,8 @@ static const struct hf_table_description *table_of(struct world *w, const char *
 {
     struct hf_describe_table_result result;
 
-    CHECK_OK(hf_describe_table(w->scope, w->db, &(struct hf_describe_table){hf_str_from(name)},
-                               &result));
+    CHECK_OK(hf_describe_table(w->scope, w->db,
+                               &(struct hf_describe_table){.table = hf_str_from(name)}, &result));
     return result.table;
 }
 
@@ -166,7 +169,7 @@ TEST(backups, leave_nothing_when_they_go)
     fill(&w, "tab", 0, ITEMS);
     arn = back_up(&w, "tab");
     upkeep(&w);
-    CHECK_OK(hf_delete_backup(w.scope, w.db, &(struct hf_delete_backup){arn}, NULL));
+    CHECK_OK(hf_delete_backup(w.scope, w.db, &(struct hf_delete_backup){.arn = arn}, NULL));
     CHECK_OK(hf_engine_check(w.scope, w.db, &report));
     CHECK_INT(0, report.backups);
     CHECK_INT(ITEMS, upkeep(&w).erased_keys);
@@ -194,7 +197,7 @@ TEST(backups, are_put_back_with_the_database)
     CHECK_OK(restore(&w, made, "again"));
     CHECK_OK(hf_engine_snapshot_take(w.scope, w.db, &snapshot));
     upkeep(&w);
-    CHECK_OK(hf_delete_backup(w.scope, w.db, &(struct hf_delete_backup){made}, NULL));
+    CHECK_OK(hf_delete_backup(w.scope, w.db, &(struct hf_delete_backup){.arn = made}, NULL));
     world_ok(&w, "DeleteTable", "{'TableName':'again'}");
     fill(&w, "tab", 100, 200);
     back_up(&w, "tab");

@@ -4,8 +4,10 @@
  */
 #include "help.h"
 
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
 #include "store/private.h"
+#include "store/store.h"
 
 enum { PATIENCE_MS = 3000 };
 

@@ -8,7 +8,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
 #include "store/store.h"
 
 enum { ITEMS = 1200, VALUE = 500 };

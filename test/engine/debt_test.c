@@ -5,7 +5,8 @@
 #include "help.h"
 
 #include "db/db.h"
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "store/store.h"
 
 struct owing {
     struct world w;

@@ -7,7 +7,10 @@
 
 #include "help.h"
 
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "store/store.h"
 
 /* Every entry of the store; the settings (the next id, the secret) are not restored. */
 __attribute__((unused)) static void dump_store(struct world *w, struct hf__buf *text)

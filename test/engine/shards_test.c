@@ -3,7 +3,8 @@
  */
 #include "help.h"
 
-#include "engine/stream.h"
+#include "engine/engine.h"
+#include "engine/streams.h"
 
 struct listing {
     char ids[SHARDS_MAX][80];

@@ -4,7 +4,9 @@
  */
 #include "help.h"
 
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "engine/setting.h"
+#include "store/store.h"
 
 enum { SHARDS_MAX = 16 };
 

@@ -21,7 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "ops/fields.h"
+#include "store/store.h"
 #include "wire/wire.h"
 #include "world.h"
 

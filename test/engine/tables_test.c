@@ -6,7 +6,7 @@
 
 #include <sched.h>
 
-#include "engine/private.h"
+#include "engine/engine.h"
 
 /* ---- tags ----------------------------------------------------------------------------------- */
 

@@ -4,7 +4,12 @@
  */
 #include "help.h"
 
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/catalog.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/upkeep.h"
+#include "store/store.h"
 
 #define ENABLE_TTL                                                                                 \
     "{'TableName':'tab','TimeToLiveSpecification':{'Enabled':true,'AttributeName':'ttl'}}"
@@ -291,6 +296,16 @@ TEST(ttl, expiring_large_items_takes_little_memory)
     world_close(&w);
 }
 
+static uint32_t table_id(struct engine *e, const char *name)
+{
+    uint32_t id;
+
+    pthread_rwlock_rdlock(&e->schema);
+    id = hf__catalog_find(e, hf_str_from(name))->id;
+    pthread_rwlock_unlock(&e->schema);
+    return id;
+}
+
 /* A damaged item, at which the building of an index ends, does not keep others from expiring. */
 TEST(ttl, items_expire_beside_a_damaged_one)
 {
@@ -311,7 +326,7 @@ TEST(ttl, items_expire_beside_a_damaged_one)
              "{'TableName':'other','AttributeDefinitions':[{'AttributeName':'x','AttributeType':"
              "'S'}],'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'idx','KeySchema':["
              "{'AttributeName':'x','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}");
-    hf__key_prefix(&key, SPACE_ITEM, hf__catalog_find(hf__engine_of(w.db), HF_STR("other"))->id);
+    hf__key_prefix(&key, SPACE_ITEM, table_id(hf__engine_of(w.db), "other"));
     hf__buf_put_byte(&key, 1);
     hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
     hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));
@@ -330,7 +345,7 @@ TEST(ttl, items_expire_beside_a_damaged_one)
 
 static atomic_uint logged;
 
-static void count_log(void *user, enum hf_log_level level, struct hf_str line)
+static void count_log(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
     if (level == HF_LOG_ERROR && line.len > 8 && memcmp(line.ptr, "upkeep: ", 8) == 0)
@@ -372,7 +387,7 @@ TEST(ttl, a_failure_that_stays_is_logged_once_a_minute)
     key = (struct hf__buf){.scope = w.scope};
     e = hf__engine_of(w.db);
     world_ok(&w, "CreateTable", PK_TABLE("other", ""));
-    hf__key_prefix(&key, SPACE_ITEM, hf__catalog_find(e, HF_STR("other"))->id);
+    hf__key_prefix(&key, SPACE_ITEM, table_id(e, "other"));
     hf__buf_put_byte(&key, 1);
     hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
     hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));

@@ -58,7 +58,7 @@ static void command(struct actor *a, struct hf_events *store, int host, int numb
                                  .user = &transfer};
 
     while (!story->known[host][number]) {
-        struct hf_handle_options o = {.size = sizeof(o), .attempts = 20};
+        struct hf_handle_options o = {.size = sizeof(o), .max_attempts = 20};
         struct hf_handled handled;
         enum hf_status status;
 

@@ -225,7 +225,7 @@ KIT_TEST_TX(aggregate, attempts_are_bounded)
     CHECK_OK(put(k->scope, store, &account, "7", 10000, 1, NULL));
     CHECK_STATUS(HF_CONDITION,
                  hf_aggregate_handle(k->scope, store, &account, HF_STR("7"), &command,
-                                     HF_OPTIONS(hf_handle_options, .attempts = 3), NULL));
+                                     HF_OPTIONS(hf_handle_options, .max_attempts = 3), NULL));
     CHECK_INT(3, transfer.decided);
     CHECK_ERROR(HF_CONDITION,
                 "a command for account/7 was decided 3 times, and each time others were faster",
@@ -551,7 +551,7 @@ KIT_TEST_TX(aggregate, a_failing_snapshot_does_not_fail_the_command)
     struct transfer transfer = {.cents = 10, .events = 1};
     struct hf_command command = {.decide = transfer_put, .user = &transfer};
     struct hf_handle_options *options =
-        HF_OPTIONS(hf_handle_options, .on_snapshot_error = complain, .user = &complaints);
+        HF_OPTIONS(hf_handle_options, .on_error = complain, .user = &complaints);
     struct hf_handled handled;
 
     account.save = save_badly;
@@ -691,14 +691,22 @@ TEST(aggregate, upcasting_goes_step_by_step_up_to_the_current_schema)
     static char put_name[] = "put", other_name[] = "deposited";
     struct hf_scope *s = hf_scope_new(test_env(t));
     int calls = 0;
-    struct hf_upcast chain = {HF_STR("put"), 4, one_further, NULL};
-    struct hf_upcast jump = {HF_STR("put"), 3, to_three, &calls};
-    struct hf_upcast same = {HF_STR("put"), 3, nothing, &calls};
-    struct hf_upcast rename[] = {{HF_STR("deposited"), 2, renamed, put_name},
-                                 {HF_STR("put"), 3, one_further, NULL}};
-    struct hf_upcast circle[] = {{HF_STR("deposited"), 2, renamed, put_name},
-                                 {HF_STR("put"), 2, renamed, other_name}};
-    struct hf_upcast fall = {HF_STR("put"), 3, down, NULL};
+    struct hf_upcast chain = {.type = HF_STR("put"),
+                              .schema = 4,
+                              .upcast = one_further,
+                              .user = NULL};
+    struct hf_upcast jump = {.type = HF_STR("put"),
+                             .schema = 3,
+                             .upcast = to_three,
+                             .user = &calls};
+    struct hf_upcast same = {.type = HF_STR("put"), .schema = 3, .upcast = nothing, .user = &calls};
+    struct hf_upcast rename[] = {
+        {.type = HF_STR("deposited"), .schema = 2, .upcast = renamed, .user = put_name},
+        {.type = HF_STR("put"), .schema = 3, .upcast = one_further, .user = NULL}};
+    struct hf_upcast circle[] = {
+        {.type = HF_STR("deposited"), .schema = 2, .upcast = renamed, .user = put_name},
+        {.type = HF_STR("put"), .schema = 2, .upcast = renamed, .user = other_name}};
+    struct hf_upcast fall = {.type = HF_STR("put"), .schema = 3, .upcast = down, .user = NULL};
     struct hf_stored_event stored = {.id = HF_STR("e"),
                                      .type = HF_STR("put"),
                                      .payload = PAYLOAD("5"),
@@ -763,7 +771,10 @@ TEST(aggregate, upcasting_comes_to_an_end)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     uint32_t steps = 0;
-    struct hf_upcast far = {HF_STR("put"), HF_UPCAST_STEPS_MAX + 1, spin, &steps};
+    struct hf_upcast far = {.type = HF_STR("put"),
+                            .schema = HF_UPCAST_STEPS_MAX + 1,
+                            .upcast = spin,
+                            .user = &steps};
     struct hf_stored_event event = {.id = HF_STR("e"), .type = HF_STR("put"), .schema = 1};
 
     CHECK_OK(hf_event_upcast(s, &far, 1, &event));
@@ -787,7 +798,10 @@ static enum hf_status to_cents(struct hf_scope *s, struct hf_stored_event *event
 KIT_TEST_TX(aggregate, old_events_are_brought_up_when_they_are_read)
 {
     struct hf_events *store = open_store(k);
-    struct hf_upcast upcast = {HF_STR("put"), 2, to_cents, NULL};
+    struct hf_upcast upcast = {.type = HF_STR("put"),
+                               .schema = 2,
+                               .upcast = to_cents,
+                               .user = NULL};
     struct hf_aggregate account = accounts(0);
     struct hf_new_event events[] = {{.type = HF_STR("put"), .payload = PAYLOAD("3")},
                                     {.type = HF_STR("put"), .payload = PAYLOAD("7"), .schema = 2}};

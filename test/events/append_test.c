@@ -487,7 +487,7 @@ KIT_TEST_TX(append, what_may_have_happened_is_said)
         kit_fault(k, happens ? HF_FAULT_LOST_ANSWER : HF_FAULT_LOST_REQUEST, "TransactWriteItems",
                   1);
         CHECK(hf_events_append(k->scope, store, &append, 1,
-                               HF_OPTIONS(hf_append_options, .attempts = 1), &done) != HF_OK);
+                               HF_OPTIONS(hf_append_options, .max_attempts = 1), &done) != HF_OK);
         CHECK(hf_scope_error(k->scope)->may_have_happened);
         kit_no_faults(k);
         CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, &done));

@@ -62,7 +62,7 @@ static void *append_any(void *user)
     struct stage *stage = user;
     struct hf_scope *s = hf_scope_new(NULL);
     int thread = atomic_fetch_add(&stage->number, 1);
-    struct hf_append_options patient = {.size = sizeof(patient), .attempts = 1000};
+    struct hf_append_options patient = {.size = sizeof(patient), .max_attempts = 1000};
 
     for (int i = 0; i < APPENDS; i++) {
         struct hf_str id = hf_scope_format(s, "%d-%d", thread, i);
@@ -177,7 +177,7 @@ static void *come_and_go(void *user)
 
         CHECK_OK(hf_events_listen(s, stage->stores[0], woken, &mine));
         CHECK_OK(hf_events_append(s, stage->stores[0], &append, 1,
-                                  HF_OPTIONS(hf_append_options, .attempts = 1000), NULL));
+                                  HF_OPTIONS(hf_append_options, .max_attempts = 1000), NULL));
         hf_events_unlisten(stage->stores[0], woken, &mine);
         CHECK(atomic_load(&mine.woken) > 0);
         atomic_store(&mine.stop, true); /* nobody who has left is called */

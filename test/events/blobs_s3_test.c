@@ -36,7 +36,7 @@ static int64_t elapsed_us(void *user)
     return clock_us(CLOCK_MONOTONIC);
 }
 
-static void sleep_us(void *user, int64_t us)
+static void sleep_us(int64_t us, void *user)
 {
     (void)user;
     usleep((useconds_t)us);

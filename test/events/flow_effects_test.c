@@ -193,7 +193,7 @@ KIT_TEST_TX(flow_effects, a_crash_after_a_side_effect_runs_it_again)
     for (int i = 0; i < 20; i++) {
         uint32_t wait_ms;
 
-        CHECK_OK(hf_flows_turn(k->scope, st.flows, &wait_ms));
+        CHECK_OK(hf_flows_step(k->scope, st.flows, &wait_ms));
         test_advance_ms(k->t, 10);
     }
     CHECK_LOG("v:a a:a e:a v:b a:b", &st);

@@ -320,7 +320,7 @@ static inline void stage_settle(struct stage *st, int64_t ms)
     for (int64_t spent = 0;;) {
         uint32_t wait_ms;
 
-        CHECK_OK(hf_flows_turn(st->k->scope, st->flows, &wait_ms));
+        CHECK_OK(hf_flows_step(st->k->scope, st->flows, &wait_ms));
         if (wait_ms == 0)
             continue;
         if (spent >= ms)

@@ -148,7 +148,7 @@ static enum hf_status host_open(struct hf_scope *s, struct hf_db *db, struct sto
         status = hf_outbox_open(s, db, HF_OPTIONS(hf_outbox_options, .buckets = 1), &host->outbox);
     if (status == HF_OK)
         status = hf_flows_open(s, host->store, host->outbox, flows, 4, NULL, 0,
-                               HF_OPTIONS(hf_flows_options, .no_threads = true, .attempts = 50,
+                               HF_OPTIONS(hf_flows_options, .no_threads = true, .max_attempts = 50,
                                           .relay = &relay),
                                &host->flows);
     return status;
@@ -169,7 +169,7 @@ static void turns(struct actor *a, struct host *host, int count)
         uint32_t wait_ms;
 
         hf_scope_reset(a->s);
-        (void)!hf_flows_turn(a->s, host->flows, &wait_ms);
+        (void)!hf_flows_step(a->s, host->flows, &wait_ms);
         actor_sleep_ms(a, 20);
     }
 }

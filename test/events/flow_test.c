@@ -293,7 +293,7 @@ KIT_TEST_TX(flow, attempts_at_a_tree_are_bounded)
 
     stage_open(&st, k);
     stage_part(&st, (struct part){.type = "a", .aggregate = &tallies, .validate = always_late});
-    st.o.attempts = 3;
+    st.o.max_attempts = 3;
     stage_start(&st);
     CHECK_STATUS(HF_CONDITION, submit(&st, "a", "7", NULL));
     CHECK_ERROR(HF_CONDITION, "the tree of d/a was made 3 times, and each time others were faster",

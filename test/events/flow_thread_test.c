@@ -283,7 +283,7 @@ TEST(flow_thread, a_shutdown_has_a_deadline)
 }
 
 /* The C library's memory, until there is none. */
-static void *stingy(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *stingy(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     (void)old_size;
     if (new_size)
@@ -484,7 +484,7 @@ TEST(flow_thread, several_runtimes_never_let_in_one_too_many)
     world_open(&w);
     for (int i = 0; i < 2; i++)
         CHECK_OK(hf_flows_open(w.s, w.store, NULL, &flow, 1, NULL, 0,
-                               HF_OPTIONS(hf_flows_options, .attempts = 1000), &flows[i]));
+                               HF_OPTIONS(hf_flows_options, .max_attempts = 1000), &flows[i]));
     for (int i = 0; i < THREADS; i++) {
         threads[i] = (struct submitter){.flows = flows[i % 2],
                                         .event = event_in("a", "7"),

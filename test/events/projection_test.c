@@ -261,7 +261,7 @@ KIT_TEST_TX(projection, is_built_again)
     CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
     append_types(k, store, "c");
     /* A reset that fails is called again; nothing is counted before it is done. */
-    CHECK_OK(hf_subscription_turn(k->scope, sub, &wait_ms));
+    CHECK_OK(hf_subscription_step(k->scope, sub, &wait_ms));
     CHECK_STATUS(HF_IO, hf_subscription_drain(k->scope, sub, NULL));
     CHECK_ERROR(HF_IO, "the reset function of \"totals\" failed: not now", k->scope);
     CHECK_INT(0, total(k, "c"));
@@ -273,7 +273,7 @@ KIT_TEST_TX(projection, is_built_again)
 
     /* One that holds the lease no more counts nothing. */
     test_advance_ms(k->t, 1);
-    CHECK_STATUS(HF_LOCKED, hf_subscription_turn(k->scope, stale, &wait_ms));
+    CHECK_STATUS(HF_LOCKED, hf_subscription_step(k->scope, stale, &wait_ms));
     test_advance_ms(k->t, 20000);
     append_types(k, store, "c");
     CHECK_OK(hf_subscription_drain(k->scope, stale, NULL));

@@ -54,7 +54,7 @@ static void run(struct kit *k, struct hf_group *group)
     for (int idle = 0, turns = 0; idle < 30 && turns < 1000; turns++) {
         uint32_t wait_ms;
 
-        CHECK_OK(hf_group_turn(k->scope, group, &wait_ms));
+        CHECK_OK(hf_group_step(k->scope, group, &wait_ms));
         idle = wait_ms ? idle + 1 : 0;
         test_advance_ms(k->t, wait_ms < 100 ? wait_ms : 100);
     }

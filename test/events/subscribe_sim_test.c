@@ -171,7 +171,7 @@ static void run_host(struct actor *a, bool projection)
                                            .checkpoint_ms = 40,
                                            .backoff_ms = 10,
                                            .max_attempts = 1000,
-                                           .on_told = told,
+                                           .on_notice = told,
                                            .owner = hf_str_from(a->name),
                                            .user = &host};
     struct hf_subscription *sub;
@@ -196,7 +196,7 @@ static void run_host(struct actor *a, bool projection)
         struct hf_subscription_metrics metrics;
 
         hf_scope_reset(a->s);
-        status = hf_subscription_turn(a->s, sub, &wait_ms);
+        status = hf_subscription_step(a->s, sub, &wait_ms);
         hf_subscription_metrics(sub, &metrics);
         if (metrics.fence && metrics.fence != host.fence) { /* (4) */
             SIM_CHECK(a, metrics.fence > host.fence);

@@ -81,7 +81,7 @@ static struct hf_subscription *subscribe(struct kit *k, struct hf_events *store,
     options.size = sizeof(options);
     options.no_threads = true;
     options.user = seen;
-    options.on_told = told;
+    options.on_notice = told;
     options.lease_ms = LEASE_MS;
     if (!options.batch)
         options.each = note;
@@ -342,8 +342,8 @@ KIT_TEST_TX(subscribe, tried_again_with_backoff)
     append_type(k, store, ORDER("1"), "d");
     append_type(k, store, ORDER("1"), "e");
     while (!seen.types[6] || seen.times)
-        CHECK_OK(hf_subscription_turn(k->scope, sub, &wait_ms));
-    CHECK_OK(hf_subscription_turn(k->scope, sub, &wait_ms));
+        CHECK_OK(hf_subscription_step(k->scope, sub, &wait_ms));
+    CHECK_OK(hf_subscription_step(k->scope, sub, &wait_ms));
     CHECK(wait_ms > 0 && wait_ms <= 1000);
     CHECK_INT(4, info_of(k, store).handled);
     CHECK_STR("a,b,c,d", hf_str_from(seen.types));
@@ -367,7 +367,7 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     CHECK(strstr(hf_scope_error_text(k->scope), "\"mailer\" gave up at ") != NULL);
     CHECK(strstr(hf_scope_error_text(k->scope), "version 2: b is bad") != NULL);
     CHECK_STR("b is bad", hf_scope_error(k->scope)->cause->message);
-    CHECK_STATUS(HF_LOST, hf_subscription_turn(k->scope, sub, &wait_ms));
+    CHECK_STATUS(HF_LOST, hf_subscription_step(k->scope, sub, &wait_ms));
     CHECK_STR("a", hf_str_from(seen.types));
     CHECK_INT(1, seen.told[HF_SUBSCRIPTION_STOPPED]);
     hf_subscription_metrics(sub, &metrics);
@@ -571,7 +571,7 @@ KIT_TEST_TX(subscribe, a_payload_that_comes_back_is_handed_over)
     CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
     sub = subscribe(k, store, &seen, (struct hf_subscribe_options){.max_attempts = 3});
     for (int i = 0; i < 100 && !seen.told[HF_SUBSCRIPTION_FAILED]; i++) {
-        CHECK_OK(hf_subscription_turn(k->scope, sub, &wait_ms));
+        CHECK_OK(hf_subscription_step(k->scope, sub, &wait_ms));
         test_advance_ms(k->t, 10);
     }
     CHECK_INT(1, seen.told[HF_SUBSCRIPTION_FAILED]);
@@ -604,16 +604,16 @@ KIT_TEST_TX(subscribe, one_at_a_time_and_the_stale_one_moves_nothing)
     ben = subscribe(k, store, &ben_seen, options);
     append_type(k, store, ORDER("1"), "a");
     CHECK_INT(1, drain(k, ann));
-    CHECK_STATUS(HF_LOCKED, hf_subscription_turn(k->scope, ben, &wait_ms));
+    CHECK_STATUS(HF_LOCKED, hf_subscription_step(k->scope, ben, &wait_ms));
     CHECK_ERROR(HF_LOCKED, "\"ann\" has the subscription \"mailer\"", k->scope);
     CHECK(wait_ms > 0 && wait_ms <= 1000);
     test_advance_ms(k->t, LEASE_MS / 2);
     append_type(k, store, ORDER("1"), "b");
     CHECK_INT(1, drain(k, ann)); /* renews, and has it for a lease from here */
     test_advance_ms(k->t, LEASE_MS * 6 / 10);
-    CHECK_STATUS(HF_LOCKED, hf_subscription_turn(k->scope, ben, &wait_ms));
+    CHECK_STATUS(HF_LOCKED, hf_subscription_step(k->scope, ben, &wait_ms));
     test_advance_ms(k->t, LEASE_MS - 1);
-    CHECK_STATUS(HF_LOCKED, hf_subscription_turn(k->scope, ben, &wait_ms));
+    CHECK_STATUS(HF_LOCKED, hf_subscription_step(k->scope, ben, &wait_ms));
     CHECK_INT(1, wait_ms);
     test_advance_ms(k->t, 1);
     append_type(k, store, ORDER("1"), "c");
@@ -621,7 +621,7 @@ KIT_TEST_TX(subscribe, one_at_a_time_and_the_stale_one_moves_nothing)
     CHECK_STR("c", hf_str_from(ben_seen.types));
     CHECK_INT(2, hf_subscription_fence(ben));
 
-    CHECK_STATUS(HF_LOCKED, hf_subscription_turn(k->scope, ann, &wait_ms));
+    CHECK_STATUS(HF_LOCKED, hf_subscription_step(k->scope, ann, &wait_ms));
     CHECK_INT(0, hf_subscription_fence(ann));
     hf_subscription_metrics(ann, &metrics);
     CHECK_INT(1, metrics.lost);
@@ -632,7 +632,7 @@ KIT_TEST_TX(subscribe, one_at_a_time_and_the_stale_one_moves_nothing)
 
     /* Handed over at once. */
     CHECK_OK(hf_subscription_stop(k->scope, ben));
-    CHECK_OK(hf_subscription_turn(k->scope, ann, &wait_ms));
+    CHECK_OK(hf_subscription_step(k->scope, ann, &wait_ms));
     CHECK_INT(3, hf_subscription_fence(ann));
     hf_subscription_close(ann);
     hf_subscription_close(ben);

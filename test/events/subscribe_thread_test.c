@@ -50,7 +50,7 @@ static void append_to(struct hf_scope *s, struct hf_events *store, const char *i
 
     do
         status = hf_events_append(s, store, &append, 1,
-                                  HF_OPTIONS(hf_append_options, .attempts = 1000), NULL);
+                                  HF_OPTIONS(hf_append_options, .max_attempts = 1000), NULL);
     while (status == HF_TX_CONFLICT);
     CHECK_OK(status);
 }
@@ -328,7 +328,7 @@ static struct hf_subscription *trap_start(struct hf_scope *s, struct hf_events *
     struct hf_subscription *sub;
 
     CHECK_OK(hf_subscribe(s, store, HF_STR("trap"),
-                          HF_OPTIONS(hf_subscribe_options, .each = fall, .on_told = trap_told,
+                          HF_OPTIONS(hf_subscribe_options, .each = fall, .on_notice = trap_told,
                                      .lease_ms = 10000, .poll_ms = 10, .stuck_ms = 50,
                                      .settle_ms = 1, .stuck = stuck, .user = trap),
                           &sub));
@@ -480,7 +480,7 @@ TEST(subscribe_thread, who_is_told_may_call_the_subscription)
     (void)t;
     CHECK_OK(hf_subscribe(w.s, w.store, HF_STR("trap"),
                           HF_OPTIONS(hf_subscribe_options, .each = fall_and_stop,
-                                     .on_told = stop_when_told, .poll_ms = 10, .stuck_ms = 50,
+                                     .on_notice = stop_when_told, .poll_ms = 10, .stuck_ms = 50,
                                      .settle_ms = 1, .user = &caller),
                           &sub));
     atomic_store(&caller.sub, sub);

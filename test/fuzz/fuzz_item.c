@@ -242,7 +242,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_item item, unsigned whi
 }
 
 /* Who sleeps waits for others, and here is nobody. */
-static void sleep_not(void *user, int64_t us)
+static void sleep_not(int64_t us, void *user)
 {
     (void)user;
     (void)us;

@@ -71,7 +71,7 @@ enum hf_status __wrap_hf__transport_call(struct hf_scope *s, struct transport *t
     return HF_OK;
 }
 
-static const char *variable(void *user, const char *name)
+static const char *variable(const char *name, void *user)
 {
     static const char *const variables[][2] = {
         {"AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"},
@@ -93,7 +93,7 @@ static const char *variable(void *user, const char *name)
 static void open_all(void)
 {
     struct hf_env ours = {.getenv = variable};
-    struct hf_client_options once = {.size = sizeof(once), .retry = {.attempts = 1}};
+    struct hf_client_options once = {.size = sizeof(once), .retry = {.max_attempts = 1}};
     struct hf_scope *s;
 
     env = hf__env_fill(&ours);

@@ -398,7 +398,7 @@ KIT_TEST(kv, a_change_is_tried_again_and_bounded)
 {
     struct hf_kv *kv = open_plain(k);
     struct meddler m = {.k = k, .kv = kv, .scope = kit_scope(k), .meddle = 4};
-    struct hf_kv_change_options *five = HF_OPTIONS(hf_kv_change_options, .attempts = 5);
+    struct hf_kv_change_options *five = HF_OPTIONS(hf_kv_change_options, .max_attempts = 5);
     int64_t before = k->t->elapsed_us;
     struct hf_kv_entry entry;
 
@@ -421,7 +421,7 @@ KIT_TEST(kv, a_change_is_tried_again_and_bounded)
     hf_scope_timeout_ms(k->scope, 100);
     CHECK_STATUS(HF_TIMEOUT,
                  hf_kv_change(k->scope, kv, id("a"), meddle, &m,
-                              HF_OPTIONS(hf_kv_change_options, .attempts = 1000), NULL));
+                              HF_OPTIONS(hf_kv_change_options, .max_attempts = 1000), NULL));
     CHECK(m.calls > 2 && m.calls < 100);
     hf_kv_close(kv);
 }
@@ -825,7 +825,7 @@ KIT_TEST(kv, batches_of_different_pairs)
 KIT_TEST(kv, batches_say_what_is_left)
 {
     struct hf_kv *kv = open_plain(k);
-    struct hf_many_options *twice = HF_OPTIONS(hf_many_options, .attempts = 2, .delay_ms = 1);
+    struct hf_many_options *twice = HF_OPTIONS(hf_many_options, .max_attempts = 2, .backoff_ms = 1);
     struct hf_kv_key keys[] = {id("a"), id("b"), id("")};
     struct hf_write_many_result result;
     struct hf_kv_many many;

@@ -441,7 +441,7 @@ static void *add_some(void *user)
         struct hf_set_change change;
 
         if (hf_set_add(s, adder->kv, tags(), &element, 1,
-                       HF_OPTIONS(hf_set_options, .attempts = 100000), &change) != HF_OK ||
+                       HF_OPTIONS(hf_set_options, .max_attempts = 100000), &change) != HF_OK ||
             change.added != 1)
             adder->failures++;
         hf_scope_reset(s);

@@ -16,9 +16,13 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "engine/layout.h"
+#include "engine/schema.h"
+#include "engine/setting.h"
 #include "ops/fields.h"
 #include "rewind.h"
+#include "store/store.h"
 #include "wire/wire.h"
 
 enum { LETTERS = 30, UPKEEP = 26, TABLES_MAX = 12, MEMTABLE_BYTES = 4 * 1024 * 1024 };
@@ -75,12 +79,12 @@ static int64_t clock_of(void *user)
     return ((struct machine *)user)->now_us;
 }
 
-static void sleep_of(void *user, int64_t us)
+static void sleep_of(int64_t us, void *user)
 {
     ((struct machine *)user)->now_us += us;
 }
 
-static void random_of(void *user, void *bytes, size_t len)
+static void random_of(void *bytes, size_t len, void *user)
 {
     struct machine *m = user;
 

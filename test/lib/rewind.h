@@ -3,8 +3,8 @@
  *
  * A fuzz target wants every input to find the same database, and no time to go into making it:
  *
- *     rewind_open(s, env, inner, &store);   use it as any other store; closing it keeps the inner
- * one rewind_mark(store);                   this is the state to go back to
+ *     rewind_open(s, env, inner, &store);   use it as any other store; closing it keeps `inner`
+ *     rewind_mark(store);                   this is the state to go back to
  *     ...
  *     rewind_back(store);                   what differs is written back, in one batch
  *     rewind_close(store);                  closes the inner store, too

@@ -40,7 +40,7 @@ void test_add(struct test *test)
     last_test = &test->next;
 }
 
-static void *counted_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *counted_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     struct test *t = user;
     void *moved = NULL;
@@ -82,7 +82,7 @@ static int64_t virtual_elapsed(void *user)
 }
 
 /* Nobody waits in a test: to sleep is to move the clocks. */
-static void virtual_sleep(void *user, int64_t us)
+static void virtual_sleep(int64_t us, void *user)
 {
     __atomic_add_fetch(&((struct test *)user)->wall_us, us, __ATOMIC_RELAXED);
     __atomic_add_fetch(&((struct test *)user)->elapsed_us, us, __ATOMIC_RELAXED);
@@ -103,7 +103,7 @@ uint64_t test_random_below(struct test *t, uint64_t bound)
     return test_random(t) % bound;
 }
 
-static void seeded_random(void *user, void *bytes, size_t len)
+static void seeded_random(void *bytes, size_t len, void *user)
 {
     uint8_t *to = bytes;
 
@@ -111,7 +111,7 @@ static void seeded_random(void *user, void *bytes, size_t len)
         to[i] = (uint8_t)test_random(user);
 }
 
-static void print_log(void *user, enum hf_log_level level, struct hf_str line)
+static void print_log(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
     if (level <= HF_LOG_ERROR && getenv("HF_TEST_LOG"))

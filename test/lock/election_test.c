@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "kit.h"
+#include "steps.h"
 
 struct candidate {
     struct hf_lock_table *locks;
@@ -70,8 +71,8 @@ KIT_TEST(election, the_first_leads_until_it_is_silent)
     stand(k->scope, k->db, k->table, "ben", false, 1000, &ben);
     CHECK(!hf_election_leads(ann.election, &term));
     for (int i = 0; i < 100; i++) {
-        CHECK(hf_lock_table_run(ann.locks) <= 250);
-        CHECK(hf_lock_table_run(ben.locks) <= 100);
+        CHECK(locks_step(ann.locks) <= 250);
+        CHECK(locks_step(ben.locks) <= 100);
         test_advance_ms(k->t, 50);
         CHECK(hf_election_leads(ann.election, &term));
         CHECK(!hf_election_leads(ben.election, NULL));
@@ -80,25 +81,25 @@ KIT_TEST(election, the_first_leads_until_it_is_silent)
     CHECK_OK(hf_lock_inspect(k->scope, ben.locks, HF_STR("leader"), &info));
     CHECK_STR("ann", hf_value_str(hf_item_get(info.data, HF_STR("address"))));
     for (int i = 0; i < 24; i++) { /* ann stops; never do two believe to lead */
-        hf_lock_table_run(ben.locks);
+        locks_step(ben.locks);
         test_advance_ms(k->t, 50);
         CHECK(!hf_election_leads(ann.election, NULL) || !hf_election_leads(ben.election, NULL));
     }
     CHECK(hf_election_leads(ben.election, NULL));
     CHECK(ben.term > term);
     CHECK_INT(0, ann.deposed);
-    hf_lock_table_run(ann.locks); /* ann goes on, and learns it */
+    locks_step(ann.locks); /* ann goes on, and learns it */
     CHECK_INT(1, ann.deposed);
     CHECK_INT(HF_LOCK_EXPIRED, ann.why);
     CHECK_INT(1, ann.elected);
     hf_election_close(ben.election); /* resigns: no lease has to end */
     test_advance_ms(k->t, 100);
-    hf_lock_table_run(ann.locks);
+    locks_step(ann.locks);
     CHECK(ann.term > ben.last);
     CHECK_OK(hf_lock_break(k->scope, ann.locks, HF_STR("leader"), hf_str_of(NULL, 0), NULL));
     test_advance_ms(k->t, 250);
-    hf_lock_table_run(ann.locks);
-    hf_lock_table_run(ann.locks);
+    locks_step(ann.locks);
+    locks_step(ann.locks);
     CHECK_INT(2, ann.deposed);
     CHECK_INT(HF_LOCK_STOLEN, ann.why);
     CHECK_INT(3, ann.elected);

@@ -9,6 +9,7 @@
 
 #include "kit.h"
 #include "lock/lock.h"
+#include "steps.h"
 
 static struct hf_lock_table *table_of(struct kit *k, const char *owner)
 {
@@ -147,7 +148,7 @@ KIT_TEST(lock, a_lock_that_is_left_ends_with_its_lease)
 
     hf_lock_leave(NULL);
     hf_lock_leave(get(k, ann, "job", lease(1000)));
-    CHECK_INT(UINT32_MAX, hf_lock_table_run(ann));
+    CHECK_INT(UINT32_MAX, locks_step(ann));
     locked(k, ben, "job", lease(1000));
     CHECK_INT(1, holders(k, ben, "job"));
     CHECK_STATUS(HF_TIMEOUT, wait_ms(k, ben, "job", lease(1000), 500, &taken));
@@ -187,15 +188,15 @@ KIT_TEST(lock, heartbeats_keep_it)
     struct hf_lock_table *ann = table_of(k, "ann"), *ben = table_of(k, "ben");
     struct hf_lock *lock = get(k, ann, "job", lease(1000));
 
-    CHECK_INT(250, hf_lock_table_run(ann));
+    CHECK_INT(250, locks_step(ann));
     for (int i = 0; i < 100; i++) {
         test_advance_ms(k->t, 50);
         locked(k, ben, "job", lease(1000));
-        CHECK(hf_lock_table_run(ann) <= 250);
+        CHECK(locks_step(ann) <= 250);
     }
     CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
     CHECK_OK(hf_lock_release(k->scope, lock));
-    CHECK(hf_lock_table_run(ann) == UINT32_MAX);
+    CHECK(locks_step(ann) == UINT32_MAX);
     hf_lock_table_close(ann);
     hf_lock_table_close(ben);
 }
@@ -332,7 +333,7 @@ KIT_TEST(lock, lost_answers_lose_nothing)
         lock = get(k, ann, "job", lease(10000));
         kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", lost);
         test_advance_ms(k->t, 2500);
-        CHECK(hf_lock_table_run(ann) < UINT32_MAX);
+        CHECK(locks_step(ann) < UINT32_MAX);
         CHECK(hf_lock_left_ms(lock) > 9000);
         kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", lost);
         CHECK_OK(hf_lock_release(k->scope, lock));
@@ -430,31 +431,31 @@ KIT_TEST(lock, unreachable_is_told_near_and_at_the_end)
     kit_fault(k, HF_FAULT_ERROR, "UpdateItem", 0);
     for (int i = 0; i < 58; i++) {
         test_advance_ms(k->t, 10);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     CHECK_INT(0, told.late);
     test_advance_ms(k->t, 10);
-    CHECK(hf_lock_table_run(ann) <= 250);
+    CHECK(locks_step(ann) <= 250);
     CHECK_INT(1, told.late);
     CHECK_INT(400, told.left_ms);
     kit_no_faults(k); /* it comes back: all is well, and the next time is told again */
     test_advance_ms(k->t, 250);
-    hf_lock_table_run(ann);
+    locks_step(ann);
     CHECK_INT(990, hf_lock_left_ms(lock));
     kit_fault(k, HF_FAULT_ERROR, "UpdateItem", 0);
     for (int i = 0; i < 98; i++) {
         test_advance_ms(k->t, 10);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     CHECK_INT(2, told.late);
     CHECK_INT(0, told.lost);
     test_advance_ms(k->t, 10);
-    hf_lock_table_run(ann);
+    locks_step(ann);
     CHECK_INT(1, told.lost);
     CHECK_INT(HF_LOCK_EXPIRED, told.why);
     kit_no_faults(k);
     test_advance_ms(k->t, 10);
-    CHECK(hf_lock_table_run(ann) == UINT32_MAX);
+    CHECK(locks_step(ann) == UINT32_MAX);
     CHECK_INT(1, told.lost);
     CHECK_STATUS(HF_LOST, hf_lock_release(k->scope, lock));
     CHECK_INT(0, holders(k, ann, "job")); /* it was still ours to give back */
@@ -475,13 +476,13 @@ KIT_TEST(lock, stolen_is_told_as_stolen)
     CHECK_OK(hf_lock_break(k->scope, ben, HF_STR("job"), hf_str_of(NULL, 0), &broken));
     CHECK_INT(1, broken);
     next = get(k, ben, "job", NULL);
-    hf_lock_table_run(ann);
+    locks_step(ann);
     CHECK_INT(0, told.lost);
     test_advance_ms(k->t, 250);
-    hf_lock_table_run(ann);
+    locks_step(ann);
     CHECK_INT(1, told.lost);
     CHECK_INT(HF_LOCK_STOLEN, told.why);
-    CHECK(hf_lock_table_run(ann) == UINT32_MAX);
+    CHECK(locks_step(ann) == UINT32_MAX);
     CHECK_OK(hf_lock_release(k->scope, next));
     hf_lock_table_close(ann);
     hf_lock_table_close(ben);
@@ -496,10 +497,10 @@ KIT_TEST(lock, what_could_not_be_released_is_released_later)
     kit_fault(k, HF_FAULT_ERROR, "UpdateItem", 0);
     CHECK_STATUS(HF_INTERNAL, hf_lock_release(k->scope, lock));
     CHECK_INT(1, holders(k, ann, "job"));
-    CHECK_INT(1000, hf_lock_table_run(ann));
+    CHECK_INT(1000, locks_step(ann));
     kit_no_faults(k);
     test_advance_ms(k->t, 1000);
-    CHECK(hf_lock_table_run(ann) == UINT32_MAX);
+    CHECK(locks_step(ann) == UINT32_MAX);
     CHECK_INT(0, holders(k, ann, "job"));
     lock = get(k, ann, "job", NULL);
     CHECK_OK(hf_lock_release(k->scope, lock));
@@ -521,7 +522,7 @@ KIT_TEST(lock, a_doubtful_acquisition_is_undone)
     CHECK(hf_scope_error(k->scope)->may_have_happened);
     kit_no_faults(k);
     locked(k, ben, "job", NULL);
-    hf_lock_table_run(ann);
+    locks_step(ann);
     lock = get(k, ben, "job", NULL);
     CHECK_OK(hf_lock_release(k->scope, lock));
     hf_lock_table_close(ann);
@@ -563,17 +564,17 @@ KIT_TEST(lock, stuck_work_lets_the_lease_end)
     for (int i = 0; i < 50; i++) {
         test_advance_ms(k->t, 100);
         hf_lock_touch(lock);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     CHECK_INT(HF_LOCK_HELD, hf_lock_state(lock));
     for (int i = 0; i < 19; i++) {
         test_advance_ms(k->t, 100);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     CHECK_INT(0, told.lost);
     for (int i = 0; i < 11; i++) {
         test_advance_ms(k->t, 100);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     CHECK_INT(1, told.lost);
     CHECK_STATUS(HF_LOST, hf_lock_release(k->scope, lock));
@@ -651,7 +652,7 @@ KIT_TEST(lock, a_silent_permit_is_replaced)
     for (int i = 0; i < 10; i++) {
         locked(k, ann, "gate", permit(1000, 2));
         test_advance_ms(k->t, 100);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     third = get(k, ann, "gate", permit(1000, 2));
     CHECK_STATUS(HF_LOST, hf_lock_release(k->scope, silent));
@@ -674,7 +675,7 @@ KIT_TEST(lock, silent_readers_do_not_pile_up)
     for (int i = 0; i < 5; i++) { /* seen at the first heartbeat, and for a lease */
         CHECK_INT(6, holders(k, ann, "doc"));
         test_advance_ms(k->t, 250);
-        hf_lock_table_run(ann);
+        locks_step(ann);
     }
     CHECK_INT(1, holders(k, ann, "doc"));
     for (int i = 0; i < 5; i++)
@@ -748,7 +749,7 @@ KIT_TEST(lock, who_holds_it)
     CHECK_ERROR(HF_NOT_FOUND, "nobody ever held lock job", k->scope);
     lock = get(k, ann, "job", lease(1000));
     test_advance_ms(k->t, 250);
-    hf_lock_table_run(ann);
+    locks_step(ann);
     CHECK_OK(hf_lock_inspect(k->scope, ann, HF_STR("job"), &info));
     CHECK_STR("job", info.name);
     CHECK_INT(HF_LOCK_EXCLUSIVE, info.mode);
@@ -900,7 +901,7 @@ static enum hf_status use_lock(struct test *t, struct hf_db *db)
     if (locks) {
         struct hf_lock_info info;
 
-        hf_lock_table_run(locks); /* releases what nobody knew of */
+        locks_step(locks); /* releases what nobody knew of */
         if (hf_lock_inspect(s, locks, HF_STR("job"), &info) == HF_OK)
             CHECK_INT(0, info.holders_len);
     }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "sim.h"
+#include "steps.h"
 
 enum { KEYS = 3, HOSTS_MAX = 4, TEXT = 32 };
 
@@ -110,7 +111,7 @@ static void work(struct actor *a, struct hf_once_table *onces, struct host *host
     story->begun++;
     for (uint64_t i = sim_random_below(a->sim, 4); i > 0; i--) {
         actor_sleep_ms(a, 1 + (uint32_t)sim_random_below(a->sim, story->timeout_ms / 2));
-        (void)hf_once_table_run(onces);
+        (void)onces_step(onces);
     }
     if (sim_random_below(a->sim, 10) > 0) {
         int number = ++story->number;
@@ -168,7 +169,7 @@ static void host(struct actor *a)
                 told(a, key, record.result);
                 seen = true;
             }
-            (void)hf_once_table_run(onces);
+            (void)onces_step(onces);
         }
     }
     hf_once_table_close(onces);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "kit.h"
+#include "steps.h"
 
 #define USER HF_STR("ann")
 #define KEY HF_STR("welcome")
@@ -102,8 +103,8 @@ struct deed {
     enum hf_status status;
 };
 
-static enum hf_status deed(struct hf_scope *s, struct hf_once *once, void *user,
-                           struct hf_item *result)
+static enum hf_status deed(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                           void *user)
 {
     struct deed *d = user;
 
@@ -188,8 +189,8 @@ KIT_TEST(once, a_failed_action_is_done_again)
     hf_once_table_close(ann);
 }
 
-static enum hf_status final_failure(struct hf_scope *s, struct hf_once *once, void *user,
-                                    struct hf_item *result)
+static enum hf_status final_failure(struct hf_scope *s, struct hf_once *once,
+                                    struct hf_item *result, void *user)
 {
     (void)result;
     ++*(int *)user;
@@ -325,16 +326,16 @@ KIT_TEST(once, heartbeats_keep_it)
     struct hf_once_table *ann = table_of(k, "ann"), *ben = table_of(k, "ben");
     struct hf_once *once = begun(k, ann, timeout(1000));
 
-    CHECK_INT(250, hf_once_table_run(ann));
+    CHECK_INT(250, onces_step(ann));
     for (int i = 0; i < 100; i++) {
         test_advance_ms(k->t, 50);
-        CHECK(hf_once_table_run(ann) <= 250);
+        CHECK(onces_step(ann) <= 250);
         refused(k, ben, NULL);
     }
     CHECK_OK(hf_once_renew(k->scope, once));
     CHECK_INT(990, hf_once_left_ms(once));
     CHECK_OK(hf_once_finish(k->scope, once, says(k, "ann")));
-    CHECK(hf_once_table_run(ann) == UINT32_MAX);
+    CHECK(onces_step(ann) == UINT32_MAX);
     hf_once_close(once);
     check_done(k, ben, "ann");
     hf_once_table_close(ann);
@@ -352,12 +353,12 @@ KIT_TEST(once, stuck_work_falls_silent)
     for (int i = 0; i < 20; i++) {
         test_advance_ms(k->t, 500);
         hf_once_touch(once);
-        (void)hf_once_table_run(ann);
+        (void)onces_step(ann);
         refused(k, ben, NULL);
     }
     for (int i = 0; i < 3; i++) {
         test_advance_ms(k->t, 600);
-        (void)hf_once_table_run(ann);
+        (void)onces_step(ann);
     }
     next = begun(k, ben, NULL);
     CHECK_STATUS(HF_LOST, hf_once_finish(k->scope, once, says(k, "ann")));
@@ -439,8 +440,8 @@ struct crowd {
     pthread_mutex_t mutex;
 };
 
-static enum hf_status slow_deed(struct hf_scope *s, struct hf_once *once, void *user,
-                                struct hf_item *result)
+static enum hf_status slow_deed(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                                void *user)
 {
     struct crowd *c = user;
 
@@ -605,7 +606,7 @@ KIT_TEST(once, the_time_to_live_is_never_too_early)
 
     CHECK_INT(begun_s + 20 + 86400, expires_s(k)); /* an orphan's */
     test_advance_ms(k->t, 5000);
-    (void)hf_once_table_run(ann);
+    (void)onces_step(ann);
     CHECK_INT(begun_s + 5 + 20 + 86400, expires_s(k));
     CHECK_OK(hf_once_finish(k->scope, once, says(k, "x")));
     hf_once_close(once);
@@ -665,11 +666,11 @@ KIT_TEST(once, what_could_not_be_recorded_is_recorded_later)
     CHECK_STATUS(HF_INTERNAL, hf_once_finish(k->scope, once, says(k, "x")));
     CHECK(!hf_scope_error(k->scope)->may_have_happened);
     hf_once_close(once);
-    CHECK(hf_once_table_run(ann) <= 1000);
+    CHECK(onces_step(ann) <= 1000);
     CHECK_INT(HF_ONCE_RUNNING, got(k, ann).state);
     kit_no_faults(k);
     test_advance_ms(k->t, 1000);
-    CHECK(hf_once_table_run(ann) == UINT32_MAX);
+    CHECK(onces_step(ann) == UINT32_MAX);
     check_done(k, ann, "x");
     hf_once_table_close(ann);
 }
@@ -692,9 +693,9 @@ KIT_TEST(once, a_doubtful_beginning_is_given_up)
     CHECK(!once);
     CHECK_INT(HF_ONCE_RUNNING, got(k, ann).state);
     kit_no_faults(k);
-    (void)hf_once_table_run(ann);
+    (void)onces_step(ann);
     CHECK_INT(HF_ONCE_NONE, got(k, ann).state);
-    CHECK(hf_once_table_run(ann) == UINT32_MAX);
+    CHECK(onces_step(ann) == UINT32_MAX);
     hf_once_table_close(ann);
 }
 
@@ -1015,8 +1016,8 @@ KIT_TEST(once, names_at_their_limits_and_past_them)
     hf_once_table_close(ann);
 }
 
-static enum hf_status large_deed(struct hf_scope *s, struct hf_once *once, void *user,
-                                 struct hf_item *result)
+static enum hf_status large_deed(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                                 void *user)
 {
     (void)once;
     *result = HF_ITEM(s, HF_S("r", long_text(user, HF_ONCE_RESULT_MAX)));
@@ -1076,8 +1077,8 @@ KIT_TEST(once, an_item_that_is_no_record)
     hf_once_table_close(ann);
 }
 
-static enum hf_status plain_deed(struct hf_scope *s, struct hf_once *once, void *user,
-                                 struct hf_item *result)
+static enum hf_status plain_deed(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
+                                 void *user)
 {
     (void)once;
     ++*(int *)user;
@@ -1118,7 +1119,7 @@ TEST(once, any_allocation_may_fail)
         CHECK(status == HF_OK || status == HF_NOMEM);
         CHECK(status == HF_OK || t->alloc_failed);
         if (onces)
-            (void)hf_once_table_run(onces);
+            (void)onces_step(onces);
         CHECK_OK(hf_once_get(outer, sound, USER, key, &record));
         CHECK(record.state == HF_ONCE_NONE || record.state == HF_ONCE_DONE);
         CHECK(status != HF_OK || record.state == HF_ONCE_DONE);

@@ -456,7 +456,7 @@ TEST(tables, an_update_changes_something)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     const struct hf_throughput large = {1, INT64_C(1000000000001)};
-    const struct hf_replica_update replica = {HF_STR("eu-west-1")};
+    const struct hf_replica_update replica = {.region = HF_STR("eu-west-1")};
     struct hf_update_table update = {.table = {NULL, 0}};
 
     REFUSED("The parameter 'TableName' is required but was not present in the request",

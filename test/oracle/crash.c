@@ -1,7 +1,8 @@
 /* oracle/crash.c: killing a database that lives in memory. */
 #include "crash.h"
 
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "store/store.h"
 
 void crash_world(struct world *w)
 {

@@ -112,7 +112,7 @@ static inline uint32_t stage_turn(struct stage *stage)
     uint32_t wait_ms = 0;
 
     for (int i = 0; i < STAGE_TURNS_MAX && wait_ms == 0; i++)
-        CHECK_OK(hf_relay_turn(stage->k->scope, hf_bus_relay(stage->bus), &wait_ms));
+        CHECK_OK(hf_relay_step(stage->k->scope, hf_bus_relay(stage->bus), &wait_ms));
     return wait_ms;
 }
 

@@ -576,7 +576,7 @@ KIT_TEST(bus, trouble_of_the_database_is_told)
 
 static char last_line[200];
 
-static void keep_line(void *user, enum hf_log_level level, struct hf_str line)
+static void keep_line(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
     snprintf(last_line, sizeof(last_line), "%d %.*s", (int)level, HF_FMT(line));

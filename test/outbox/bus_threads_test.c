@@ -320,7 +320,7 @@ static enum hf_status go_round(struct hf_scope *s, struct hf_db *db, struct roun
         (status = hf_bus_emit(s, round->bus, &event, 1)) != HF_OK)
         return status;
     round->emitted = true;
-    return hf_relay_turn(s, hf_bus_relay(round->bus), &wait_ms);
+    return hf_relay_step(s, hf_bus_relay(round->bus), &wait_ms);
 }
 
 TEST(bus, without_memory_it_says_so_and_loses_nothing)
@@ -344,7 +344,7 @@ TEST(bus, without_memory_it_says_so_and_loses_nothing)
         emitted += round.emitted;
         for (int i = 0; round.emitted && round.handled == 0 && i < 200; i++) {
             test_advance_ms(t, 1000);
-            CHECK_OK(hf_relay_turn(s, hf_bus_relay(round.bus), &wait_ms));
+            CHECK_OK(hf_relay_step(s, hf_bus_relay(round.bus), &wait_ms));
         }
         if (round.wait) {
             status = hf_bus_wait_end(s, round.wait, 1, &event);

@@ -86,7 +86,7 @@ struct moody {
     struct hf_blobs *inner;
     enum hf_status mood; /* what it says instead of an answer */
     int64_t slow_ms;
-    struct hf_relay *loses; /* the keeper of this one looks meanwhile, too */
+    struct hf_relay *loses; /* the heartbeat of this one comes meanwhile, too */
     int asked;
 };
 
@@ -98,7 +98,7 @@ static enum hf_status moody_get(struct hf_scope *s, struct hf_blobs *blobs, stru
     moody->asked++;
     test_advance_ms(moody->t, moody->slow_ms);
     if (moody->loses)
-        (void)hf__member_keep(moody->loses);
+        (void)hf__member_step(moody->loses);
     TRY(hf_scope_sleep_ms(s, 0));
     if (moody->mood != HF_OK)
         return hf_scope_fail(s, moody->mood, "the store is in no mood");
@@ -192,7 +192,7 @@ static void run_until(struct stage *st, size_t len)
     for (int i = 0; i < 1000 && st->eye.len < len; i++) {
         uint32_t wait_ms;
 
-        CHECK_OK(hf_relay_turn(st->k->scope, st->relay, &wait_ms));
+        CHECK_OK(hf_relay_step(st->k->scope, st->relay, &wait_ms));
         test_advance_ms(st->k->t, 1);
     }
 }
@@ -204,7 +204,7 @@ static void run_for(struct stage *st, int64_t ms)
     do {
         uint32_t wait_ms;
 
-        CHECK_OK(hf_relay_turn(st->k->scope, st->relay, &wait_ms));
+        CHECK_OK(hf_relay_step(st->k->scope, st->relay, &wait_ms));
         test_advance_ms(st->k->t, wait_ms < 50 ? 10 : 50);
     } while (st->k->t->elapsed_us < end_us);
 }

@@ -83,7 +83,7 @@ static void run_for(struct stage *stage, int64_t ms)
         uint32_t wait_ms;
 
         hf_scope_reset(s);
-        CHECK_OK(hf_relay_turn(s, stage->relay, &wait_ms));
+        CHECK_OK(hf_relay_step(s, stage->relay, &wait_ms));
         test_advance_ms(stage->k->t, wait_ms ? wait_ms : 1);
     }
     hf_scope_free(s);

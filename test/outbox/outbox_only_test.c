@@ -273,7 +273,7 @@ struct told {
     char text[200];
 };
 
-static void on_trouble(const struct hf_error *error, void *user)
+static void on_error(const struct hf_error *error, void *user)
 {
     struct told *told = user;
 
@@ -300,7 +300,7 @@ KIT_TEST(outbox_only, different_parts_are_not_delivered_side_by_side)
                                (struct hf_relay_options){.only_tenant = HF_STR("acme")});
     relays_run_for(k->t, k->scope, relays, 2, 3000);
     relays[2] = relay_by_turns(k->scope, outbox, other,
-                               (struct hf_relay_options){.on_trouble = on_trouble,
+                               (struct hf_relay_options){.on_error = on_error,
                                                          .user = &told,
                                                          .stall_ms = 2000});
     CHECK_INT(2, metrics_of(relays[0]).buckets);

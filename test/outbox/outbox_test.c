@@ -546,7 +546,7 @@ KIT_TEST(outbox_emit, a_lost_answer_does_no_harm)
 }
 
 /* (2) A seq that another has, as unlikely as it is, is replaced. */
-static void no_randomness(void *user, void *bytes, size_t len)
+static void no_randomness(void *bytes, size_t len, void *user)
 {
     (void)user;
     memset(bytes, 7, len);

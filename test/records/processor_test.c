@@ -337,7 +337,7 @@ KIT_TEST(processor, the_user_may_say_what_is_tried_again)
 {
     struct script script = script_of(k);
     struct hf_processor *processor =
-        PROCESSOR(&script, .may_retry = only_invalid, .max_retries = 2, .backoff_base_ms = 10);
+        PROCESSOR(&script, .may_retry = only_invalid, .max_retries = 2, .backoff_ms = 10);
     struct hf_processor_report report;
 
     put(&script, "refused", 1);
@@ -559,7 +559,7 @@ static enum hf_status meddle(struct hf_scope *s, const struct hf_record_info *re
 KIT_TEST(processor, who_lost_it_cannot_complete_it)
 {
     struct script script = script_of(k);
-    struct hf_processor *processor = PROCESSOR(&script, .max_workers = 1);
+    struct hf_processor *processor = PROCESSOR(&script, .workers = 1);
     struct hf_processor_report report;
     struct hf_record_info info;
 
@@ -1108,8 +1108,8 @@ KIT_TEST(processor, options_that_cannot_be)
     struct script script = script_of(k);
     struct hf_processor *processor;
 
-    CHECK_OK(TRY_OPTIONS(.max_workers = 256));
-    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.max_workers = 257));
+    CHECK_OK(TRY_OPTIONS(.workers = 256));
+    CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.workers = 257));
     CHECK_ERROR(HF_INVALID, "257 workers are more than 256", k->scope);
     CHECK_OK(TRY_OPTIONS(.lease_ms = 1000, .heartbeat_ms = 500));
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.lease_ms = 1000, .heartbeat_ms = 501));

@@ -104,9 +104,8 @@ static int child_main(const char *url)
         hf_records_open(s, child.db, NULL, &child.records) != HF_OK ||
         hf_processor_open(s, child.records,
                           HF_OPTIONS(hf_processor_options, .lease_ms = LEASE_MS, .poll_ms = 50,
-                                     .max_workers = WORKERS, .max_retries = 20,
-                                     .backoff_base_ms = 10, .backoff_max_ms = 200,
-                                     .on_ended = ended, .user = &child),
+                                     .workers = WORKERS, .max_retries = 20, .backoff_ms = 10,
+                                     .backoff_max_ms = 200, .on_ended = ended, .user = &child),
                           &processor) != HF_OK) {
         fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
         return 2;

@@ -161,7 +161,7 @@ static void worker(struct actor *a)
                                            .no_threads = true,
                                            .lease_ms = LEASE_MS,
                                            .poll_ms = 100,
-                                           .backoff_base_ms = 20,
+                                           .backoff_ms = 20,
                                            .backoff_max_ms = 200,
                                            .account_order = shift.model->order,
                                            .on_ended = ended,

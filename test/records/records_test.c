@@ -217,7 +217,7 @@ static struct {
 } meddler;
 
 /* While one waits to send again what may have been done, another puts the same record. */
-static void meddle(void *user, int64_t us)
+static void meddle(int64_t us, void *user)
 {
     struct hf_records *records = meddler.records;
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "test.h"
@@ -101,7 +102,7 @@ static struct hf_processor *processor_of(struct stage *stage, struct hf_processo
 }
 
 #define PROCESSOR(stage, ...)                                                                      \
-    processor_of((stage), (struct hf_processor_options){.backoff_base_ms = 10, __VA_ARGS__})
+    processor_of((stage), (struct hf_processor_options){.backoff_ms = 10, __VA_ARGS__})
 
 /* ---- a true pool ---------------------------------------------------------------------------- */
 
@@ -163,7 +164,7 @@ TEST(records_thread, a_slow_record_stalls_nobody)
 
     stage_open(&stage);
     put_many(&stage, 0, 100);
-    processor = PROCESSOR(&stage, .max_workers = 2);
+    processor = PROCESSOR(&stage, .workers = 2);
     CHECK_OK(hf_processor_run(stage.s, processor, one_is_slow, &stage, NULL));
     CHECK_INT(1, atomic_load(&stage.slow_done));
     CHECK_INT(0, atomic_load(&stage.after_slow));
@@ -223,6 +224,31 @@ static void side_join(struct side *side)
 {
     pthread_join(side->thread, NULL);
     hf_processor_close(side->processor);
+}
+
+/* Nothing is due for a minute: its threads sleep until the run is canceled. */
+TEST(records_thread, an_idle_processor_does_not_poll)
+{
+    struct rusage before, after;
+    struct stage stage;
+    struct side ann;
+
+    stage_open(&stage);
+    put_many(&stage, 0, 1);
+    side_start(&ann, &stage, PROCESSOR(&stage, .forever = true, .poll_ms = 60000), busy);
+    for (int i = 0; i < 30000 && !atomic_load(&stage.begun); i++)
+        sleep_ms(1);
+    sleep_ms(500); /* it looks through the index until it shows nothing any more */
+    getrusage(RUSAGE_SELF, &before);
+    sleep_ms(500);
+    getrusage(RUSAGE_SELF, &after);
+    CHECK(after.ru_nvcsw - before.ru_nvcsw < 15); /* slices of 20 ms would be 25 */
+    hf_scope_cancel(ann.s);
+    side_join(&ann);
+    CHECK_INT(HF_CANCELED, ann.status);
+    CHECK_INT(1, ann.report.metrics.completed);
+    hf_scope_free(ann.s);
+    stage_close(&stage);
 }
 
 TEST(records_thread, a_long_attempt_is_renewed)
@@ -315,7 +341,7 @@ TEST(records_thread, cancellation_gives_everything_back)
 
     stage_open(&stage);
     put_many(&stage, 0, 50);
-    side_start(&ann, &stage, PROCESSOR(&stage, .max_workers = 8), wait_for_ever);
+    side_start(&ann, &stage, PROCESSOR(&stage, .workers = 8), wait_for_ever);
     while (atomic_load(&stage.begun) < 8)
         sleep_ms(1);
     CHECK_STATUS(HF_LOCKED,
@@ -389,7 +415,7 @@ TEST(records_thread, a_stop_is_bounded)
     stage_open(&stage);
     put_many(&stage, 0, 1);
     d.run = hf_scope_new(NULL);
-    ann = PROCESSOR(&stage, .lease_ms = 200, .stop_ms = 50, .max_workers = 2);
+    ann = PROCESSOR(&stage, .lease_ms = 200, .stop_ms = 50, .workers = 2);
     begin_ms = now_ms();
     CHECK_STATUS(HF_TIMEOUT, hf_processor_run(d.run, ann, deaf, &d, &report));
     CHECK(strstr(hf_scope_error_text(d.run),

@@ -133,7 +133,7 @@ TEST(relay_cross, a_stop_by_who_watches_the_stream)
         hf_outbox_open(s, &between.db, HF_OPTIONS(hf_outbox_options, .stream = true), &outbox));
     CHECK_OK(
         hf_relay_open(s, outbox, ear->sink,
-                      HF_OPTIONS(hf_relay_options, .wake_by_stream = true, .on_trouble = stop_it),
+                      HF_OPTIONS(hf_relay_options, .wake_by_stream = true, .on_error = stop_it),
                       &the_relay));
     CHECK_OK(hf_relay_start(s, the_relay));
     for (int i = 0; i < 600 && atomic_load(&said) < 0; i++)

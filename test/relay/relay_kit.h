@@ -191,7 +191,7 @@ static inline void relays_run_for(struct test *t, struct hf_scope *s,
             uint32_t own_ms;
 
             hf_scope_reset(s);
-            CHECK_OK(hf_relay_turn(s, relays[i], &own_ms));
+            CHECK_OK(hf_relay_step(s, relays[i], &own_ms));
             wait_ms = own_ms < wait_ms ? own_ms : wait_ms;
         }
         test_advance_ms(t, wait_ms ? wait_ms : 1);

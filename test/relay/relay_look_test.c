@@ -194,7 +194,7 @@ KIT_TEST(relay_look, without_statements_each_bucket_is_asked)
 
         stage_open(k, &stage, BUCKETS,
                    (struct hf_relay_options){.competing = competing,
-                                             .on_trouble = count_trouble,
+                                             .on_error = count_trouble,
                                              .user = &troubles});
         stage.between.on_call = refuse_statements;
         run_for(k, &stage, 5000);

@@ -42,7 +42,7 @@ static enum hf_status mute_probe(struct hf_scope *s, void *self)
     return HF_OK;
 }
 
-static void on_trouble(const struct hf_error *error, void *user)
+static void on_error(const struct hf_error *error, void *user)
 {
     struct mute *mute = user;
 
@@ -71,7 +71,7 @@ static void stage_open(struct kit *k, struct stage *stage, struct hf_relay_optio
     CHECK_OK(hf_sink_new(k->scope, &ops, &stage->mute, &stage->mute.sink));
     options.size = sizeof(options);
     options.no_threads = true;
-    options.on_trouble = on_trouble;
+    options.on_error = on_error;
     options.user = &stage->mute;
     CHECK_OK(hf_relay_open(k->scope, stage->outbox, stage->mute.sink, &options, &stage->relay));
 }

@@ -15,7 +15,7 @@
  *  (6) Competing relays deliver all, too, in any order.
  *      With urgent ones among them, in some histories, those have an order of their own.
  *  (7) An event that ends whoever handles it is put aside after max_attempts of that, and one
- * before anybody was careful; no other is, and those behind it go on.
+ *      before anybody was careful; no other is, and those behind it go on.
  */
 #include <holdfast/relay.h>
 
@@ -252,7 +252,7 @@ static void turn(struct actor *a, struct hf_relay *relay)
     uint32_t wait_ms;
 
     hf_scope_reset(a->s);
-    SIM_CHECK(a, hf_relay_turn(a->s, relay, &wait_ms) == HF_OK);
+    SIM_CHECK(a, hf_relay_step(a->s, relay, &wait_ms) == HF_OK);
     actor_sleep_ms(a, wait_ms < 50 ? wait_ms + 1 : 50);
 }
 

@@ -15,7 +15,7 @@ enum { LONG_MS = 10000, STUCK_MS = 60, LEASE_MS = 10000, BUCKETS = 2, LUCK = 8 }
 
 static atomic_int lines; /* of the log that name the event */
 
-static void log_line(void *user, enum hf_log_level level, struct hf_str line)
+static void log_line(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
     if (level == HF_LOG_WARNING && strstr(line.ptr, "has not returned for"))

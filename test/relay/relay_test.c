@@ -44,7 +44,7 @@ static void run_for(struct kit *k, struct hf_relay *const *relays, size_t len, i
             uint32_t wait_ms;
 
             hf_scope_reset(k->scope);
-            CHECK_OK(hf_relay_turn(k->scope, relays[i], &wait_ms));
+            CHECK_OK(hf_relay_step(k->scope, relays[i], &wait_ms));
             least_ms = wait_ms < least_ms ? wait_ms : least_ms;
         }
         if (k->t->elapsed_us >= end_us)
@@ -716,7 +716,7 @@ KIT_TEST(relay, numbered_events_follow_one_that_is_tried_again)
     for (int i = 0; i < 100; i++) {
         uint32_t wait_ms;
 
-        CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+        CHECK_OK(hf_relay_step(k->scope, relay, &wait_ms));
         test_advance_ms(k->t, wait_ms < 20 ? wait_ms : 20);
     }
     CHECK_INT(8, ear->len);
@@ -949,7 +949,7 @@ KIT_TEST(relay, what_could_not_be_noted_is_noted_later)
     struct ear *ear = ear_open(k->scope, 1, false);
     struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
                                             (struct hf_relay_options){.on_ended = tell_unsure,
-                                                                      .on_trouble = count_trouble});
+                                                                      .on_error = count_trouble});
 
     unsure_told = troubles = 0;
     for (int i = 0; i < 5; i++)
@@ -1084,7 +1084,7 @@ KIT_TEST(relay, ordered_and_competing_do_not_mix)
                  hf_relay_open(k->scope, outbox, ear->sink,
                                HF_OPTIONS(hf_relay_options, .competing = true), &other));
     CHECK_STATUS(HF_INVALID, hf_relay_start(k->scope, relay));
-    CHECK_OK(hf_relay_turn(k->scope, relay, &wait_ms));
+    CHECK_OK(hf_relay_step(k->scope, relay, &wait_ms));
     close_all(outbox, relay, ear);
 }
 
@@ -1216,7 +1216,7 @@ TEST(relay, any_allocation_may_fail)
         for (int i = 0; i < 60 && status == HF_OK; i++) {
             uint32_t wait_ms;
 
-            status = hf_relay_turn(s, relay, &wait_ms);
+            status = hf_relay_step(s, relay, &wait_ms);
             test_advance_ms(t, 50);
         }
         ALLOC_SWEEP_STOP(t);

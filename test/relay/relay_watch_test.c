@@ -39,7 +39,7 @@ static void run_for(struct stage *stage, int64_t ms)
         uint32_t wait_ms;
 
         hf_scope_reset(stage->k->scope);
-        CHECK_OK(hf_relay_turn(stage->k->scope, stage->relay, &wait_ms));
+        CHECK_OK(hf_relay_step(stage->k->scope, stage->relay, &wait_ms));
         if (t->elapsed_us + (int64_t)wait_ms * 1000 > end_us)
             wait_ms = (uint32_t)((end_us - t->elapsed_us + 999) / 1000);
         test_advance_ms(t, wait_ms ? wait_ms : 1);

@@ -8,7 +8,8 @@
 #include "help.h"
 
 #include "db/db.h"
-#include "engine/private.h"
+#include "engine/engine.h"
+#include "store/store.h"
 
 struct gated {
     struct hf_db db;

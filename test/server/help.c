@@ -19,7 +19,8 @@
 
 #include <holdfast/faults.h>
 
-#include "engine/private.h"
+#include "base/buf.h"
+#include "engine/engine.h"
 
 int64_t now_ms(void)
 {
@@ -55,11 +56,11 @@ struct hf_str quoted_json(struct hf_scope *s, const char *text)
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
-static void *watched_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *watched_alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     struct site *site = user;
     const struct hf_env *env = test_env(site->t);
-    void *moved = env->alloc(env->user, ptr, old_size, new_size);
+    void *moved = env->alloc(ptr, old_size, new_size, env->user);
 
     if (moved || new_size == 0) {
         atomic_fetch_add(&site->bytes, new_size);
@@ -82,11 +83,11 @@ static int64_t site_elapsed(void *user)
     return env->elapsed_us(env->user);
 }
 
-static void site_random(void *user, void *bytes, size_t len)
+static void site_random(void *bytes, size_t len, void *user)
 {
     const struct hf_env *env = test_env(((struct site *)user)->t);
 
-    env->random(env->user, bytes, len);
+    env->random(bytes, len, env->user);
 }
 
 static void on_stop(void *user)

@@ -94,7 +94,7 @@ TEST(file, has_a_line_for_each_event)
     struct stat about;
 
     CHECK_INT(100, hf_sink_ops(c->d.sink)->batch_max);
-    CHECK(hf_sink_ops(c->d.sink)->keeps_order && hf_sink_ops(c->d.sink)->threads == 1);
+    CHECK(hf_sink_ops(c->d.sink)->keeps_order && hf_sink_ops(c->d.sink)->workers == 1);
     CHECK_OK(hf_sink_probe(c->d.s, c->d.sink));
     desk_add(&c->d, "a", "k", "1");
     desk_add(&c->d, "b", "k", "{\"x\":\n[ ]}");

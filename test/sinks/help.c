@@ -16,7 +16,7 @@ static struct {
 static size_t variables_len;
 static int64_t wall_s;
 
-static const char *variable(void *user, const char *name)
+static const char *variable(const char *name, void *user)
 {
     (void)user;
     for (size_t i = 0; i < variables_len; i++)
@@ -56,7 +56,7 @@ static int64_t elapsed_us(void *user)
     return clock_us(CLOCK_MONOTONIC);
 }
 
-static void sleep_us(void *user, int64_t us)
+static void sleep_us(int64_t us, void *user)
 {
     struct timespec wait = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
 

@@ -236,7 +236,7 @@ static struct {
     atomic_llong used, most;
 } memory;
 
-static void *counted(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *counted(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     long long more = (long long)new_size - (long long)old_size;
     long long used = atomic_fetch_add(&memory.used, more) + more;

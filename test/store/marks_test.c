@@ -9,7 +9,8 @@
  *  (2) the power is lost, and of what was not synced any part is there: the store opens, with every
  *      change that was synced;
  *  (3) one part is what it was at any earlier step: the store is refused, or holds everything.
- * Without syncs an older journal may look like one whose end is torn; it then holds a part of it.
+ *      Without syncs an older journal may look like one whose end is torn; it then holds a part of
+ *      it.
  *
  * And from there the store is opened again, and the moves go on. "Holds" is strict: a store that
  * skips changes that its tables do not have, or replays old ones over newer ones, is wrong.

@@ -87,7 +87,7 @@ static struct {
     atomic_int failed;
 } memory;
 
-static void *alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+static void *alloc(void *ptr, size_t old_size, size_t new_size, void *user)
 {
     (void)user;
     (void)old_size;

@@ -378,7 +378,7 @@ TEST(lineage, latest_has_no_closed_shard_and_all_of_new_ones)
         test_advance_ms(t, 5000);
         consumer =
             open_with(&stage, (struct hf_consumer_options){.name = named ? HF_STR("a") : HF_STR(""),
-                                                           .start = HF_STREAM_LATEST});
+                                                           .start = HF_START_END});
         CHECK_OK(hf_consumer_run(stage.s, consumer, take, &stage));
         CHECK_INT(0, stage.total);
         for (int i = 0; i < PLAYED_ITEMS; i++)
@@ -404,7 +404,7 @@ TEST(lineage, after_a_record_come_its_shard_and_those_that_follow_it)
     played_split(stage.stream, 0, true); /* 2 and 3 */
     change_all(&stage);
     stage.last[0] = stage.last[1] = 1;
-    CHECK_OK(CONSUME(&stage, .name = HF_STR("a"), .start = HF_STREAM_AFTER,
+    CHECK_OK(CONSUME(&stage, .name = HF_STR("a"), .start = HF_START_AFTER,
                      .shard = HF_STR("shardId-00000000000000000000-played"),
                      .sequence = HF_STR("100000000000000000002")));
     CHECK_INT(0, stage.out_of_order);

@@ -10,7 +10,7 @@
  *  (3) Without bad luck each was handed over once, however the consumers share the shards, and no
  *      consumer is left without any.
  *  (4) In the table positions, fences and, while the owner is the same, beats never go back; what
- * is done stays done, and the owner changes with the fence alone.
+ *      is done stays done, and the owner changes with the fence alone.
  */
 #include <holdfast/streams.h>
 

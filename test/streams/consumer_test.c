@@ -356,13 +356,13 @@ KIT_TEST(consumer, latest_is_what_comes_from_then_on)
         return;
     put_all(k, 1, 1);
     test_advance_ms(k->t, 5000);
-    CHECK_OK(CONSUME(k, &seen, .name = HF_STR("a"), .start = HF_STREAM_LATEST));
+    CHECK_OK(CONSUME(k, &seen, .name = HF_STR("a"), .start = HF_START_END));
     CHECK_INT(0, seen.total);
     put_all(k, 2, 2);
     for (int i = 0; i < ITEMS; i++)
         seen.last[i] = 1;
     /* Nothing was read so far, but the name began then. */
-    CHECK_OK(CONSUME(k, &seen, .name = HF_STR("a"), .start = HF_STREAM_LATEST));
+    CHECK_OK(CONSUME(k, &seen, .name = HF_STR("a"), .start = HF_START_END));
     CHECK_INT(ITEMS, seen.total);
     CHECK_INT(0, seen.out_of_order);
 }
@@ -376,8 +376,7 @@ KIT_TEST(consumer, latest_without_a_name)
     if (!begin(k))
         return;
     put_all(k, 1, 1);
-    consumer =
-        open_with(k, (struct hf_consumer_options){.start = HF_STREAM_LATEST, .until_end = true});
+    consumer = open_with(k, (struct hf_consumer_options){.start = HF_START_END, .until_end = true});
     CHECK_OK(hf_consumer_run(k->scope, consumer, take, &seen));
     CHECK_INT(0, seen.total);
     put(k, 4, 2);
@@ -401,7 +400,7 @@ KIT_TEST(consumer, starts_at_a_time)
     put_all(k, 4, 4);
     for (int i = 0; i < ITEMS; i++)
         seen.last[i] = 3;
-    CHECK_OK(CONSUME(k, &seen, .start = HF_STREAM_TIME, .from_us = from_us, .batch = 2));
+    CHECK_OK(CONSUME(k, &seen, .start = HF_START_TIME, .from_us = from_us, .batch = 2));
     CHECK_INT(ITEMS, seen.total);
     CHECK_INT(0, seen.out_of_order);
 }
@@ -421,7 +420,7 @@ KIT_TEST(consumer, starts_at_a_time_and_fails)
     for (int i = 0; i < ITEMS; i++)
         seen.last[i] = 1;
     for (int i = 0; i < 10 && seen.total < ITEMS; i++)
-        (void)!CONSUME(k, &seen, .name = HF_STR("a"), .start = HF_STREAM_TIME, .from_us = from_us);
+        (void)!CONSUME(k, &seen, .name = HF_STR("a"), .start = HF_START_TIME, .from_us = from_us);
     CHECK_OK(CONSUME(k, &seen, .name = HF_STR("a")));
     CHECK_INT(ITEMS, seen.total);
     CHECK_INT(0, seen.out_of_order);
@@ -438,12 +437,12 @@ KIT_TEST(consumer, starts_after_a_record)
     CHECK_OK(CONSUME(k, &all));
     CHECK_INT(5, all.total);
     rest.last[7] = 1;
-    CHECK_OK(CONSUME(k, &rest, .name = HF_STR("a"), .start = HF_STREAM_AFTER,
+    CHECK_OK(CONSUME(k, &rest, .name = HF_STR("a"), .start = HF_START_AFTER,
                      .shard = hf_str_from(all.first_shard),
                      .sequence = hf_str_from(all.first_sequence)));
     CHECK_INT(4, rest.total);
     CHECK_INT(0, rest.out_of_order);
-    CHECK_STATUS(HF_NOT_FOUND, CONSUME(k, &rest, .start = HF_STREAM_AFTER,
+    CHECK_STATUS(HF_NOT_FOUND, CONSUME(k, &rest, .start = HF_START_AFTER,
                                        .shard = HF_STR("shardId-none-at-all-00000"),
                                        .sequence = hf_str_from(all.first_sequence)));
 }
@@ -578,12 +577,12 @@ KIT_TEST(consumer, says_what_cannot_be)
     CHECK(strstr(hf_scope_error_text(s), "has no stream"));
     CHECK_STATUS(HF_INVALID,
                  hf_consumer_open(s, k->db, k->table,
-                                  HF_OPTIONS(hf_consumer_options, .start = HF_STREAM_AFTER), &c));
+                                  HF_OPTIONS(hf_consumer_options, .start = HF_START_AFTER), &c));
     CHECK_STATUS(HF_INVALID,
                  hf_consumer_open(s, k->db, k->table,
-                                  HF_OPTIONS(hf_consumer_options, .start = HF_STREAM_TIME), &c));
+                                  HF_OPTIONS(hf_consumer_options, .start = HF_START_TIME), &c));
     CHECK_STATUS(HF_INVALID, hf_consumer_open(s, k->db, k->table,
-                                              HF_OPTIONS(hf_consumer_options, .threads = 257), &c));
+                                              HF_OPTIONS(hf_consumer_options, .workers = 257), &c));
     CHECK_STATUS(HF_INVALID, hf_consumer_open(s, k->db, k->table,
                                               HF_OPTIONS(hf_consumer_options, .name = HF_STR("a"),
                                                          .lease_ms = 19),

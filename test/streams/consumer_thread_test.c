@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -199,7 +200,7 @@ TEST(consumer_thread, shards_at_once)
             put(stage.s, stage.db, item, n);
     stage.work_ms = 100;
     runner_start(&runner, &stage,
-                 (struct hf_consumer_options){.threads = 4, .until_end = true, .batch = 1000});
+                 (struct hf_consumer_options){.workers = 4, .until_end = true, .batch = 1000});
     pthread_join(runner.thread, NULL);
     CHECK_OK(runner.status);
     CHECK_INT(3 * ITEMS, stage.total);
@@ -207,6 +208,29 @@ TEST(consumer_thread, shards_at_once)
     CHECK(stage.most > 1 && stage.most <= 4);
     hf_consumer_close(runner.consumer);
     hf_scope_free(runner.s);
+    stage_close(&stage);
+}
+
+/* Nothing is due for a minute: its threads sleep until the run is canceled. */
+TEST(consumer_thread, an_idle_consumer_does_not_poll)
+{
+    struct rusage before, after;
+    struct stage stage;
+    struct runner runner;
+
+    stage_open(&stage);
+    put(stage.s, stage.db, 0, 1);
+    runner_start(&runner, &stage,
+                 (struct hf_consumer_options){.name = HF_STR("idle"),
+                                              .workers = 4,
+                                              .poll_ms = 60000});
+    wait_for(&stage, 1);
+    sleep_ms(300); /* it looks at all shards once */
+    getrusage(RUSAGE_SELF, &before);
+    sleep_ms(500);
+    getrusage(RUSAGE_SELF, &after);
+    CHECK(after.ru_nvcsw - before.ru_nvcsw < 30); /* slices of 20 ms would be 125 */
+    CHECK_STATUS(HF_CANCELED, runner_stop(&runner));
     stage_close(&stage);
 }
 
@@ -257,7 +281,7 @@ TEST(consumer_thread, consumers_come_and_go)
     struct stage stage;
     struct runner runners[3];
     const struct hf_consumer_options options = {
-        .name = HF_STR("shared"), .threads = 2, .poll_ms = 5, .lease_ms = 8000, .batch = 7};
+        .name = HF_STR("shared"), .workers = 2, .poll_ms = 5, .lease_ms = 8000, .batch = 7};
     int n = 0;
 
     stage_open(&stage);
@@ -388,7 +412,7 @@ static int child_main(const char *url)
         hf_consumer_open(s, db, HF_STR("things"),
                          HF_OPTIONS(hf_consumer_options, .name = HF_STR("killed"), .poll_ms = 10,
                                     .lease_ms = LEASE_MS, .batch = 5, .checkpoint_ms = 20,
-                                    .threads = 2),
+                                    .workers = 2),
                          &consumer) != HF_OK) {
         fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
         return 2;

@@ -13,7 +13,7 @@ static struct hf_str text_of(const struct hf__buf *buf)
 TEST(answer, a_zero_is_just_zero)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    struct hf_describe_table_result result = {NULL};
+    struct hf_describe_table_result result = {.table = NULL};
     const struct op *op = hf__op(HF_OP_DESCRIBE_TABLE);
 
     CHECK_OK(hf__wire_read_answer(
@@ -29,7 +29,7 @@ TEST(answer, a_zero_is_just_zero)
 TEST(answer, an_enum_of_a_newer_service_is_none)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    struct hf_describe_table_result result = {NULL};
+    struct hf_describe_table_result result = {.table = NULL};
 
     CHECK_OK(hf__wire_read_answer(s, hf__op(HF_OP_DESCRIBE_TABLE)->response,
                                   HF_STR("{\"Table\":{\"TableStatus\":\"DREAMING\"}}"), &result));

@@ -2,7 +2,7 @@
  * cli/blobs/cmd_blobs.c: bytes by their digest, from a shell: `holdfast blobs put|get|ls`. What nobody
  * uses any more is removed by `holdfast events sweep`, which knows what events have.
  */
-#include "cli/events/events.h"
+#include "base/base.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 
@@ -19,6 +19,7 @@ struct settings {
     struct hf_str blobs;
     struct hf_str part;
     uint64_t limit;
+    struct hf_str bytes; /* put: what is put */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -37,80 +38,70 @@ struct settings {
         FIELD(part)                                                                                \
     }
 
-/* A blob store, and what it is a part of or beside. */
-struct place {
-    struct hf_db *db;
-    struct hf_blobs *whole;
-    struct hf_blobs *part; /* NULL: none was named */
-    struct hf_blobs *blobs;
-};
-
-static void close_place(struct place *place)
-{
-    hf_blobs_close(place->part);
-    hf_blobs_close(place->whole);
-    hf_db_close(place->db);
-}
-
 static bool is_directory(struct hf_str url)
 {
     return url.len > strlen(DIRECTORY) && memcmp(url.ptr, DIRECTORY, strlen(DIRECTORY)) == 0;
 }
 
 /* Looking makes nothing: a directory that is named has to be there. */
-static bool is_there(struct cli *cli, const char *command, const struct settings *settings,
-                     int *ends)
+static enum hf_status directory_check(struct command_ctx *c)
 {
+    const struct settings *settings = c->settings;
     struct stat info;
     const char *path;
 
-    if (settings->database.create || !is_directory(settings->blobs))
-        return true;
+    c->without_db = settings->blobs.ptr != NULL;
+    if (!is_directory(settings->blobs))
+        return HF_OK;
     path = settings->blobs.ptr + strlen(DIRECTORY);
     if (stat(path, &info) == 0 || errno != ENOENT)
-        return true;
-    *ends = hf__cli_fail(cli, command, CLI_NOT_FOUND, "there is no directory %s", path);
-    return false;
+        return HF_OK;
+    return hf__command_fail(c, CLI_NOT_FOUND, "there is no directory %s", path);
 }
 
-/* False: the error was shown, *ends says how to end. */
-static bool open_place(struct cli *cli, const char *command, const struct settings *settings,
-                       struct place *place, int *ends)
+static enum hf_status whole_open(struct command_ctx *c)
 {
-    enum hf_status status;
+    const struct settings *settings = c->settings;
 
-    *place = (struct place){0};
-    if (settings->blobs.ptr) {
-        if (!is_there(cli, command, settings, ends))
-            return false;
-        hf_scope_timeout_ms(cli->scope, (uint32_t)settings->database.timeout_ms);
-        status =
-            hf__cli_events_open_blobs(cli, &settings->database, settings->blobs, &place->whole);
-    } else {
-        if (!hf__database_open(cli, command, &settings->database, &place->db, ends))
-            return false;
-        status = hf_blobs_open_beside(cli->scope, place->db, &place->whole);
-    }
-    if (status == HF_OK && settings->part.ptr)
-        status = hf_blobs_part(cli->scope, place->whole, settings->part, &place->part);
-    place->blobs = place->part ? place->part : place->whole;
-    if (status == HF_OK)
-        return true;
-    *ends = status == HF_UNSUPPORTED
-                ? hf__cli_fail(cli, command, CLI_USAGE,
-                               "--blobs is missing: only an embedded database has blobs beside it")
-                : hf__database_fail(cli, command);
-    close_place(place);
-    return false;
+    if (!c->without_db)
+        return hf_blobs_open_beside(c->scope, c->db, &c->blobs);
+    hf_scope_timeout_ms(c->scope, (uint32_t)c->database->timeout_ms);
+    return hf__database_open_blobs(c->cli, c->database, settings->blobs, &c->blobs);
 }
+
+/* The store, or the part of it that was named. */
+static enum hf_status blobs_open(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    enum hf_status status = whole_open(c);
+    struct hf_blobs *part;
+
+    if (status == HF_OK && settings->part.ptr) {
+        status = hf_blobs_part(c->scope, c->blobs, settings->part, &part);
+        if (status == HF_OK)
+            c->place = part;
+    } else if (status == HF_OK) {
+        c->place = c->blobs;
+        c->blobs = NULL;
+    }
+    if (status == HF_UNSUPPORTED)
+        return hf__command_fail(
+            c, CLI_USAGE, "--blobs is missing: only an embedded database has blobs beside it");
+    return status;
+}
+
+static void blobs_close(void *blobs)
+{
+    hf_blobs_close(blobs);
+}
+
+static const struct command_place blobs_place = {blobs_open, blobs_close, NULL};
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
 static const struct option_spec put_specs[] = {
     BLOBS_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example put_examples[] = {
@@ -122,42 +113,38 @@ const struct options_table hf__blobs_put_options = {
     .operands = "[FILE]",
     .about = "Store a file, or standard input, and print its digest: the SHA-256 of its bytes, by "
              "which it is found. The same bytes are stored once.",
-    .specs = put_specs,
-    .len = COMMAND_LEN(put_specs),
-    .examples = put_examples,
-    .examples_len = COMMAND_LEN(put_examples),
+    COMMAND_SPECS(put),
     .notes = "A sweep removes what no event has: put what an event is to have, and append soon.",
 };
 
-int hf__blobs_put_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status blobs_put_check(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
-    struct hf_str bytes, digest, error = {0};
-    struct options options;
-    struct place place;
-    int ends;
+    struct settings *settings = c->settings;
+    struct hf_str error = {0};
 
-    if (!hf__cli_operands(cli, &hf__blobs_put_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    bytes = hf__input_read(cli->scope, options.operands_len ? options.operands[0] : "-",
-                           HF_BLOB_MAX, &error);
-    if (!bytes.ptr)
-        return hf__cli_fail(cli, "blobs put", CLI_USAGE, "%.*s", HF_FMT(error));
-    settings.database.create = true;
-    if (!open_place(cli, "blobs put", &settings, &place, &ends))
-        return ends;
-    if (hf_blob_put(cli->scope, place.blobs, hf_bytes_of(bytes.ptr, bytes.len), &digest) != HF_OK) {
-        ends = hf__database_fail(cli, "blobs put");
-    } else {
-        struct rows_field fields[] = {hf__rows_text("digest", digest),
-                                      hf__rows_number(cli, "size", bytes.len)};
-
-        ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
-    }
-    close_place(&place);
-    return ends;
+    c->without_db = settings->blobs.ptr != NULL;
+    settings->bytes =
+        hf__input_read(c->scope, c->operands_len ? c->operands[0] : "-", HF_BLOB_MAX, &error);
+    return settings->bytes.ptr ? HF_OK : hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
 }
+
+static enum hf_status blobs_put(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct hf_bytes bytes = hf_bytes_of(settings->bytes.ptr, settings->bytes.len);
+    struct hf_str digest;
+
+    TRY(hf_blob_put(c->scope, c->place, bytes, &digest));
+    return COMMAND_PRINT(c, hf__rows_text("digest", digest),
+                         hf__rows_number(c->cli, "size", bytes.len));
+}
+
+const struct command hf__blobs_put_command = {COMMAND_SETTINGS(struct settings),
+                                              .max = 1,
+                                              .place = &blobs_place,
+                                              .table = COMMAND_MAKES,
+                                              .check = blobs_put_check,
+                                              .body = blobs_put};
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
@@ -175,34 +162,22 @@ const struct options_table hf__blobs_get_options = {
     .name = "blobs get",
     .operands = "DIGEST",
     .about = "Write the bytes with this digest to standard output, byte for byte.",
-    .specs = get_specs,
-    .len = COMMAND_LEN(get_specs),
-    .examples = get_examples,
-    .examples_len = COMMAND_LEN(get_examples),
+    COMMAND_SPECS(get),
     .notes = "The exit code is 8, and nothing is written, when they are not what was put.",
 };
 
-int hf__blobs_get_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status blobs_get(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
-    struct options options;
     struct hf_bytes bytes;
-    struct place place;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__blobs_get_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !open_place(cli, "blobs get", &settings, &place, &ends))
-        return ends;
-    if (hf_blob_get(cli->scope, place.blobs, hf_str_from(options.operands[0]), &bytes) != HF_OK) {
-        ends = hf__database_fail(cli, "blobs get");
-    } else {
-        fwrite(bytes.ptr, 1, bytes.len, cli->out);
-        ends = hf__cli_flushed(cli, CLI_OK);
-    }
-    close_place(&place);
-    return ends;
+    TRY(hf_blob_get(c->scope, c->place, hf__command_operand(c, 0), &bytes));
+    fwrite(bytes.ptr, 1, bytes.len, c->cli->out);
+    return HF_OK;
 }
+
+const struct command hf__blobs_get_command = {
+    COMMAND_SETTINGS(struct settings), .min = 1,         .max = 1, .place = &blobs_place,
+    .check = directory_check,          .body = blobs_get};
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -214,10 +189,7 @@ static const struct option_spec ls_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     BLOBS_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -230,55 +202,34 @@ const struct options_table hf__blobs_ls_options = {
     .about =
         "List blobs, in no order: digest, size, and when they were put last. Those of parts are "
         "listed with --part only.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
-struct listing {
-    struct cli *cli;
-    const struct settings *settings;
-    struct rows *rows;
-};
-
-static enum hf_status add_blob(struct hf_scope *s, const struct hf_blob_info *blob, void *user)
+static enum hf_status blob_add(struct hf_scope *s, const struct hf_blob_info *blob, void *user)
 {
-    struct listing *l = user;
-    struct hf_scope_mark mark = hf_scope_mark(l->cli->scope);
-    struct rows_field fields[] = {hf__rows_text("digest", blob->digest),
-                                  hf__rows_number(l->cli, "size", blob->size),
-                                  hf__rows_time(l->cli, "put", blob->put_us)};
+    struct command_ctx *c = user;
+    const struct settings *settings = c->settings;
+    struct hf_scope_mark mark = hf_scope_mark(c->scope);
 
-    if ((l->settings->limit && l->rows->count == l->settings->limit) || ferror(l->cli->out))
+    if ((settings->limit && c->rows->count == settings->limit) || ferror(c->cli->out))
         return HF_CANCELED;
-    hf__rows_add(l->rows, fields, COMMAND_LEN(fields));
-    hf_scope_rewind(l->cli->scope, mark);
-    hf_scope_timeout_ms(s, (uint32_t)l->settings->database.timeout_ms);
+    COMMAND_ROW(c->rows, hf__rows_text("digest", blob->digest),
+                hf__rows_number(c->cli, "size", blob->size),
+                hf__rows_time(c->cli, "put", blob->put_us));
+    hf_scope_rewind(c->scope, mark);
+    hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
     return HF_OK;
 }
 
-int hf__blobs_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status blobs_ls(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
-    struct listing l = {.cli = cli, .settings = &settings};
-    struct options options;
     enum hf_status status;
-    struct place place;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__blobs_ls_options, args_len, args, &settings, &options, &ends))
-        return ends;
-    l.rows = hf_scope_alloc(cli->scope, sizeof(*l.rows));
-    if (!l.rows)
-        return hf__cli_fail(cli, "blobs ls", CLI_FAILED, "out of memory");
-    if (!open_place(cli, "blobs ls", &settings, &place, &ends))
-        return ends;
-    hf__rows_begin(l.rows, cli, &settings.database, "blobs");
-    status = hf_blobs_list(cli->scope, place.blobs, add_blob, &l);
-    ends =
-        status == HF_OK || status == HF_CANCELED ? (int)CLI_OK : hf__database_fail(cli, "blobs ls");
-    ends = hf__rows_end(l.rows, (struct hf_str){0}, ends);
-    close_place(&place);
-    return ends;
+    (void)hf__command_rows(c, "blobs");
+    status = hf_blobs_list(c->scope, c->place, blob_add, c);
+    return status == HF_CANCELED ? HF_OK : status;
 }
+
+const struct command hf__blobs_ls_command = {COMMAND_SETTINGS(struct settings),
+                                             .place = &blobs_place, .check = directory_check,
+                                             .body = blobs_ls};

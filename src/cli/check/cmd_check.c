@@ -10,7 +10,6 @@
  */
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/database.h"
 #include "cli/frame/json.h"
 #include "cli/frame/progress.h"
 
@@ -147,10 +146,9 @@ static enum hf_status on_progress(const struct hf_check_progress *p, void *user)
 
 struct run {
     struct cli *cli;
-    struct settings settings;
+    const struct settings *settings;
     const char *operand;
     bool online;
-    struct guard guard;
     struct progress progress;
     struct hf_check_report report;
 };
@@ -174,7 +172,7 @@ static enum hf_status check_directory(struct run *run, const struct hf_check_opt
 
 static enum hf_status check(struct run *run)
 {
-    const struct settings *settings = &run->settings;
+    const struct settings *settings = run->settings;
     struct hf_check_options options = {.size = sizeof(options),
                                        .on_progress = on_progress,
                                        .user = &run->progress};
@@ -193,28 +191,25 @@ static enum hf_status check(struct run *run)
     return status;
 }
 
-static int tell(struct run *run, enum hf_status status)
+static enum hf_status tell(struct command_ctx *c, struct run *run, enum hf_status status)
 {
-    struct cli *cli = run->cli;
-    int came = hf__guard_signal(&run->guard);
+    int came = hf__guard_signal(c->guard);
     struct hf_str problem = {0};
 
     if (status == HF_CANCELED && came)
-        return hf__cli_fail(cli, "check", CLI_SIGNAL + came, "%s",
-                            run->online ? "interrupted; the check of the server goes on, and the "
-                                          "same command waits for it again"
-                                        : "interrupted");
-    if (status == HF_CORRUPT || (status == HF_IO && !hf_scope_error(cli->scope)->may_retry))
-        problem = hf_scope_error(cli->scope)->message;
-    if (run->settings.json && (status == HF_OK || problem.ptr))
-        print_json(cli, problem, &run->report);
-    else if (status == HF_OK && !run->settings.quiet)
-        print_text(cli, &run->report);
+        return hf__command_fail(c, CLI_SIGNAL + came, "%s",
+                                run->online ? "interrupted; the check of the server goes on, and "
+                                              "the same command waits for it again"
+                                            : "interrupted");
+    if (status == HF_CORRUPT || (status == HF_IO && !hf_scope_error(c->scope)->may_retry))
+        problem = hf_scope_error(c->scope)->message;
+    if (run->settings->json && (status == HF_OK || problem.ptr))
+        print_json(c->cli, problem, &run->report);
+    else if (status == HF_OK && !run->settings->quiet)
+        print_text(c->cli, &run->report);
     if (status == HF_LOCKED) /* a directory that is, not a lock */
-        return hf__database_taken(cli, "check", run->operand);
-    if (status != HF_OK)
-        return hf__database_fail(cli, "check");
-    return hf__cli_flushed(cli, CLI_OK);
+        return hf__command_shown(c, hf__database_taken(c->cli, c->name, run->operand));
+    return status;
 }
 
 static bool is_server(const char *operand)
@@ -222,29 +217,39 @@ static bool is_server(const char *operand)
     return strncmp(operand, "http://", 7) == 0 || strncmp(operand, "https://", 8) == 0;
 }
 
-int hf__check_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status check_check(struct command_ctx *c)
 {
-    struct run run = {.cli = cli};
-    struct options options;
-    int ends;
+    const struct settings *settings = c->settings;
+    const char *operand = c->operands[0];
 
-    if (!hf__cli_operands(cli, &hf__check_options, args_len, args, 1, 1, &run.settings, &options,
-                          &ends))
-        return ends;
-    run.operand = options.operands[0];
-    run.online = is_server(run.operand);
-    if (!run.online && strstr(run.operand, "://"))
-        return hf__cli_fail(cli, "check", CLI_USAGE,
-                            "%s is neither a directory nor http://HOST:PORT of a holdfast server",
-                            run.operand);
-    if (!run.online && (run.settings.profile.ptr || run.settings.region.ptr))
-        return hf__cli_fail(cli, "check", CLI_USAGE,
-                            "--profile and --region are for servers, and '%s' is none",
-                            run.operand);
-    if (hf__guard_begin(&run.guard, cli->scope))
-        ends = tell(&run, check(&run));
-    else
-        ends = hf__cli_fail(cli, "check", CLI_FAILED, "there is no thread for signals");
-    hf__guard_end(&run.guard);
-    return ends;
+    if (is_server(operand))
+        return HF_OK;
+    if (strstr(operand, "://"))
+        return hf__command_fail(
+            c, CLI_USAGE, "%s is neither a directory nor http://HOST:PORT of a holdfast server",
+            operand);
+    if (settings->profile.ptr || settings->region.ptr)
+        return hf__command_fail(c, CLI_USAGE,
+                                "--profile and --region are for servers, and '%s' is none",
+                                operand);
+    return HF_OK;
 }
+
+static enum hf_status check_body(struct command_ctx *c)
+{
+    struct run run = {.cli = c->cli,
+                      .settings = c->settings,
+                      .operand = c->operands[0],
+                      .online = is_server(c->operands[0])};
+
+    return tell(c, &run, check(&run));
+}
+
+/* What it looks at is its operand, not --db. */
+const struct command hf__check_command = {.settings_size = sizeof(struct settings),
+                                          .min = 1,
+                                          .max = 1,
+                                          .guarded = true,
+                                          .tells_signal = true,
+                                          .check = check_check,
+                                          .body = check_body};

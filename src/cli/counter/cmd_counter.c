@@ -5,8 +5,8 @@
  * those that came before are dropped as they age (holdfast/counter.h). Whoever has to be able to
  * repeat an add after a crash gives it an id: --request.
  */
+#include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/counter.h>
 
@@ -27,6 +27,8 @@ struct settings {
     struct hf_str ceiling;
     struct hf_str request;
     bool plain;
+    struct hf_counter_options bounds; /* what --floor and --ceiling say */
+    int64_t number;                   /* the operand */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -56,65 +58,59 @@ struct settings {
         FIELD(table)                                                                               \
     }
 
-/* False: *ends says how to end; DATABASE_ABSENT when there is no table, and so no counter. */
-static bool open_counters(struct cli *cli, const char *command, const struct settings *settings,
-                          bool create, struct hf_db **db, struct hf_counters **counters, int *ends)
+static enum hf_status counters_open(struct command_ctx *c)
 {
-    struct database_settings database = settings->database;
+    const struct settings *settings = c->settings;
+    struct hf_counters *counters;
 
-    database.create = create;
-    database.absent_ok = !create;
-    if (!hf__database_open(cli, command, &database, db, ends))
-        return false;
-    if (hf_counters_open(cli->scope, *db,
+    TRY(hf_counters_open(c->scope, c->db,
                          HF_OPTIONS(hf_counters_options, .table = settings->table,
                                     .space = settings->space,
                                     .partitioned = settings->partition.ptr != NULL,
-                                    .plain = settings->plain, .no_create = !create,
+                                    .plain = settings->plain, .no_create = !c->makes,
                                     .shards = (uint32_t)settings->shards),
-                         counters) == HF_OK)
-        return true;
-    *counters = NULL;
-    *ends = hf__database_unopened(cli, command, &database);
-    hf_db_close(*db);
-    *db = NULL;
-    return false;
+                         &counters));
+    c->place = counters;
+    return HF_OK;
 }
+
+static void counters_close(void *counters)
+{
+    hf_counters_close(counters);
+}
+
+static const struct command_place counters_place = {counters_open, counters_close, NULL};
 
 static struct hf_counter_key key_of(const struct settings *settings, const char *id)
 {
     return hf_counter_of(settings->partition, hf_str_from(id));
 }
 
-static bool read_whole(struct cli *cli, const char *command, const char *what, const char *text,
-                       int64_t *number, int *ends)
+static enum hf_status read_whole(struct command_ctx *c, const char *what, const char *text,
+                                 int64_t *number)
 {
     char *end;
 
     errno = 0;
     *number = strtoll(text, &end, 10);
     if (errno == 0 && end != text && *end == '\0')
-        return true;
-    *ends = hf__cli_fail(cli, command, CLI_USAGE, "%s: '%s' is not a whole number of 64 bits", what,
-                         text);
-    return false;
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "%s: '%s' is not a whole number of 64 bits", what, text);
 }
 
 /* The number alone, or an object. */
-static int print_value(struct cli *cli, const struct settings *settings, const char *id,
-                       int64_t value, const struct rows_field *more)
+static enum hf_status value_print(struct command_ctx *c, int64_t value,
+                                  const struct rows_field *more)
 {
-    struct rows_field fields[3] = {hf__rows_text("id", hf_str_from(id)),
-                                   hf__rows_signed(cli, "value", value)};
+    struct rows_field fields[3] = {hf__rows_text("id", hf__command_operand(c, 0)),
+                                   hf__rows_signed(c->cli, "value", value)};
 
-    if (settings->database.quiet)
-        return CLI_OK;
     if (more)
         fields[2] = *more;
-    if (settings->database.json)
-        return hf__rows_one(cli, &settings->database, fields, more ? 3 : 2);
-    fprintf(cli->out, "%lld\n", (long long)value);
-    return hf__cli_flushed(cli, CLI_OK);
+    if (c->database->json || c->database->quiet)
+        return hf__command_print(c, fields, more ? 3 : 2);
+    fprintf(c->cli->out, "%lld\n", (long long)value);
+    return HF_OK;
 }
 
 /* ---- add ------------------------------------------------------------------------------------ */
@@ -141,9 +137,7 @@ static const struct option_spec add_specs[] = {
      .text = "The cheapest write there is; when its answer is lost, it may have been counted.",
      FIELD(plain)},
     KEY_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example add_examples[] = {
@@ -158,71 +152,63 @@ const struct options_table hf__counter_add_options = {
     .operands = "ID [NUMBER]",
     .about = "Add a number, or 1, to a counter and print its value. A counter that nobody added to "
              "is 0.",
-    .specs = add_specs,
-    .len = COMMAND_LEN(add_specs),
-    .examples = add_examples,
-    .examples_len = COMMAND_LEN(add_examples),
+    COMMAND_SPECS(add),
 };
 
-static int add(struct cli *cli, const struct settings *settings, struct hf_counters *counters,
-               const char *id, int64_t by, const struct hf_counter_options *bounds)
+static enum hf_status read_bound(struct command_ctx *c, const char *option, struct hf_str text,
+                                 int64_t *bound)
 {
-    struct hf_counter_key key = key_of(settings, id);
-    struct rows_field again = {0};
+    if (!text.ptr)
+        return HF_OK;
+    TRY(read_whole(c, option, text.ptr, bound));
+    if (*bound == 0)
+        *bound = HF_ZERO;
+    return HF_OK;
+}
+
+static enum hf_status counter_add_check(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+
+    settings->number = 1;
+    settings->bounds.size = sizeof(settings->bounds);
+    if (c->operands_len == 2)
+        TRY(read_whole(c, "the number", c->operands[1], &settings->number));
+    TRY(read_bound(c, "--floor", settings->floor, &settings->bounds.floor));
+    return read_bound(c, "--ceiling", settings->ceiling, &settings->bounds.ceiling);
+}
+
+static enum hf_status counter_add(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct hf_counter_key key = key_of(settings, c->operands[0]);
+    struct rows_field again;
     bool repeated = false;
     int64_t value = 0;
-    enum hf_status status;
 
-    if (settings->request.ptr)
-        status = hf_counter_add_once(cli->scope, counters, key, settings->request, by, bounds,
-                                     &value, &repeated);
-    else
-        status = hf_counter_add(cli->scope, counters, key, by, bounds, &value);
-    if (status != HF_OK)
-        return hf__database_fail(cli, "counter add");
+    if (!settings->request.ptr) {
+        TRY(hf_counter_add(c->scope, c->place, key, settings->number, &settings->bounds, &value));
+        return value_print(c, value, NULL);
+    }
+    TRY(hf_counter_add_once(c->scope, c->place, key, settings->request, settings->number,
+                            &settings->bounds, &value, &repeated));
     again = hf__rows_bool("again", repeated);
-    return print_value(cli, settings, id, value, settings->request.ptr ? &again : NULL);
+    return value_print(c, value, &again);
 }
 
-int hf__counter_add_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.plain = false};
-    struct hf_counter_options bounds = {.size = sizeof(bounds)};
-    struct hf_counters *counters;
-    struct options options;
-    struct hf_db *db;
-    int64_t by = 1;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__counter_add_options, args_len, args, 1, 2, &settings, &options,
-                          &ends) ||
-        (options.operands_len == 2 &&
-         !read_whole(cli, "counter add", "the number", options.operands[1], &by, &ends)) ||
-        (settings.floor.ptr &&
-         !read_whole(cli, "counter add", "--floor", settings.floor.ptr, &bounds.floor, &ends)) ||
-        (settings.ceiling.ptr && !read_whole(cli, "counter add", "--ceiling", settings.ceiling.ptr,
-                                             &bounds.ceiling, &ends)))
-        return ends;
-    if (settings.floor.ptr && bounds.floor == 0)
-        bounds.floor = HF_ZERO;
-    if (settings.ceiling.ptr && bounds.ceiling == 0)
-        bounds.ceiling = HF_ZERO;
-    if (!open_counters(cli, "counter add", &settings, true, &db, &counters, &ends))
-        return ends;
-    ends = add(cli, &settings, counters, options.operands[0], by, &bounds);
-    hf_counters_close(counters);
-    hf_db_close(db);
-    return ends;
-}
+const struct command hf__counter_add_command = {COMMAND_SETTINGS(struct settings),
+                                                .min = 1,
+                                                .max = 2,
+                                                .place = &counters_place,
+                                                .table = COMMAND_MAKES,
+                                                .check = counter_add_check,
+                                                .body = counter_add};
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
 static const struct option_spec get_specs[] = {
     KEY_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example get_examples[] = {
@@ -235,72 +221,57 @@ const struct options_table hf__counter_get_options = {
     .operands = "ID...",
     .about = "Print the value of a counter, or of several with their ids. One that nobody added to "
              "is 0.",
-    .specs = get_specs,
-    .len = COMMAND_LEN(get_specs),
-    .examples = get_examples,
-    .examples_len = COMMAND_LEN(get_examples),
+    COMMAND_SPECS(get),
 };
 
-static int get_many(struct cli *cli, const struct settings *settings, struct hf_counters *counters,
-                    const struct options *options)
+static enum hf_status counters_get(struct command_ctx *c)
 {
-    size_t len = options->operands_len;
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
-    struct hf_counter_key *keys = hf_scope_alloc(cli->scope, len * sizeof(*keys));
-    struct hf_counter_value *values = hf_scope_alloc(cli->scope, len * sizeof(*values));
+    size_t len = c->operands_len;
+    struct hf_counter_key *keys = hf_scope_alloc(c->scope, len * sizeof(*keys));
+    struct hf_counter_value *values = hf_scope_alloc(c->scope, len * sizeof(*values));
+    struct rows *rows;
 
-    if (!rows || !keys || !values)
-        return hf__cli_fail(cli, "counter get", CLI_FAILED, "out of memory");
+    if (!keys || !values)
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
     for (size_t i = 0; i < len; i++)
-        keys[i] = key_of(settings, options->operands[i]);
+        keys[i] = key_of(c->settings, c->operands[i]);
     memset(values, 0, len * sizeof(*values));
-    if (counters && hf_counter_get_many(cli->scope, counters, keys, len, values) != HF_OK)
-        return hf__database_fail(cli, "counter get");
-    hf__rows_begin(rows, cli, &settings->database, "counters");
+    if (c->place)
+        TRY(hf_counter_get_many(c->scope, c->place, keys, len, values));
+    rows = hf__command_rows(c, "counters");
     for (size_t i = 0; i < len; i++) {
-        struct rows_field fields[] = {hf__rows_text("id", keys[i].id),
-                                      hf__rows_signed(cli, "value", values[i].value),
-                                      hf__rows_bool("found", values[i].found)};
+        struct rows_field found = hf__rows_bool("found", values[i].found);
 
-        fields[2].kind = ROWS_JSON;
-        hf__rows_add(rows, fields, COMMAND_LEN(fields));
+        found.kind = ROWS_JSON;
+        COMMAND_ROW(rows, hf__rows_text("id", keys[i].id),
+                    hf__rows_signed(c->cli, "value", values[i].value), found);
     }
-    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+    return HF_OK;
 }
 
-int hf__counter_get_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status counter_get(struct command_ctx *c)
 {
-    struct settings settings = {.plain = false};
-    struct hf_counters *counters;
-    struct options options;
-    struct hf_db *db;
     int64_t value = 0;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__counter_get_options, args_len, args, 1, SIZE_MAX, &settings,
-                          &options, &ends) ||
-        (!open_counters(cli, "counter get", &settings, false, &db, &counters, &ends) &&
-         ends != DATABASE_ABSENT))
-        return ends;
-    if (options.operands_len > 1 || settings.database.jsonl)
-        ends = get_many(cli, &settings, counters, &options);
-    else if (counters && hf_counter_get(cli->scope, counters,
-                                        key_of(&settings, options.operands[0]), &value) != HF_OK)
-        ends = hf__database_fail(cli, "counter get");
-    else
-        ends = print_value(cli, &settings, options.operands[0], value, NULL);
-    hf_counters_close(counters);
-    hf_db_close(db);
-    return ends;
+    if (c->operands_len > 1 || c->database->jsonl)
+        return counters_get(c);
+    if (c->place)
+        TRY(hf_counter_get(c->scope, c->place, key_of(c->settings, c->operands[0]), &value));
+    return value_print(c, value, NULL);
 }
+
+const struct command hf__counter_get_command = {COMMAND_SETTINGS(struct settings),
+                                                .min = 1,
+                                                .max = COMMAND_MANY,
+                                                .place = &counters_place,
+                                                .table = COMMAND_LOOKS,
+                                                .body = counter_get};
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
 static const struct option_spec set_specs[] = {
     KEY_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example set_examples[] = {
@@ -311,49 +282,42 @@ const struct options_table hf__counter_set_options = {
     .name = "counter set",
     .operands = "ID NUMBER",
     .about = "Set a counter, and print the value that it had right before.",
-    .specs = set_specs,
-    .len = COMMAND_LEN(set_specs),
-    .examples = set_examples,
-    .examples_len = COMMAND_LEN(set_examples),
+    COMMAND_SPECS(set),
 };
 
-int hf__counter_set_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status counter_set_check(struct command_ctx *c)
 {
-    struct settings settings = {.plain = false};
-    struct hf_counters *counters;
-    struct options options;
-    struct hf_db *db;
-    int64_t value = 0;
-    int64_t was = 0;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__counter_set_options, args_len, args, 2, 2, &settings, &options,
-                          &ends) ||
-        !read_whole(cli, "counter set", "the number", options.operands[1], &value, &ends) ||
-        !open_counters(cli, "counter set", &settings, true, &db, &counters, &ends))
-        return ends;
-    if (hf_counter_set(cli->scope, counters, key_of(&settings, options.operands[0]), value, &was) !=
-        HF_OK) {
-        ends = hf__database_fail(cli, "counter set");
-    } else if (settings.database.json) {
-        struct rows_field before = hf__rows_signed(cli, "was", was);
-
-        ends = print_value(cli, &settings, options.operands[0], value, &before);
-    } else {
-        ends = print_value(cli, &settings, options.operands[0], was, NULL);
-    }
-    hf_counters_close(counters);
-    hf_db_close(db);
-    return ends;
+    return read_whole(c, "the number", c->operands[1], &settings->number);
 }
+
+static enum hf_status counter_set(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct rows_field before;
+    int64_t was = 0;
+
+    TRY(hf_counter_set(c->scope, c->place, key_of(settings, c->operands[0]), settings->number,
+                       &was));
+    before = hf__rows_signed(c->cli, "was", was);
+    return c->database->json ? value_print(c, settings->number, &before)
+                             : value_print(c, was, NULL);
+}
+
+const struct command hf__counter_set_command = {COMMAND_SETTINGS(struct settings),
+                                                .min = 2,
+                                                .max = 2,
+                                                .place = &counters_place,
+                                                .table = COMMAND_MAKES,
+                                                .check = counter_set_check,
+                                                .body = counter_set};
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
     KEY_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example delete_examples[] = {
@@ -365,38 +329,22 @@ const struct options_table hf__counter_delete_options = {
     .operands = "ID",
     .about = "Remove a counter and all that it remembers; its value is 0 then. Where every add "
              "counts, 'counter set ID 0' is right.",
-    .specs = delete_specs,
-    .len = COMMAND_LEN(delete_specs),
-    .examples = delete_examples,
-    .examples_len = COMMAND_LEN(delete_examples),
+    COMMAND_SPECS(delete),
 };
 
-int hf__counter_delete_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status counter_delete(struct command_ctx *c)
 {
-    struct settings settings = {.plain = false};
-    struct hf_counters *counters;
-    struct options options;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__counter_delete_options, args_len, args, 1, 1, &settings,
-                          &options, &ends) ||
-        (!open_counters(cli, "counter delete", &settings, false, &db, &counters, &ends) &&
-         ends != DATABASE_ABSENT))
-        return ends;
-    ends = CLI_OK;
-    if (counters &&
-        hf_counter_delete(cli->scope, counters, key_of(&settings, options.operands[0])) != HF_OK) {
-        ends = hf__database_fail(cli, "counter delete");
-    } else if (settings.database.json) {
-        struct rows_field field = hf__rows_text("id", hf_str_from(options.operands[0]));
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    hf_counters_close(counters);
-    hf_db_close(db);
-    return ends;
+    if (c->place)
+        TRY(hf_counter_delete(c->scope, c->place, key_of(c->settings, c->operands[0])));
+    return COMMAND_JSON(c, hf__rows_text("id", hf__command_operand(c, 0)));
 }
+
+const struct command hf__counter_delete_command = {COMMAND_SETTINGS(struct settings),
+                                                   .min = 1,
+                                                   .max = 1,
+                                                   .place = &counters_place,
+                                                   .table = COMMAND_LOOKS,
+                                                   .body = counter_delete};
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -430,10 +378,7 @@ static const struct option_spec ls_specs[] = {
      .value = "NAME",
      .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",
      FIELD(table)},
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -446,51 +391,31 @@ const struct options_table hf__counter_ls_options = {
     .operands = "[PREFIX]",
     .about = "List counters with their values, or those whose ids begin with PREFIX. Reads the "
              "whole table, or one partition of it.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
-static int list_them(struct cli *cli, const struct settings *settings, struct hf_counters *counters,
-                     const char *prefix)
+static enum hf_status counters_list(struct command_ctx *c)
 {
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    const struct settings *settings = c->settings;
     struct hf_counter_list list;
+    struct rows *rows;
 
-    if (!rows)
-        return hf__cli_fail(cli, "counter ls", CLI_FAILED, "out of memory");
-    if (hf_counter_list(cli->scope, counters,
+    TRY(hf_counter_list(c->scope, c->place,
                         HF_OPTIONS(hf_counter_list_options, .partition = settings->partition,
-                                   .prefix = hf_str_from(prefix),
+                                   .prefix = hf__command_operand(c, 0),
                                    .limit = (uint32_t)settings->limit, .after = settings->after),
-                        &list) != HF_OK)
-        return hf__database_fail(cli, "counter ls");
-    hf__rows_begin(rows, cli, &settings->database, "counters");
-    for (size_t i = 0; i < list.counters_len; i++) {
-        struct rows_field fields[] = {hf__rows_text("id", list.counters[i].key.id),
-                                      hf__rows_signed(cli, "value", list.counters[i].value)};
-
-        hf__rows_add(rows, fields, COMMAND_LEN(fields));
-    }
-    return hf__rows_end(rows, list.next, CLI_OK);
+                        &list));
+    rows = hf__command_rows(c, "counters");
+    for (size_t i = 0; i < list.counters_len; i++)
+        COMMAND_ROW(rows, hf__rows_text("id", list.counters[i].key.id),
+                    hf__rows_signed(c->cli, "value", list.counters[i].value));
+    c->next = list.next;
+    return HF_OK;
 }
 
-int hf__counter_ls_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.plain = false};
-    struct hf_counters *counters;
-    struct options options;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__counter_ls_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (!open_counters(cli, "counter ls", &settings, false, &db, &counters, &ends))
-        return hf__rows_none(cli, &settings.database, "counters", ends);
-    ends = list_them(cli, &settings, counters, options.operands_len ? options.operands[0] : NULL);
-    hf_counters_close(counters);
-    hf_db_close(db);
-    return ends;
-}
+const struct command hf__counter_ls_command = {COMMAND_SETTINGS(struct settings),
+                                               .max = 1,
+                                               .place = &counters_place,
+                                               .table = COMMAND_LOOKS,
+                                               .list = "counters",
+                                               .body = counters_list};

@@ -4,6 +4,7 @@
  * What is listed is read page by page, each in a scope that is emptied before the next, so that the
  * memory does not grow with it; each has the whole time of --timeout.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
@@ -19,6 +20,8 @@ struct settings {
     bool backward;
     bool archived;
     bool payload;
+    struct hf_stream_key stream; /* read: the operand */
+    int64_t since_us, before_us;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -34,15 +37,11 @@ struct settings {
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-enum operand { OPERAND_NONE, OPERAND_STREAM, OPERAND_ID };
-
 /* A list of events that is being printed. */
 struct listing {
     struct cli *cli;
     const struct settings *settings;
-    struct hf_stream_key stream; /* what the operand was */
-    struct hf_str id;
-    int64_t since_us, before_us;
+    struct hf_str id; /* the operand */
     struct hf_events *store;
     struct hf_scope *pages; /* where they are read; emptied before each */
     struct rows *rows;
@@ -80,63 +79,53 @@ static struct hf_scope *begin_page(const struct listing *l)
     return l->pages;
 }
 
-static bool read_operands(struct listing *l, const char *command, enum operand operand,
-                          const struct options *options)
+static enum hf_status list_check(struct command_ctx *c)
 {
-    const struct settings *settings = l->settings;
+    struct settings *settings = c->settings;
 
-    if (operand == OPERAND_ID)
-        l->id = hf_str_from(options->operands[0]);
-    if (settings->after.ptr && settings->since.ptr) {
-        hf__cli_fail(l->cli, command, CLI_USAGE, "--after and --since exclude each other");
-        return false;
-    }
-    return (operand != OPERAND_STREAM ||
-            hf__cli_events_stream(l->cli, command, options->operands[0], &l->stream)) &&
-           hf__cli_events_when(l->cli, command, "--since", settings->since, &l->since_us) &&
-           hf__cli_events_when(l->cli, command, "--before", settings->before, &l->before_us);
+    if (settings->after.ptr && settings->since.ptr)
+        return hf__command_fail(c, CLI_USAGE, "--after and --since exclude each other");
+    return hf__cli_events_when(c->cli, c->name, "--since", settings->since, &settings->since_us) &&
+                   hf__cli_events_when(c->cli, c->name, "--before", settings->before,
+                                       &settings->before_us)
+               ? HF_OK
+               : hf__command_shown(c, CLI_USAGE);
 }
 
-/* Read the arguments, open the store, and print what `list` does. */
-static int run_list(struct cli *cli, const struct options_table *table, size_t args_len,
-                    const char *const *args, enum operand operand,
-                    enum hf_status (*list)(struct listing *l))
-{
-    struct settings settings = {.limit = 0};
-    struct listing l = {.cli = cli, .settings = &settings};
-    size_t operands = operand != OPERAND_NONE;
-    struct events_place place;
-    struct options options;
-    int ends;
+typedef enum hf_status list_fn(struct listing *l);
+struct list_kind {
+    list_fn *print;
+};
 
-    if (!hf__cli_operands(cli, table, args_len, args, operands, operands, &settings, &options,
-                          &ends))
-        return ends;
-    l.rows = hf_scope_alloc(cli->scope, sizeof(*l.rows));
-    if (!l.rows)
-        return hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
-    if (!read_operands(&l, table->name, operand, &options))
-        return CLI_USAGE;
-    settings.database.absent_ok = true;
-    if (!hf__cli_events_open(cli, table->name, &settings.database, &settings.store, NULL, &place,
-                             &ends))
-        return hf__rows_none(cli, &settings.database, "events", ends);
-    l.store = place.store;
-    l.pages = hf_scope_new(NULL);
-    l.mark = hf_scope_mark(cli->scope);
-    if (!l.pages) {
-        ends = hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
-    } else {
-        hf__rows_begin(l.rows, cli, &settings.database, "events");
-        ends = CLI_OK;
-        if (list(&l) != HF_OK)
-            ends = hf__database_fail_of(cli, table->name, l.pages, NULL);
-        ends = hf__rows_end(l.rows, l.next, ends);
-    }
+/* Print what the command lists. */
+static enum hf_status list_print(struct command_ctx *c)
+{
+    const struct list_kind *kind = c->command->data;
+    struct listing l = {.cli = c->cli,
+                        .settings = c->settings,
+                        .id = hf__command_operand(c, 0),
+                        .store = c->place,
+                        .pages = hf_scope_new(NULL),
+                        .mark = hf_scope_mark(c->scope)};
+    enum hf_status status = HF_OK;
+
+    if (!l.pages)
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
+    l.rows = hf__command_rows(c, "events");
+    if (kind->print(&l) != HF_OK)
+        status = hf__command_shown(c, hf__database_fail_of(c->cli, c->name, l.pages, NULL));
+    c->next = l.next;
     hf_scope_free(l.pages);
-    hf__cli_events_close(&place);
-    return ends;
+    return status;
 }
+
+#define LIST_COMMAND(operands, check_, kind)                                                       \
+    {                                                                                              \
+        EVENTS_SETTINGS(struct settings), .min = (operands), .max = (operands),                    \
+                                          .place = &hf__cli_events_place, .table = COMMAND_LOOKS,  \
+                                          .list = "events", .check = (check_), .body = list_print, \
+                                          .data = &(kind)                                          \
+    }
 
 /* ---- read ----------------------------------------------------------------------------------- */
 
@@ -185,10 +174,7 @@ const struct options_table hf__events_read_options = {
     .about = "Print the events of a stream, which is DOMAIN/ID: stream, version, type, time, id, "
              "and the beginning of the payload; with --json or --jsonl all of each, as 'events "
              "export' has them. A stream that was never written has none.",
-    .specs = read_specs,
-    .len = COMMAND_LEN(read_specs),
-    .examples = read_examples,
-    .examples_len = COMMAND_LEN(read_examples),
+    COMMAND_SPECS(read),
     .notes = "The exit code is 4 when the stream was deleted.",
 };
 
@@ -198,8 +184,8 @@ static enum hf_status list_stream(struct listing *l)
     struct hf_events_read_options o = {.size = sizeof(o),
                                        .from = settings->from,
                                        .to = settings->to,
-                                       .from_us = l->since_us,
-                                       .until_us = l->before_us,
+                                       .from_us = l->settings->since_us,
+                                       .until_us = l->settings->before_us,
                                        .backward = settings->backward};
     struct hf_events_page page;
 
@@ -207,7 +193,7 @@ static enum hf_status list_stream(struct listing *l)
         enum hf_status status;
 
         o.limit = page_len(l);
-        status = hf_events_read(begin_page(l), l->store, l->stream, &o, &page);
+        status = hf_events_read(begin_page(l), l->store, settings->stream, &o, &page);
         if (status != HF_OK)
             return status;
         print_page(l, page.events, page.events_len);
@@ -218,10 +204,18 @@ static enum hf_status list_stream(struct listing *l)
     return HF_OK;
 }
 
-int hf__events_read_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status read_check(struct command_ctx *c)
 {
-    return run_list(cli, &hf__events_read_options, args_len, args, OPERAND_STREAM, list_stream);
+    struct settings *settings = c->settings;
+
+    if (!hf__cli_events_stream(c->cli, c->name, c->operands[0], &settings->stream))
+        return hf__command_shown(c, CLI_USAGE);
+    return list_check(c);
 }
+
+static const struct list_kind read_kind = {list_stream};
+
+const struct command hf__events_read_command = LIST_COMMAND(1, read_check, read_kind);
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
@@ -273,10 +267,7 @@ const struct options_table hf__events_all_options = {
     .about = "Print the events of all streams in the order of all, which never changes and never "
              "contradicts that of a stream. No event shows up later in front of one that was "
              "printed. It ends with the last one that is there; 'events subscribe' goes on.",
-    .specs = all_specs,
-    .len = COMMAND_LEN(all_specs),
-    .examples = all_examples,
-    .examples_len = COMMAND_LEN(all_examples),
+    COMMAND_SPECS(all),
 };
 
 static enum hf_status print_all(struct listing *l, struct hf_events_reader *reader)
@@ -309,7 +300,7 @@ static enum hf_status list_all(struct listing *l)
     enum hf_status status =
         hf_events_reader_open(begin_page(l), l->store,
                               HF_OPTIONS(hf_events_all_options, .after = settings->after,
-                                         .from_us = l->since_us, .until = settings->until,
+                                         .from_us = l->settings->since_us, .until = settings->until,
                                          .domain = settings->domain, .type = settings->type,
                                          .limit = page_len(l), .archived = settings->archived),
                               &reader);
@@ -321,10 +312,9 @@ static enum hf_status list_all(struct listing *l)
     return status;
 }
 
-int hf__events_all_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return run_list(cli, &hf__events_all_options, args_len, args, OPERAND_NONE, list_all);
-}
+static const struct list_kind all_kind = {list_all};
+
+const struct command hf__events_all_command = LIST_COMMAND(0, list_check, all_kind);
 
 /* ---- caused, correlated --------------------------------------------------------------------- */
 
@@ -338,10 +328,7 @@ const struct options_table hf__events_caused_options = {
     .name = "events caused",
     .operands = "ID",
     .about = "Print the events that an event led to directly, in the order of all.",
-    .specs = related_specs,
-    .len = COMMAND_LEN(related_specs),
-    .examples = caused_examples,
-    .examples_len = COMMAND_LEN(caused_examples),
+    COMMAND_SPECS_OF(related, caused),
 };
 
 static const struct option_example correlated_examples[] = {
@@ -353,10 +340,7 @@ const struct options_table hf__events_correlated_options = {
     .operands = "ID",
     .about = "Print the events that have a correlation, in the order of all: that with the id "
              "itself first.",
-    .specs = related_specs,
-    .len = COMMAND_LEN(related_specs),
-    .examples = correlated_examples,
-    .examples_len = COMMAND_LEN(correlated_examples),
+    COMMAND_SPECS_OF(related, correlated),
 };
 
 static enum hf_status list_caused(struct listing *l)
@@ -383,16 +367,13 @@ static enum hf_status list_correlated(struct listing *l)
     return status;
 }
 
-int hf__events_caused_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return run_list(cli, &hf__events_caused_options, args_len, args, OPERAND_ID, list_caused);
-}
+static const struct list_kind caused_kind = {list_caused};
 
-int hf__events_correlated_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return run_list(cli, &hf__events_correlated_options, args_len, args, OPERAND_ID,
-                    list_correlated);
-}
+const struct command hf__events_caused_command = LIST_COMMAND(1, NULL, caused_kind);
+
+static const struct list_kind correlated_kind = {list_correlated};
+
+const struct command hf__events_correlated_command = LIST_COMMAND(1, NULL, correlated_kind);
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
@@ -418,40 +399,37 @@ const struct options_table hf__events_get_options = {
     .name = "events get",
     .operands = "ID",
     .about = "Print the event with this id. With --json all of it, as 'events export' has it.",
-    .specs = get_specs,
-    .len = COMMAND_LEN(get_specs),
-    .examples = get_examples,
-    .examples_len = COMMAND_LEN(get_examples),
+    COMMAND_SPECS(get),
 };
 
-int hf__events_get_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status get_check(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
-    struct hf_stored_event event;
-    struct events_place place;
-    struct options options;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__events_get_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (settings.payload && settings.database.json)
-        return hf__cli_fail(cli, "events get", CLI_USAGE,
-                            "--payload and --json exclude each other");
-    if (!hf__cli_events_open(cli, "events get", &settings.database, &settings.store, NULL, &place,
-                             &ends))
-        return ends;
-    if (hf_events_get(cli->scope, place.store, hf_str_from(options.operands[0]), &event) != HF_OK) {
-        ends = hf__database_fail(cli, "events get");
-    } else if (settings.payload) {
-        fwrite(event.payload.ptr, 1, event.payload.len, cli->out);
-        ends = hf__cli_flushed(cli, CLI_OK);
-    } else {
-        ends = hf__cli_events_one(cli, &settings.database, &event);
-    }
-    hf__cli_events_close(&place);
-    return ends;
+    if (settings->payload && c->database->json)
+        return hf__command_fail(c, CLI_USAGE, "--payload and --json exclude each other");
+    return HF_OK;
 }
+
+static enum hf_status event_get(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct hf_stored_event event;
+
+    TRY(hf_events_get(c->scope, c->place, hf__command_operand(c, 0), &event));
+    if (!settings->payload)
+        return hf__cli_events_one(c, &event);
+    fwrite(event.payload.ptr, 1, event.payload.len, c->cli->out);
+    return HF_OK;
+}
+
+const struct command hf__events_get_command = {EVENTS_SETTINGS(struct settings),
+                                               .min = 1,
+                                               .max = 1,
+                                               .place = &hf__cli_events_place,
+                                               .table = COMMAND_EMPTY,
+                                               .check = get_check,
+                                               .body = event_get};
 
 /* ---- tree ----------------------------------------------------------------------------------- */
 
@@ -465,9 +443,7 @@ static const struct option_spec tree_specs[] = {
      .text = "A tree that is deeper is taken for a circle: exit code 4.",
      FIELD(depth)},
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example tree_examples[] = {
@@ -479,10 +455,7 @@ const struct options_table hf__events_tree_options = {
     .operands = "ID",
     .about = "Print an event and all that follows from it by causation, in whatever streams: type, "
              "stream and version, id. With --json objects of \"event\" and \"children\".",
-    .specs = tree_specs,
-    .len = COMMAND_LEN(tree_specs),
-    .examples = tree_examples,
-    .examples_len = COMMAND_LEN(tree_examples),
+    COMMAND_SPECS(tree),
 };
 
 static void print_tree(struct cli *cli, const struct hf_event_tree *tree, int indent)
@@ -518,39 +491,24 @@ static enum hf_status print_tree_json(struct cli *cli, const struct hf_event_tre
     return status;
 }
 
-static int tell_tree(struct cli *cli, const struct settings *settings,
-                     const struct hf_event_tree *tree)
+static enum hf_status tree_print(struct command_ctx *c)
 {
-    if (settings->database.quiet)
-        return CLI_OK;
-    if (!settings->database.json) {
-        print_tree(cli, tree, 0);
-        return hf__cli_flushed(cli, CLI_OK);
-    }
-    if (print_tree_json(cli, tree) != HF_OK)
-        return hf__database_fail(cli, "events tree");
-    fputc('\n', cli->out);
-    return hf__cli_flushed(cli, CLI_OK);
-}
-
-int hf__events_tree_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.limit = 0};
+    const struct settings *settings = c->settings;
     struct hf_event_tree tree;
-    struct events_place place;
-    struct options options;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__events_tree_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !hf__cli_events_open(cli, "events tree", &settings.database, &settings.store, NULL, &place,
-                             &ends))
-        return ends;
-    if (hf_events_tree(cli->scope, place.store, hf_str_from(options.operands[0]),
-                       (uint32_t)settings.depth, &tree) != HF_OK)
-        ends = hf__database_fail(cli, "events tree");
-    else
-        ends = tell_tree(cli, &settings, &tree);
-    hf__cli_events_close(&place);
-    return ends;
+    TRY(hf_events_tree(c->scope, c->place, hf__command_operand(c, 0), (uint32_t)settings->depth,
+                       &tree));
+    if (c->database->quiet)
+        return HF_OK;
+    if (!c->database->json) {
+        print_tree(c->cli, &tree, 0);
+        return HF_OK;
+    }
+    TRY(print_tree_json(c->cli, &tree));
+    fputc('\n', c->cli->out);
+    return HF_OK;
 }
+
+const struct command hf__events_tree_command = {
+    EVENTS_SETTINGS(struct settings), .min = 1,          .max = 1, .place = &hf__cli_events_place,
+    .table = COMMAND_EMPTY,           .body = tree_print};

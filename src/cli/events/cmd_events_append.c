@@ -2,6 +2,7 @@
  * cli/events/cmd_events_append.c: `holdfast events append`: one event from the command line, or many from
  * lines of JSON, which may belong to several streams: all or nothing.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/events/events_line.h"
 #include "cli/frame/commands.h"
@@ -20,6 +21,7 @@ struct settings {
     uint64_t shards;
     uint64_t blob_bytes;
     bool no_chain;
+    struct batch *batch; /* what is to be appended */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -118,9 +120,7 @@ static const struct option_spec specs[] = {
      .name = "no-chain",
      .text = "When the table is made: without the chain of hashes that 'events verify' needs.",
      FIELD(no_chain)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
@@ -297,14 +297,11 @@ static struct hf_str ids_json(struct cli *cli, const struct hf_str *ids, size_t 
     return hf__json_text_end(&text, cli->scope);
 }
 
-static int tell(struct cli *cli, const struct settings *settings, const struct batch *batch)
+static enum hf_status batch_print(struct command_ctx *c, const struct batch *batch)
 {
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    struct rows *rows = batch->len > 1 ? hf__command_rows(c, "appended") : NULL;
+    struct cli *cli = c->cli;
 
-    if (!rows)
-        return hf__cli_fail(cli, COMMAND, CLI_FAILED, "out of memory");
-    if (batch->len > 1)
-        hf__rows_begin(rows, cli, &settings->database, "appended");
     for (size_t i = 0; i < batch->len; i++) {
         const struct hf_append *append = &batch->appends[i];
         const struct hf_appended *appended = &batch->appended[i];
@@ -318,28 +315,27 @@ static int tell(struct cli *cli, const struct settings *settings, const struct b
              .kind = ROWS_RAW,
              .text = ids_json(cli, appended->ids, append->events_len)}};
 
-        if (batch->len == 1)
-            return hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields));
+        if (!rows)
+            return hf__command_print(c, fields, COMMAND_LEN(fields));
         hf__rows_add(rows, fields, COMMAND_LEN(fields));
     }
-    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+    return HF_OK;
 }
 
-static int append(struct cli *cli, const struct settings *settings, struct batch *batch,
-                  struct hf_events *store)
+static enum hf_status events_append(struct command_ctx *c)
 {
+    const struct settings *settings = c->settings;
     struct hf_append_options options = {.size = sizeof(options)};
+    struct batch *batch = settings->batch;
     struct hf_stored_event cause;
 
     if (settings->cause.ptr) {
-        if (hf_events_get(cli->scope, store, settings->cause, &cause) != HF_OK)
-            return hf__database_fail(cli, COMMAND);
+        TRY(hf_events_get(c->scope, c->place, settings->cause, &cause));
         options.parent = &cause;
     }
-    if (hf_events_append(cli->scope, store, batch->appends, batch->len, &options,
-                         batch->appended) != HF_OK)
-        return hf__database_fail(cli, COMMAND);
-    return tell(cli, settings, batch);
+    TRY(hf_events_append(c->scope, c->place, batch->appends, batch->len, &options,
+                         batch->appended));
+    return batch_print(c, batch);
 }
 
 /* What excludes each other. NULL: nothing. */
@@ -358,36 +354,42 @@ static const char *complaint(const struct settings *settings, const struct optio
     return NULL;
 }
 
-int hf__events_append_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status append_check(struct command_ctx *c)
 {
-    struct settings settings = {.no_chain = false};
-    struct events_place place;
-    struct options options;
+    struct settings *settings = c->settings;
+    const char *wrong = complaint(settings, &c->options);
     struct batch *batch;
-    const char *wrong;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__events_append_options, args_len, args, 0, 3, &settings,
-                          &options, &ends))
-        return ends;
-    wrong = complaint(&settings, &options);
     if (wrong)
-        return hf__cli_fail(cli, COMMAND, CLI_USAGE, "%s", wrong);
-    batch = hf_scope_alloc(cli->scope, sizeof(*batch));
+        return hf__command_fail(c, CLI_USAGE, "%s", wrong);
+    batch = hf_scope_alloc(c->scope, sizeof(*batch));
     if (!batch)
-        return hf__cli_fail(cli, COMMAND, CLI_FAILED, "out of memory");
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
     memset(batch, 0, sizeof(*batch));
-    if (!(settings.lines.ptr
-              ? add_lines(cli, &settings, options.operands_len ? options.operands[0] : NULL, batch)
-              : add_one(cli, &settings, &options, batch)))
-        return CLI_USAGE;
-    if (!hf__cli_events_open(cli, COMMAND, &settings.database, &settings.store,
-                             HF_OPTIONS(hf_events_options, .shards = (uint32_t)settings.shards,
-                                        .blob_bytes = (uint32_t)settings.blob_bytes,
-                                        .no_chain = settings.no_chain),
-                             &place, &ends))
-        return ends;
-    ends = append(cli, &settings, batch, place.store);
-    hf__cli_events_close(&place);
-    return ends;
+    settings->batch = batch;
+    return (settings->lines.ptr
+                ? add_lines(c->cli, settings, c->operands_len ? c->operands[0] : NULL, batch)
+                : add_one(c->cli, settings, &c->options, batch))
+               ? HF_OK
+               : hf__command_shown(c, CLI_USAGE);
 }
+
+static enum hf_status append_open(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    return hf__cli_events_place_open(c, HF_OPTIONS(hf_events_options,
+                                                   .shards = (uint32_t)settings->shards,
+                                                   .blob_bytes = (uint32_t)settings->blob_bytes,
+                                                   .no_chain = settings->no_chain));
+}
+
+static const struct command_place append_place = {append_open, hf__cli_events_place_close,
+                                                  "events append"};
+
+const struct command hf__events_append_command = {EVENTS_SETTINGS(struct settings),
+                                                  .max = 3,
+                                                  .place = &append_place,
+                                                  .table = COMMAND_MAKES,
+                                                  .check = append_check,
+                                                  .body = events_append};

@@ -5,6 +5,7 @@
  * at a time, and that each event goes to one consumer. Handlers run on threads of the library,
  * several at once: what they print is written a whole line at a time.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/events/events_program.h"
 #include "cli/frame/child.h"
@@ -22,6 +23,7 @@ struct settings {
     uint64_t workers, poll_ms, lease_ms, attempts, backoff_ms, stop_ms, stuck_ms;
     unsigned stuck; /* enum hf_stuck, less one */
     bool latest, ordered, until_end;
+    struct run *run;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -134,10 +136,7 @@ const struct options_table hf__events_consume_options = {
              "them. It is printed as a JSON line, or a program is run for it, as by 'events "
              "subscribe'; with 0 it has handled the event. What fails is tried again later, by "
              "any of them, and put aside in the end: 'events parked --group' lists that.",
-    .specs = consume_specs,
-    .len = COMMAND_LEN(consume_specs),
-    .examples = consume_examples,
-    .examples_len = COMMAND_LEN(consume_examples),
+    COMMAND_SPECS(consume),
     .notes = "Each event is handed over at least once. The group has a table of its own, that of "
              "the store with the group's name behind it. SIGTERM and SIGINT let what is under way "
              "finish, and end with exit code 0.",
@@ -145,18 +144,18 @@ const struct options_table hf__events_consume_options = {
 
 struct run {
     struct cli *cli;
-    struct settings settings;
+    const struct settings *settings;
     struct hf_str name;
     struct hf_stream_key stream;
     int64_t since_us;
     struct events_program program;
-    struct guard guard;
+    struct guard *guard;
     atomic_bool broken; /* nobody reads what we print */
 };
 
 static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
 {
-    if (run->settings.database.quiet || atomic_load(&run->broken))
+    if (run->settings->database.quiet || atomic_load(&run->broken))
         return;
     hf__cli_tell(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id), HF_FMT(event->type),
                  hf_scope_error_text(s));
@@ -204,7 +203,7 @@ static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
     bool done = false;
 
     while (!done && !atomic_load(&run->broken) && hf_scope_sleep_ms(s, LOOK_MS) == HF_OK) {
-        if (run->settings.until_end && is_done(run, group, &done) != HF_OK) {
+        if (run->settings->until_end && is_done(run, group, &done) != HF_OK) {
             *ends = hf__database_fail(run->cli, CONSUME);
             return;
         }
@@ -219,7 +218,7 @@ static int stop(struct run *run, struct hf_group *group, int ends)
 
     if (!s)
         return hf__cli_fail(run->cli, CONSUME, CLI_FAILED, "out of memory");
-    hf_scope_timeout_ms(s, (uint32_t)run->settings.stop_ms);
+    hf_scope_timeout_ms(s, (uint32_t)run->settings->stop_ms);
     if (hf_group_stop(s, group) != HF_OK && ends == CLI_OK)
         ends = hf__database_fail_of(run->cli, CONSUME, s, NULL);
     hf_scope_free(s);
@@ -228,7 +227,7 @@ static int stop(struct run *run, struct hf_group *group, int ends)
 
 static int consume(struct run *run, struct hf_events *store)
 {
-    const struct settings *o = &run->settings;
+    const struct settings *o = run->settings;
     struct hf_scope *s = run->cli->scope;
     struct hf_group *group;
     int ends = CLI_OK;
@@ -275,55 +274,57 @@ static const char *complaint(const struct settings *o)
 }
 
 /* The group is the first operand, the program the rest. */
-static bool read_operands(struct run *run, struct options *options)
+static enum hf_status consume_check(struct command_ctx *c)
 {
-    const char *wrong = complaint(&run->settings);
+    struct settings *settings = c->settings;
+    const char *wrong = complaint(settings);
+    struct options rest = c->options;
+    struct run *run;
 
-    if (wrong) {
-        hf__cli_fail(run->cli, CONSUME, CLI_USAGE, "%s", wrong);
-        return false;
-    }
-    run->name = hf_str_from(options->operands[0]);
-    options->operands++;
-    options->operands_len--;
-    return hf__cli_events_when(run->cli, CONSUME, "--since", run->settings.since, &run->since_us) &&
-           (!run->settings.stream.ptr ||
-            hf__cli_events_stream(run->cli, CONSUME, run->settings.stream.ptr, &run->stream)) &&
-           hf__cli_events_program(run->cli, CONSUME, &run->settings.program, options,
-                                  &run->program);
+    if (wrong)
+        return hf__command_fail(c, CLI_USAGE, "%s", wrong);
+    run = hf_scope_alloc(c->scope, sizeof(*run));
+    if (!run)
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
+    *run = (struct run){.cli = c->cli,
+                        .settings = settings,
+                        .guard = c->guard,
+                        .name = hf__command_operand(c, 0)};
+    rest.operands++;
+    rest.operands_len--;
+    if (!hf__cli_events_when(c->cli, CONSUME, "--since", settings->since, &run->since_us) ||
+        (settings->stream.ptr &&
+         !hf__cli_events_stream(c->cli, CONSUME, settings->stream.ptr, &run->stream)) ||
+        !hf__cli_events_program(c->cli, CONSUME, &settings->program, &rest, &run->program))
+        return hf__command_shown(c, CLI_USAGE);
+    run->program.guard = c->guard;
+    settings->run = run;
+    return HF_OK;
 }
 
-int hf__events_consume_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status events_consume(struct command_ctx *c)
 {
-    struct run run = {.cli = cli};
-    struct events_place place;
-    struct options options;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__events_consume_options, args_len, args, 1, SIZE_MAX,
-                          &run.settings, &options, &ends))
-        return ends;
-    if (!read_operands(&run, &options))
-        return CLI_USAGE;
-    run.program.guard = &run.guard;
-    run.settings.database.table_needed = true; /* it would wait in vain */
-    if (hf__guard_command(cli, CONSUME, true, &run.guard, &ends) &&
-        hf__cli_events_open(cli, CONSUME, &run.settings.database, &run.settings.store, NULL, &place,
-                            &ends)) {
-        ends = consume(&run, place.store);
-        hf__cli_events_close(&place);
-    }
-    hf__guard_command_end(cli, &run.guard);
-    return ends;
+    return hf__command_end(c, consume(settings->run, c->place));
 }
+
+/* It needs the table: it would wait in vain. */
+const struct command hf__events_consume_command = {EVENTS_SETTINGS(struct settings),
+                                                   .min = 1,
+                                                   .max = COMMAND_MANY,
+                                                   .guarded = true,
+                                                   .ends_by_signal = true,
+                                                   .place = &hf__cli_events_place,
+                                                   .table = COMMAND_NEEDS,
+                                                   .check = consume_check,
+                                                   .body = events_consume};
 
 /* ---- group ---------------------------------------------------------------------------------- */
 
 static const struct option_spec group_specs[] = {
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example group_examples[] = {
@@ -336,73 +337,58 @@ const struct options_table hf__events_group_options = {
     .about = "Print how a group of consumers is: how many events wait or are being handled, and "
              "how many were put aside (10000 of each are counted at most), how long the oldest "
              "waits, and how far whoever feeds it is.",
-    .specs = group_specs,
-    .len = COMMAND_LEN(group_specs),
-    .examples = group_examples,
-    .examples_len = COMMAND_LEN(group_examples),
+    COMMAND_SPECS(group),
     .notes = "'events rebuild' with its name lets all events come once more.",
 };
 
-bool hf__cli_events_group(struct cli *cli, const char *command, struct hf_events *store,
-                          struct hf_str name, struct hf_group **group, int *ends)
+enum hf_status hf__cli_events_group(struct command_ctx *c, struct hf_group **group)
 {
-    if (hf_group_open(cli->scope, store, name,
-                      HF_OPTIONS(hf_group_options, .no_feed = true, .no_create = true),
-                      group) == HF_OK)
-        return true;
-    *ends =
-        hf_scope_error(cli->scope)->status == HF_NOT_FOUND
-            ? hf__cli_fail(cli, command, CLI_NOT_FOUND, "there is no group '%.*s'", HF_FMT(name))
-            : hf__database_fail(cli, command);
-    return false;
+    struct hf_str name = hf__command_operand(c, 0);
+    enum hf_status status =
+        hf_group_open(c->scope, c->place, name,
+                      HF_OPTIONS(hf_group_options, .no_feed = true, .no_create = true), group);
+
+    if (status != HF_NOT_FOUND)
+        return status;
+    return hf__command_fail(c, CLI_NOT_FOUND, "there is no group '%.*s'", HF_FMT(name));
 }
 
-static int tell_group(struct cli *cli, const struct settings *settings, struct hf_events *store,
-                      struct hf_str name, struct hf_group *group)
+static enum hf_status group_print(struct command_ctx *c, struct hf_group *group)
 {
     struct hf_subscription_info info = {.fence = 0};
+    struct hf_str name = hf__command_operand(c, 0);
     struct hf_group_metrics m;
-    enum hf_status status = hf_group_metrics(cli->scope, group, &m);
+    struct cli *cli = c->cli;
+    enum hf_status status;
 
-    if (status == HF_OK) {
-        status = hf_subscription_info(cli->scope, store, name, &info);
-        if (status == HF_NOT_FOUND) /* nobody has fed it yet */
-            status = HF_OK;
-    }
-    if (status != HF_OK)
-        return hf__database_fail(cli, "events group");
-    return hf__rows_one(cli, &settings->database,
-                        (struct rows_field[]){hf__rows_text("name", name),
-                                              hf__rows_number(cli, "pending", m.pending),
-                                              hf__rows_number(cli, "parked", m.parked),
-                                              hf__rows_signed(cli, "oldest_ms", m.oldest_ms),
-                                              hf__rows_number(cli, "fed", info.handled),
-                                              hf__rows_text("checkpoint", info.checkpoint),
-                                              hf__rows_time(cli, "moved", info.moved_us),
-                                              hf__rows_text("owner", info.owner),
-                                              hf__rows_bool("rebuild", info.rebuild)},
-                        9);
+    TRY(hf_group_metrics(c->scope, group, &m));
+    status = hf_subscription_info(c->scope, c->place, name, &info);
+    if (status != HF_NOT_FOUND) /* otherwise nobody has fed it yet */
+        TRY(status);
+    return COMMAND_PRINT(c, hf__rows_text("name", name), hf__rows_number(cli, "pending", m.pending),
+                         hf__rows_number(cli, "parked", m.parked),
+                         hf__rows_signed(cli, "oldest_ms", m.oldest_ms),
+                         hf__rows_number(cli, "fed", info.handled),
+                         hf__rows_text("checkpoint", info.checkpoint),
+                         hf__rows_time(cli, "moved", info.moved_us),
+                         hf__rows_text("owner", info.owner),
+                         hf__rows_bool("rebuild", info.rebuild));
 }
 
-int hf__events_group_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status events_group(struct command_ctx *c)
 {
-    struct settings settings = {.workers = 0};
-    struct events_place place;
-    struct options options;
     struct hf_group *group;
-    struct hf_str name;
-    int ends;
+    enum hf_status status;
 
-    if (!hf__cli_operands(cli, &hf__events_group_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !hf__cli_events_open(cli, "events group", &settings.database, &settings.store, NULL, &place,
-                             &ends))
-        return ends;
-    name = hf_str_from(options.operands[0]);
-    if (hf__cli_events_group(cli, "events group", place.store, name, &group, &ends)) {
-        ends = tell_group(cli, &settings, place.store, name, group);
-        hf_group_close(group);
-    }
-    hf__cli_events_close(&place);
-    return ends;
+    TRY(hf__cli_events_group(c, &group));
+    status = group_print(c, group);
+    hf_group_close(group);
+    return status;
 }
+
+const struct command hf__events_group_command = {EVENTS_SETTINGS(struct settings),
+                                                 .min = 1,
+                                                 .max = 1,
+                                                 .place = &hf__cli_events_place,
+                                                 .table = COMMAND_EMPTY,
+                                                 .body = events_group};

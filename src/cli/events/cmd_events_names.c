@@ -2,6 +2,7 @@
  * cli/events/cmd_events_names.c: what is stored about subscriptions, by their names: `holdfast events
  * subscription|rebuild|forget|parked|replay|discard`.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
@@ -16,6 +17,7 @@ struct settings {
     bool all;
     bool yes;
     bool group;
+    struct hf_group *opened; /* NULL: it is about a subscription */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -29,45 +31,20 @@ struct settings {
         .text = "NAME is that of a group of consumers ('events consume').", FIELD(group)           \
     }
 
-/* A command about one subscription or group, which is its first operand. */
-struct about {
-    struct cli *cli;
-    const char *command;
-    struct settings settings;
-    struct options options;
-    struct hf_str name;
-    struct events_place place;
-    struct hf_group *group; /* NULL: it is about a subscription */
-};
-
-/* Read the arguments. False: *ends says how to end. */
-static bool begin(struct about *a, struct cli *cli, const struct options_table *table,
-                  size_t args_len, const char *const *args, size_t operands_max, int *ends)
+/* The group that is meant with --group; group_end() closes it. */
+static enum hf_status group_open(struct command_ctx *c)
 {
-    *a = (struct about){.cli = cli, .command = table->name};
-    if (!hf__cli_operands(cli, table, args_len, args, 1, operands_max, &a->settings, &a->options,
-                          ends))
-        return false;
-    a->name = hf_str_from(a->options.operands[0]);
-    return true;
+    struct settings *settings = c->settings;
+
+    return settings->group ? hf__cli_events_group(c, &settings->opened) : HF_OK;
 }
 
-static void close_store(struct about *a)
+static void group_close(struct command_ctx *c)
 {
-    hf_group_close(a->group);
-    hf__cli_events_close(&a->place);
-}
+    struct settings *settings = c->settings;
 
-static bool open_store(struct about *a, int *ends)
-{
-    if (!hf__cli_events_open(a->cli, a->command, &a->settings.database, &a->settings.store, NULL,
-                             &a->place, ends))
-        return false;
-    if (!a->settings.group ||
-        hf__cli_events_group(a->cli, a->command, a->place.store, a->name, &a->group, ends))
-        return true;
-    close_store(a);
-    return false;
+    hf_group_close(settings->opened);
+    settings->opened = NULL;
 }
 
 /* ---- subscription --------------------------------------------------------------------------- */
@@ -83,39 +60,30 @@ const struct options_table hf__events_subscription_options = {
     .operands = "NAME",
     .about = "Print what is stored about a subscription: its checkpoint, how many events it has "
              "handled, who runs it, how many are put aside, and why it gave up, if it did.",
-    .specs = plain_specs,
-    .len = COMMAND_LEN(plain_specs),
-    .examples = subscription_examples,
-    .examples_len = COMMAND_LEN(subscription_examples),
+    COMMAND_SPECS_OF(plain, subscription),
 };
 
-int hf__events_subscription_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status subscription_print(struct command_ctx *c)
 {
+    struct hf_str name = hf__command_operand(c, 0);
     struct hf_subscription_info info;
-    struct about a;
-    int ends;
+    struct cli *cli = c->cli;
 
-    if (!begin(&a, cli, &hf__events_subscription_options, args_len, args, 1, &ends) ||
-        !open_store(&a, &ends))
-        return ends;
-    if (hf_subscription_info(cli->scope, a.place.store, a.name, &info) != HF_OK) {
-        ends = hf__database_fail(cli, a.command);
-    } else {
-        struct rows_field fields[] = {hf__rows_text("name", a.name),
-                                      hf__rows_text("checkpoint", info.checkpoint),
-                                      hf__rows_number(cli, "handled", info.handled),
-                                      hf__rows_time(cli, "moved", info.moved_us),
-                                      hf__rows_text("owner", info.owner),
-                                      hf__rows_number(cli, "fence", info.fence),
-                                      hf__rows_number(cli, "parked", info.parked),
-                                      hf__rows_bool("rebuild", info.rebuild),
-                                      hf__rows_text("failure", info.failure)};
-
-        ends = hf__rows_one(cli, &a.settings.database, fields, COMMAND_LEN(fields));
-    }
-    hf__cli_events_close(&a.place);
-    return ends;
+    TRY(hf_subscription_info(c->scope, c->place, name, &info));
+    return COMMAND_PRINT(
+        c, hf__rows_text("name", name), hf__rows_text("checkpoint", info.checkpoint),
+        hf__rows_number(cli, "handled", info.handled), hf__rows_time(cli, "moved", info.moved_us),
+        hf__rows_text("owner", info.owner), hf__rows_number(cli, "fence", info.fence),
+        hf__rows_number(cli, "parked", info.parked), hf__rows_bool("rebuild", info.rebuild),
+        hf__rows_text("failure", info.failure));
 }
+
+const struct command hf__events_subscription_command = {EVENTS_SETTINGS(struct settings),
+                                                        .min = 1,
+                                                        .max = 1,
+                                                        .place = &hf__cli_events_place,
+                                                        .table = COMMAND_EMPTY,
+                                                        .body = subscription_print};
 
 /* ---- rebuild, forget ------------------------------------------------------------------------ */
 
@@ -137,34 +105,24 @@ const struct options_table hf__events_rebuild_options = {
     .operands = "NAME",
     .about = "Let a subscription begin anew: whoever runs it, or does so next, forgets the "
              "checkpoint and what was put aside. A projection empties what it has built.",
-    .specs = rebuild_specs,
-    .len = COMMAND_LEN(rebuild_specs),
-    .examples = rebuild_examples,
-    .examples_len = COMMAND_LEN(rebuild_examples),
+    COMMAND_SPECS(rebuild),
 };
 
-/* What was done to it is its name. */
-static int done(struct about *a, enum hf_status status)
+static enum hf_status subscription_rebuild(struct command_ctx *c)
 {
-    struct rows_field field = hf__rows_text("name", a->name);
-    int ends = status == HF_OK ? (int)CLI_OK : hf__database_fail(a->cli, a->command);
+    const struct settings *settings = c->settings;
+    struct hf_str name = hf__command_operand(c, 0);
 
-    if (ends == CLI_OK && a->settings.database.json)
-        ends = hf__rows_one(a->cli, &a->settings.database, &field, 1);
-    close_store(a);
-    return ends;
+    TRY(hf_subscription_rebuild(c->scope, c->place, name, settings->after));
+    return COMMAND_JSON(c, hf__rows_text("name", name));
 }
 
-int hf__events_rebuild_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct about a;
-    int ends;
-
-    if (!begin(&a, cli, &hf__events_rebuild_options, args_len, args, 1, &ends) ||
-        !open_store(&a, &ends))
-        return ends;
-    return done(&a, hf_subscription_rebuild(cli->scope, a.place.store, a.name, a.settings.after));
-}
+const struct command hf__events_rebuild_command = {EVENTS_SETTINGS(struct settings),
+                                                   .min = 1,
+                                                   .max = 1,
+                                                   .place = &hf__cli_events_place,
+                                                   .table = COMMAND_EMPTY,
+                                                   .body = subscription_rebuild};
 
 static const struct option_spec forget_specs[] = {
     {.kind = OPTION_FLAG,
@@ -186,40 +144,51 @@ const struct options_table hf__events_forget_options = {
     .about = "Forget a subscription that is not running: its checkpoint, and what was put aside; "
              "or a group of consumers, with what waits for them and its table. The next one of "
              "that name begins as if there had been none.",
-    .specs = forget_specs,
-    .len = COMMAND_LEN(forget_specs),
-    .examples = forget_examples,
-    .examples_len = COMMAND_LEN(forget_examples),
+    COMMAND_SPECS(forget),
 };
 
 /* The table goes last: as long as it is there this can be called again. */
-static enum hf_status forget(struct about *a)
+static enum hf_status name_forget(struct command_ctx *c)
 {
-    struct hf_scope *s = a->cli->scope;
-    enum hf_status status = hf_subscription_forget(s, a->place.store, a->name);
+    const struct settings *settings = c->settings;
+    struct hf_str name = hf__command_operand(c, 0);
+    enum hf_status status = hf_subscription_forget(c->scope, c->place, name);
     struct hf_delete_table del;
 
-    if (!a->group || (status != HF_OK && status != HF_NOT_FOUND))
+    if (!settings->opened || (status != HF_OK && status != HF_NOT_FOUND))
         return status;
-    del.table = hf_scope_format(s, "%.*s-%.*s", HF_FMT(a->settings.store.table), HF_FMT(a->name));
-    return hf_delete_table(s, a->place.db, &del, NULL);
+    del.table = hf_scope_format(c->scope, "%.*s-%.*s", HF_FMT(settings->store.table), HF_FMT(name));
+    return hf_delete_table(c->scope, c->db, &del, NULL);
 }
 
-int hf__events_forget_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status forget_check(struct command_ctx *c)
 {
-    struct about a;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!begin(&a, cli, &hf__events_forget_options, args_len, args, 1, &ends))
-        return ends;
-    if (!a.settings.yes)
-        return hf__cli_fail(cli, a.command, CLI_USAGE,
-                            "%s '%s', for good: add --yes if that is meant",
-                            a.settings.group ? "group" : "subscription", a.name.ptr);
-    if (!open_store(&a, &ends))
-        return ends;
-    return done(&a, forget(&a));
+    if (settings->yes)
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "%s '%s', for good: add --yes if that is meant",
+                            settings->group ? "group" : "subscription", c->operands[0]);
 }
+
+static enum hf_status events_forget(struct command_ctx *c)
+{
+    enum hf_status status = group_open(c);
+
+    if (status == HF_OK)
+        status = name_forget(c);
+    group_close(c);
+    TRY(status);
+    return COMMAND_JSON(c, hf__rows_text("name", hf__command_operand(c, 0)));
+}
+
+const struct command hf__events_forget_command = {EVENTS_SETTINGS(struct settings),
+                                                  .min = 1,
+                                                  .max = 1,
+                                                  .place = &hf__cli_events_place,
+                                                  .table = COMMAND_EMPTY,
+                                                  .check = forget_check,
+                                                  .body = events_forget};
 
 /* ---- parked --------------------------------------------------------------------------------- */
 
@@ -232,10 +201,7 @@ static const struct option_spec parked_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example parked_examples[] = {
@@ -249,10 +215,7 @@ const struct options_table hf__events_parked_options = {
     .about = "List the events that a subscription or a group has put aside, and their last "
              "failure. 'events replay' lets them be handled again, 'events discard' does away with "
              "that.",
-    .specs = parked_specs,
-    .len = COMMAND_LEN(parked_specs),
-    .examples = parked_examples,
-    .examples_len = COMMAND_LEN(parked_examples),
+    COMMAND_SPECS(parked),
 };
 
 static void add_parked(struct rows *rows, const struct hf_parked *parked)
@@ -272,53 +235,56 @@ static void add_parked(struct rows *rows, const struct hf_parked *parked)
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
 }
 
-static enum hf_status read_parked(struct about *a, struct hf_str after, uint32_t limit,
+static enum hf_status parked_read(struct command_ctx *c, struct hf_str after, uint32_t limit,
                                   struct hf_parked_list *page)
 {
-    struct hf_scope *s = a->cli->scope;
+    const struct settings *settings = c->settings;
 
-    return a->group ? hf_group_parked(s, a->group, after, limit, page)
-                    : hf_subscription_parked(s, a->place.store, a->name, after, limit, page);
+    return settings->opened ? hf_group_parked(c->scope, settings->opened, after, limit, page)
+                            : hf_subscription_parked(c->scope, c->place, hf__command_operand(c, 0),
+                                                     after, limit, page);
 }
 
-static int list_parked(struct about *a)
+static enum hf_status parked_list(struct command_ctx *c)
 {
-    struct cli *cli = a->cli;
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    const struct settings *settings = c->settings;
+    struct rows *rows = hf__command_rows(c, "events");
     struct hf_parked_list page = {.events_len = 0};
-    int ends = CLI_OK;
 
-    if (!rows)
-        return hf__cli_fail(cli, a->command, CLI_FAILED, "out of memory");
-    hf__rows_begin(rows, cli, &a->settings.database, "events");
     do {
-        uint64_t left = a->settings.limit ? a->settings.limit - rows->count : PAGE;
+        uint64_t left = settings->limit ? settings->limit - rows->count : PAGE;
 
-        if (read_parked(a, page.next, (uint32_t)(left < PAGE ? left : PAGE), &page) != HF_OK) {
-            ends = hf__database_fail(cli, a->command);
-            break;
-        }
+        TRY(parked_read(c, page.next, (uint32_t)(left < PAGE ? left : PAGE), &page));
         for (size_t i = 0; i < page.events_len; i++)
             add_parked(rows, &page.events[i]);
-    } while (page.next.ptr && (!a->settings.limit || rows->count < a->settings.limit) &&
-             !ferror(cli->out));
-    return hf__rows_end(rows, (struct hf_str){0}, ends);
+    } while (page.next.ptr && (!settings->limit || rows->count < settings->limit) &&
+             !ferror(c->cli->out));
+    return HF_OK;
 }
 
-int hf__events_parked_run(struct cli *cli, size_t args_len, const char *const *args)
+/* A subscription without a table has parked nothing; a group without one is none. */
+static enum hf_status events_parked(struct command_ctx *c)
 {
-    struct about a;
-    int ends;
+    const struct settings *settings = c->settings;
+    enum hf_status status;
 
-    if (!begin(&a, cli, &hf__events_parked_options, args_len, args, 1, &ends))
-        return ends;
-    a.settings.database.absent_ok = !a.settings.group;
-    if (!open_store(&a, &ends))
-        return hf__rows_none(cli, &a.settings.database, "events", ends);
-    ends = list_parked(&a);
-    close_store(&a);
-    return ends;
+    if (c->empty && !settings->group) {
+        (void)hf__command_rows(c, "events");
+        return HF_OK;
+    }
+    status = group_open(c);
+    if (status == HF_OK)
+        status = parked_list(c);
+    group_close(c);
+    return status;
 }
+
+const struct command hf__events_parked_command = {EVENTS_SETTINGS(struct settings),
+                                                  .min = 1,
+                                                  .max = 1,
+                                                  .place = &hf__cli_events_place,
+                                                  .table = COMMAND_EMPTY,
+                                                  .body = events_parked};
 
 /* ---- replay, discard ------------------------------------------------------------------------ */
 
@@ -337,10 +303,7 @@ const struct options_table hf__events_replay_options = {
     .operands = "NAME [POSITION...]",
     .about = "Let events that a subscription or a group has put aside be handled again by whoever "
              "runs it. They are named as 'events parked' names them.",
-    .specs = chosen_specs,
-    .len = COMMAND_LEN(chosen_specs),
-    .examples = replay_examples,
-    .examples_len = COMMAND_LEN(replay_examples),
+    COMMAND_SPECS_OF(chosen, replay),
 };
 
 static const struct option_example discard_examples[] = {
@@ -351,10 +314,7 @@ const struct options_table hf__events_discard_options = {
     .name = "events discard",
     .operands = "NAME [POSITION...]",
     .about = "Forget that a subscription or a group has put events aside. The events stay.",
-    .specs = chosen_specs,
-    .len = COMMAND_LEN(chosen_specs),
-    .examples = discard_examples,
-    .examples_len = COMMAND_LEN(discard_examples),
+    COMMAND_SPECS_OF(chosen, discard),
 };
 
 /* What is to be done with those that were chosen: one of these two. */
@@ -364,50 +324,61 @@ typedef enum hf_status of_subscription_fn(struct hf_scope *s, struct hf_events *
 typedef enum hf_status of_group_fn(struct hf_scope *s, struct hf_group *group,
                                    const struct hf_str *refs, size_t len, uint64_t *done);
 
-static int for_chosen(struct cli *cli, const struct options_table *table, size_t args_len,
-                      const char *const *args, const char *told, of_subscription_fn *act,
-                      of_group_fn *act_of_group)
+struct choice {
+    of_subscription_fn *of_subscription;
+    of_group_fn *of_group;
+    const char *told;
+};
+
+static enum hf_status choice_check(struct command_ctx *c)
 {
-    struct hf_str *positions;
-    struct rows_field field;
+    const struct settings *settings = c->settings;
+
+    if ((c->operands_len > 1) != settings->all)
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "%s",
+                            c->operands_len > 1 ? "positions and --all exclude each other"
+                                                : "a position, or --all, is missing");
+}
+
+static enum hf_status choice_do(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    const struct choice *choice = c->command->data;
+    size_t len = c->operands_len - 1;
+    struct hf_str *positions = hf_scope_alloc(c->scope, (len + 1) * sizeof(*positions));
     enum hf_status status;
     uint64_t count = 0;
-    struct about a;
-    size_t len;
-    int ends;
 
-    if (!begin(&a, cli, table, args_len, args, SIZE_MAX, &ends))
-        return ends;
-    len = a.options.operands_len - 1;
-    if ((len > 0) == a.settings.all)
-        return hf__cli_fail(cli, a.command, CLI_USAGE, "%s",
-                            len ? "positions and --all exclude each other"
-                                : "a position, or --all, is missing");
-    positions = hf_scope_alloc(cli->scope, (len + 1) * sizeof(*positions));
     if (!positions)
-        return hf__cli_fail(cli, a.command, CLI_FAILED, "out of memory");
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
     for (size_t i = 0; i < len; i++)
-        positions[i] = hf_str_from(a.options.operands[i + 1]);
-    if (!open_store(&a, &ends))
-        return ends;
-    status = a.group ? act_of_group(cli->scope, a.group, len ? positions : NULL, len, &count)
-                     : act(cli->scope, a.place.store, a.name, len ? positions : NULL, len, &count);
-    ends = status == HF_OK ? (int)CLI_OK : hf__database_fail(cli, a.command);
-    field = hf__rows_number(cli, told, count);
+        positions[i] = hf__command_operand(c, i + 1);
+    TRY(group_open(c));
+    status = settings->opened
+                 ? choice->of_group(c->scope, settings->opened, len ? positions : NULL, len, &count)
+                 : choice->of_subscription(c->scope, c->place, hf__command_operand(c, 0),
+                                           len ? positions : NULL, len, &count);
+    group_close(c);
+    if (status != HF_OK)
+        hf__command_failed(c);
     if (status == HF_OK || count)
-        hf__rows_one(cli, &a.settings.database, &field, 1);
-    close_store(&a);
-    return hf__cli_flushed(cli, ends);
+        TRY(hf__command_count(c, choice->told, count));
+    return status;
 }
 
-int hf__events_replay_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return for_chosen(cli, &hf__events_replay_options, args_len, args, "waiting",
-                      hf_subscription_replay, hf_group_replay);
-}
+#define CHOICE_COMMAND(choice)                                                                     \
+    {                                                                                              \
+        EVENTS_SETTINGS(struct settings),                                                          \
+            .min = 1, .max = COMMAND_MANY, .place = &hf__cli_events_place, .table = COMMAND_EMPTY, \
+            .check = choice_check, .body = choice_do, .data = &(choice)                            \
+    }
 
-int hf__events_discard_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return for_chosen(cli, &hf__events_discard_options, args_len, args, "discarded",
-                      hf_subscription_discard, hf_group_discard);
-}
+static const struct choice replay_choice = {hf_subscription_replay, hf_group_replay, "waiting"};
+
+const struct command hf__events_replay_command = CHOICE_COMMAND(replay_choice);
+
+static const struct choice discard_choice = {hf_subscription_discard, hf_group_discard,
+                                             "discarded"};
+
+const struct command hf__events_discard_command = CHOICE_COMMAND(discard_choice);

@@ -5,6 +5,7 @@
  * The library takes trees back by flows, one for each kind of event. Here every kind that the tree
  * has gets a flow of which there is nothing but the compensation: running the program.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/events/events_line.h"
 #include "cli/events/events_program.h"
@@ -18,6 +19,7 @@ struct settings {
     struct events_settings store;
     struct events_program_settings program;
     bool preview;
+    struct events_program started; /* what they say of the program */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -32,9 +34,7 @@ static const struct option_spec specs[] = {
      FIELD(preview)},
     EVENTS_PROGRAM_SPECS(struct settings, "The program"),
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
@@ -133,18 +133,14 @@ static enum hf_status open_flows(struct hf_scope *s, struct hf_events *store, co
 
 /* ---- what is told --------------------------------------------------------------------------- */
 
-static int tell_preview(struct cli *cli, const struct settings *settings,
-                        const struct hf_revert_preview *preview)
+static enum hf_status preview_print(struct command_ctx *c, const struct hf_revert_preview *preview)
 {
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    struct rows *rows = hf__command_rows(c, "events");
 
-    if (!rows)
-        return hf__cli_fail(cli, COMMAND, CLI_FAILED, "out of memory");
-    hf__rows_begin(rows, cli, &settings->database, "events");
     hf__cli_events_add(rows, &preview->root);
     for (size_t i = 0; i < preview->descendants_len; i++)
         hf__cli_events_add(rows, &preview->descendants[i]);
-    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+    return HF_OK;
 }
 
 static void add_reverted(struct rows *rows, const struct hf_reverted *reverted)
@@ -167,75 +163,60 @@ static void add_reverted(struct rows *rows, const struct hf_reverted *reverted)
     }
 }
 
-static int tell_reverted(struct cli *cli, const struct settings *settings,
-                         const struct hf_reverted *reverted)
-{
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
-
-    if (!rows)
-        return hf__cli_fail(cli, COMMAND, CLI_FAILED, "out of memory");
-    hf__rows_begin(rows, cli, &settings->database, "compensations");
-    add_reverted(rows, reverted);
-    return hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
-}
-
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static int revert(struct cli *cli, const struct settings *settings, const char *id,
-                  struct hf_flows *flows, struct guard *guard)
+static enum hf_status flows_revert(struct command_ctx *c, struct hf_flows *flows)
 {
+    const struct settings *settings = c->settings;
+    struct hf_str id = hf__command_operand(c, 0);
     struct hf_revert_preview preview;
     struct hf_reverted reverted;
-    enum hf_status status;
 
     if (settings->preview) {
-        if (hf_flows_preview_revert(cli->scope, flows, hf_str_from(id), &preview) == HF_OK)
-            return tell_preview(cli, settings, &preview);
-        return hf__database_fail(cli, COMMAND);
+        TRY(hf_flows_preview_revert(c->scope, flows, id, &preview));
+        return preview_print(c, &preview);
     }
-    hf_scope_timeout_ms(cli->scope, 0); /* programs take their time */
-    status = hf_flows_revert(cli->scope, flows, hf_str_from(id), &reverted);
-    if (status == HF_OK)
-        return tell_reverted(cli, settings, &reverted);
-    if (status == HF_CANCELED && hf__guard_signal(guard))
-        return CLI_SIGNAL + hf__guard_signal(guard);
-    return hf__database_fail(cli, COMMAND);
+    hf_scope_timeout_ms(c->scope, 0); /* programs take their time */
+    TRY(hf_flows_revert(c->scope, flows, id, &reverted));
+    add_reverted(hf__command_rows(c, "compensations"), &reverted);
+    return HF_OK;
 }
 
-int hf__events_revert_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status revert_check(struct command_ctx *c)
 {
-    struct settings settings = {.preview = false};
-    struct events_program program;
-    struct hf_flows *flows;
-    struct events_place place;
-    struct options options;
-    struct guard guard;
-    const char *id;
-    int ends;
+    struct settings *settings = c->settings;
+    struct options rest = c->options;
 
-    if (!hf__cli_operands(cli, &hf__events_revert_options, args_len, args, 1, SIZE_MAX, &settings,
-                          &options, &ends))
-        return ends;
-    id = *options.operands++;
-    options.operands_len--;
-    if (!hf__cli_events_program(cli, COMMAND, &settings.program, &options, &program))
-        return CLI_USAGE;
-    if ((program.args_len > 0) == settings.preview)
-        return hf__cli_fail(cli, COMMAND, CLI_USAGE, "%s",
-                            settings.preview ? "--preview runs no program"
-                                             : "--exec is missing, or --preview");
-    program.guard = &guard;
-    if (!hf__guard_begin(&guard, cli->scope)) {
-        ends = hf__cli_fail(cli, COMMAND, CLI_FAILED, "there is no thread to be had");
-    } else if (hf__cli_events_open(cli, COMMAND, &settings.database, &settings.store, NULL, &place,
-                                   &ends)) {
-        if (open_flows(cli->scope, place.store, id, &program, &flows) == HF_OK)
-            ends = revert(cli, &settings, id, flows, &guard);
-        else
-            ends = hf__database_fail(cli, COMMAND);
-        hf_flows_close(flows);
-        hf__cli_events_close(&place);
-    }
-    hf__guard_end(&guard);
-    return ends;
+    rest.operands++;
+    rest.operands_len--;
+    if (!hf__cli_events_program(c->cli, COMMAND, &settings->program, &rest, &settings->started))
+        return hf__command_shown(c, CLI_USAGE);
+    if ((settings->started.args_len > 0) == settings->preview)
+        return hf__command_fail(c, CLI_USAGE, "%s",
+                                settings->preview ? "--preview runs no program"
+                                                  : "--exec is missing, or --preview");
+    settings->started.guard = c->guard;
+    return HF_OK;
 }
+
+static enum hf_status events_revert(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+    struct hf_flows *flows = NULL;
+    enum hf_status status =
+        open_flows(c->scope, c->place, c->operands[0], &settings->started, &flows);
+
+    if (status == HF_OK)
+        status = flows_revert(c, flows);
+    hf_flows_close(flows);
+    return status;
+}
+
+const struct command hf__events_revert_command = {EVENTS_SETTINGS(struct settings),
+                                                  .min = 1,
+                                                  .max = COMMAND_MANY,
+                                                  .guarded = true,
+                                                  .place = &hf__cli_events_place,
+                                                  .table = COMMAND_EMPTY,
+                                                  .check = revert_check,
+                                                  .body = events_revert};

@@ -20,6 +20,9 @@ struct settings {
     uint64_t older_ms;
     struct hf_str expect;
     bool yes;
+    struct hf_stream_key stream; /* the first operand */
+    uint64_t version;            /* truncate, delete */
+    enum hf_expect expected;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -31,32 +34,14 @@ static const struct option_spec plain_specs[] = {OUTPUT_SPECS};
 
 /* ---- one stream ----------------------------------------------------------------------------- */
 
-/* A command about one stream, which is its first operand. */
-struct about {
-    struct cli *cli;
-    const char *command;
-    struct settings settings;
-    struct options options;
-    struct hf_stream_key stream;
-    struct events_place place;
-};
-
-/* Read the arguments and open the store. False: *ends says how to end. */
-static bool begin(struct about *a, struct cli *cli, const struct options_table *table,
-                  size_t args_len, const char *const *args, size_t operands, int *ends)
+/* Of commands about one stream, which is the first operand. */
+static enum hf_status stream_check(struct command_ctx *c)
 {
-    *a = (struct about){.cli = cli, .command = table->name};
-    if (!hf__cli_operands(cli, table, args_len, args, operands, operands, &a->settings, &a->options,
-                          ends))
-        return false;
-    *ends = CLI_USAGE;
-    return hf__cli_events_stream(cli, table->name, a->options.operands[0], &a->stream);
-}
+    struct settings *settings = c->settings;
 
-static bool open_store(struct about *a, int *ends)
-{
-    return hf__cli_events_open(a->cli, a->command, &a->settings.database, &a->settings.store, NULL,
-                               &a->place, ends);
+    return hf__cli_events_stream(c->cli, c->name, c->operands[0], &settings->stream)
+               ? HF_OK
+               : hf__command_shown(c, CLI_USAGE);
 }
 
 static struct hf_str hex_of(struct cli *cli, struct hf_bytes bytes)
@@ -97,15 +82,15 @@ static void info_fields(struct cli *cli, struct hf_stream_key stream,
 }
 
 /* What the stream is like now: the answer of most commands here. */
-static int tell_info(struct about *a)
+static enum hf_status info_print(struct command_ctx *c)
 {
+    const struct settings *settings = c->settings;
     struct rows_field fields[INFO_FIELDS];
     struct hf_stream_info info;
 
-    if (hf_events_stream_info(a->cli->scope, a->place.store, a->stream, &info) != HF_OK)
-        return hf__database_fail(a->cli, a->command);
-    info_fields(a->cli, a->stream, &info, fields);
-    return hf__rows_one(a->cli, &a->settings.database, fields, INFO_FIELDS);
+    TRY(hf_events_stream_info(c->scope, c->place, settings->stream, &info));
+    info_fields(c->cli, settings->stream, &info, fields);
+    return hf__command_print(c, fields, INFO_FIELDS);
 }
 
 static const struct option_example info_examples[] = {
@@ -117,24 +102,16 @@ const struct options_table hf__events_info_options = {
     .operands = "STREAM",
     .about = "Print what a stream is like: its version, the first version that is read, the "
              "position of its last event, its limits, whether it is archived or deleted.",
-    .specs = plain_specs,
-    .len = COMMAND_LEN(plain_specs),
-    .examples = info_examples,
-    .examples_len = COMMAND_LEN(info_examples),
+    COMMAND_SPECS_OF(plain, info),
 };
 
-int hf__events_info_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct about a;
-    int ends;
-
-    if (!begin(&a, cli, &hf__events_info_options, args_len, args, 1, &ends) ||
-        !open_store(&a, &ends))
-        return ends;
-    ends = tell_info(&a);
-    hf__cli_events_close(&a.place);
-    return ends;
-}
+const struct command hf__events_info_command = {EVENTS_SETTINGS(struct settings),
+                                                .min = 1,
+                                                .max = 1,
+                                                .place = &hf__cli_events_place,
+                                                .table = COMMAND_EMPTY,
+                                                .check = stream_check,
+                                                .body = info_print};
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -146,10 +123,7 @@ static const struct option_spec ls_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -162,63 +136,38 @@ const struct options_table hf__events_ls_options = {
     .about = "List streams, of a domain or all, in no order: stream, version, the first version "
              "that is read, the position of the last event, limits, archived, deleted. The whole "
              "table is read.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
-struct listing {
-    struct cli *cli;
-    const struct settings *settings;
-    struct rows *rows;
-};
-
-static enum hf_status add_stream(struct hf_scope *s, struct hf_stream_key stream,
+static enum hf_status stream_add(struct hf_scope *s, struct hf_stream_key stream,
                                  const struct hf_stream_info *info, void *user)
 {
-    struct listing *l = user;
+    struct command_ctx *c = user;
+    const struct settings *settings = c->settings;
     struct rows_field fields[INFO_FIELDS];
-    struct hf_scope_mark mark = hf_scope_mark(l->cli->scope);
+    struct hf_scope_mark mark = hf_scope_mark(c->scope);
 
-    if ((l->settings->limit && l->rows->count == l->settings->limit) || ferror(l->cli->out))
+    if ((settings->limit && c->rows->count == settings->limit) || ferror(c->cli->out))
         return HF_CANCELED;
-    info_fields(l->cli, stream, info, fields);
-    hf__rows_add(l->rows, fields, INFO_FIELDS);
-    hf_scope_rewind(l->cli->scope, mark);
-    hf_scope_timeout_ms(s, (uint32_t)l->settings->database.timeout_ms);
+    info_fields(c->cli, stream, info, fields);
+    hf__rows_add(c->rows, fields, INFO_FIELDS);
+    hf_scope_rewind(c->scope, mark);
+    hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
     return HF_OK;
 }
 
-int hf__events_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status streams_list(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
-    struct listing l = {.cli = cli, .settings = &settings};
-    struct events_place place;
-    struct options options;
-    struct hf_str domain;
     enum hf_status status;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__events_ls_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    domain = hf_str_from(options.operands_len ? options.operands[0] : NULL);
-    l.rows = hf_scope_alloc(cli->scope, sizeof(*l.rows));
-    if (!l.rows)
-        return hf__cli_fail(cli, "events ls", CLI_FAILED, "out of memory");
-    settings.database.absent_ok = true;
-    if (!hf__cli_events_open(cli, "events ls", &settings.database, &settings.store, NULL, &place,
-                             &ends))
-        return hf__rows_none(cli, &settings.database, "streams", ends);
-    hf__rows_begin(l.rows, cli, &settings.database, "streams");
-    status = hf_events_streams(cli->scope, place.store, domain, add_stream, &l);
-    ends = status == HF_OK || status == HF_CANCELED ? (int)CLI_OK
-                                                    : hf__database_fail(cli, "events ls");
-    ends = hf__rows_end(l.rows, (struct hf_str){0}, ends);
-    hf__cli_events_close(&place);
-    return ends;
+    (void)hf__command_rows(c, "streams");
+    status = hf_events_streams(c->scope, c->place, hf__command_operand(c, 0), stream_add, c);
+    return status == HF_CANCELED ? HF_OK : status;
 }
+
+const struct command hf__events_ls_command = {
+    EVENTS_SETTINGS(struct settings), .max = 1,          .place = &hf__cli_events_place,
+    .table = COMMAND_LOOKS,           .list = "streams", .body = streams_list};
 
 /* ---- truncate ------------------------------------------------------------------------------- */
 
@@ -231,31 +180,34 @@ const struct options_table hf__events_truncate_options = {
     .operands = "STREAM VERSION",
     .about = "Do not read the events of a stream before this version any more, which cannot be "
              "taken back; 'events sweep' removes them.",
-    .specs = plain_specs,
-    .len = COMMAND_LEN(plain_specs),
-    .examples = truncate_examples,
-    .examples_len = COMMAND_LEN(truncate_examples),
+    COMMAND_SPECS_OF(plain, truncate),
 };
 
-int hf__events_truncate_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status truncate_check(struct command_ctx *c)
 {
-    uint64_t version;
-    struct about a;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!begin(&a, cli, &hf__events_truncate_options, args_len, args, 2, &ends))
-        return ends;
-    if (!hf__options_number(a.options.operands[1], &version) || version == 0)
-        return hf__cli_fail(cli, a.command, CLI_USAGE, "'%s' is no version", a.options.operands[1]);
-    if (!open_store(&a, &ends))
-        return ends;
-    if (hf_events_truncate(cli->scope, a.place.store, a.stream, version) != HF_OK)
-        ends = hf__database_fail(cli, a.command);
-    else
-        ends = tell_info(&a);
-    hf__cli_events_close(&a.place);
-    return ends;
+    TRY(stream_check(c));
+    if (hf__options_number(c->operands[1], &settings->version) && settings->version != 0)
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "'%s' is no version", c->operands[1]);
 }
+
+static enum hf_status stream_truncate(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    TRY(hf_events_truncate(c->scope, c->place, settings->stream, settings->version));
+    return info_print(c);
+}
+
+const struct command hf__events_truncate_command = {EVENTS_SETTINGS(struct settings),
+                                                    .min = 2,
+                                                    .max = 2,
+                                                    .place = &hf__cli_events_place,
+                                                    .table = COMMAND_EMPTY,
+                                                    .check = truncate_check,
+                                                    .body = stream_truncate};
 
 /* ---- limit ---------------------------------------------------------------------------------- */
 
@@ -286,42 +238,42 @@ const struct options_table hf__events_limit_options = {
     .operands = "STREAM",
     .about = "Limit a stream by age or by number, from now on, as events come; 'events sweep' "
              "removes what is beyond. A limit that is not named stays as it is.",
-    .specs = limit_specs,
-    .len = COMMAND_LEN(limit_specs),
-    .examples = limit_examples,
-    .examples_len = COMMAND_LEN(limit_examples),
+    COMMAND_SPECS(limit),
 };
 
-int hf__events_limit_run(struct cli *cli, size_t args_len, const char *const *args)
+static bool is_given(const struct command_ctx *c, const char *option)
 {
-    const struct options_table *table = &hf__events_limit_options;
-    struct hf_stream_info info;
-    uint64_t max_count;
-    uint32_t max_age_s;
-    struct about a;
-    bool age, count;
-    int ends;
-
-    if (!begin(&a, cli, table, args_len, args, 1, &ends))
-        return ends;
-    age = hf__options_source(table, &a.options, "max-age") == OPTION_GIVEN;
-    count = hf__options_source(table, &a.options, "max-count") == OPTION_GIVEN;
-    if (!age && !count)
-        return hf__cli_fail(cli, a.command, CLI_USAGE, "--max-age or --max-count is missing");
-    if (!open_store(&a, &ends))
-        return ends;
-    max_age_s = (uint32_t)((a.settings.max_age_ms + SECOND_MS - 1) / SECOND_MS);
-    max_count = a.settings.max_count;
-    if (hf_events_stream_info(cli->scope, a.place.store, a.stream, &info) != HF_OK ||
-        hf_events_limit_stream(cli->scope, a.place.store, a.stream,
-                               age ? max_age_s : info.max_age_s,
-                               count ? max_count : info.max_count) != HF_OK)
-        ends = hf__database_fail(cli, a.command);
-    else
-        ends = tell_info(&a);
-    hf__cli_events_close(&a.place);
-    return ends;
+    return hf__options_source(c->table, &c->options, option) == OPTION_GIVEN;
 }
+
+static enum hf_status limit_check(struct command_ctx *c)
+{
+    TRY(stream_check(c));
+    if (is_given(c, "max-age") || is_given(c, "max-count"))
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "--max-age or --max-count is missing");
+}
+
+static enum hf_status stream_limit(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    uint32_t max_age_s = (uint32_t)((settings->max_age_ms + SECOND_MS - 1) / SECOND_MS);
+    struct hf_stream_info info;
+
+    TRY(hf_events_stream_info(c->scope, c->place, settings->stream, &info));
+    TRY(hf_events_limit_stream(c->scope, c->place, settings->stream,
+                               is_given(c, "max-age") ? max_age_s : info.max_age_s,
+                               is_given(c, "max-count") ? settings->max_count : info.max_count));
+    return info_print(c);
+}
+
+const struct command hf__events_limit_command = {EVENTS_SETTINGS(struct settings),
+                                                 .min = 1,
+                                                 .max = 1,
+                                                 .place = &hf__cli_events_place,
+                                                 .table = COMMAND_EMPTY,
+                                                 .check = limit_check,
+                                                 .body = stream_limit};
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -351,37 +303,40 @@ const struct options_table hf__events_delete_options = {
     .operands = "STREAM",
     .about = "Delete a stream for good: nothing of it is read, and nothing can be appended to it "
              "ever again. 'events sweep' removes its events.",
-    .specs = delete_specs,
-    .len = COMMAND_LEN(delete_specs),
-    .examples = delete_examples,
-    .examples_len = COMMAND_LEN(delete_examples),
+    COMMAND_SPECS(delete),
 };
 
-int hf__events_delete_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status delete_check(struct command_ctx *c)
 {
-    enum hf_expect expect;
-    uint64_t version;
-    struct about a;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!begin(&a, cli, &hf__events_delete_options, args_len, args, 1, &ends))
-        return ends;
-    if (!hf__cli_events_expect(cli, a.command, a.settings.expect, &expect, &version))
-        return CLI_USAGE;
-    if (!a.settings.yes)
-        return hf__cli_fail(cli, a.command, CLI_USAGE,
-                            "stream '%s', for good: add --yes if that is meant",
-                            a.options.operands[0]);
-    a.settings.database.table_needed = true; /* what is deleted stays so */
-    if (!open_store(&a, &ends))
-        return ends;
-    if (hf_events_tombstone(cli->scope, a.place.store, a.stream, expect, version) != HF_OK)
-        ends = hf__database_fail(cli, a.command);
-    else
-        ends = tell_info(&a);
-    hf__cli_events_close(&a.place);
-    return ends;
+    TRY(stream_check(c));
+    if (!hf__cli_events_expect(c->cli, c->name, settings->expect, &settings->expected,
+                               &settings->version))
+        return hf__command_shown(c, CLI_USAGE);
+    if (settings->yes)
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "stream '%s', for good: add --yes if that is meant",
+                            c->operands[0]);
 }
+
+static enum hf_status stream_delete(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    TRY(hf_events_tombstone(c->scope, c->place, settings->stream, settings->expected,
+                            settings->version));
+    return info_print(c);
+}
+
+/* It needs the table: what is deleted stays so. */
+const struct command hf__events_delete_command = {EVENTS_SETTINGS(struct settings),
+                                                  .min = 1,
+                                                  .max = 1,
+                                                  .place = &hf__cli_events_place,
+                                                  .table = COMMAND_NEEDS,
+                                                  .check = delete_check,
+                                                  .body = stream_delete};
 
 /* ---- archive, unarchive --------------------------------------------------------------------- */
 
@@ -395,10 +350,7 @@ const struct options_table hf__events_archive_options = {
     .about = "Take a stream out of the order of all; 'events all --archived' has it still, and so "
              "has 'events read'. Nothing can be appended to it meanwhile. After a failure, call it "
              "again.",
-    .specs = plain_specs,
-    .len = COMMAND_LEN(plain_specs),
-    .examples = archive_examples,
-    .examples_len = COMMAND_LEN(archive_examples),
+    COMMAND_SPECS_OF(plain, archive),
 };
 
 static const struct option_example unarchive_examples[] = {
@@ -409,40 +361,42 @@ const struct options_table hf__events_unarchive_options = {
     .name = "events unarchive",
     .operands = "STREAM",
     .about = "Put a stream that was archived back into the order of all, at its old places.",
-    .specs = plain_specs,
-    .len = COMMAND_LEN(plain_specs),
-    .examples = unarchive_examples,
-    .examples_len = COMMAND_LEN(unarchive_examples),
+    COMMAND_SPECS_OF(plain, unarchive),
 };
 
-static int move(struct cli *cli, const struct options_table *table, size_t args_len,
-                const char *const *args,
-                enum hf_status (*move_stream)(struct hf_scope *s, struct hf_events *store,
-                                              struct hf_stream_key stream))
+static enum hf_status stream_archive(struct command_ctx *c)
 {
-    struct about a;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!begin(&a, cli, table, args_len, args, 1, &ends) || !open_store(&a, &ends))
-        return ends;
-    hf_scope_timeout_ms(cli->scope, 0);
-    if (move_stream(cli->scope, a.place.store, a.stream) != HF_OK)
-        ends = hf__database_fail(cli, a.command);
-    else
-        ends = tell_info(&a);
-    hf__cli_events_close(&a.place);
-    return ends;
+    hf_scope_timeout_ms(c->scope, 0);
+    TRY(hf_events_archive(c->scope, c->place, settings->stream));
+    return info_print(c);
 }
 
-int hf__events_archive_run(struct cli *cli, size_t args_len, const char *const *args)
+const struct command hf__events_archive_command = {EVENTS_SETTINGS(struct settings),
+                                                   .min = 1,
+                                                   .max = 1,
+                                                   .place = &hf__cli_events_place,
+                                                   .table = COMMAND_EMPTY,
+                                                   .check = stream_check,
+                                                   .body = stream_archive};
+
+static enum hf_status stream_unarchive(struct command_ctx *c)
 {
-    return move(cli, &hf__events_archive_options, args_len, args, hf_events_archive);
+    const struct settings *settings = c->settings;
+
+    hf_scope_timeout_ms(c->scope, 0);
+    TRY(hf_events_unarchive(c->scope, c->place, settings->stream));
+    return info_print(c);
 }
 
-int hf__events_unarchive_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return move(cli, &hf__events_unarchive_options, args_len, args, hf_events_unarchive);
-}
+const struct command hf__events_unarchive_command = {EVENTS_SETTINGS(struct settings),
+                                                     .min = 1,
+                                                     .max = 1,
+                                                     .place = &hf__cli_events_place,
+                                                     .table = COMMAND_EMPTY,
+                                                     .check = stream_check,
+                                                     .body = stream_unarchive};
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
@@ -467,36 +421,21 @@ const struct options_table hf__events_sweep_options = {
     .about = "Remove what nobody reads any more: events that were truncated, are beyond a limit or "
              "of deleted streams, what appends have left that did not come to their end, and blobs "
              "that no event has. Others may work meanwhile.",
-    .specs = sweep_specs,
-    .len = COMMAND_LEN(sweep_specs),
-    .examples = sweep_examples,
-    .examples_len = COMMAND_LEN(sweep_examples),
+    COMMAND_SPECS(sweep),
 };
 
-int hf__events_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status events_sweep(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
+    const struct settings *settings = c->settings;
     struct hf_events_swept swept;
-    struct events_place place;
-    struct options options;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__events_sweep_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !hf__cli_events_open(cli, "events sweep", &settings.database, &settings.store, NULL, &place,
-                             &ends))
-        return ends;
-    hf_scope_timeout_ms(cli->scope, 0);
-    if (hf_events_sweep(cli->scope, place.store, (uint32_t)(settings.older_ms / SECOND_MS),
-                        &swept) != HF_OK) {
-        ends = hf__database_fail(cli, "events sweep");
-    } else {
-        struct rows_field fields[] = {hf__rows_number(cli, "events", swept.events),
-                                      hf__rows_number(cli, "aside", swept.aside),
-                                      hf__rows_number(cli, "blobs", swept.blobs)};
-
-        ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
-    }
-    hf__cli_events_close(&place);
-    return ends;
+    hf_scope_timeout_ms(c->scope, 0);
+    TRY(hf_events_sweep(c->scope, c->place, (uint32_t)(settings->older_ms / SECOND_MS), &swept));
+    return COMMAND_PRINT(c, hf__rows_number(c->cli, "events", swept.events),
+                         hf__rows_number(c->cli, "aside", swept.aside),
+                         hf__rows_number(c->cli, "blobs", swept.blobs));
 }
+
+const struct command hf__events_sweep_command = {EVENTS_SETTINGS(struct settings),
+                                                 .place = &hf__cli_events_place,
+                                                 .table = COMMAND_EMPTY, .body = events_sweep};

@@ -6,6 +6,7 @@
  * written, or its program has ended with 0. Without one nothing is kept, and a failure is the end;
  * there we read by ourselves, and look again after a while.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/events/events_program.h"
 #include "cli/frame/child.h"
@@ -26,6 +27,7 @@ struct settings {
     uint64_t count, poll_ms, lease_ms, attempts, backoff_ms, stop_ms, stuck_ms;
     unsigned stuck; /* enum hf_stuck, less one */
     bool latest, archived, until_end, park;
+    struct run *run;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -161,13 +163,13 @@ const struct options_table hf__events_subscribe_options = {
 
 struct run {
     struct cli *cli;
-    struct settings settings;
+    const struct settings *settings;
     struct hf_stream_key stream;
     int64_t since_us;
     uint64_t behind; /* of a stream: the version before the first */
     struct events_program program;
     struct hf_scope *work; /* without a name: that of programs, which a signal lets finish */
-    struct guard guard;
+    struct guard *guard;
     atomic_bool enough; /* as many as were asked for */
     atomic_bool broken; /* nobody reads what we print */
     uint64_t handled;   /* only who handles events uses it: one at a time */
@@ -185,7 +187,7 @@ static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *e
     if (status != HF_OK)
         return status;
     run->handled++;
-    if (run->settings.count && run->handled >= run->settings.count)
+    if (run->settings->count && run->handled >= run->settings->count)
         atomic_store(&run->enough, true);
     return HF_OK;
 }
@@ -200,7 +202,7 @@ static int end_of(struct run *run, enum hf_status status)
 {
     if (atomic_load(&run->broken))
         return hf__cli_flushed(run->cli, CLI_FAILED);
-    if (status == HF_OK || atomic_load(&run->enough) || hf__guard_signal(&run->guard))
+    if (status == HF_OK || atomic_load(&run->enough) || hf__guard_signal(run->guard))
         return CLI_OK;
     return hf__database_fail(run->cli, COMMAND);
 }
@@ -209,7 +211,7 @@ static int end_of(struct run *run, enum hf_status status)
 
 static enum hf_status handle_page(struct run *run, const struct hf_stored_event *events, size_t len)
 {
-    for (size_t i = 0; i < len && !has_ended(run) && !hf__guard_signal(&run->guard); i++) {
+    for (size_t i = 0; i < len && !has_ended(run) && !hf__guard_signal(run->guard); i++) {
         enum hf_status status = handle(run->work, &events[i], run);
 
         if (status != HF_OK)
@@ -222,8 +224,8 @@ static enum hf_status handle_page(struct run *run, const struct hf_stored_event 
 /* Nothing is there now. False: it was the end. */
 static bool wait_for_more(struct run *run)
 {
-    return !run->settings.until_end && !has_ended(run) &&
-           hf_scope_sleep_ms(run->cli->scope, (uint32_t)run->settings.poll_ms) == HF_OK;
+    return !run->settings->until_end && !has_ended(run) &&
+           hf_scope_sleep_ms(run->cli->scope, (uint32_t)run->settings->poll_ms) == HF_OK;
 }
 
 static enum hf_status follow_stream(struct run *run, struct hf_events *store)
@@ -233,7 +235,7 @@ static enum hf_status follow_stream(struct run *run, struct hf_events *store)
     struct hf_events_page page;
     enum hf_status status = HF_OK;
 
-    if (run->settings.latest) {
+    if (run->settings->latest) {
         status = hf_events_read(s, store, run->stream, &o, &page);
         o.from = page.version + 1;
     }
@@ -269,7 +271,7 @@ static enum hf_status pass_by(struct run *run, struct hf_events_reader *reader)
 
 static enum hf_status follow_all(struct run *run, struct hf_events *store)
 {
-    const struct settings *settings = &run->settings;
+    const struct settings *settings = run->settings;
     struct hf_scope *s = run->cli->scope;
     const struct hf_env *env = hf_scope_env(s);
     struct hf_events_all_options o = {.size = sizeof(o),
@@ -308,12 +310,12 @@ static enum hf_status follow_all(struct run *run, struct hf_events *store)
 
 /* ---- with a name ---------------------------------------------------------------------------- */
 
-static void on_told(enum hf_subscription_event what, const struct hf_stored_event *event,
-                    const struct hf_error *error, void *user)
+static void on_notice(enum hf_subscription_event what, const struct hf_stored_event *event,
+                      const struct hf_error *error, void *user)
 {
     struct run *run = user;
 
-    if (run->settings.database.quiet || has_ended(run) || hf__guard_signal(&run->guard))
+    if (run->settings->database.quiet || has_ended(run) || hf__guard_signal(run->guard))
         return;
     switch (what) {
     case HF_SUBSCRIPTION_FAILED:
@@ -329,7 +331,7 @@ static void on_told(enum hf_subscription_event what, const struct hf_stored_even
         break;
     case HF_SUBSCRIPTION_LOST:
         hf__cli_tell(run->cli, COMMAND, "another has taken '%.*s' over",
-                     HF_FMT(run->settings.name));
+                     HF_FMT(run->settings->name));
         break;
     case HF_SUBSCRIPTION_TROUBLE:
         hf__cli_tell(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
@@ -347,7 +349,7 @@ static int stop(struct run *run, struct hf_subscription *subscription, int ends)
 
     if (!s)
         return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "out of memory");
-    hf_scope_timeout_ms(s, (uint32_t)run->settings.stop_ms);
+    hf_scope_timeout_ms(s, (uint32_t)run->settings->stop_ms);
     if (hf_subscription_stop(s, subscription) != HF_OK && ends == CLI_OK)
         ends = hf__database_fail_of(run->cli, COMMAND, s, NULL);
     hf_scope_free(s);
@@ -360,8 +362,8 @@ static int tell_why(struct run *run, struct hf_events *store)
     struct hf_scope *s = run->cli->scope;
     struct hf_subscription_info info;
 
-    hf_scope_timeout_ms(s, (uint32_t)run->settings.database.timeout_ms);
-    if (hf_subscription_info(s, store, run->settings.name, &info) != HF_OK)
+    hf_scope_timeout_ms(s, (uint32_t)run->settings->database.timeout_ms);
+    if (hf_subscription_info(s, store, run->settings->name, &info) != HF_OK)
         return hf__database_fail(run->cli, COMMAND);
     return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "an event was given up: %.*s",
                         HF_FMT(info.failure));
@@ -381,7 +383,7 @@ static int run_named(struct run *run, struct hf_events *store, struct hf_subscri
         hf_scope_rewind(s, mark);
         hf_subscription_metrics(subscription, &m);
         done = m.state == HF_SUBSCRIPTION_GAVE_UP ||
-               (run->settings.until_end && m.state == HF_SUBSCRIPTION_LIVE);
+               (run->settings->until_end && m.state == HF_SUBSCRIPTION_LIVE);
     }
     ends = stop(run, subscription, CLI_OK);
     if (atomic_load(&run->broken))
@@ -391,7 +393,7 @@ static int run_named(struct run *run, struct hf_events *store, struct hf_subscri
 
 static int follow_named(struct run *run, struct hf_events *store)
 {
-    const struct settings *o = &run->settings;
+    const struct settings *o = run->settings;
     struct hf_subscription *subscription;
     int ends;
 
@@ -403,7 +405,7 @@ static int follow_named(struct run *run, struct hf_events *store)
                        .after = o->after, .from_us = run->since_us, .poll_ms = (uint32_t)o->poll_ms,
                        .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
                        .give_up = o->park ? HF_GIVE_UP_PARK : HF_GIVE_UP_STOP,
-                       .lease_ms = (uint32_t)o->lease_ms, .on_told = on_told, .user = run,
+                       .lease_ms = (uint32_t)o->lease_ms, .on_notice = on_notice, .user = run,
                        .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1)),
             &subscription) != HF_OK)
         return end_of(run, hf_scope_error(run->cli->scope)->status);
@@ -419,7 +421,7 @@ static int follow(struct run *run, struct hf_events *store)
     enum hf_status status;
 
     hf_scope_timeout_ms(run->cli->scope, 0);
-    if (run->settings.name.ptr)
+    if (run->settings->name.ptr)
         return follow_named(run, store);
     run->work = hf_scope_new(NULL);
     if (!run->work)
@@ -432,7 +434,7 @@ static int follow(struct run *run, struct hf_events *store)
 /* What excludes each other. NULL: nothing. */
 static const char *complaint(struct run *run)
 {
-    const struct settings *o = &run->settings;
+    const struct settings *o = run->settings;
 
     if ((o->after.ptr != NULL) + (o->since.ptr != NULL) + o->latest > 1)
         return "--after, --since and --latest exclude each other";
@@ -446,33 +448,41 @@ static const char *complaint(struct run *run)
     return NULL;
 }
 
-int hf__events_subscribe_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status subscribe_check(struct command_ctx *c)
 {
-    struct run run = {.cli = cli};
-    struct events_place place;
-    struct options options;
+    struct settings *settings = c->settings;
+    struct run *run = hf_scope_alloc(c->scope, sizeof(*run));
     const char *wrong;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__events_subscribe_options, args_len, args, &run.settings,
-                         &options, &ends))
-        return ends;
-    wrong = complaint(&run);
+    if (!run)
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
+    *run = (struct run){.cli = c->cli, .settings = settings, .guard = c->guard};
+    wrong = complaint(run);
     if (wrong)
-        return hf__cli_fail(cli, COMMAND, CLI_USAGE, "%s", wrong);
-    if (!hf__cli_events_when(cli, COMMAND, "--since", run.settings.since, &run.since_us) ||
-        (run.settings.stream.ptr &&
-         !hf__cli_events_stream(cli, COMMAND, run.settings.stream.ptr, &run.stream)) ||
-        !hf__cli_events_program(cli, COMMAND, &run.settings.program, &options, &run.program))
-        return CLI_USAGE;
-    run.program.guard = &run.guard;
-    run.settings.database.table_needed = true; /* it would wait in vain */
-    if (hf__guard_command(cli, COMMAND, true, &run.guard, &ends) &&
-        hf__cli_events_open(cli, COMMAND, &run.settings.database, &run.settings.store, NULL, &place,
-                            &ends)) {
-        ends = follow(&run, place.store);
-        hf__cli_events_close(&place);
-    }
-    hf__guard_command_end(cli, &run.guard);
-    return ends;
+        return hf__command_fail(c, CLI_USAGE, "%s", wrong);
+    if (!hf__cli_events_when(c->cli, COMMAND, "--since", settings->since, &run->since_us) ||
+        (settings->stream.ptr &&
+         !hf__cli_events_stream(c->cli, COMMAND, settings->stream.ptr, &run->stream)) ||
+        !hf__cli_events_program(c->cli, COMMAND, &settings->program, &c->options, &run->program))
+        return hf__command_shown(c, CLI_USAGE);
+    run->program.guard = c->guard;
+    settings->run = run;
+    return HF_OK;
 }
+
+static enum hf_status events_subscribe(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    return hf__command_end(c, follow(settings->run, c->place));
+}
+
+/* It needs the table: it would wait in vain. */
+const struct command hf__events_subscribe_command = {EVENTS_SETTINGS(struct settings),
+                                                     .max = COMMAND_MANY,
+                                                     .guarded = true,
+                                                     .ends_by_signal = true,
+                                                     .place = &hf__cli_events_place,
+                                                     .table = COMMAND_NEEDS,
+                                                     .check = subscribe_check,
+                                                     .body = events_subscribe};

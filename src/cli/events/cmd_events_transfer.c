@@ -4,8 +4,8 @@
  * What goes out or comes in is never in memory as a whole, and the time of --timeout is that of a
  * batch. Signals are the guard's, so nothing here may wait for long without looking at the scope.
  */
+#include "base/base.h"
 #include "cli/events/events.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 
 #include <errno.h>
@@ -23,20 +23,20 @@ struct settings {
     struct hf_str domain, after, until;
     uint64_t batch;
     bool replace, renumber, yes;
+    int input;                   /* import: where from */
+    struct hf_stream_key stream; /* verify: the operand */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 /* A transfer under way. */
 struct transfer {
+    struct command_ctx *c;
     struct cli *cli;
-    const char *command;
-    struct settings settings;
+    const struct settings *settings;
     struct events_progress progress;
-    struct guard guard;
     const char *path;
     FILE *file;  /* where to */
-    int input;   /* where from */
     bool failed; /* the file did: `error` has the errno */
     int error;
 };
@@ -45,7 +45,7 @@ struct transfer {
  * of a pipe. */
 static void begin_time(struct transfer *t)
 {
-    hf_scope_timeout_ms(t->cli->scope, (uint32_t)t->settings.database.timeout_ms);
+    hf_scope_timeout_ms(t->cli->scope, (uint32_t)t->settings->database.timeout_ms);
 }
 
 static enum hf_status on_progress(uint64_t done, uint64_t total, void *user)
@@ -59,20 +59,14 @@ static enum hf_status on_progress(uint64_t done, uint64_t total, void *user)
 /* How a transfer ends that did not succeed. */
 static int fail(struct transfer *t)
 {
-    int number = hf__guard_signal(&t->guard);
-
     if (t->failed)
-        return hf__cli_fail(t->cli, t->command, CLI_FAILED, "%s: %s", t->path, strerror(t->error));
-    if (hf_scope_error(t->cli->scope)->status == HF_CANCELED && number)
-        return CLI_SIGNAL + number;
-    return hf__database_fail(t->cli, t->command);
+        return hf__cli_fail(t->cli, t->c->name, CLI_FAILED, "%s: %s", t->path, strerror(t->error));
+    return hf__database_fail(t->cli, t->c->name);
 }
 
-static int tell(struct transfer *t, const char *name, uint64_t count)
+static struct transfer transfer_of(struct command_ctx *c)
 {
-    struct rows_field field = hf__rows_number(t->cli, name, count);
-
-    return hf__rows_one(t->cli, &t->settings.database, &field, 1);
+    return (struct transfer){.c = c, .cli = c->cli, .settings = c->settings};
 }
 
 /* ---- export --------------------------------------------------------------------------------- */
@@ -114,9 +108,7 @@ static const struct option_spec export_specs[] = {
      .text = "Events that are read at a time.",
      FIELD(batch)},
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example export_examples[] = {
@@ -130,10 +122,7 @@ const struct options_table hf__events_export_options = {
     .about = "Write all events in the order of all, a JSON object per line, payloads of the blob "
              "store among them. docs/events.md describes the lines. Into a file, it prints how "
              "many there were.",
-    .specs = export_specs,
-    .len = COMMAND_LEN(export_specs),
-    .examples = export_examples,
-    .examples_len = COMMAND_LEN(export_examples),
+    COMMAND_SPECS(export),
 };
 
 static enum hf_status write_piece(struct hf_scope *s, const void *bytes, size_t len, void *user)
@@ -186,14 +175,14 @@ static bool open_output(struct transfer *t, struct hf_str *aside)
     *aside = (struct hf_str){0};
     t->path = "standard output";
     t->file = t->cli->out;
-    if (hf_str_equal(t->settings.file, HF_STR("-")))
+    if (hf_str_equal(t->settings->file, HF_STR("-")))
         return true;
-    t->path = t->settings.file.ptr;
+    t->path = t->settings->file.ptr;
     fd = open_aside(t, aside);
     t->file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (t->file)
         return true;
-    hf__cli_fail(t->cli, t->command, CLI_USAGE, "%s: %s", t->path, strerror(errno));
+    hf__cli_fail(t->cli, t->c->name, CLI_USAGE, "%s: %s", t->path, strerror(errno));
     if (fd >= 0)
         close(fd);
     return false;
@@ -211,32 +200,37 @@ static int close_output(struct transfer *t, struct hf_str aside, int ends)
     }
     fclose(t->file);
     if (ends == CLI_OK && aside.ptr && rename(aside.ptr, t->path) != 0)
-        ends = hf__cli_fail(t->cli, t->command, CLI_FAILED, "%s: %s", t->path, strerror(errno));
+        ends = hf__cli_fail(t->cli, t->c->name, CLI_FAILED, "%s: %s", t->path, strerror(errno));
     if (ends != CLI_OK && aside.ptr)
         unlink(aside.ptr);
     return ends;
 }
 
-static int export(struct transfer *t, struct hf_events *store)
+static enum hf_status events_export(struct command_ctx *c)
 {
+    struct transfer t = transfer_of(c);
     uint64_t count = 0;
     struct hf_str aside;
     bool done;
-    int ends;
 
-    if (!open_output(t, &aside))
-        return CLI_USAGE;
-    hf__cli_events_progress_begin(&t->progress, t->cli, &t->settings.database, "exported");
-    done = hf_events_export(t->cli->scope, store,
-                            HF_OPTIONS(hf_events_transfer, .batch = (uint32_t)t->settings.batch,
-                                       .domain = t->settings.domain, .after = t->settings.after,
-                                       .until = t->settings.until, .on_progress = on_progress,
-                                       .user = t),
-                            write_piece, t, &count) == HF_OK;
-    hf__cli_events_progress_end(&t->progress);
-    ends = close_output(t, aside, done ? (int)CLI_OK : fail(t));
-    return ends == CLI_OK && t->file != t->cli->out ? tell(t, "exported", count) : ends;
+    if (!open_output(&t, &aside))
+        return hf__command_shown(c, CLI_USAGE);
+    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "exported");
+    done = hf_events_export(c->scope, c->place,
+                            HF_OPTIONS(hf_events_transfer, .batch = (uint32_t)t.settings->batch,
+                                       .domain = t.settings->domain, .after = t.settings->after,
+                                       .until = t.settings->until, .on_progress = on_progress,
+                                       .user = &t),
+                            write_piece, &t, &count) == HF_OK;
+    hf__cli_events_progress_end(&t.progress);
+    c->ends = close_output(&t, aside, done ? (int)CLI_OK : fail(&t));
+    return c->ends == CLI_OK && t.file != c->cli->out ? hf__command_count(c, "exported", count)
+                                                      : HF_OK;
 }
+
+const struct command hf__events_export_command = {EVENTS_SETTINGS(struct settings), .guarded = true,
+                                                  .place = &hf__cli_events_place,
+                                                  .table = COMMAND_EMPTY, .body = events_export};
 
 /* ---- import --------------------------------------------------------------------------------- */
 
@@ -261,9 +255,7 @@ static const struct option_spec import_specs[] = {
      .text = "Events that are appended at a time; 24, what one transaction takes, are the most.",
      FIELD(batch)},
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example import_examples[] = {
@@ -276,10 +268,7 @@ const struct options_table hf__events_import_options = {
     .about = "Append the events of an export, from a file or standard input, and print how many. "
              "Ids, times, versions and all else are kept; positions are new, in the same order. "
              "The table is made when it is missing.",
-    .specs = import_specs,
-    .len = COMMAND_LEN(import_specs),
-    .examples = import_examples,
-    .examples_len = COMMAND_LEN(import_examples),
+    COMMAND_SPECS(import),
     .notes = "When it was interrupted, call it again. A line that is no event ends it with exit "
              "code 2; those before it are in.",
 };
@@ -289,7 +278,7 @@ static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, si
                                  void *user)
 {
     struct transfer *t = user;
-    struct pollfd ready = {.fd = t->input, .events = POLLIN};
+    struct pollfd ready = {.fd = t->settings->input, .events = POLLIN};
     ssize_t got;
 
     *len = 0;
@@ -300,7 +289,7 @@ static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, si
         if (status != HF_OK)
             return status;
     }
-    got = read(t->input, bytes, cap);
+    got = read(t->settings->input, bytes, cap);
     begin_time(t);
     if (got >= 0) {
         *len = (size_t)got;
@@ -311,98 +300,78 @@ static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, si
     return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
 }
 
-static bool open_input(struct transfer *t, const struct options *options)
+static const char *input_path(const struct command_ctx *c)
 {
-    t->path = "standard input";
-    t->input = STDIN_FILENO;
-    if (!options->operands_len || strcmp(options->operands[0], "-") == 0)
-        return true;
-    t->path = options->operands[0];
-    t->input = open(t->path, O_RDONLY | O_CLOEXEC);
-    if (t->input < 0)
-        hf__cli_fail(t->cli, t->command, CLI_USAGE, "%s: %s", t->path, strerror(errno));
-    return t->input >= 0;
+    return c->operands_len && strcmp(c->operands[0], "-") != 0 ? c->operands[0] : NULL;
 }
 
-static int import(struct transfer *t, struct hf_events *store)
+static enum hf_status import_check(struct command_ctx *c)
 {
+    struct settings *settings = c->settings;
+    const char *path = input_path(c);
+
+    settings->input = STDIN_FILENO;
+    if (settings->replace && !settings->yes)
+        return hf__command_fail(c, CLI_USAGE,
+                                "--replace removes all events of '%s': add --yes if that is meant",
+                                settings->store.table.ptr);
+    if (!path)
+        return HF_OK;
+    settings->input = open(path, O_RDONLY | O_CLOEXEC);
+    return settings->input >= 0 ? HF_OK
+                                : hf__command_fail(c, CLI_USAGE, "%s: %s", path, strerror(errno));
+}
+
+static void import_end(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    if (settings->input > STDIN_FILENO)
+        close(settings->input);
+}
+
+static enum hf_status events_import(struct command_ctx *c)
+{
+    struct transfer t = transfer_of(c);
     uint64_t count = 0;
-    bool done;
+    enum hf_status status;
 
-    hf__cli_events_progress_begin(&t->progress, t->cli, &t->settings.database, "imported");
-    done = hf_events_import(t->cli->scope, store,
-                            HF_OPTIONS(hf_events_transfer, .batch = (uint32_t)t->settings.batch,
-                                       .replace = t->settings.replace,
-                                       .renumber = t->settings.renumber, .on_progress = on_progress,
-                                       .user = t),
-                            read_piece, t, &count) == HF_OK;
-    hf__cli_events_progress_end(&t->progress);
-    return done ? tell(t, "imported", count) : fail(t);
+    t.path = input_path(c) ? input_path(c) : "standard input";
+    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "imported");
+    status = hf_events_import(c->scope, c->place,
+                              HF_OPTIONS(hf_events_transfer, .batch = (uint32_t)t.settings->batch,
+                                         .replace = t.settings->replace,
+                                         .renumber = t.settings->renumber,
+                                         .on_progress = on_progress, .user = &t),
+                              read_piece, &t, &count);
+    hf__cli_events_progress_end(&t.progress);
+    if (status == HF_OK)
+        return hf__command_count(c, "imported", count);
+    return hf__command_end(c, fail(&t));
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
-
-/* With the guard around it, so that a signal ends it between two batches. */
-static int run(struct transfer *t, const struct hf_events_options *make,
-               int (*work)(struct transfer *t, struct hf_events *store))
+static enum hf_status import_open(struct command_ctx *c)
 {
-    struct events_place place;
-    int ends;
-
-    if (!hf__guard_begin(&t->guard, t->cli->scope)) {
-        ends = hf__cli_fail(t->cli, t->command, CLI_FAILED, "there is no thread to be had");
-    } else if (hf__cli_events_open(t->cli, t->command, &t->settings.database, &t->settings.store,
-                                   make, &place, &ends)) {
-        ends = work(t, place.store);
-        hf__cli_events_close(&place);
-    } else if (hf_scope_error(t->cli->scope)->status == HF_CANCELED &&
-               hf__guard_signal(&t->guard)) {
-        ends = CLI_SIGNAL + hf__guard_signal(&t->guard);
-    }
-    hf__guard_end(&t->guard);
-    return ends;
+    return hf__cli_events_place_open(c, HF_OPTIONS(hf_events_options, .no_create = false));
 }
 
-int hf__events_export_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct transfer t = {.cli = cli, .command = "events export"};
-    struct options options;
-    int ends;
+static const struct command_place import_place = {import_open, hf__cli_events_place_close,
+                                                  "events append"};
 
-    if (!hf__cli_options(cli, &hf__events_export_options, args_len, args, &t.settings, &options,
-                         &ends))
-        return ends;
-    return run(&t, NULL, export);
-}
-
-int hf__events_import_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct transfer t = {.cli = cli, .command = "events import"};
-    struct options options;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__events_import_options, args_len, args, 0, 1, &t.settings,
-                          &options, &ends))
-        return ends;
-    if (t.settings.replace && !t.settings.yes)
-        return hf__cli_fail(cli, t.command, CLI_USAGE,
-                            "--replace removes all events of '%s': add --yes if that is meant",
-                            t.settings.store.table.ptr);
-    if (!open_input(&t, &options))
-        return CLI_USAGE;
-    ends = run(&t, HF_OPTIONS(hf_events_options, .no_create = false), import);
-    if (t.input != STDIN_FILENO)
-        close(t.input);
-    return ends;
-}
+const struct command hf__events_import_command = {EVENTS_SETTINGS(struct settings),
+                                                  .max = 1,
+                                                  .guarded = true,
+                                                  .place = &import_place,
+                                                  .table = COMMAND_MAKES,
+                                                  .check = import_check,
+                                                  .body = events_import,
+                                                  .end = import_end};
 
 /* ---- verify --------------------------------------------------------------------------------- */
 
 static const struct option_spec verify_specs[] = {
     EVENTS_SPECS(struct settings),
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example verify_examples[] = {
@@ -416,18 +385,16 @@ const struct options_table hf__events_verify_options = {
     .about = "Compute the hashes of events again, of a stream or of all, and compare: an event "
              "that was changed, left out, put in or moved shows. Prints how many streams and "
              "events were looked at.",
-    .specs = verify_specs,
-    .len = COMMAND_LEN(verify_specs),
-    .examples = verify_examples,
-    .examples_len = COMMAND_LEN(verify_examples),
+    COMMAND_SPECS(verify),
     .notes = "The exit code is 8 when something is not as it was written; the error, and with "
              "--json \"bad_stream\" and \"bad_version\", say where.",
 };
 
 /* Tells also where it is damaged, for programs. */
-static int tell_verified(struct transfer *t, const struct hf_events_verified *verified, int ends)
+static enum hf_status verified_print(struct command_ctx *c,
+                                     const struct hf_events_verified *verified)
 {
-    struct cli *cli = t->cli;
+    struct cli *cli = c->cli;
     struct rows_field fields[] = {hf__rows_number(cli, "streams", verified->streams),
                                   hf__rows_number(cli, "events", verified->events),
                                   {.name = "bad_stream",
@@ -437,41 +404,45 @@ static int tell_verified(struct transfer *t, const struct hf_events_verified *ve
                                            : (struct hf_str){0}},
                                   hf__rows_number(cli, "bad_version", verified->bad_version)};
     size_t len = COMMAND_LEN(fields) - (verified->bad.domain.len ? 0 : 2);
-    int told = hf__rows_one(cli, &t->settings.database, fields, len);
 
-    return ends == CLI_OK ? told : ends;
+    return hf__command_print(c, fields, len);
 }
 
-int hf__events_verify_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status verify_check(struct command_ctx *c)
 {
-    struct transfer t = {.cli = cli, .command = "events verify"};
-    struct hf_events_verified verified = {.streams = 0};
-    struct hf_stream_key stream;
-    struct events_place place;
-    struct options options;
-    enum hf_status status;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__events_verify_options, args_len, args, 0, 1, &t.settings,
-                          &options, &ends))
-        return ends;
-    if (options.operands_len &&
-        !hf__cli_events_stream(cli, t.command, options.operands[0], &stream))
-        return CLI_USAGE;
-    if (!hf__cli_events_open(cli, t.command, &t.settings.database, &t.settings.store, NULL, &place,
-                             &ends))
-        return ends;
-    hf_scope_timeout_ms(cli->scope, 0);
-    hf__cli_events_progress_begin(&t.progress, cli, &t.settings.database, "looked at");
+    return !c->operands_len ||
+                   hf__cli_events_stream(c->cli, c->name, c->operands[0], &settings->stream)
+               ? HF_OK
+               : hf__command_shown(c, CLI_USAGE);
+}
+
+static enum hf_status events_verify(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+    struct hf_events_verified verified = {.streams = 0};
+    struct transfer t = transfer_of(c);
+    enum hf_status status;
+
+    hf_scope_timeout_ms(c->scope, 0);
+    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "looked at");
     status =
-        hf_events_verify(cli->scope, place.store, options.operands_len ? &stream : NULL,
+        hf_events_verify(c->scope, c->place, c->operands_len ? &settings->stream : NULL,
                          HF_OPTIONS(hf_events_verify_options,
                                     .on_progress = hf__cli_events_progress, .user = &t.progress),
                          &verified);
     hf__cli_events_progress_end(&t.progress);
-    ends = status == HF_OK ? (int)CLI_OK : hf__database_fail(cli, t.command);
-    if (ends == CLI_OK || (ends == CLI_CORRUPT && verified.bad.domain.len))
-        ends = tell_verified(&t, &verified, ends);
-    hf__cli_events_close(&place);
-    return ends;
+    if (status != HF_OK)
+        hf__command_failed(c);
+    if (c->ends == CLI_OK || (c->ends == CLI_CORRUPT && verified.bad.domain.len))
+        TRY(verified_print(c, &verified));
+    return status;
 }
+
+const struct command hf__events_verify_command = {EVENTS_SETTINGS(struct settings),
+                                                  .max = 1,
+                                                  .place = &hf__cli_events_place,
+                                                  .table = COMMAND_EMPTY,
+                                                  .check = verify_check,
+                                                  .body = events_verify};

@@ -5,14 +5,12 @@
  *
  *  (1) A stream that was printed can be typed: hf__cli_events_stream() reads what
  *      hf__cli_events_stream_text() writes, and gives back the same two texts.
- *  (2) What a store is told to make, it makes only for commands that append. That is so for the
- *      folder of a blob store as well (`lazy`): for others one that is not there has no blobs.
+ *  (2) A store is made by commands that append, and by no others.
  */
 #include "cli/events/events.h"
 
+#include "base/base.h"
 #include "cli/frame/when.h"
-
-#include <holdfast/engine.h>
 
 #include <ctype.h>
 #include <string.h>
@@ -22,72 +20,36 @@ enum { PAYLOAD_SHOWN = 100 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-enum hf_status hf__cli_events_open_blobs(struct cli *cli, const struct database_settings *database,
-                                         struct hf_str url, struct hf_blobs **blobs)
+enum hf_status hf__cli_events_place_open(struct command_ctx *c,
+                                         const struct hf_events_options *make)
 {
-    return hf_blobs_open(cli->scope, url,
-                         HF_OPTIONS(hf_blobs_options,
-                                    .client =
-                                        HF_OPTIONS(hf_client_options, .profile = database->profile,
-                                                   .region = database->region),
-                                    .lazy = !database->create),
-                         blobs);
-}
+    /* Where it is in the settings of every command: EVENTS_SETTINGS(). */
+    const struct events_settings *settings =
+        (const void *)((const char *)c->settings + offsetof(struct events_common, store));
+    struct hf_events_options options = *make;
+    struct hf_events *store;
 
-/* Nobody has appended anything yet: what is to be said is that of an empty store. No blobs belong to
- * it: a sweep of it would remove all of them. */
-static bool open_empty(struct cli *cli, const char *command, struct events_place *place, int *ends)
-{
-    struct hf_events_options options = {.size = sizeof(options)};
-
-    hf__cli_events_close(place);
-    if (hf_open(cli->scope, HF_STR("memory:"), NULL, &place->db) == HF_OK &&
-        hf_events_open(cli->scope, place->db, &options, &place->store) == HF_OK)
-        return true;
-    *ends = hf__database_fail(cli, command);
-    hf__cli_events_close(place);
-    return false;
-}
-
-bool hf__cli_events_open(struct cli *cli, const char *command,
-                         const struct database_settings *database,
-                         const struct events_settings *settings,
-                         const struct hf_events_options *make, struct events_place *place,
-                         int *ends)
-{
-    struct hf_events_options options = {.size = sizeof(options), .no_create = true};
-    struct database_settings with = *database;
-
-    *place = (struct events_place){0};
-    with.create = make != NULL;
-    with.maker = "events append";
-    if (!hf__database_open(cli, command, &with, &place->db, ends))
-        return false;
-    if (make)
-        options = *make;
+    TRY(hf__command_open_blobs(c, settings->blobs));
     options.table = settings->table;
-    if (settings->blobs.ptr &&
-        hf__cli_events_open_blobs(cli, &with, settings->blobs, &place->blobs) != HF_OK) {
-        *ends = hf__database_fail(cli, command);
-    } else {
-        options.blobs = place->blobs;
-        if (hf_events_open(cli->scope, place->db, &options, &place->store) == HF_OK)
-            return true;
-        if (!make && !with.absent_ok && !with.table_needed && hf__database_nothing_yet(cli))
-            return open_empty(cli, command, place, ends);
-        *ends = hf__database_unopened(cli, command, &with);
-    }
-    hf__cli_events_close(place);
-    return false;
+    options.no_create = !c->makes;
+    options.blobs = c->blobs;
+    TRY(hf_events_open(c->scope, c->db, &options, &store));
+    c->place = store;
+    return HF_OK;
 }
 
-void hf__cli_events_close(struct events_place *place)
+void hf__cli_events_place_close(void *place)
 {
-    hf_events_close(place->store);
-    hf_blobs_close(place->blobs);
-    hf_db_close(place->db);
-    *place = (struct events_place){0};
+    hf_events_close(place);
 }
+
+static enum hf_status place_open(struct command_ctx *c)
+{
+    return hf__cli_events_place_open(c, HF_OPTIONS(hf_events_options, .no_create = true));
+}
+
+const struct command_place hf__cli_events_place = {place_open, hf__cli_events_place_close,
+                                                   "events append"};
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -230,9 +192,9 @@ void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event)
     hf__rows_add(rows, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-int hf__cli_events_one(struct cli *cli, const struct database_settings *settings,
-                       const struct hf_stored_event *event)
+enum hf_status hf__cli_events_one(struct command_ctx *c, const struct hf_stored_event *event)
 {
+    struct cli *cli = c->cli;
     struct hf_str own = event->correlation;
     struct rows_field fields[] = {
         hf__rows_text("id", event->id),
@@ -247,9 +209,9 @@ int hf__cli_events_one(struct cli *cli, const struct database_settings *settings
         hf__rows_text("compensates", event->compensates),
         hf__rows_text("blob", event->blob),
         payload_field(cli, event),
-        whole_field(cli, settings, event)};
+        whole_field(cli, c->database, event)};
 
-    return hf__rows_one(cli, settings, fields, sizeof(fields) / sizeof(fields[0]));
+    return hf__command_print(c, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* ---- long work ------------------------------------------------------------------------------ */

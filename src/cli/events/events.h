@@ -8,17 +8,14 @@
  *     };
  *     static const struct option_spec specs[] = {..., EVENTS_SPECS(struct settings), ...};
  *
- *     if (!hf__cli_events_open(cli, "events read", &settings.database, &settings.store, NULL,
- * &place, &ends)) return ends;
- *     ... place.store ...
- *     hf__cli_events_close(&place);
+ *     const struct command hf__events_info_command = {
+ *         EVENTS_SETTINGS(struct settings), .place = &hf__cli_events_place, ...};
  */
 #ifndef HF_CLI_EVENTS_EVENTS_H
 #define HF_CLI_EVENTS_EVENTS_H
 
-#include "cli/frame/database.h"
+#include "cli/frame/command.h"
 #include "cli/frame/progress.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/events.h>
 #include <holdfast/subscribe.h>
@@ -79,28 +76,23 @@ struct events_settings {
         .offset = offsetof(type_, latest)                                                           \
     }
 
-/* A store, and what it stands on. */
-struct events_place {
-    struct hf_db *db;
-    struct hf_blobs *blobs; /* NULL: none was named */
-    struct hf_events *store;
+/* How the settings of these commands begin: hf__cli_events_place finds the store's there. */
+struct events_common {
+    struct database_settings database;
+    struct events_settings store;
 };
 
-/*
- * Open the database, the blob store and the event store. `make` says how the table is made when it
- * is missing; NULL: then the store is an empty one in memory, but database->absent_ok and
- * table_needed. False: the error was shown, *ends says how to end.
- */
-bool hf__cli_events_open(struct cli *cli, const char *command,
-                         const struct database_settings *database,
-                         const struct events_settings *settings,
-                         const struct hf_events_options *make, struct events_place *place,
-                         int *ends);
-void hf__cli_events_close(struct events_place *place);
+#define EVENTS_SETTINGS(type)                                                                      \
+    COMMAND_SETTINGS_IF(type, offsetof(type, database) == 0 &&                                     \
+                                  offsetof(type, store) == offsetof(struct events_common, store))
 
-/* A blob store by its URL, with the credentials that the database's options name. */
-enum hf_status hf__cli_events_open_blobs(struct cli *cli, const struct database_settings *database,
-                                         struct hf_str url, struct hf_blobs **blobs);
+/* c->place is a struct hf_events. */
+extern const struct command_place hf__cli_events_place;
+
+/* The same for commands that make the table, which say how. */
+enum hf_status hf__cli_events_place_open(struct command_ctx *c,
+                                         const struct hf_events_options *make);
+void hf__cli_events_place_close(void *place);
 
 /*
  * A stream as it is named on a command line: DOMAIN/ID, or DOMAIN alone. A '/' or '%' in the domain
@@ -131,13 +123,11 @@ enum hf_status hf__cli_events_print(struct hf_scope *s, struct cli *cli,
 /* One event as a row: with --json as a line of an export has it, else in short. */
 void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event);
 
-/* One event alone. Returns how to end. */
-int hf__cli_events_one(struct cli *cli, const struct database_settings *settings,
-                       const struct hf_stored_event *event);
+/* One event alone. */
+enum hf_status hf__cli_events_one(struct command_ctx *c, const struct hf_stored_event *event);
 
-/* A group that is there, to look at it and at what it has put aside. False: the error was shown. */
-bool hf__cli_events_group(struct cli *cli, const char *command, struct hf_events *store,
-                          struct hf_str name, struct hf_group **group, int *ends);
+/* The group that the first operand names, to look at it and at what it has put aside. */
+enum hf_status hf__cli_events_group(struct command_ctx *c, struct hf_group **group);
 
 /* ---- long work ------------------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
  */
 #include "cli/frame/cli.h"
 
+#include "cli/frame/command.h"
 #include "cli/frame/env_file.h"
 #include "cli/frame/json.h"
 #include "cli/frame/nearest.h"
@@ -610,5 +611,5 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
     }
     if (!command)
         return unknown(cli, args_len, args);
-    return command->run(cli, args_len - words, args + words);
+    return hf__command_run(cli, command->command, command->options, args_len - words, args + words);
 }

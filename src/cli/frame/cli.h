@@ -2,8 +2,7 @@
  * cli/frame/cli.h: what the commands have in common.
  *
  * A command is a line in the table of main.c: its name, which may be a noun and a verb with a blank
- * between them, its options, and a function that gets the arguments behind the name and returns how
- * the program ends.
+ * between them, its options, and what it does: a struct command (command.h).
  */
 #ifndef HF_CLI_FRAME_CLI_H
 #define HF_CLI_FRAME_CLI_H
@@ -63,7 +62,7 @@ struct cli_command {
     const char *name;
     const char *summary; /* NULL: not listed */
     const struct options_table *options;
-    int (*run)(struct cli *cli, size_t args_len, const char *const *args);
+    const struct command *command; /* command.h */
 };
 
 /* Find and run a command; `args` is all behind the program's name. Returns how to end. */

@@ -1,14 +1,14 @@
 /*
- * cli/frame/commands.h: the commands that talk to a database, and their options.
+ * cli/frame/commands.h: the commands and their options; cli/serve/serve.h has the one that serves.
  */
 #ifndef HF_CLI_FRAME_COMMANDS_H
 #define HF_CLI_FRAME_COMMANDS_H
 
-#include "cli/frame/cli.h"
+#include "cli/frame/command.h"
 
 #define COMMAND_DECLARE(name)                                                                      \
     extern const struct options_table hf__##name##_options;                                        \
-    int hf__##name##_run(struct cli *cli, size_t args_len, const char *const *args);
+    extern const struct command hf__##name##_command;
 
 COMMAND_DECLARE(check)
 COMMAND_DECLARE(lock_run)
@@ -104,5 +104,11 @@ COMMAND_DECLARE(streams_tail)
 
 /* How long a table is, for the tables of options. */
 #define COMMAND_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+/* In a struct options_table: name##_specs and name##_examples; or those of different names. */
+#define COMMAND_SPECS(name) COMMAND_SPECS_OF(name, name)
+#define COMMAND_SPECS_OF(specs_, examples_)                                                        \
+    .specs = specs_##_specs, .len = COMMAND_LEN(specs_##_specs), .examples = examples_##_examples, \
+    .examples_len = COMMAND_LEN(examples_##_examples)
 
 #endif

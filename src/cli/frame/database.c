@@ -16,6 +16,7 @@
 #include "cli/frame/child.h"
 #include "cli/serve/holder.h"
 
+#include <holdfast/blob.h>
 #include <holdfast/engine.h>
 #include <holdfast/prefix.h>
 
@@ -262,6 +263,18 @@ bool hf__database_open(struct cli *cli, const char *command,
                 ? hf__database_taken(cli, command, path.ptr)
                 : hf__database_fail(cli, command);
     return false;
+}
+
+enum hf_status hf__database_open_blobs(struct cli *cli, const struct database_settings *settings,
+                                       struct hf_str url, struct hf_blobs **blobs)
+{
+    return hf_blobs_open(cli->scope, url,
+                         HF_OPTIONS(hf_blobs_options,
+                                    .client =
+                                        HF_OPTIONS(hf_client_options, .profile = settings->profile,
+                                                   .region = settings->region),
+                                    .lazy = !settings->create),
+                         blobs);
 }
 
 bool hf__database_nothing_yet(const struct cli *cli)

@@ -11,17 +11,14 @@
  *         DATABASE_SPECS(struct settings),
  *     };
  *
- *     if (!hf__database_open(cli, "lock ls", &settings.database, &db, &ends))
- *         return ends;
- *     if (hf_...(cli->scope, db, ...) != HF_OK)
- *         ends = hf__database_fail(cli, "lock ls");
- *     hf_db_close(db);
+ * command.c opens it by them.
  */
 #ifndef HF_CLI_FRAME_DATABASE_H
 #define HF_CLI_FRAME_DATABASE_H
 
 #include "cli/frame/cli.h"
 
+#include <holdfast/blob.h>
 #include <holdfast/db.h>
 
 #define DATABASE_DEFAULT "http://127.0.0.1:8000"
@@ -44,12 +41,8 @@ struct database_settings {
     bool json;
     bool jsonl; /* of commands that list */
     bool quiet;
-    bool create;    /* of commands that write: a directory that is missing is made */
-    bool absent_ok; /* the command copes with a table that is not there: DATABASE_ABSENT */
-
-    /* Of commands about an event store or an outbox, which otherwise work on an empty one in memory
-     * where there is no table yet: this one does nothing then. */
-    bool table_needed;
+    bool create;       /* of commands that write: a directory that is missing is made */
+    bool absent_ok;    /* the command copes with a table that is not there: DATABASE_ABSENT */
     const char *maker; /* the command that makes the table, for the error */
 };
 
@@ -106,6 +99,11 @@ struct database_settings {
         .offset = offsetof(type, database.quiet)                                                   \
     }
 
+/* All of it, for commands that print one thing, and for those that print a list. */
+#define DATABASE_ONE(type) DATABASE_JSON(type), DATABASE_QUIET(type), DATABASE_SPECS(type)
+#define DATABASE_LIST(type)                                                                        \
+    DATABASE_JSON(type), DATABASE_JSONL(type), DATABASE_QUIET(type), DATABASE_SPECS(type)
+
 /*
  * Open the database, and give cli->scope the deadline. A directory is made with settings->create
  * only. False: the error was shown, *ends says how to end; a directory that another process has
@@ -130,6 +128,11 @@ struct database_wait {
 bool hf__database_open_waiting(struct cli *cli, const char *command,
                                const struct database_settings *settings, struct database_wait *wait,
                                struct hf_db **db, int *ends);
+
+/* A blob store by its URL, with the credentials that the database's options name. It is made with
+ * settings->create, and otherwise one that is not there has no blobs. */
+enum hf_status hf__database_open_blobs(struct cli *cli, const struct database_settings *settings,
+                                       struct hf_str url, struct hf_blobs **blobs);
 
 /*
  * How to end when a pattern could not be opened on the database: the error of cli->scope is shown,

@@ -1,5 +1,6 @@
 /*
- * cli/frame/main.c: the holdfast command. A command is a line in the table below and a file cmd_*.c.
+ * cli/frame/main.c: the holdfast command. A command is a line in the table below, and its options and a
+ * struct command in a file cmd_*.c.
  */
 #include "cli/frame/cli.h"
 #include "cli/frame/commands.h"
@@ -13,7 +14,7 @@ enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
 
 #define COMMAND(words, name, summary)                                                              \
     {                                                                                              \
-        words, summary, &hf__##name##_options, hf__##name##_run                                    \
+        words, summary, &hf__##name##_options, &hf__##name##_command                               \
     }
 
 static const struct cli_command commands[] = {

@@ -10,8 +10,8 @@
  *     };
  *     static const struct option_spec specs[] = {
  *         {.kind = OPTION_NUMBER, .letter = 'p', .name = "port", .value = "PORT", .max = 65535,
- *          .fallback = "8000", .text = "Port to listen on.", .offset = offsetof(struct settings,
- * port)},
+ *          .fallback = "8000", .text = "Port to listen on.",
+ *          .offset = offsetof(struct settings, port)},
  *         {.kind = OPTION_FLAG, .name = "quiet", .text = "Say less.",
  *          .offset = offsetof(struct settings, quiet)},
  *     };
@@ -36,15 +36,15 @@
 enum { OPTIONS_MAX = 64 }; /* in one table */
 enum { OPTION_DAY_MS = 24 * 60 * 60 * 1000, OPTION_WEEK_MS = 7 * OPTION_DAY_MS };
 
-enum option_kind {                  /* and what the field is */
-                   OPTION_FLAG = 1, /* bool; --no-NAME makes it false */
-                   OPTION_TEXT,   /* struct hf_str, followed by a NUL; absent when not given; never
-                                     empty */
-                   OPTION_LIST,   /* struct option_list */
-                   OPTION_CHOICE, /* unsigned: which of `choices`, from 0 */
-                   OPTION_NUMBER, /* uint64_t */
-                   OPTION_DURATION, /* uint64_t, milliseconds: 300ms 5s 2m 1h; 0 needs no unit */
-                   OPTION_SIZE /* uint64_t, bytes: 512 32KiB 8MiB 1GiB, and KB MB GB by thousands */
+/* And what the field is. */
+enum option_kind {
+    OPTION_FLAG = 1, /* bool; --no-NAME makes it false */
+    OPTION_TEXT,     /* struct hf_str, followed by a NUL; absent when not given; never empty */
+    OPTION_LIST,     /* struct option_list */
+    OPTION_CHOICE,   /* unsigned: which of `choices`, from 0 */
+    OPTION_NUMBER,   /* uint64_t */
+    OPTION_DURATION, /* uint64_t, milliseconds: 300ms 5s 2m 1h; 0 needs no unit */
+    OPTION_SIZE      /* uint64_t, bytes: 512 32KiB 8MiB 1GiB, and KB MB GB by thousands */
 };
 
 struct option_list {

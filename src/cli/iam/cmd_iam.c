@@ -27,27 +27,20 @@ static bool is_plain(struct hf_str text)
     return text.len > 0;
 }
 
-bool hf__iam_settings(struct cli *cli, const struct options_table *table, size_t args_len,
-                      const char *const *args, struct iam_settings *settings, int *ends)
+enum hf_status hf__iam_check(struct command_ctx *c)
 {
-    struct options options;
+    struct iam_settings *settings = c->settings;
 
-    settings->positions = HF_STR("checkpoints");
-    if (!hf__cli_options(cli, table, args_len, args, settings, &options, ends))
-        return false;
-    if (!settings->table.ptr && settings->tables[settings->partitioned])
-        settings->table = hf_str_from(settings->tables[settings->partitioned]);
-    if (!settings->table.ptr) {
-        *ends = hf__cli_fail(cli, table->name, CLI_USAGE, "--table is missing");
-        return false;
-    }
+    if (!settings->positions.ptr)
+        settings->positions = HF_STR("checkpoints");
+    if (!settings->table.ptr)
+        return hf__command_missing(c, "--table");
     if (is_plain(settings->table) && is_plain(settings->positions) && is_plain(settings->region) &&
         is_plain(settings->account) && is_plain(settings->partition))
-        return true;
-    *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
-                         "a table, region, account or partition has letters that an ARN cannot "
-                         "have");
-    return false;
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE,
+                            "a table, region, account or partition has letters that an ARN cannot "
+                            "have");
 }
 
 /* Each of them once. */
@@ -81,20 +74,21 @@ static void print_statement(FILE *out, const struct iam_settings *settings,
             HF_FMT(statement->table), statement->tail);
 }
 
-int hf__iam_print(struct cli *cli, const struct iam_settings *settings,
-                  const struct iam_statement *statements, size_t len)
+enum hf_status hf__iam_print(struct command_ctx *c, const struct iam_statement *statements,
+                             size_t len)
 {
+    FILE *out = c->cli->out;
     bool first = true;
 
-    fprintf(cli->out, "{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n");
+    fprintf(out, "{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n");
     for (size_t i = 0; i < len; i++) {
         if (!statements[i].actions || !statements[i].actions[0])
             continue;
-        print_statement(cli->out, settings, &statements[i], first);
+        print_statement(out, c->settings, &statements[i], first);
         first = false;
     }
-    fprintf(cli->out, "\n  ]\n}\n");
-    return hf__cli_flushed(cli, CLI_OK);
+    fprintf(out, "\n  ]\n}\n");
+    return HF_OK;
 }
 
 /* ---- outbox --------------------------------------------------------------------------------- */
@@ -127,7 +121,7 @@ const struct options_table hf__iam_outbox_options = {
     .examples_len = COMMAND_LEN(examples),
 };
 
-int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status outbox_policy(struct command_ctx *c)
 {
     static const char *const producer[] = {"DescribeTable", "DescribeTimeToLive", "GetItem",
                                            "PutItem",       "BatchWriteItem",     NULL};
@@ -149,18 +143,16 @@ int hf__iam_outbox_run(struct cli *cli, size_t args_len, const char *const *args
     static const char *const create[] = {"CreateTable", "UpdateTimeToLive", /* and the mark: */
                                          "Scan", "ConditionCheckItem", NULL};
     static const char *const streams[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
-    struct iam_settings settings = {.create = false};
-    int ends;
-
-    if (!hf__iam_settings(cli, &hf__iam_outbox_options, args_len, args, &settings, &ends))
-        return ends;
+    const struct iam_settings *settings = c->settings;
     struct iam_statement statements[] = {
-        {"Outbox", settings.table, "", roles[settings.role], settings.create ? create : NULL},
-        {"OutboxStream", settings.table, "/stream/*", settings.stream ? streams : NULL, NULL},
+        {"Outbox", settings->table, "", roles[settings->role], settings->create ? create : NULL},
+        {"OutboxStream", settings->table, "/stream/*", settings->stream ? streams : NULL, NULL},
     };
 
-    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
+    return hf__iam_print(c, statements, COMMAND_LEN(statements));
 }
+
+const struct command hf__iam_outbox_command = {IAM_COMMAND(hf__iam_check, outbox_policy)};
 
 /* ---- events --------------------------------------------------------------------------------- */
 
@@ -183,13 +175,10 @@ const struct options_table hf__iam_events_options = {
     .about = "Print the IAM policy that a writer, a reader or an administrator of an event store "
              "on DynamoDB needs. Readers write, too: they close the order up to what they have "
              "read. Buckets for blobs, and tables of projections and groups, need their own.",
-    .specs = events_specs,
-    .len = COMMAND_LEN(events_specs),
-    .examples = events_examples,
-    .examples_len = COMMAND_LEN(events_examples),
+    COMMAND_SPECS(events),
 };
 
-int hf__iam_events_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status events_policy(struct command_ctx *c)
 {
     static const char *const roles[][IAM_ACTIONS_MAX] = {
         [ROLE_WRITER] = {"DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem",
@@ -201,13 +190,12 @@ int hf__iam_events_run(struct cli *cli, size_t args_len, const char *const *args
     };
     static const char *const create[] = {"CreateTable", "Scan", /* is it another's table? */
                                          NULL};
-    struct iam_settings settings = {.create = false};
-    int ends;
-
-    if (!hf__iam_settings(cli, &hf__iam_events_options, args_len, args, &settings, &ends))
-        return ends;
-    return hf__iam_print(cli, &settings,
-                         &(struct iam_statement){"Events", settings.table, "", roles[settings.role],
-                                                 settings.create ? create : NULL},
+    const struct iam_settings *settings = c->settings;
+    return hf__iam_print(c,
+                         &(struct iam_statement){"Events", settings->table, "",
+                                                 roles[settings->role],
+                                                 settings->create ? create : NULL},
                          1);
 }
+
+const struct command hf__iam_events_command = {IAM_COMMAND(hf__iam_check, events_policy)};

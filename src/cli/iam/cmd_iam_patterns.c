@@ -23,29 +23,41 @@ static const char *const create_ttl[] = {"CreateTable", "UpdateTimeToLive", "Sca
 /* Lists of one partition, and of one namespace. */
 static const char *const partitions[] = {"Query", NULL};
 
-static int run(struct cli *cli, const struct options_table *table, size_t args_len,
-               const char *const *args, const char *sid, const struct role *roles,
-               const char *const *makes)
+/* What the policy of a pattern is made of. */
+struct policy {
+    const char *sid;
+    const struct role *roles;
+    const char *const *makes;
+};
+
+/* The tables that are meant when none is named. */
+static enum hf_status pattern_check(struct command_ctx *c)
 {
-    struct iam_settings settings = {.tables = {"keys", "partitioned_keys"}};
-    const struct role *role;
-    int ends;
+    struct iam_settings *settings = c->settings;
 
-    if (!hf__iam_settings(cli, table, args_len, args, &settings, &ends))
-        return ends;
-    role = &roles[settings.role];
-    struct iam_statement statements[] = {
-        {sid, settings.table, "", role->table, settings.create ? makes : NULL},
-        {"Shards", settings.table, "", settings.partitioned ? NULL : role->spread, NULL},
-        {"Partitions", settings.table, "", settings.partitioned ? partitions : NULL, NULL},
-        {"Index", settings.table, "/index/*", role->index, NULL},
-        {"Namespaces", settings.table, "/index/*", settings.space_index ? partitions : NULL, NULL},
-    };
-
-    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
+    if (!settings->table.ptr)
+        settings->table = settings->partitioned ? HF_STR("partitioned_keys") : HF_STR("keys");
+    return hf__iam_check(c);
 }
 
-/* The tables and function of `iam NOUN`. */
+static enum hf_status pattern_policy(struct command_ctx *c)
+{
+    const struct iam_settings *settings = c->settings;
+    const struct policy *policy = c->command->data;
+    const struct role *role = &policy->roles[settings->role];
+    struct iam_statement statements[] = {
+        {policy->sid, settings->table, "", role->table, settings->create ? policy->makes : NULL},
+        {"Shards", settings->table, "", settings->partitioned ? NULL : role->spread, NULL},
+        {"Partitions", settings->table, "", settings->partitioned ? partitions : NULL, NULL},
+        {"Index", settings->table, "/index/*", role->index, NULL},
+        {"Namespaces", settings->table, "/index/*", settings->space_index ? partitions : NULL,
+         NULL},
+    };
+
+    return hf__iam_print(c, statements, COMMAND_LEN(statements));
+}
+
+/* The tables of `iam NOUN`. */
 #define POLICY(noun, sid, about_, makes, example_role)                                             \
     static const struct option_example noun##_examples[] = {                                       \
         {"holdfast iam " #noun " --role " example_role                                             \
@@ -60,10 +72,9 @@ static int run(struct cli *cli, const struct options_table *table, size_t args_l
         .examples = noun##_examples,                                                               \
         .examples_len = COMMAND_LEN(noun##_examples),                                              \
     };                                                                                             \
-    int hf__iam_##noun##_run(struct cli *cli, size_t args_len, const char *const *args)            \
-    {                                                                                              \
-        return run(cli, &hf__iam_##noun##_options, args_len, args, sid, noun##_roles, makes);      \
-    }
+    static const struct policy noun##_policy = {sid, noun##_roles, makes};                         \
+    const struct command hf__iam_##noun##_command = {IAM_COMMAND(pattern_check, pattern_policy),   \
+                                                     .data = &noun##_policy};
 
 /* ---- lock ----------------------------------------------------------------------------------- */
 
@@ -255,13 +266,10 @@ static const struct option_example streams_examples[] = {
 const struct options_table hf__iam_streams_options = {
     .name = "iam streams",
     .about = "Print the IAM policy that a consumer of the changes of a table needs on DynamoDB.",
-    .specs = streams_specs,
-    .len = COMMAND_LEN(streams_specs),
-    .examples = streams_examples,
-    .examples_len = COMMAND_LEN(streams_examples),
+    COMMAND_SPECS(streams),
 };
 
-int hf__iam_streams_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status streams_policy(struct command_ctx *c)
 {
     static const char *const source[] = {"DescribeTable", NULL};
     static const char *const changes[] = {"DescribeStream", "GetShardIterator", "GetRecords", NULL};
@@ -270,17 +278,15 @@ int hf__iam_streams_run(struct cli *cli, size_t args_len, const char *const *arg
     /* Its keys are those of an event store: it is checked not to be one. */
     static const char *const create_checked[] = {"CreateTable", "UpdateTimeToLive",   "Scan",
                                                  "UpdateItem",  "ConditionCheckItem", NULL};
-    struct iam_settings settings = {.create = false};
-    int ends;
-
-    if (!hf__iam_settings(cli, &hf__iam_streams_options, args_len, args, &settings, &ends))
-        return ends;
+    const struct iam_settings *settings = c->settings;
     struct iam_statement statements[] = {
-        {"Table", settings.table, "", source, NULL},
-        {"Changes", settings.table, "/stream/*", changes, NULL},
-        {"Positions", settings.positions, "", settings.role == ROLE_CONSUMER ? positions : NULL,
-         settings.create ? create_checked : NULL},
+        {"Table", settings->table, "", source, NULL},
+        {"Changes", settings->table, "/stream/*", changes, NULL},
+        {"Positions", settings->positions, "", settings->role == ROLE_CONSUMER ? positions : NULL,
+         settings->create ? create_checked : NULL},
     };
 
-    return hf__iam_print(cli, &settings, statements, COMMAND_LEN(statements));
+    return hf__iam_print(c, statements, COMMAND_LEN(statements));
 }
+
+const struct command hf__iam_streams_command = {IAM_COMMAND(hf__iam_check, streams_policy)};

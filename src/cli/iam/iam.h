@@ -4,8 +4,7 @@
 #ifndef HF_CLI_IAM_IAM_H
 #define HF_CLI_IAM_IAM_H
 
-#include "cli/frame/cli.h"
-#include "cli/frame/options.h"
+#include "cli/frame/command.h"
 
 enum { IAM_ACTIONS_MAX = 16 };
 
@@ -16,8 +15,6 @@ struct iam_settings {
     bool stream;
     bool partitioned;
     bool space_index;
-    const char *tables[2]; /* those that are meant when none is named, without and with partitions;
-                              NULL: it has to be named */
 };
 
 #define IAM_FIELD(member) .offset = offsetof(struct iam_settings, member)
@@ -64,12 +61,15 @@ struct iam_statement {
     const char *const *more; /* further ones; NULL: none. What is in both lists is printed once */
 };
 
-/* Read the arguments; `tables` is the caller's. False: *ends says how to end. */
-bool hf__iam_settings(struct cli *cli, const struct options_table *table, size_t args_len,
-                      const char *const *args, struct iam_settings *settings, int *ends);
+/* Are the names such as an ARN can have? For a struct command. */
+enum hf_status hf__iam_check(struct command_ctx *c);
 
-/* Print the policy; returns how to end. Statements without an action are left out. */
-int hf__iam_print(struct cli *cli, const struct iam_settings *settings,
-                  const struct iam_statement *statements, size_t len);
+/* Print the policy. Statements without an action are left out. */
+enum hf_status hf__iam_print(struct command_ctx *c, const struct iam_statement *statements,
+                             size_t len);
+
+/* They open no database. */
+#define IAM_COMMAND(check_, body_)                                                                 \
+    .settings_size = sizeof(struct iam_settings), .check = (check_), .body = (body_)
 
 #endif

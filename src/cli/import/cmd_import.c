@@ -14,9 +14,9 @@
  * table already is left as it is. So an import can be run again, after a failure or to take over
  * what has come since.
  */
+#include "base/base.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/counter.h>
 #include <holdfast/kv.h>
@@ -54,10 +54,8 @@ struct settings {
 
 /* An import as it goes. */
 struct import {
-    struct cli *cli;
-    const char *command;
-    const struct settings *settings;
-    struct hf_db *db;
+    struct command_ctx *c;
+    struct settings *settings;
     struct hf_str hash, sort; /* names of the keys' attributes; sort absent: there is none */
     uint64_t imported;        /* are in our table now */
     uint64_t kept;            /* were there before, and stay as they were */
@@ -65,8 +63,13 @@ struct import {
     void *into;               /* what it goes to */
 };
 
-/* Take over one item. False: the error is in the scope. */
-typedef bool import_fn(struct import *im, struct hf_item item);
+/* What is imported. */
+struct import_kind {
+    const char *table, *table_sorted; /* ours, without and with partitions */
+    enum hf_status (*open)(struct import *im);
+    void (*close)(void *into);
+    enum hf_status (*take)(struct import *im, struct hf_item item); /* take over one item */
+};
 
 /* A key of common-aws, taken apart. */
 struct import_key {
@@ -77,10 +80,10 @@ struct import_key {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static void skip(struct import *im, struct hf_str key, const char *why)
+static void import_skip(struct import *im, struct hf_str key, const char *why)
 {
     im->skipped++;
-    hf__cli_tell(im->cli, im->command, "\"%.*s\" is skipped: %s", HF_FMT(key), why);
+    hf__cli_tell(im->c->cli, im->c->name, "\"%.*s\" is skipped: %s", HF_FMT(key), why);
 }
 
 /* False: it is not to be imported. */
@@ -97,7 +100,7 @@ static bool take_key(struct import *im, struct hf_item item, struct import_key *
     if (im->sort.ptr)
         key->partition = hash;
     if (!joined.ptr || !hash.ptr) {
-        skip(im, hash.ptr ? hash : HF_STR("?"), "its key is not a string");
+        import_skip(im, hash.ptr ? hash : HF_STR("?"), "its key is not a string");
         return false;
     }
     if (space.len) {
@@ -114,93 +117,82 @@ static bool take_key(struct import *im, struct hf_item item, struct import_key *
 }
 
 /* What the keys of its table are called. */
-static bool describe(struct import *im)
+static enum hf_status import_describe(struct import *im)
 {
     struct hf_describe_table request = {.table = im->settings->from};
     struct hf_describe_table_result described;
+    struct hf_scope *s = im->c->scope;
 
-    if (hf_describe_table(im->cli->scope, im->db, &request, &described) != HF_OK)
-        return false;
+    TRY(hf_describe_table(s, im->c->db, &request, &described));
     for (size_t i = 0; i < described.table->key_schema_len; i++)
         if (described.table->key_schema[i].type == HF_KEY_HASH)
-            im->hash = hf_scope_copy(im->cli->scope, described.table->key_schema[i].name);
+            im->hash = hf_scope_copy(s, described.table->key_schema[i].name);
         else
-            im->sort = hf_scope_copy(im->cli->scope, described.table->key_schema[i].name);
-    return hf_scope_built(im->cli->scope) == HF_OK;
+            im->sort = hf_scope_copy(s, described.table->key_schema[i].name);
+    return hf_scope_built(s);
 }
 
-static bool read_all(struct import *im, import_fn *take)
+static enum hf_status import_items(struct import *im, const struct import_kind *kind)
 {
     struct hf_scan scan = {.table = im->settings->from, .consistent = HF_YES};
-    struct hf_scope *s = im->cli->scope;
+    struct hf_scope *s = im->c->scope;
+    enum hf_status status = HF_OK;
     struct hf_pages *pages;
     struct hf_item item;
-    bool fine = true;
 
-    if (hf_pages_scan(s, im->db, &scan, NULL, &pages) != HF_OK)
-        return false;
-    while (fine) {
+    TRY(hf_pages_scan(s, im->c->db, &scan, NULL, &pages));
+    while (status == HF_OK) {
         struct hf_scope_mark mark = hf_scope_mark(s);
 
-        hf_scope_timeout_ms(s, (uint32_t)im->settings->database.timeout_ms); /* for each item */
-        fine = hf_pages_next_item(s, pages, &item) == HF_OK;
-        if (!fine || !item.ptr)
+        hf_scope_timeout_ms(s, (uint32_t)im->c->database->timeout_ms); /* for each item */
+        status = hf_pages_next_item(s, pages, &item);
+        if (status != HF_OK || !item.ptr)
             break;
-        fine = take(im, item);
-        if (fine)
+        status = kind->take(im, item);
+        if (status == HF_OK)
             hf_scope_rewind(s, mark);
     }
     hf_pages_free(pages);
-    return fine;
+    return status;
 }
 
 /* ---- what all of them do -------------------------------------------------------------------- */
 
-static bool begin(struct import *im, const struct options_table *table, size_t args_len,
-                  const char *const *args, struct settings *settings, const char *fallback,
-                  const char *fallback_sorted, int *ends)
+static enum hf_status import_check(struct command_ctx *c)
 {
-    struct options options;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(im->cli, table, args_len, args, 0, 0, settings, &options, ends))
-        return false;
-    im->settings = settings;
-    if (!settings->from.len) {
-        *ends = hf__cli_fail(im->cli, im->command, CLI_USAGE, "--from is missing");
-        return false;
-    }
-    if (!hf__database_open(im->cli, im->command, &settings->database, &im->db, ends))
-        return false;
-    if (!describe(im)) {
-        *ends = hf__database_fail(im->cli, im->command);
-        hf_db_close(im->db);
-        return false;
-    }
+    return settings->from.len ? HF_OK : hf__command_missing(c, "--from");
+}
+
+static enum hf_status import(struct command_ctx *c)
+{
+    const struct import_kind *kind = c->command->data;
+    struct import im = {.c = c, .settings = c->settings};
+    struct settings *settings = c->settings;
+    enum hf_status status;
+
+    TRY(import_describe(&im));
     if (!settings->table.len)
-        settings->table = hf_str_from(im->sort.ptr ? fallback_sorted : fallback);
-    if (hf_str_equal(settings->from, settings->table)) {
-        *ends = hf__cli_fail(im->cli, im->command, CLI_USAGE,
-                             "a table cannot be imported into itself: name another one with "
-                             "--table, or rename");
-        hf_db_close(im->db);
-        return false;
+        settings->table = hf_str_from(im.sort.ptr ? kind->table_sorted : kind->table);
+    if (hf_str_equal(settings->from, settings->table))
+        return hf__command_fail(c, CLI_USAGE,
+                                "a table cannot be imported into itself: name another one with "
+                                "--table, or rename");
+    TRY(kind->open(&im));
+    status = import_items(&im, kind);
+    kind->close(im.into);
+    TRY(status);
+    TRY(COMMAND_PRINT(c, hf__rows_number(c->cli, "imported", im.imported),
+                      hf__rows_number(c->cli, "kept", im.kept),
+                      hf__rows_number(c->cli, "skipped", im.skipped)));
+    return hf__command_end(c, im.skipped ? CLI_FAILED : CLI_OK);
+}
+
+#define IMPORT_COMMAND(kind)                                                                       \
+    {                                                                                              \
+        COMMAND_SETTINGS(struct settings), .check = import_check, .body = import, .data = &(kind)  \
     }
-    return true;
-}
-
-static int end(struct import *im, bool fine)
-{
-    struct rows_field fields[] = {hf__rows_number(im->cli, "imported", im->imported),
-                                  hf__rows_number(im->cli, "kept", im->kept),
-                                  hf__rows_number(im->cli, "skipped", im->skipped)};
-    int ends = CLI_OK;
-
-    if (!fine)
-        ends = hf__database_fail(im->cli, im->command);
-    else
-        ends = hf__rows_one(im->cli, &im->settings->database, fields, COMMAND_LEN(fields));
-    return ends == CLI_OK && im->skipped ? CLI_FAILED : ends;
-}
 
 /* ---- kv import ------------------------------------------------------------------------------ */
 
@@ -217,9 +209,7 @@ static const struct option_spec kv_specs[] = {
      .name = "namespace-index",
      .text = "If the table is made now, with an index of namespaces: see 'holdfast kv index'.",
      FIELD(space_index)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example kv_examples[] = {
@@ -233,10 +223,7 @@ const struct options_table hf__kv_import_options = {
         "Copy the values of a table of @paradoxical-io/common-aws: JSON becomes the value that "
         "it stands for, and a text that is no JSON stays a text. Keys that are there stay as "
         "they are, so it can be run again.",
-    .specs = kv_specs,
-    .len = COMMAND_LEN(kv_specs),
-    .examples = kv_examples,
-    .examples_len = COMMAND_LEN(kv_examples),
+    COMMAND_SPECS(kv),
 };
 
 static struct hf_value value_of(struct hf_scope *s, struct hf_value data)
@@ -248,15 +235,15 @@ static struct hf_value value_of(struct hf_scope *s, struct hf_value data)
     return value.ptr ? value : data;
 }
 
-static bool take_value(struct import *im, struct hf_item item)
+static enum hf_status value_take(struct import *im, struct hf_item item)
 {
     struct hf_value data = hf_item_get(item, HF_STR("data"));
-    struct hf_scope *s = im->cli->scope;
+    struct hf_scope *s = im->c->scope;
     struct import_key key;
     enum hf_status status;
 
     if (!data.ptr || !take_key(im, item, &key))
-        return true;
+        return HF_OK;
     status =
         hf_kv_set(s, im->into,
                   (struct hf_kv_key){.partition = key.partition, .space = key.space, .id = key.id},
@@ -264,33 +251,32 @@ static bool take_value(struct import *im, struct hf_item item)
     im->imported += status == HF_OK;
     im->kept += status == HF_CONDITION;
     if (status == HF_INVALID)
-        skip(im, key.id, hf_scope_error_text(s));
-    return status == HF_OK || status == HF_CONDITION || status == HF_INVALID;
+        import_skip(im, key.id, hf_scope_error_text(s));
+    return status == HF_CONDITION || status == HF_INVALID ? HF_OK : status;
 }
 
-int hf__kv_import_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status kv_open(struct import *im)
 {
-    struct import im = {.cli = cli, .command = "kv import"};
-    struct settings settings = {.from = {0}};
     struct hf_kv *kv;
-    bool fine;
-    int ends;
 
-    if (!begin(&im, &hf__kv_import_options, args_len, args, &settings, "keys", "partitioned_keys",
-               &ends))
-        return ends;
-    fine = hf_kv_open(cli->scope, im.db,
-                      HF_OPTIONS(hf_kv_options, .table = settings.table,
-                                 .partitioned = im.sort.ptr != NULL,
-                                 .space_index = settings.space_index),
-                      &kv) == HF_OK;
-    im.into = kv;
-    fine = fine && read_all(&im, take_value);
-    ends = end(&im, fine);
-    hf_kv_close(kv);
-    hf_db_close(im.db);
-    return ends;
+    TRY(hf_kv_open(im->c->scope, im->c->db,
+                   HF_OPTIONS(hf_kv_options, .table = im->settings->table,
+                              .partitioned = im->sort.ptr != NULL,
+                              .space_index = im->settings->space_index),
+                   &kv));
+    im->into = kv;
+    return HF_OK;
 }
+
+static void kv_close(void *kv)
+{
+    hf_kv_close(kv);
+}
+
+static const struct import_kind kv_kind = {"keys", "partitioned_keys", kv_open, kv_close,
+                                           value_take};
+
+const struct command hf__kv_import_command = IMPORT_COMMAND(kv_kind);
 
 /* ---- counter import ------------------------------------------------------------------------- */
 
@@ -303,9 +289,7 @@ static const struct option_spec counter_specs[] = {
              "is missing.",
      FIELD(table)},
     SPACE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example counter_examples[] = {
@@ -317,17 +301,14 @@ const struct options_table hf__counter_import_options = {
     .about = "Let counters begin at the values that they have in a table of "
              "@paradoxical-io/common-aws. Stop whoever counts there first. Counters that are there "
              "stay as they are, so it can be run again.",
-    .specs = counter_specs,
-    .len = COMMAND_LEN(counter_specs),
-    .examples = counter_examples,
-    .examples_len = COMMAND_LEN(counter_examples),
+    COMMAND_SPECS(counter),
 };
 
 /* The request id lets an add whose answer was lost, and one of another import, count once. */
-static bool take_counter(struct import *im, struct hf_item item)
+static enum hf_status counter_take(struct import *im, struct hf_item item)
 {
     struct hf_value count = hf_item_get(item, HF_STR("count"));
-    struct hf_scope *s = im->cli->scope;
+    struct hf_scope *s = im->c->scope;
     struct hf_counter_value there;
     struct hf_counter_key key;
     struct import_key parts;
@@ -335,45 +316,42 @@ static bool take_counter(struct import *im, struct hf_item item)
     bool again = false;
 
     if (!count.ptr || !take_key(im, item, &parts))
-        return true;
+        return HF_OK;
     key =
         (struct hf_counter_key){.id = parts.id, .partition = parts.partition, .space = parts.space};
     if (!hf_value_i64(count, &number)) {
-        skip(im, parts.id, "its count is not a whole number of 64 bits");
-        return true;
+        import_skip(im, parts.id, "its count is not a whole number of 64 bits");
+        return HF_OK;
     }
-    if (hf_counter_get_many(s, im->into, &key, 1, &there) != HF_OK)
-        return false;
-    if (!there.found && hf_counter_add_once(s, im->into, key, HF_STR("import"), number, NULL,
-                                            &value, &again) != HF_OK)
-        return false;
+    TRY(hf_counter_get_many(s, im->into, &key, 1, &there));
+    if (!there.found)
+        TRY(hf_counter_add_once(s, im->into, key, HF_STR("import"), number, NULL, &value, &again));
     im->imported += !there.found && !again;
     im->kept += there.found || again;
-    return true;
+    return HF_OK;
 }
 
-int hf__counter_import_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status counters_open(struct import *im)
 {
-    struct import im = {.cli = cli, .command = "counter import"};
-    struct settings settings = {.from = {0}};
     struct hf_counters *counters;
-    bool fine;
-    int ends;
 
-    if (!begin(&im, &hf__counter_import_options, args_len, args, &settings, "keys",
-               "partitioned_keys", &ends))
-        return ends;
-    fine = hf_counters_open(cli->scope, im.db,
-                            HF_OPTIONS(hf_counters_options, .table = settings.table,
-                                       .partitioned = im.sort.ptr != NULL),
-                            &counters) == HF_OK;
-    im.into = counters;
-    fine = fine && read_all(&im, take_counter);
-    ends = end(&im, fine);
-    hf_counters_close(counters);
-    hf_db_close(im.db);
-    return ends;
+    TRY(hf_counters_open(im->c->scope, im->c->db,
+                         HF_OPTIONS(hf_counters_options, .table = im->settings->table,
+                                    .partitioned = im->sort.ptr != NULL),
+                         &counters));
+    im->into = counters;
+    return HF_OK;
 }
+
+static void counters_close(void *counters)
+{
+    hf_counters_close(counters);
+}
+
+static const struct import_kind counters_kind = {"keys", "partitioned_keys", counters_open,
+                                                 counters_close, counter_take};
+
+const struct command hf__counter_import_command = IMPORT_COMMAND(counters_kind);
 
 /* ---- lock import ---------------------------------------------------------------------------- */
 
@@ -384,9 +362,7 @@ static const struct option_spec lock_specs[] = {
      .value = "NAME",
      .text = "Our table; \"locks\" by default. Made when it is missing.",
      FIELD(table)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example lock_examples[] = {
@@ -398,26 +374,23 @@ const struct options_table hf__lock_import_options = {
     .about = "Hold the locks that are held in a table of @paradoxical-io/common-aws, each until it "
              "would expire there: nobody renews them. Locks that have expired are left out, and "
              "those that are held in our table stay as they are.",
-    .specs = lock_specs,
-    .len = COMMAND_LEN(lock_specs),
-    .examples = lock_examples,
-    .examples_len = COMMAND_LEN(lock_examples),
+    COMMAND_SPECS(lock),
 };
 
-static bool take_lock(struct import *im, struct hf_item item)
+static enum hf_status lock_take(struct import *im, struct hf_item item)
 {
     struct hf_str name = hf_value_str(hf_item_get(item, im->hash));
     struct hf_value expires = hf_item_get(item, HF_STR("expiresAt"));
-    const struct hf_env *env = hf_scope_env(im->cli->scope);
+    const struct hf_env *env = hf_scope_env(im->c->scope);
     int64_t at_s = 0, left_ms;
     enum hf_status status;
     struct hf_lock *lock;
 
     if (!expires.ptr)
-        return true;
+        return HF_OK;
     if (!name.len || !hf_value_i64(expires, &at_s)) {
-        skip(im, name.len ? name : HF_STR("?"), "it has no name, or no time to expire at");
-        return true;
+        import_skip(im, name.len ? name : HF_STR("?"), "it has no name, or no time to expire at");
+        return HF_OK;
     }
     if (at_s < 0)
         at_s = 0;
@@ -425,9 +398,9 @@ static bool take_lock(struct import *im, struct hf_item item)
         at_s = UINT32_MAX;
     left_ms = at_s * 1000 - env->wall_us(env->user) / 1000;
     if (left_ms <= 0)
-        return true;
+        return HF_OK;
     status =
-        hf_lock_try(im->cli->scope, im->into, name,
+        hf_lock_try(im->c->scope, im->into, name,
                     HF_OPTIONS(hf_lock_options, .no_heartbeats = true,
                                .lease_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX),
                     &lock);
@@ -435,29 +408,28 @@ static bool take_lock(struct import *im, struct hf_item item)
         hf_lock_leave(lock);
     im->imported += status == HF_OK;
     im->kept += status == HF_LOCKED;
-    return status == HF_OK || status == HF_LOCKED;
+    return status == HF_LOCKED ? HF_OK : status;
 }
 
-int hf__lock_import_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status locks_open(struct import *im)
 {
-    struct import im = {.cli = cli, .command = "lock import"};
-    struct settings settings = {.from = {0}};
+    struct hf_str owner =
+        hf_scope_format(im->c->scope, "import of table %.*s", HF_FMT(im->settings->from));
     struct hf_lock_table *locks;
-    bool fine;
-    int ends;
 
-    if (!begin(&im, &hf__lock_import_options, args_len, args, &settings, "locks", "locks", &ends))
-        return ends;
-    fine =
-        hf_lock_table_open(cli->scope, im.db,
-                           HF_OPTIONS(hf_lock_table_options, .table = settings.table,
-                                      .owner = hf_scope_format(cli->scope, "import of table %.*s",
-                                                               HF_FMT(settings.from))),
-                           &locks) == HF_OK;
-    im.into = locks;
-    fine = fine && read_all(&im, take_lock);
-    ends = end(&im, fine);
-    hf_lock_table_close(locks);
-    hf_db_close(im.db);
-    return ends;
+    TRY(hf_lock_table_open(im->c->scope, im->c->db,
+                           HF_OPTIONS(hf_lock_table_options, .table = im->settings->table,
+                                      .owner = owner),
+                           &locks));
+    im->into = locks;
+    return HF_OK;
 }
+
+static void locks_close(void *locks)
+{
+    hf_lock_table_close(locks);
+}
+
+static const struct import_kind locks_kind = {"locks", "locks", locks_open, locks_close, lock_take};
+
+const struct command hf__lock_import_command = IMPORT_COMMAND(locks_kind);

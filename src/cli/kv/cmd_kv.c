@@ -5,11 +5,10 @@
  * namespaces reads that, which the database may update a moment later. Only `set` makes a table; to
  * the others one that is not there is one without keys.
  */
-#include "cli/events/events.h"
+#include "base/base.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/kv.h>
 
@@ -53,13 +52,7 @@ struct settings {
     bool yes;
     /* sweep */
     uint64_t older_ms;
-};
-
-/* Keys and values, and what they stand on. */
-struct place {
-    struct hf_db *db;
-    struct hf_blobs *blobs; /* NULL: none was named */
-    struct hf_kv *kv;
+    struct hf_value value; /* the operand, or what the file has */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -113,42 +106,29 @@ struct place {
         .text = "Ids with this text somewhere.", FIELD(contains)                                   \
     }
 
-static void close_kv(struct place *place)
+static enum hf_status kv_open(struct command_ctx *c)
 {
-    hf_kv_close(place->kv);
-    hf_blobs_close(place->blobs);
-    hf_db_close(place->db);
-    *place = (struct place){.db = NULL};
+    const struct settings *settings = c->settings;
+    struct hf_kv *kv;
+
+    TRY(hf__command_open_blobs(c, settings->blobs));
+    TRY(hf_kv_open(c->scope, c->db,
+                   HF_OPTIONS(hf_kv_options,
+                              .partitioned = settings->partitioned || settings->partition.ptr,
+                              .table = settings->table, .consistent = !settings->eventual,
+                              .no_create = !c->makes, .blobs = c->blobs,
+                              .space_index = settings->space_index),
+                   &kv));
+    c->place = kv;
+    return HF_OK;
 }
 
-/* False: *ends says how to end; DATABASE_ABSENT when there is no table. */
-static bool open_kv(struct cli *cli, const char *command, const struct settings *settings,
-                    bool create, struct place *place, int *ends)
+static void kv_close(void *kv)
 {
-    struct database_settings database = settings->database;
-
-    *place = (struct place){.db = NULL};
-    database.create = create;
-    database.absent_ok = !create && !database.table_needed;
-    database.maker = "kv set";
-    if (!hf__database_open(cli, command, &database, &place->db, ends))
-        return false;
-    if (settings->blobs.ptr &&
-        hf__cli_events_open_blobs(cli, &database, settings->blobs, &place->blobs) != HF_OK)
-        *ends = hf__database_fail(cli, command);
-    else if (hf_kv_open(cli->scope, place->db,
-                        HF_OPTIONS(hf_kv_options,
-                                   .partitioned = settings->partitioned || settings->partition.ptr,
-                                   .table = settings->table, .consistent = !settings->eventual,
-                                   .no_create = !create, .blobs = place->blobs,
-                                   .space_index = settings->space_index),
-                        &place->kv) == HF_OK)
-        return true;
-    else
-        *ends = hf__database_unopened(cli, command, &database);
-    close_kv(place);
-    return false;
+    hf_kv_close(kv);
 }
+
+static const struct command_place kv_place = {kv_open, kv_close, "kv set"};
 
 static struct hf_kv_key key_of(const struct settings *settings, const char *id)
 {
@@ -182,6 +162,14 @@ static void make_fields(struct cli *cli, const struct hf_kv_entry *entry,
     fields[5] = hf__rows_time(cli, "expires", entry->expires_s * 1000000);
 }
 
+static enum hf_status entry_print_json(struct command_ctx *c, const struct hf_kv_entry *entry)
+{
+    struct rows_field fields[ENTRY_FIELDS];
+
+    make_fields(c->cli, entry, fields);
+    return hf__command_print_json(c, fields, ENTRY_FIELDS);
+}
+
 /* ---- get ------------------------------------------------------------------------------------ */
 
 static const struct option_spec get_specs[] = {
@@ -209,72 +197,58 @@ const struct options_table hf__kv_get_options = {
     .operands = "ID",
     .about = "Print the value of a key: a text as it is, anything else as JSON. Exit code 3 when "
              "there is none.",
-    .specs = get_specs,
-    .len = COMMAND_LEN(get_specs),
-    .examples = get_examples,
-    .examples_len = COMMAND_LEN(get_examples),
+    COMMAND_SPECS(get),
 };
 
-static int no_value(struct cli *cli, const char *id)
+static enum hf_status no_value(struct command_ctx *c, int ends)
 {
-    return hf__cli_fail(cli, "kv get", CLI_NOT_FOUND, "there is no '%s'", id);
+    return hf__command_fail(c, ends, "there is no '%s'", c->operands[0]);
 }
 
-static int print_value(struct cli *cli, const struct settings *settings,
-                       const struct hf_kv_entry *entry)
+static enum hf_status value_print(struct command_ctx *c, const struct hf_kv_entry *entry)
 {
+    const struct settings *settings = c->settings;
     struct hf_str text = hf_value_str(entry->value);
     struct hf_bytes bytes = hf_value_bytes(entry->value);
-    struct rows_field fields[ENTRY_FIELDS];
+    FILE *out = c->cli->out;
 
-    if (settings->database.quiet)
-        return CLI_OK;
-    if (settings->database.json) {
-        make_fields(cli, entry, fields);
-        return hf__rows_one(cli, &settings->database, fields, ENTRY_FIELDS);
-    }
+    if (c->database->quiet)
+        return HF_OK;
+    if (c->database->json)
+        return entry_print_json(c, entry);
     if (settings->dynamodb) {
-        struct hf_str json =
-            hf_item_to_json(cli->scope, HF_ITEM(cli->scope, HF_V("v", entry->value)));
+        struct hf_str json = hf_item_to_json(c->scope, HF_ITEM(c->scope, HF_V("v", entry->value)));
 
         /* The value alone, as `kv set --type dynamodb` takes it: without {"v": and }. */
         if (json.len > 6)
-            fprintf(cli->out, "%.*s\n", (int)json.len - 6, json.ptr + 5);
+            fprintf(out, "%.*s\n", (int)json.len - 6, json.ptr + 5);
     } else if (text.ptr) {
-        fwrite(text.ptr, 1, text.len, cli->out);
-        fputc('\n', cli->out);
+        fwrite(text.ptr, 1, text.len, out);
+        fputc('\n', out);
     } else if (bytes.ptr) {
-        fwrite(bytes.ptr, 1, bytes.len, cli->out);
+        fwrite(bytes.ptr, 1, bytes.len, out);
     } else {
-        hf__json_write_value(cli->out, cli->scope, entry->value);
-        fputc('\n', cli->out);
+        hf__json_write_value(out, c->scope, entry->value);
+        fputc('\n', out);
     }
-    return hf__cli_flushed(cli, CLI_OK);
+    return HF_OK;
 }
 
-int hf__kv_get_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status kv_get(struct command_ctx *c)
 {
-    struct settings settings = {.yes = false};
-    struct options options;
-    struct hf_kv_entry entry;
-    struct place place;
-    int ends;
+    struct hf_kv_entry entry = {.expires_s = 0};
 
-    if (!hf__cli_operands(cli, &hf__kv_get_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (!open_kv(cli, "kv get", &settings, false, &place, &ends))
-        return ends == DATABASE_ABSENT ? no_value(cli, options.operands[0]) : ends;
-    if (hf_kv_get(cli->scope, place.kv, key_of(&settings, options.operands[0]), NULL, &entry) !=
-        HF_OK)
-        ends = hf__database_fail(cli, "kv get");
-    else if (!entry.value.ptr)
-        ends = no_value(cli, options.operands[0]);
-    else
-        ends = print_value(cli, &settings, &entry);
-    close_kv(&place);
-    return ends;
+    if (c->place)
+        TRY(hf_kv_get(c->scope, c->place, key_of(c->settings, c->operands[0]), NULL, &entry));
+    return entry.value.ptr ? value_print(c, &entry) : no_value(c, CLI_NOT_FOUND);
 }
+
+const struct command hf__kv_get_command = {COMMAND_SETTINGS(struct settings),
+                                           .min = 1,
+                                           .max = 1,
+                                           .place = &kv_place,
+                                           .table = COMMAND_LOOKS,
+                                           .body = kv_get};
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
@@ -314,9 +288,7 @@ static const struct option_spec set_specs[] = {
      .name = "namespace-index",
      .text = "If the table is made now, with an index of namespaces: see 'holdfast kv index'.",
      FIELD(space_index)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example set_examples[] = {
@@ -334,10 +306,7 @@ const struct options_table hf__kv_set_options = {
     .operands = "ID [VALUE]",
     .about = "Set the value of a key. With --json the entry is printed, with its new version. When "
              "--if-absent or --if-version do not hold nothing is set, and the exit code is 4.",
-    .specs = set_specs,
-    .len = COMMAND_LEN(set_specs),
-    .examples = set_examples,
-    .examples_len = COMMAND_LEN(set_examples),
+    COMMAND_SPECS(set),
 };
 
 static bool from_dynamodb(struct hf_scope *s, struct hf_str text, struct hf_value *value)
@@ -351,11 +320,11 @@ static bool from_dynamodb(struct hf_scope *s, struct hf_str text, struct hf_valu
     return value->ptr != NULL;
 }
 
-/* The value that was meant; false when it cannot be, with the error shown. */
-static bool read_value(struct cli *cli, const struct settings *settings,
-                       const struct options *options, struct hf_value *value)
+/* The value that was meant. */
+static enum hf_status value_read(struct command_ctx *c)
 {
-    struct hf_scope *s = cli->scope;
+    struct settings *settings = c->settings;
+    struct hf_scope *s = c->scope;
     struct hf_str error = HF_STR("it is no value");
     struct hf_attr attr = {.type = HF_TYPE_S};
     const struct json *json;
@@ -364,11 +333,9 @@ static bool read_value(struct cli *cli, const struct settings *settings,
         attr.text = hf__input_read(s, settings->file.ptr,
                                    settings->blobs.ptr ? LARGE_VALUE_MAX : VALUE_MAX, &error);
     else
-        attr.text = hf_str_from(options->operands[1]);
-    if (!attr.text.ptr) {
-        hf__cli_fail(cli, "kv set", CLI_USAGE, "%.*s", HF_FMT(error));
-        return false;
-    }
+        attr.text = hf__command_operand(c, 1);
+    if (!attr.text.ptr)
+        return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
     switch ((enum value_type)settings->type) {
     case VALUE_TEXT:
         break;
@@ -393,51 +360,45 @@ static bool read_value(struct cli *cli, const struct settings *settings,
     if (attr.type != HF_TYPE_NONE || attr.value.ptr) {
         attr.name = HF_STR("v");
         if (hf_item_check(s, hf_item_make(s, &attr, 1)) == HF_OK) {
-            *value = hf_value_make(s, attr);
-            return true;
+            settings->value = hf_value_make(s, attr);
+            return HF_OK;
         }
         error = hf_scope_error(s)->message;
     }
-    hf__cli_fail(cli, "kv set", CLI_USAGE, "the value: %.*s", HF_FMT(error));
-    return false;
+    return hf__command_fail(c, CLI_USAGE, "the value: %.*s", HF_FMT(error));
 }
 
-int hf__kv_set_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status kv_set_check(struct command_ctx *c)
 {
-    struct settings settings = {.yes = false};
-    struct rows_field fields[ENTRY_FIELDS];
-    struct hf_kv_entry entry;
-    struct options options;
-    struct hf_value value;
-    struct place place;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__kv_set_options, args_len, args, 1, 2, &settings, &options,
-                          &ends))
-        return ends;
-    if ((options.operands_len == 2) == (settings.file.ptr != NULL))
-        return hf__cli_fail(cli, "kv set", CLI_USAGE,
-                            settings.file.ptr ? "a value and --file exclude each other"
-                                              : "the value is missing: holdfast kv set ID VALUE");
-    if (!read_value(cli, &settings, &options, &value))
-        return CLI_USAGE;
-    if (!open_kv(cli, "kv set", &settings, true, &place, &ends))
-        return ends;
-    if (hf_kv_set(cli->scope, place.kv, key_of(&settings, options.operands[0]), value,
-                  HF_OPTIONS(hf_kv_set_options, .ttl_s = (uint32_t)(settings.ttl_s / 1000),
-                             .if_absent = settings.if_absent, .if_version = settings.if_version),
-                  &entry) != HF_OK) {
-        ends = hf__database_fail(cli, "kv set");
-    } else {
-        ends = CLI_OK;
-        if (settings.database.json) {
-            make_fields(cli, &entry, fields);
-            ends = hf__rows_one(cli, &settings.database, fields, ENTRY_FIELDS);
-        }
-    }
-    close_kv(&place);
-    return ends;
+    if ((c->operands_len == 2) == (settings->file.ptr != NULL))
+        return hf__command_fail(c, CLI_USAGE, "%s",
+                                settings->file.ptr
+                                    ? "a value and --file exclude each other"
+                                    : "the value is missing: holdfast kv set ID VALUE");
+    return value_read(c);
 }
+
+static enum hf_status kv_set(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct hf_kv_entry entry;
+
+    TRY(hf_kv_set(c->scope, c->place, key_of(settings, c->operands[0]), settings->value,
+                  HF_OPTIONS(hf_kv_set_options, .ttl_s = (uint32_t)(settings->ttl_s / 1000),
+                             .if_absent = settings->if_absent, .if_version = settings->if_version),
+                  &entry));
+    return entry_print_json(c, &entry);
+}
+
+const struct command hf__kv_set_command = {COMMAND_SETTINGS(struct settings),
+                                           .min = 1,
+                                           .max = 2,
+                                           .place = &kv_place,
+                                           .table = COMMAND_MAKES,
+                                           .check = kv_set_check,
+                                           .body = kv_set};
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -448,9 +409,7 @@ static const struct option_spec delete_specs[] = {
      .text = "Only if the value that is there has this version; else exit code 4.",
      FIELD(if_version)},
     KEY_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example delete_examples[] = {
@@ -461,51 +420,30 @@ const struct options_table hf__kv_delete_options = {
     .name = "kv delete",
     .operands = "ID",
     .about = "Delete a key. That is done as well when there is none; --json tells.",
-    .specs = delete_specs,
-    .len = COMMAND_LEN(delete_specs),
-    .examples = delete_examples,
-    .examples_len = COMMAND_LEN(delete_examples),
+    COMMAND_SPECS(delete),
 };
 
-static int print_deleted(struct cli *cli, const struct settings *settings, const char *id,
-                         bool deleted)
+static enum hf_status kv_delete(struct command_ctx *c)
 {
-    struct rows_field fields[] = {hf__rows_text("id", hf_str_from(id)),
-                                  hf__rows_bool("deleted", deleted)};
+    const struct settings *settings = c->settings;
+    struct hf_kv_entry old = {.expires_s = 0};
 
-    return settings->database.json
-               ? hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields))
-               : (int)CLI_OK;
+    if (!c->place && settings->if_version.ptr)
+        return no_value(c, CLI_CONDITION);
+    if (c->place)
+        TRY(hf_kv_delete(c->scope, c->place, key_of(settings, c->operands[0]),
+                         HF_OPTIONS(hf_kv_delete_options, .if_version = settings->if_version),
+                         &old));
+    return COMMAND_JSON(c, hf__rows_text("id", hf__command_operand(c, 0)),
+                        hf__rows_bool("deleted", old.value.ptr != NULL));
 }
 
-int hf__kv_delete_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.yes = false};
-    struct hf_kv_entry old;
-    struct options options;
-    struct place place;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__kv_delete_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (!open_kv(cli, "kv delete", &settings, false, &place, &ends)) {
-        if (ends != DATABASE_ABSENT)
-            return ends;
-        if (settings.if_version.ptr)
-            return hf__cli_fail(cli, "kv delete", CLI_CONDITION, "there is no '%s'",
-                                options.operands[0]);
-        return print_deleted(cli, &settings, options.operands[0], false);
-    }
-    if (hf_kv_delete(cli->scope, place.kv, key_of(&settings, options.operands[0]),
-                     HF_OPTIONS(hf_kv_delete_options, .if_version = settings.if_version),
-                     &old) != HF_OK)
-        ends = hf__database_fail(cli, "kv delete");
-    else
-        ends = print_deleted(cli, &settings, options.operands[0], old.value.ptr != NULL);
-    close_kv(&place);
-    return ends;
-}
+const struct command hf__kv_delete_command = {COMMAND_SETTINGS(struct settings),
+                                              .min = 1,
+                                              .max = 1,
+                                              .place = &kv_place,
+                                              .table = COMMAND_LOOKS,
+                                              .body = kv_delete};
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -538,10 +476,7 @@ static const struct option_spec ls_specs[] = {
      .text = "All keys that were set before, also those that the index of namespaces may not have "
              "yet: reads the whole table.",
      FIELD(consistent)},
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -556,19 +491,17 @@ const struct options_table hf__kv_ls_options = {
     .about = "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition, "
              "and in a table with an index of namespaces (kv index), they come in order, and only "
              "those are read; otherwise the whole table is.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
-static struct hf_kv_range range_of(const struct settings *settings, const struct options *options)
+static struct hf_kv_range range_of(const struct command_ctx *c)
 {
+    const struct settings *settings = c->settings;
+
     return (struct hf_kv_range){.partition = settings->partition,
                                 .space = settings->space,
                                 .all_spaces = settings->all_spaces,
-                                .prefix = hf_str_from(options->operands_len ? options->operands[0]
-                                                                            : NULL),
+                                .prefix = hf__command_operand(c, 0),
                                 .from = settings->from,
                                 .before = settings->before,
                                 .id_contains = settings->contains};
@@ -581,71 +514,56 @@ static enum hf_flag list_consistency(const struct settings *settings, const stru
                                                                                        : HF_YES;
 }
 
-static enum hf_status print_list(struct cli *cli, const struct settings *settings,
-                                 struct hf_kv_list *list, struct rows *rows)
+static enum hf_status list_print(struct command_ctx *c, struct hf_kv_list *list)
 {
-    struct hf_scope *s = cli->scope;
+    const struct settings *settings = c->settings;
+    struct rows *rows = hf__command_rows(c, "entries");
+    struct hf_scope *s = c->scope;
     struct hf_kv_entry entry;
-    enum hf_status status;
 
     for (;;) {
         struct hf_scope_mark mark = hf_scope_mark(s);
         struct rows_field fields[ENTRY_FIELDS];
 
-        status = hf_kv_list_next(s, list, &entry);
-        if (status != HF_OK || !entry.value.ptr)
-            return status;
-        make_fields(cli, &entry, fields);
+        TRY(hf_kv_list_next(s, list, &entry));
+        if (!entry.value.ptr)
+            break;
+        make_fields(c->cli, &entry, fields);
         if (settings->keys_only)
             hf__rows_add(rows, &fields[2], 1);
         else
             hf__rows_add(rows, fields, ENTRY_FIELDS);
         hf_scope_rewind(s, mark);
         /* Nobody reads on: a closed pipe. */
-        if (ferror(cli->out))
-            return HF_OK;
+        if (ferror(c->cli->out))
+            break;
     }
+    return hf_kv_list_cursor(s, list, &c->next);
 }
 
-int hf__kv_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status kv_ls(struct command_ctx *c)
 {
-    struct settings settings = {.yes = false};
-    struct hf_kv_list *list = NULL;
-    struct options options;
-    struct hf_str next = {0};
-    struct hf_kv_range range;
-    struct place place;
-    struct rows *rows;
-    int ends;
+    const struct settings *settings = c->settings;
+    struct hf_kv_range range = range_of(c);
+    struct hf_kv_list *list;
+    enum hf_status status;
 
-    if (!hf__cli_operands(cli, &hf__kv_ls_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    rows = hf_scope_alloc(cli->scope, sizeof(*rows));
-    if (!rows)
-        return hf__cli_fail(cli, "kv ls", CLI_FAILED, "out of memory");
-    if (!open_kv(cli, "kv ls", &settings, false, &place, &ends))
-        return hf__rows_none(cli, &settings.database, "entries", ends);
-    range = range_of(&settings, &options);
-    if (hf_kv_list_open(cli->scope, place.kv, &range,
-                        HF_OPTIONS(hf_kv_list_options, .limit = (uint32_t)settings.limit,
-                                   .after = settings.after, .backward = settings.backward,
-                                   .consistent = list_consistency(&settings, place.kv)),
-                        &list) != HF_OK) {
-        ends = hf__database_fail(cli, "kv ls");
-    } else {
-        hf__rows_begin(rows, cli, &settings.database, "entries");
-        if (print_list(cli, &settings, list, rows) != HF_OK ||
-            hf_kv_list_cursor(cli->scope, list, &next) != HF_OK)
-            ends = hf__database_fail(cli, "kv ls");
-        else
-            ends = CLI_OK;
-        ends = hf__rows_end(rows, next, ends);
-    }
+    TRY(hf_kv_list_open(c->scope, c->place, &range,
+                        HF_OPTIONS(hf_kv_list_options, .limit = (uint32_t)settings->limit,
+                                   .after = settings->after, .backward = settings->backward,
+                                   .consistent = list_consistency(settings, c->place)),
+                        &list));
+    status = list_print(c, list);
     hf_kv_list_free(list);
-    close_kv(&place);
-    return ends;
+    return status;
 }
+
+const struct command hf__kv_ls_command = {COMMAND_SETTINGS(struct settings),
+                                          .max = 1,
+                                          .place = &kv_place,
+                                          .table = COMMAND_LOOKS,
+                                          .list = "entries",
+                                          .body = kv_ls};
 
 /* ---- clear ---------------------------------------------------------------------------------- */
 
@@ -662,9 +580,7 @@ static const struct option_spec clear_specs[] = {
      .text = "What was set just before may stay, too. With an index of namespaces (kv index) only "
              "the namespace is read.",
      FIELD(eventual)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example clear_examples[] = {
@@ -676,41 +592,31 @@ const struct options_table hf__kv_clear_options = {
     .operands = "[PREFIX]",
     .about = "Remove all keys of a namespace, or those whose ids begin with PREFIX. What is set "
              "meanwhile may stay or go. After a failure, call it again.",
-    .specs = clear_specs,
-    .len = COMMAND_LEN(clear_specs),
-    .examples = clear_examples,
-    .examples_len = COMMAND_LEN(clear_examples),
+    COMMAND_SPECS(clear),
 };
 
-int hf__kv_clear_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status kv_clear_check(struct command_ctx *c)
 {
-    struct settings settings = {.yes = false};
-    struct options options;
-    struct hf_kv_range range;
-    uint64_t cleared = 0;
-    struct place place;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__kv_clear_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (!settings.yes)
-        return hf__cli_fail(cli, "kv clear", CLI_USAGE, "add --yes if that is meant");
-    range = range_of(&settings, &options);
-    if (!open_kv(cli, "kv clear", &settings, false, &place, &ends) && ends != DATABASE_ABSENT)
-        return ends;
-    if (place.kv && hf_kv_clear(cli->scope, place.kv, &range,
-                                HF_OPTIONS(hf_kv_clear_options, .eventual = settings.eventual),
-                                &cleared) != HF_OK) {
-        ends = hf__database_fail(cli, "kv clear");
-    } else {
-        struct rows_field field = hf__rows_number(cli, "cleared", cleared);
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    close_kv(&place);
-    return ends;
+    return settings->yes ? HF_OK : hf__command_fail(c, CLI_USAGE, "add --yes if that is meant");
 }
+
+static enum hf_status kv_clear(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct hf_kv_range range = range_of(c);
+    uint64_t cleared = 0;
+
+    if (c->place)
+        TRY(hf_kv_clear(c->scope, c->place, &range,
+                        HF_OPTIONS(hf_kv_clear_options, .eventual = settings->eventual), &cleared));
+    return hf__command_count(c, "cleared", cleared);
+}
+
+const struct command hf__kv_clear_command = {
+    COMMAND_SETTINGS(struct settings), .max = 1,        .place = &kv_place, .table = COMMAND_LOOKS,
+    .check = kv_clear_check,           .body = kv_clear};
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
@@ -728,9 +634,7 @@ static const struct option_spec sweep_specs[] = {
      .text = "A table that has partitions.",
      FIELD(partitioned)},
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example sweep_examples[] = {
@@ -741,37 +645,27 @@ const struct options_table hf__kv_sweep_options = {
     .name = "kv sweep",
     .about = "Remove the values of the blob store that no key has any more, as it was set anew, "
              "deleted, or has expired. The whole table is read.",
-    .specs = sweep_specs,
-    .len = COMMAND_LEN(sweep_specs),
-    .examples = sweep_examples,
-    .examples_len = COMMAND_LEN(sweep_examples),
+    COMMAND_SPECS(sweep),
 };
 
-int hf__kv_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status kv_sweep_check(struct command_ctx *c)
 {
-    struct settings settings = {.yes = false};
-    struct options options;
-    struct place place;
-    uint64_t removed = 0;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__kv_sweep_options, args_len, args, 0, 0, &settings, &options,
-                          &ends))
-        return ends;
-    if (!settings.blobs.ptr)
-        return hf__cli_fail(cli, "kv sweep", CLI_USAGE, "--blobs is missing");
-    settings.database.table_needed = true; /* an empty one would use none of the blobs */
-    if (!open_kv(cli, "kv sweep", &settings, false, &place, &ends))
-        return ends;
-    hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */
-    if (hf_kv_sweep_blobs(cli->scope, place.kv, (uint32_t)(settings.older_ms / 1000), &removed) !=
-        HF_OK) {
-        ends = hf__database_fail(cli, "kv sweep");
-    } else {
-        struct rows_field field = hf__rows_number(cli, "blobs", removed);
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    close_kv(&place);
-    return ends;
+    return settings->blobs.ptr ? HF_OK : hf__command_missing(c, "--blobs");
 }
+
+static enum hf_status kv_sweep(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    uint64_t removed = 0;
+
+    hf_scope_timeout_ms(c->scope, 0); /* it can be interrupted, and called again */
+    TRY(hf_kv_sweep_blobs(c->scope, c->place, (uint32_t)(settings->older_ms / 1000), &removed));
+    return hf__command_count(c, "blobs", removed);
+}
+
+/* It needs the table: an empty one would use none of the blobs. */
+const struct command hf__kv_sweep_command = {COMMAND_SETTINGS(struct settings), .place = &kv_place,
+                                             .table = COMMAND_NEEDS, .check = kv_sweep_check,
+                                             .body = kv_sweep};

@@ -4,8 +4,8 @@
  *
  * The verdict is the exit code: 0 when it may be done, 4 when not.
  */
+#include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/limit.h>
 
@@ -79,63 +79,58 @@ struct settings {
         .fallback = "1", .text = "How many this one counts for.", FIELD(cost)                      \
     }
 
-/* False: *ends says how to end; DATABASE_ABSENT when there is no table: nothing was counted yet. */
-static bool open_limits(struct cli *cli, const char *command, const struct settings *settings,
-                        bool create, struct hf_db **db, struct hf_limit_table **limits, int *ends)
+static enum hf_status limits_open(struct command_ctx *c)
 {
-    struct database_settings database = settings->database;
+    const struct settings *settings = c->settings;
+    struct hf_limit_table *limits;
 
-    database.create = create;
-    database.absent_ok = !create;
-    *limits = NULL;
-    if (!hf__database_open(cli, command, &database, db, ends))
-        return false;
-    if (hf_limit_table_open(cli->scope, *db,
+    TRY(hf_limit_table_open(c->scope, c->db,
                             HF_OPTIONS(hf_limit_table_options, .table = settings->table,
-                                       .no_create = !create),
-                            limits) == HF_OK)
-        return true;
-    *ends = hf__database_unopened(cli, command, &database);
-    hf_db_close(*db);
-    *db = NULL;
-    return false;
+                                       .no_create = !c->makes),
+                            &limits));
+    c->place = limits;
+    return HF_OK;
 }
+
+static void limits_close(void *limits)
+{
+    hf_limit_table_close(limits);
+}
+
+static const struct command_place limits_place = {limits_open, limits_close, NULL};
 
 /* The verdict to those who want it; the exit code to all. */
-static int print_verdict(struct cli *cli, const struct settings *settings, const char *command,
-                         const char *name, const struct hf_limit_verdict *verdict)
+static enum hf_status verdict_print(struct command_ctx *c, const struct hf_limit_verdict *verdict)
 {
-    struct rows_field fields[] = {hf__rows_text("name", hf_str_from(name)),
-                                  hf__rows_bool("allowed", verdict->allowed),
-                                  hf__rows_number(cli, "used", verdict->used),
-                                  hf__rows_number(cli, "left", verdict->left),
-                                  hf__rows_number(cli, "retry_ms", verdict->retry_ms),
-                                  hf__rows_number(cli, "reset_ms", verdict->reset_ms),
-                                  hf__rows_bool("locked", verdict->locked),
-                                  hf__rows_number(cli, "lockouts", verdict->lockouts),
-                                  hf__rows_bool("unreached", verdict->unreached)};
     int ends = verdict->allowed ? CLI_OK : CLI_CONDITION;
 
-    if (settings->database.json) {
-        int told = hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields));
-
-        return told == CLI_OK ? ends : told;
+    if (c->database->json) {
+        TRY(COMMAND_PRINT(c, hf__rows_text("name", hf__command_operand(c, 0)),
+                          hf__rows_bool("allowed", verdict->allowed),
+                          hf__rows_number(c->cli, "used", verdict->used),
+                          hf__rows_number(c->cli, "left", verdict->left),
+                          hf__rows_number(c->cli, "retry_ms", verdict->retry_ms),
+                          hf__rows_number(c->cli, "reset_ms", verdict->reset_ms),
+                          hf__rows_bool("locked", verdict->locked),
+                          hf__rows_number(c->cli, "lockouts", verdict->lockouts),
+                          hf__rows_bool("unreached", verdict->unreached)));
+        return hf__command_end(c, ends);
     }
-    if (verdict->allowed || settings->database.quiet)
-        return ends;
-    return hf__cli_fail(cli, command, ends, "'%s' has reached its limit%s; again in %.*s", name,
-                        verdict->locked ? " and is locked" : "",
-                        HF_FMT(hf__rows_duration(cli->scope, verdict->retry_ms)));
+    if (verdict->allowed || c->database->quiet)
+        return hf__command_end(c, ends);
+    return hf__command_fail(c, ends, "'%s' has reached its limit%s; again in %.*s", c->operands[0],
+                            verdict->locked ? " and is locked" : "",
+                            HF_FMT(hf__rows_duration(c->scope, verdict->retry_ms)));
 }
 
-static bool has_limit(struct cli *cli, const char *command, const struct settings *settings,
-                      int *ends)
+static enum hf_status rule_check(struct command_ctx *c)
 {
+    const struct settings *settings = c->settings;
+
     if (settings->limit)
-        return true;
-    *ends = hf__cli_fail(cli, command, CLI_USAGE,
-                         "--limit is missing: how many are allowed in a window (--window)");
-    return false;
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE,
+                            "--limit is missing: how many are allowed in a window (--window)");
 }
 
 static struct hf_limit_rule rule_of(const struct settings *settings)
@@ -157,9 +152,7 @@ static const struct option_spec check_specs[] = {
      .text = "Allow it when the database cannot be asked in time.",
      FIELD(fail_open)},
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example check_examples[] = {
@@ -174,62 +167,54 @@ const struct options_table hf__limit_check_options = {
     .operands = "NAME",
     .about = "Count one, if the rule allows it: exit code 0. If not: exit code 4, and nothing is "
              "counted; the message, or --json, says when to try again.",
-    .specs = check_specs,
-    .len = COMMAND_LEN(check_specs),
-    .examples = check_examples,
-    .examples_len = COMMAND_LEN(check_examples),
+    COMMAND_SPECS(check),
 };
 
-static int ask(struct cli *cli, const struct settings *settings, const char *command,
-               struct hf_limit_table *limits, const char *name, bool take)
+static enum hf_status verdict_ask(struct command_ctx *c, bool take)
 {
+    const struct settings *settings = c->settings;
     const struct hf_limit_rule rule = rule_of(settings);
     const struct hf_limit_options options = {.size = sizeof(options),
                                              .cost = (uint32_t)settings->cost,
                                              .fail_open = settings->fail_open};
     struct hf_limit_verdict verdict = {.allowed = false};
+    struct hf_str name = hf__command_operand(c, 0);
     enum hf_status status =
-        take ? hf_limit_take(cli->scope, limits, hf_str_from(name), &rule, &options, &verdict)
-             : hf_limit_peek(cli->scope, limits, hf_str_from(name), &rule, &options, &verdict);
+        take ? hf_limit_take(c->scope, c->place, name, &rule, &options, &verdict)
+             : hf_limit_peek(c->scope, c->place, name, &rule, &options, &verdict);
 
-    if (status != HF_OK && status != HF_LIMIT)
-        return hf__database_fail(cli, command);
-    return print_verdict(cli, settings, command, name, &verdict);
+    if (status != HF_LIMIT)
+        TRY(status);
+    return verdict_print(c, &verdict);
 }
 
-int hf__limit_check_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status limit_check(struct command_ctx *c)
 {
-    struct settings settings = {.kind = 0};
-    struct hf_limit_table *limits;
-    struct options options;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__limit_check_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !has_limit(cli, "limit check", &settings, &ends))
-        return ends;
-    if (!open_limits(cli, "limit check", &settings, true, &db, &limits, &ends)) {
-        /* The error was shown; what it was told to do then is to go on. */
-        bool unreached = ends == CLI_UNAVAILABLE || ends == CLI_TIMEOUT;
-
-        return settings.fail_open && unreached
-                   ? print_verdict(cli, &settings, "limit check", options.operands[0],
-                                   &(struct hf_limit_verdict){.allowed = true, .unreached = true})
-                   : ends;
-    }
-    ends = ask(cli, &settings, "limit check", limits, options.operands[0], true);
-    hf_limit_table_close(limits);
-    hf_db_close(db);
-    return ends;
+    return verdict_ask(c, true);
 }
+
+/* The error was shown; what it was told to do then is to go on. */
+static void limit_check_unopened(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    if (settings->fail_open && (c->ends == CLI_UNAVAILABLE || c->ends == CLI_TIMEOUT))
+        (void)verdict_print(c, &(struct hf_limit_verdict){.allowed = true, .unreached = true});
+}
+
+const struct command hf__limit_check_command = {COMMAND_SETTINGS(struct settings),
+                                                .min = 1,
+                                                .max = 1,
+                                                .place = &limits_place,
+                                                .table = COMMAND_MAKES,
+                                                .check = rule_check,
+                                                .body = limit_check,
+                                                .unopened = limit_check_unopened};
 
 static const struct option_spec peek_specs[] = {
     RULE_SPECS,
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example peek_examples[] = {
@@ -241,51 +226,27 @@ const struct options_table hf__limit_peek_options = {
     .name = "limit peek",
     .operands = "NAME",
     .about = "Would 'limit check' with this rule be allowed? Nothing is counted.",
-    .specs = peek_specs,
-    .len = COMMAND_LEN(peek_specs),
-    .examples = peek_examples,
-    .examples_len = COMMAND_LEN(peek_examples),
+    COMMAND_SPECS(peek),
 };
 
-/* Nothing was counted yet: the same verdict as of a table without names, which is in memory. */
-static bool open_unused(struct cli *cli, const struct settings *settings, struct hf_db **db,
-                        struct hf_limit_table **limits, int *ends)
+static enum hf_status limit_peek(struct command_ctx *c)
 {
-    struct settings unused = *settings;
-
-    unused.database = (struct database_settings){.url = HF_STR("memory:"),
-                                                 .timeout_ms = settings->database.timeout_ms};
-    return open_limits(cli, "limit peek", &unused, true, db, limits, ends);
+    return verdict_ask(c, false);
 }
 
-int hf__limit_peek_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.kind = 0};
-    struct hf_limit_table *limits;
-    struct options options;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__limit_peek_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        !has_limit(cli, "limit peek", &settings, &ends))
-        return ends;
-    if (!open_limits(cli, "limit peek", &settings, false, &db, &limits, &ends) &&
-        (ends != DATABASE_ABSENT || !open_unused(cli, &settings, &db, &limits, &ends)))
-        return ends;
-    ends = ask(cli, &settings, "limit peek", limits, options.operands[0], false);
-    hf_limit_table_close(limits);
-    hf_db_close(db);
-    return ends;
-}
+const struct command hf__limit_peek_command = {COMMAND_SETTINGS(struct settings),
+                                               .min = 1,
+                                               .max = 1,
+                                               .place = &limits_place,
+                                               .table = COMMAND_EMPTY,
+                                               .check = rule_check,
+                                               .body = limit_peek};
 
 /* ---- reset ---------------------------------------------------------------------------------- */
 
 static const struct option_spec reset_specs[] = {
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example reset_examples[] = {
@@ -296,35 +257,21 @@ const struct options_table hf__limit_reset_options = {
     .name = "limit reset",
     .operands = "NAME",
     .about = "Forget all that was counted under a name, and its lockouts.",
-    .specs = reset_specs,
-    .len = COMMAND_LEN(reset_specs),
-    .examples = reset_examples,
-    .examples_len = COMMAND_LEN(reset_examples),
+    COMMAND_SPECS(reset),
 };
 
-int hf__limit_reset_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status limit_reset(struct command_ctx *c)
 {
-    struct settings settings = {.kind = 0};
-    struct hf_limit_table *limits;
-    struct options options;
-    struct hf_db *db;
-    int ends;
+    struct hf_str name = hf__command_operand(c, 0);
 
-    if (!hf__cli_operands(cli, &hf__limit_reset_options, args_len, args, 1, 1, &settings, &options,
-                          &ends) ||
-        (!open_limits(cli, "limit reset", &settings, false, &db, &limits, &ends) &&
-         ends != DATABASE_ABSENT))
-        return ends;
-    ends = CLI_OK;
-    if (limits &&
-        hf_limit_clear(cli->scope, limits, hf_str_from(options.operands[0]), NULL) != HF_OK) {
-        ends = hf__database_fail(cli, "limit reset");
-    } else if (settings.database.json) {
-        struct rows_field field = hf__rows_text("name", hf_str_from(options.operands[0]));
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    hf_limit_table_close(limits);
-    hf_db_close(db);
-    return ends;
+    if (c->place)
+        TRY(hf_limit_clear(c->scope, c->place, name, NULL));
+    return COMMAND_JSON(c, hf__rows_text("name", name));
 }
+
+const struct command hf__limit_reset_command = {COMMAND_SETTINGS(struct settings),
+                                                .min = 1,
+                                                .max = 1,
+                                                .place = &limits_place,
+                                                .table = COMMAND_LOOKS,
+                                                .body = limit_reset};

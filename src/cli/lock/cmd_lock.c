@@ -3,9 +3,9 @@
  *
  * Looking makes no table: where there is none, nobody has held a lock yet.
  */
+#include "base/base.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/lock.h>
 
@@ -95,29 +95,31 @@ static void make_fields(struct cli *cli, const struct hf_lock_info *info,
         fields[7].text = hf__json_of_value(cli->scope, hf_item_value(info->data));
 }
 
-/* The database and its locks, to look at. */
-static bool open_locks(struct cli *cli, const char *command, const struct settings *settings,
-                       struct hf_db **db, struct hf_lock_table **locks, int *ends)
+/* To look at them. */
+static enum hf_status locks_open(struct command_ctx *c)
 {
-    *locks = NULL;
-    if (!hf__database_open(cli, command, &settings->database, db, ends))
-        return false;
-    if (hf_lock_table_open(cli->scope, *db,
+    const struct settings *settings = c->settings;
+    struct hf_lock_table *locks;
+
+    TRY(hf_lock_table_open(c->scope, c->db,
                            HF_OPTIONS(hf_lock_table_options, .table = settings->table,
                                       .no_create = true, .no_threads = true),
-                           locks) == HF_OK)
-        return true;
-    *ends = hf__database_unopened(cli, command, &settings->database);
-    hf_db_close(*db);
-    return false;
+                           &locks));
+    c->place = locks;
+    return HF_OK;
 }
 
-/* Nobody has held any lock yet, so not this one. */
-static int none_held(struct cli *cli, const char *command, const char *name, int ends)
+static void locks_close(void *locks)
 {
-    return ends != DATABASE_ABSENT
-               ? ends
-               : hf__cli_fail(cli, command, CLI_NOT_FOUND, "nobody has held lock '%s' yet", name);
+    hf_lock_table_close(locks);
+}
+
+static const struct command_place locks_place = {locks_open, locks_close, NULL};
+
+/* Nobody has held any lock yet, so not this one. */
+static enum hf_status none_held(struct command_ctx *c)
+{
+    return hf__command_fail(c, CLI_NOT_FOUND, "nobody has held lock '%s' yet", c->operands[0]);
 }
 
 /* ---- ls ------------------------------------------------------------------------------------- */
@@ -136,10 +138,7 @@ static const struct option_spec ls_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -153,60 +152,42 @@ const struct options_table hf__lock_ls_options = {
     .operands = "[PREFIX]",
     .about = "List locks that are held, or those whose names begin with PREFIX: name, mode, fence, "
              "owner, since when, when it was renewed, data. The whole table is read.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
-int hf__lock_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status locks_list(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
-    struct options options;
-    struct hf_lock_table *locks;
+    const struct settings *settings = c->settings;
     struct hf_lock_list list = {.locks_len = 0};
-    struct hf_db *db;
     struct rows *rows;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__lock_ls_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    rows = hf_scope_alloc(cli->scope, sizeof(*rows));
-    if (!rows)
-        return hf__cli_fail(cli, "lock ls", CLI_FAILED, "out of memory");
-    settings.database.absent_ok = true;
-    if (!open_locks(cli, "lock ls", &settings, &db, &locks, &ends))
-        return hf__rows_none(cli, &settings.database, "locks", ends);
-    if (hf_lock_list(cli->scope, locks,
-                     HF_OPTIONS(hf_lock_list_options, .free_too = settings.all,
-                                .limit = (uint32_t)settings.limit,
-                                .prefix =
-                                    hf_str_from(options.operands_len ? options.operands[0] : NULL)),
-                     &list) != HF_OK) {
-        ends = hf__database_fail(cli, "lock ls");
-    } else {
-        hf__rows_begin(rows, cli, &settings.database, "locks");
-        for (size_t i = 0; i < list.locks_len; i++) {
-            struct rows_field fields[LOCK_FIELDS];
+    TRY(hf_lock_list(c->scope, c->place,
+                     HF_OPTIONS(hf_lock_list_options, .free_too = settings->all,
+                                .limit = (uint32_t)settings->limit,
+                                .prefix = hf__command_operand(c, 0)),
+                     &list));
+    rows = hf__command_rows(c, "locks");
+    for (size_t i = 0; i < list.locks_len; i++) {
+        struct rows_field fields[LOCK_FIELDS];
 
-            make_fields(cli, &list.locks[i], fields);
-            hf__rows_add(rows, fields, LOCK_FIELDS);
-        }
-        ends = hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+        make_fields(c->cli, &list.locks[i], fields);
+        hf__rows_add(rows, fields, LOCK_FIELDS);
     }
-    hf_lock_table_close(locks);
-    hf_db_close(db);
-    return ends;
+    return HF_OK;
 }
+
+const struct command hf__lock_ls_command = {COMMAND_SETTINGS(struct settings),
+                                            .max = 1,
+                                            .place = &locks_place,
+                                            .table = COMMAND_LOOKS,
+                                            .list = "locks",
+                                            .body = locks_list};
 
 /* ---- show ----------------------------------------------------------------------------------- */
 
 static const struct option_spec show_specs[] = {
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example show_examples[] = {
@@ -218,38 +199,27 @@ const struct options_table hf__lock_show_options = {
     .name = "lock show",
     .operands = "NAME",
     .about = "Show a lock. One that nobody ever held is not found: exit code 3.",
-    .specs = show_specs,
-    .len = COMMAND_LEN(show_specs),
-    .examples = show_examples,
-    .examples_len = COMMAND_LEN(show_examples),
+    COMMAND_SPECS(show),
 };
 
-int hf__lock_show_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status lock_show(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
-    struct options options;
-    struct hf_lock_table *locks;
-    struct hf_lock_info info;
     struct rows_field fields[LOCK_FIELDS];
-    struct hf_db *db;
-    int ends;
+    struct hf_lock_info info;
 
-    if (!hf__cli_operands(cli, &hf__lock_show_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    settings.database.absent_ok = true;
-    if (!open_locks(cli, "lock show", &settings, &db, &locks, &ends))
-        return none_held(cli, "lock show", options.operands[0], ends);
-    if (hf_lock_inspect(cli->scope, locks, hf_str_from(options.operands[0]), &info) != HF_OK) {
-        ends = hf__database_fail(cli, "lock show");
-    } else {
-        make_fields(cli, &info, fields);
-        ends = hf__rows_one(cli, &settings.database, fields, LOCK_FIELDS);
-    }
-    hf_lock_table_close(locks);
-    hf_db_close(db);
-    return ends;
+    if (!c->place)
+        return none_held(c);
+    TRY(hf_lock_inspect(c->scope, c->place, hf__command_operand(c, 0), &info));
+    make_fields(c->cli, &info, fields);
+    return hf__command_print(c, fields, LOCK_FIELDS);
 }
+
+const struct command hf__lock_show_command = {COMMAND_SETTINGS(struct settings),
+                                              .min = 1,
+                                              .max = 1,
+                                              .place = &locks_place,
+                                              .table = COMMAND_LOOKS,
+                                              .body = lock_show};
 
 /* ---- break ---------------------------------------------------------------------------------- */
 
@@ -260,9 +230,7 @@ static const struct option_spec break_specs[] = {
      .text = "Of the one holder to take it from, as 'lock show --json' has it; all by default.",
      FIELD(id)},
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example break_examples[] = {
@@ -274,37 +242,24 @@ const struct options_table hf__lock_break_options = {
     .operands = "NAME",
     .about = "Take a lock away from who holds it. They learn it when they next renew it; what they "
              "do until then only the fence can stop. Its fence goes on growing.",
-    .specs = break_specs,
-    .len = COMMAND_LEN(break_specs),
-    .examples = break_examples,
-    .examples_len = COMMAND_LEN(break_examples),
+    COMMAND_SPECS(break),
 };
 
-int hf__lock_break_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status lock_break(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
-    struct options options;
-    struct hf_lock_table *locks;
-    struct hf_db *db;
+    const struct settings *settings = c->settings;
+    struct hf_str name = hf__command_operand(c, 0);
     size_t broken = 0;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__lock_break_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    settings.database.absent_ok = true;
-    if (!open_locks(cli, "lock break", &settings, &db, &locks, &ends))
-        return none_held(cli, "lock break", options.operands[0], ends);
-    if (hf_lock_break(cli->scope, locks, hf_str_from(options.operands[0]), settings.id, &broken) !=
-        HF_OK) {
-        ends = hf__database_fail(cli, "lock break");
-    } else {
-        struct rows_field fields[] = {hf__rows_text("name", hf_str_from(options.operands[0])),
-                                      hf__rows_number(cli, "broken", broken)};
-
-        ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
-    }
-    hf_lock_table_close(locks);
-    hf_db_close(db);
-    return ends;
+    if (!c->place)
+        return none_held(c);
+    TRY(hf_lock_break(c->scope, c->place, name, settings->id, &broken));
+    return COMMAND_PRINT(c, hf__rows_text("name", name), hf__rows_number(c->cli, "broken", broken));
 }
+
+const struct command hf__lock_break_command = {COMMAND_SETTINGS(struct settings),
+                                               .min = 1,
+                                               .max = 1,
+                                               .place = &locks_place,
+                                               .table = COMMAND_LOOKS,
+                                               .body = lock_break};

@@ -10,6 +10,7 @@
  * A lock that is lost while the program runs may be another's already, so the program is ended,
  * unless --keep-running says that it copes: by handing the fence to what the lock protects.
  */
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/database.h"
@@ -36,6 +37,8 @@ struct settings {
     bool keep_running;
     uint64_t run_timeout_ms;
     uint64_t kill_after_ms;
+    struct database_wait wait; /* what --wait says */
+    struct hf_item held;       /* what --data says */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -151,11 +154,8 @@ const struct options_table hf__lock_run_options = {
 /* ---- running -------------------------------------------------------------------------------- */
 
 struct run {
-    struct cli *cli;
-    struct settings settings;
-    struct database_wait wait;
-    struct guard guard;
-    struct hf_lock_table *locks;
+    struct command_ctx *c;
+    const struct settings *settings;
     struct hf_lock *lock;
     _Atomic int lost; /* enum hf_lock_state; 0: it was not */
 };
@@ -166,35 +166,36 @@ static void on_lost(struct hf_lock *lock, enum hf_lock_state why, void *user)
 
     (void)lock;
     atomic_store(&run->lost, (int)why);
-    if (!run->settings.keep_running)
-        hf__guard_stop_child(&run->guard);
+    if (!run->settings->keep_running)
+        hf__guard_stop_child(run->c->guard);
 }
 
-static bool read_data(struct run *run, struct hf_item *data, int *ends)
+static enum hf_status data_read(struct command_ctx *c)
 {
-    struct hf_scope *s = run->cli->scope;
+    struct settings *settings = c->settings;
+    struct hf_scope *s = c->scope;
     const struct json *json;
     struct hf_str error;
 
-    if (!run->settings.data.ptr)
-        return true;
-    json = hf__json_read(s, run->settings.data, &error);
+    if (!settings->data.ptr)
+        return HF_OK;
+    json = hf__json_read(s, settings->data, &error);
     if (json && json->kind == JSON_OBJECT) {
-        *data = hf_value_item(hf__json_to_value(s, json));
-        if (hf_item_check(s, *data) == HF_OK)
-            return true;
+        settings->held = hf_value_item(hf__json_to_value(s, json));
+        if (hf_item_check(s, settings->held) == HF_OK)
+            return HF_OK;
         error = hf_scope_error(s)->message;
     }
-    *ends = hf__cli_fail(run->cli, "lock run", CLI_USAGE, "--data: %.*s",
-                         HF_FMT(error.ptr ? error : HF_STR("it is no JSON object")));
-    return false;
+    return hf__command_fail(c, CLI_USAGE, "--data: %.*s",
+                            HF_FMT(error.ptr ? error : HF_STR("it is no JSON object")));
 }
 
-static int acquire(struct run *run, struct hf_str name)
+static enum hf_status lock_acquire(struct run *run)
 {
-    const struct settings *settings = &run->settings;
-    const struct database_wait *wait = &run->wait;
-    struct hf_scope *s = run->cli->scope;
+    const struct settings *settings = run->settings;
+    const struct database_wait *wait = &settings->wait;
+    struct command_ctx *c = run->c;
+    struct hf_str name = hf__command_operand(c, 0);
     struct hf_lock_options options = {
         .size = sizeof(options),
         .lease_ms = (uint32_t)settings->lease_ms,
@@ -205,120 +206,109 @@ static int acquire(struct run *run, struct hf_str name)
         .permits = (uint32_t)settings->permits,
         .on_lost = on_lost,
         .user = run,
+        .data = settings->held,
     };
     enum hf_status status;
-    int ends;
 
-    if (!read_data(run, &options.data, &ends))
-        return ends;
     if (wait->bounded && wait->wait_ms <= wait->waited_ms) {
-        status = hf_lock_try(s, run->locks, name, &options, &run->lock);
+        status = hf_lock_try(c->scope, c->place, name, &options, &run->lock);
     } else {
-        hf_scope_timeout_ms(s, wait->bounded ? (uint32_t)(wait->wait_ms - wait->waited_ms) : 0);
-        status = hf_lock_acquire(s, run->locks, name, &options, &run->lock);
+        hf_scope_timeout_ms(c->scope,
+                            wait->bounded ? (uint32_t)(wait->wait_ms - wait->waited_ms) : 0);
+        status = hf_lock_acquire(c->scope, c->place, name, &options, &run->lock);
     }
-    if (status == HF_OK)
-        return CLI_OK;
-    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
-        return CLI_SIGNAL + hf__guard_signal(&run->guard);
-    if (status == HF_LOCKED || (status == HF_TIMEOUT && wait->bounded && wait->wait_ms)) {
-        if (!settings->database.quiet)
-            hf__database_fail(run->cli, "lock run");
-        return (int)settings->busy_code;
-    }
-    return hf__database_fail(run->cli, "lock run");
+    return hf__command_waited(c, status);
 }
 
-static int run_program(struct run *run, const struct options *options)
+static int run_program(struct run *run)
 {
-    struct hf_scope *s = run->cli->scope;
+    struct command_ctx *c = run->c;
     const struct hf_str variables[] = {
-        hf_scope_format(s, "HOLDFAST_LOCK_TOKEN=%llu",
+        hf_scope_format(c->scope, "HOLDFAST_LOCK_TOKEN=%llu",
                         (unsigned long long)hf_lock_fence(run->lock)),
-        hf_scope_format(s, "HOLDFAST_LOCK_NAME=%s", options->operands[0])};
-    const struct child_program program = {.args = options->operands + 1,
-                                          .args_len = options->operands_len - 1,
+        hf_scope_format(c->scope, "HOLDFAST_LOCK_NAME=%s", c->operands[0])};
+    const struct child_program program = {.args = c->operands + 1,
+                                          .args_len = c->operands_len - 1,
                                           .variables = variables,
                                           .variables_len = COMMAND_LEN(variables),
-                                          .guard = &run->guard,
-                                          .limit_ms = run->settings.run_timeout_ms,
-                                          .kill_after_ms = run->settings.kill_after_ms};
+                                          .guard = c->guard,
+                                          .limit_ms = run->settings->run_timeout_ms,
+                                          .kill_after_ms = run->settings->kill_after_ms};
 
     if (!variables[0].ptr || !variables[1].ptr)
-        return hf__cli_fail(run->cli, "lock run", CLI_FAILED, "out of memory");
-    return hf__guard_run(&run->guard, run->cli, "lock run", &program);
+        return hf__cli_fail(c->cli, c->name, CLI_FAILED, "out of memory");
+    return hf__guard_run(c->guard, c->cli, c->name, &program);
 }
 
 /* Give the lock back by a scope of its own: the command's may be canceled. */
-static void release(struct run *run, const char *name)
+static void lock_release(struct run *run)
 {
+    struct command_ctx *c = run->c;
     struct hf_scope *s = hf_scope_new(NULL);
     enum hf_status status;
 
-    hf_scope_timeout_ms(s, (uint32_t)run->settings.database.timeout_ms);
+    hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
     status = hf_lock_release(s, run->lock);
     if (status == HF_LOST || atomic_load(&run->lost))
-        hf__cli_fail(run->cli, "lock run", 0, "lock '%s' was lost while the program ran: %s", name,
+        hf__cli_fail(c->cli, c->name, 0, "lock '%s' was lost while the program ran: %s",
+                     c->operands[0],
                      atomic_load(&run->lost) == HF_LOCK_EXPIRED ? "it could not be renewed in time"
                                                                 : "another took it, or broke it");
     else if (status != HF_OK)
-        hf__database_fail_of(run->cli, "lock run", s, "the lock could not be released");
+        hf__database_fail_of(c->cli, c->name, s, "the lock could not be released");
     hf_scope_free(s);
 }
 
-static int run_locked(struct run *run, struct hf_db *db, const struct options *options)
+static enum hf_status locks_open(struct command_ctx *c)
 {
-    const struct settings *settings = &run->settings;
-    struct hf_scope *s = run->cli->scope;
-    int ends;
+    const struct settings *settings = c->settings;
+    struct hf_lock_table *locks;
 
-    if (hf_lock_table_open(s, db,
+    TRY(hf_lock_table_open(c->scope, c->db,
                            HF_OPTIONS(hf_lock_table_options, .table = settings->table,
                                       .owner = settings->owner,
                                       .clock_skew_ms = (uint32_t)settings->skew_ms),
-                           &run->locks) != HF_OK) {
-        if (hf__guard_signal(&run->guard))
-            return CLI_SIGNAL + hf__guard_signal(&run->guard);
-        return hf__database_fail(run->cli, "lock run");
-    }
-    ends = acquire(run, hf_str_from(options->operands[0]));
-    if (run->lock) {
-        ends = run_program(run, options);
-        release(run, options->operands[0]);
-        if (atomic_load(&run->lost) && run->guard.stopped && !run->guard.too_long)
-            ends = CLI_CONDITION;
-    }
-    hf_lock_table_close(run->locks);
-    return ends;
+                           &locks));
+    c->place = locks;
+    return HF_OK;
 }
 
-int hf__lock_run_run(struct cli *cli, size_t args_len, const char *const *args)
+static void locks_close(void *locks)
 {
-    struct run run = {.cli = cli};
-    struct options options;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__lock_run_options, args_len, args, 2, SIZE_MAX, &run.settings,
-                          &options, &ends))
-        return ends;
-    run.settings.database.create = true;
-    run.wait = (struct database_wait){.bounded = hf__options_source(&hf__lock_run_options, &options,
-                                                                    "wait") != OPTION_DEFAULT,
-                                      .wait_ms = run.settings.wait_ms,
-                                      .busy_code = (int)run.settings.busy_code};
-    if (run.settings.shared && run.settings.permits)
-        return hf__cli_fail(cli, "lock run", CLI_USAGE,
-                            "--shared and --permits exclude each other");
-    if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, "lock run", CLI_FAILED, "no thread can be started");
-    } else if (hf__database_open_waiting(cli, "lock run", &run.settings.database, &run.wait, &db,
-                                         &ends)) {
-        ends = run_locked(&run, db, &options);
-        hf_db_close(db);
-    } else if (hf__guard_signal(&run.guard)) {
-        ends = CLI_SIGNAL + hf__guard_signal(&run.guard);
-    }
-    hf__guard_end(&run.guard);
-    return ends;
+    hf_lock_table_close(locks);
 }
+
+static const struct command_place locks_place = {locks_open, locks_close, NULL};
+
+static enum hf_status lock_run_check(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+
+    hf__command_wait(c, &settings->wait, settings->wait_ms, settings->busy_code);
+    if (settings->shared && settings->permits)
+        return hf__command_fail(c, CLI_USAGE, "--shared and --permits exclude each other");
+    return data_read(c);
+}
+
+static enum hf_status lock_run(struct command_ctx *c)
+{
+    struct run run = {.c = c, .settings = c->settings};
+
+    TRY(lock_acquire(&run));
+    if (!run.lock)
+        return HF_OK;
+    c->ends = run_program(&run);
+    lock_release(&run);
+    if (atomic_load(&run.lost) && c->guard->stopped && !c->guard->too_long)
+        c->ends = CLI_CONDITION;
+    return HF_OK;
+}
+
+const struct command hf__lock_run_command = {COMMAND_SETTINGS(struct settings),
+                                             .min = 2,
+                                             .max = COMMAND_MANY,
+                                             .guarded = true,
+                                             .place = &locks_place,
+                                             .table = COMMAND_MAKES,
+                                             .check = lock_run_check,
+                                             .body = lock_run};

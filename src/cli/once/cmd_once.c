@@ -8,9 +8,9 @@
  *                 begins anew, unless --record-failure says that a failure is final, too
  *     end         as the program did, now or when it was done
  */
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/once.h>
 
@@ -29,6 +29,7 @@ struct settings {
     uint64_t run_timeout_ms;
     uint64_t kill_after_ms;
     uint64_t limit;
+    struct database_wait wait; /* what --wait says */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -45,32 +46,28 @@ struct settings {
         .text = "The table of records.", FIELD(table)                                              \
     }
 
-/*
- * With `wait` the table is made when it is missing, and a directory is waited for. False: *ends says
- * how to end; DATABASE_ABSENT when there is no table, and so no record.
- */
-static bool open_onces(struct cli *cli, const char *command, const struct settings *settings,
-                       struct database_wait *wait, struct hf_db **db, struct hf_once_table **onces,
-                       int *ends)
+/* To run something the table is made, and renewals are sent. */
+static enum hf_status onces_open(struct command_ctx *c)
 {
-    struct database_settings database = settings->database;
+    const struct settings *settings = c->settings;
+    struct hf_once_table *onces;
 
-    database.create = wait != NULL;
-    database.absent_ok = !wait;
-    if (!(wait ? hf__database_open_waiting(cli, command, &database, wait, db, ends)
-               : hf__database_open(cli, command, &database, db, ends)))
-        return false;
-    if (hf_once_table_open(cli->scope, *db,
+    TRY(hf_once_table_open(c->scope, c->db,
                            HF_OPTIONS(hf_once_table_options, .table = settings->table,
-                                      .owner = settings->owner, .no_create = !wait,
-                                      .no_threads = !wait,
+                                      .owner = settings->owner, .no_create = !c->makes,
+                                      .no_threads = !c->makes,
                                       .clock_skew_ms = (uint32_t)settings->skew_ms),
-                           onces) == HF_OK)
-        return true;
-    *ends = hf__database_unopened(cli, command, &database);
-    hf_db_close(*db);
-    return false;
+                           &onces));
+    c->place = onces;
+    return HF_OK;
 }
+
+static void onces_close(void *onces)
+{
+    hf_once_table_close(onces);
+}
+
+static const struct command_place onces_place = {onces_open, onces_close, NULL};
 
 /* ---- run ------------------------------------------------------------------------------------ */
 
@@ -153,22 +150,11 @@ const struct options_table hf__once_run_options = {
              "calls end with 0 without running it. If it fails, or is killed, whoever asks next "
              "runs it again. The program has the key in HOLDFAST_ONCE_KEY and the number of the "
              "attempt, from 1, in HOLDFAST_ONCE_TRY.",
-    .specs = run_specs,
-    .len = COMMAND_LEN(run_specs),
-    .examples = run_examples,
-    .examples_len = COMMAND_LEN(run_examples),
+    COMMAND_SPECS(run),
     .notes = "Signals are passed on to the program. The exit code is the program's, 128 and the "
              "number of a signal that ended it, 126 or 127 when it cannot be run, 4 when another "
              "attempt took over meanwhile; otherwise those of holdfast(1), with an error on "
              "standard error.",
-};
-
-struct run {
-    struct cli *cli;
-    struct settings settings;
-    struct database_wait wait;
-    struct guard guard;
-    const struct options *options;
 };
 
 /* Done before: with what came out. */
@@ -182,13 +168,13 @@ static int recorded_code(const struct hf_once_record *record)
     return record->state == HF_ONCE_FAILED ? CLI_FAILED : CLI_OK;
 }
 
-static int begin(struct run *run, struct hf_once_table *onces, struct hf_once **once,
-                 struct hf_once_record *record)
+/* *once is NULL when it is not ours to do. */
+static enum hf_status once_begin(struct command_ctx *c, struct hf_once **once,
+                                 struct hf_once_record *record)
 {
-    const struct settings *settings = &run->settings;
-    const struct database_wait *wait = &run->wait;
-    struct hf_scope *s = run->cli->scope;
-    struct hf_str key = hf_str_from(run->options->operands[0]);
+    const struct settings *settings = c->settings;
+    const struct database_wait *wait = &settings->wait;
+    struct hf_str key = hf__command_operand(c, 0);
     struct hf_once_options options = {.size = sizeof(options),
                                       .timeout_ms = (uint32_t)settings->lease_ms,
                                       .keep_s = (uint32_t)(settings->keep_ms / 1000),
@@ -197,113 +183,98 @@ static int begin(struct run *run, struct hf_once_table *onces, struct hf_once **
     enum hf_status status;
 
     if (wait->bounded && wait->wait_ms <= wait->waited_ms) {
-        status = hf_once_try(s, onces, settings->user, key, &options, once, record);
+        status = hf_once_try(c->scope, c->place, settings->user, key, &options, once, record);
     } else {
-        hf_scope_timeout_ms(s, wait->bounded ? (uint32_t)(wait->wait_ms - wait->waited_ms) : 0);
-        status = hf_once_begin(s, onces, settings->user, key, &options, once, record);
+        hf_scope_timeout_ms(c->scope,
+                            wait->bounded ? (uint32_t)(wait->wait_ms - wait->waited_ms) : 0);
+        status = hf_once_begin(c->scope, c->place, settings->user, key, &options, once, record);
     }
-    if (status == HF_OK)
-        return CLI_OK;
-    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
-        return CLI_SIGNAL + hf__guard_signal(&run->guard);
-    if (status == HF_LOCKED || (status == HF_TIMEOUT && wait->bounded && wait->wait_ms)) {
-        if (!settings->database.quiet)
-            hf__database_fail(run->cli, "once run");
-        return (int)settings->busy_code;
-    }
-    return hf__database_fail(run->cli, "once run");
+    return hf__command_waited(c, status);
 }
 
-static int run_program(struct run *run, struct hf_once *once)
+static int run_program(struct command_ctx *c, struct hf_once *once)
 {
-    struct hf_scope *s = run->cli->scope;
-    const struct options *options = run->options;
-    const struct hf_str variables[] = {hf_scope_format(s, "HOLDFAST_ONCE_KEY=%s",
-                                                       options->operands[0]),
-                                       hf_scope_format(s, "HOLDFAST_ONCE_TRY=%llu",
+    const struct settings *settings = c->settings;
+    const struct hf_str variables[] = {hf_scope_format(c->scope, "HOLDFAST_ONCE_KEY=%s",
+                                                       c->operands[0]),
+                                       hf_scope_format(c->scope, "HOLDFAST_ONCE_TRY=%llu",
                                                        (unsigned long long)hf_once_tries(once))};
-    const struct child_program program = {.args = options->operands + 1,
-                                          .args_len = options->operands_len - 1,
+    const struct child_program program = {.args = c->operands + 1,
+                                          .args_len = c->operands_len - 1,
                                           .variables = variables,
                                           .variables_len = COMMAND_LEN(variables),
-                                          .guard = &run->guard,
-                                          .limit_ms = run->settings.run_timeout_ms,
-                                          .kill_after_ms = run->settings.kill_after_ms};
+                                          .guard = c->guard,
+                                          .limit_ms = settings->run_timeout_ms,
+                                          .kill_after_ms = settings->kill_after_ms};
 
     if (!variables[0].ptr || !variables[1].ptr)
-        return hf__cli_fail(run->cli, "once run", CLI_FAILED, "out of memory");
-    return hf__guard_run(&run->guard, run->cli, "once run", &program);
+        return hf__cli_fail(c->cli, c->name, CLI_FAILED, "out of memory");
+    return hf__guard_run(c->guard, c->cli, c->name, &program);
 }
 
 /* Record it by a scope of its own: the command's has another deadline, and may be canceled. */
-static int finish(struct run *run, struct hf_once *once, int code)
+static int once_finish(struct command_ctx *c, struct hf_once *once, int code)
 {
+    const struct settings *settings = c->settings;
     struct hf_scope *s = hf_scope_new(NULL);
     bool final =
-        code == CLI_OK || (run->settings.record_failure && code < CLI_SIGNAL &&
-                           code != CLI_TOO_LONG && code != CLI_NO_EXEC && code != CLI_NO_PROGRAM);
+        code == CLI_OK || (settings->record_failure && code < CLI_SIGNAL && code != CLI_TOO_LONG &&
+                           code != CLI_NO_EXEC && code != CLI_NO_PROGRAM);
     enum hf_status status = HF_OK;
 
     if (!s) {
         hf_once_close(once);
-        return hf__cli_fail(run->cli, "once run", CLI_FAILED, "out of memory");
+        return hf__cli_fail(c->cli, c->name, CLI_FAILED, "out of memory");
     }
-    hf_scope_timeout_ms(s, (uint32_t)run->settings.database.timeout_ms);
+    hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
     if (final) {
         struct hf_item result = HF_ITEM(s, HF_N("code", code));
 
         status = code == CLI_OK ? hf_once_finish(s, once, result) : hf_once_fail(s, once, result);
     }
     if (status != HF_OK)
-        code = hf__database_fail_of(run->cli, "once run", s,
+        code = hf__database_fail_of(c->cli, c->name, s,
                                     "the program ended, but that could not be recorded");
     hf_once_close(once);
     hf_scope_free(s);
     return code;
 }
 
-int hf__once_run_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status once_run_check(struct command_ctx *c)
 {
-    struct run run = {.cli = cli};
-    struct hf_once_table *onces;
-    struct hf_once_record record;
-    struct hf_once *once = NULL;
-    struct options options;
-    struct hf_db *db;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__once_run_options, args_len, args, 2, SIZE_MAX, &run.settings,
-                          &options, &ends))
-        return ends;
-    run.options = &options;
-    run.wait = (struct database_wait){.bounded = hf__options_source(&hf__once_run_options, &options,
-                                                                    "wait") != OPTION_DEFAULT,
-                                      .wait_ms = run.settings.wait_ms,
-                                      .busy_code = (int)run.settings.busy_code};
-    if (!hf__guard_begin(&run.guard, cli->scope)) {
-        ends = hf__cli_fail(cli, "once run", CLI_FAILED, "no thread can be started");
-    } else if (open_onces(cli, "once run", &run.settings, &run.wait, &db, &onces, &ends)) {
-        ends = begin(&run, onces, &once, &record);
-        if (once)
-            ends = finish(&run, once, run_program(&run, once));
-        else if (ends == CLI_OK)
-            ends = recorded_code(&record);
-        hf_once_table_close(onces);
-        hf_db_close(db);
-    } else if (hf__guard_signal(&run.guard)) {
-        ends = CLI_SIGNAL + hf__guard_signal(&run.guard);
-    }
-    hf__guard_end(&run.guard);
-    return ends;
+    hf__command_wait(c, &settings->wait, settings->wait_ms, settings->busy_code);
+    return HF_OK;
 }
+
+static enum hf_status once_run(struct command_ctx *c)
+{
+    struct hf_once_record record = {.state = HF_ONCE_NONE};
+    struct hf_once *once = NULL;
+
+    TRY(once_begin(c, &once, &record));
+    if (once)
+        c->ends = once_finish(c, once, run_program(c, once));
+    else if (c->ends == CLI_OK)
+        c->ends = recorded_code(&record);
+    return HF_OK;
+}
+
+const struct command hf__once_run_command = {COMMAND_SETTINGS(struct settings),
+                                             .min = 2,
+                                             .max = COMMAND_MANY,
+                                             .guarded = true,
+                                             .place = &onces_place,
+                                             .table = COMMAND_MAKES,
+                                             .check = once_run_check,
+                                             .body = once_run};
 
 /* ---- show, ls ------------------------------------------------------------------------------- */
 
 static const struct option_spec show_specs[] = {
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example show_examples[] = {
@@ -315,10 +286,7 @@ const struct options_table hf__once_show_options = {
     .operands = "KEY",
     .about = "Show what is known of a key: running, done or failed. Exit code 3 when nobody has "
              "begun it.",
-    .specs = show_specs,
-    .len = COMMAND_LEN(show_specs),
-    .examples = show_examples,
-    .examples_len = COMMAND_LEN(show_examples),
+    COMMAND_SPECS(show),
 };
 
 enum { RECORD_FIELDS = 8 };
@@ -340,42 +308,32 @@ static void make_fields(struct cli *cli, const struct hf_once_record *record,
     fields[7] = hf__rows_time(cli, "done", record->at_us);
 }
 
-/* There is no record of it, or, with DATABASE_ABSENT, none of anything. */
-static int not_begun(struct cli *cli, const char *command, const char *key, int ends)
+/* There is no record of it, or none of anything. */
+static enum hf_status not_begun(struct command_ctx *c)
 {
-    return ends != DATABASE_ABSENT
-               ? ends
-               : hf__cli_fail(cli, command, CLI_NOT_FOUND, "nobody has begun '%s'", key);
+    return hf__command_fail(c, CLI_NOT_FOUND, "nobody has begun '%s'", c->operands[0]);
 }
 
-int hf__once_show_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status once_show(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
+    const struct settings *settings = c->settings;
+    struct hf_once_record record = {.state = HF_ONCE_NONE};
     struct rows_field fields[RECORD_FIELDS];
-    struct hf_once_table *onces;
-    struct hf_once_record record;
-    struct options options;
-    struct hf_db *db;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__once_show_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (!open_onces(cli, "once show", &settings, NULL, &db, &onces, &ends))
-        return not_begun(cli, "once show", options.operands[0], ends);
-    if (hf_once_get(cli->scope, onces, settings.user, hf_str_from(options.operands[0]), &record) !=
-        HF_OK) {
-        ends = hf__database_fail(cli, "once show");
-    } else if (record.state == HF_ONCE_NONE) {
-        ends = not_begun(cli, "once show", options.operands[0], DATABASE_ABSENT);
-    } else {
-        make_fields(cli, &record, fields);
-        ends = hf__rows_one(cli, &settings.database, fields, RECORD_FIELDS);
-    }
-    hf_once_table_close(onces);
-    hf_db_close(db);
-    return ends;
+    if (c->place)
+        TRY(hf_once_get(c->scope, c->place, settings->user, hf__command_operand(c, 0), &record));
+    if (record.state == HF_ONCE_NONE)
+        return not_begun(c);
+    make_fields(c->cli, &record, fields);
+    return hf__command_print(c, fields, RECORD_FIELDS);
 }
+
+const struct command hf__once_show_command = {COMMAND_SETTINGS(struct settings),
+                                              .min = 1,
+                                              .max = 1,
+                                              .place = &onces_place,
+                                              .table = COMMAND_LOOKS,
+                                              .body = once_show};
 
 static const struct option_spec ls_specs[] = {
     {.kind = OPTION_NUMBER,
@@ -385,10 +343,7 @@ static const struct option_spec ls_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -400,58 +355,41 @@ const struct options_table hf__once_ls_options = {
     .operands = "[PREFIX]",
     .about = "List what is known of a user's keys, or of those that begin with PREFIX, in their "
              "order.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
-int hf__once_ls_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status once_ls(struct command_ctx *c)
 {
-    struct settings settings = {.limit = 0};
-    struct hf_once_table *onces;
+    const struct settings *settings = c->settings;
     struct hf_once_list list;
-    struct options options;
-    struct hf_db *db;
     struct rows *rows;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__once_ls_options, args_len, args, 0, 1, &settings, &options,
-                          &ends))
-        return ends;
-    rows = hf_scope_alloc(cli->scope, sizeof(*rows));
-    if (!rows)
-        return hf__cli_fail(cli, "once ls", CLI_FAILED, "out of memory");
-    if (!open_onces(cli, "once ls", &settings, NULL, &db, &onces, &ends))
-        return hf__rows_none(cli, &settings.database, "records", ends);
-    if (hf_once_list(cli->scope, onces, settings.user,
-                     HF_OPTIONS(hf_once_list_options, .limit = (uint32_t)settings.limit,
-                                .prefix =
-                                    hf_str_from(options.operands_len ? options.operands[0] : NULL)),
-                     &list) != HF_OK) {
-        ends = hf__database_fail(cli, "once ls");
-    } else {
-        hf__rows_begin(rows, cli, &settings.database, "records");
-        for (size_t i = 0; i < list.records_len; i++) {
-            struct rows_field fields[RECORD_FIELDS];
+    TRY(hf_once_list(c->scope, c->place, settings->user,
+                     HF_OPTIONS(hf_once_list_options, .limit = (uint32_t)settings->limit,
+                                .prefix = hf__command_operand(c, 0)),
+                     &list));
+    rows = hf__command_rows(c, "records");
+    for (size_t i = 0; i < list.records_len; i++) {
+        struct rows_field fields[RECORD_FIELDS];
 
-            make_fields(cli, &list.records[i], fields);
-            hf__rows_add(rows, fields, RECORD_FIELDS);
-        }
-        ends = hf__rows_end(rows, (struct hf_str){0}, CLI_OK);
+        make_fields(c->cli, &list.records[i], fields);
+        hf__rows_add(rows, fields, RECORD_FIELDS);
     }
-    hf_once_table_close(onces);
-    hf_db_close(db);
-    return ends;
+    return HF_OK;
 }
+
+const struct command hf__once_ls_command = {COMMAND_SETTINGS(struct settings),
+                                            .max = 1,
+                                            .place = &onces_place,
+                                            .table = COMMAND_LOOKS,
+                                            .list = "records",
+                                            .body = once_ls};
 
 /* ---- clear ---------------------------------------------------------------------------------- */
 
 static const struct option_spec clear_specs[] = {
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example clear_examples[] = {
@@ -463,45 +401,26 @@ const struct options_table hf__once_clear_options = {
     .operands = "KEY",
     .about = "Forget that it was done, so that it can be done again. An attempt that runs is not "
              "recorded any more. Exit code 3 when there was nothing to forget.",
-    .specs = clear_specs,
-    .len = COMMAND_LEN(clear_specs),
-    .examples = clear_examples,
-    .examples_len = COMMAND_LEN(clear_examples),
+    COMMAND_SPECS(clear),
 };
 
-static int print_cleared(struct cli *cli, const struct settings *settings, const char *key)
+static enum hf_status once_clear(struct command_ctx *c)
 {
-    struct rows_field fields[] = {hf__rows_text("user", settings->user),
-                                  hf__rows_text("key", hf_str_from(key)),
-                                  hf__rows_bool("cleared", true)};
-
-    if (!settings->database.json)
-        return CLI_OK;
-    return hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields));
-}
-
-int hf__once_clear_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.limit = 0};
-    struct hf_once_table *onces;
-    struct options options;
+    const struct settings *settings = c->settings;
     bool cleared = false;
-    struct hf_db *db;
-    int ends;
 
-    if (!hf__cli_operands(cli, &hf__once_clear_options, args_len, args, 1, 1, &settings, &options,
-                          &ends))
-        return ends;
-    if (!open_onces(cli, "once clear", &settings, NULL, &db, &onces, &ends))
-        return not_begun(cli, "once clear", options.operands[0], ends);
-    if (hf_once_clear(cli->scope, onces, settings.user, hf_str_from(options.operands[0]),
-                      &cleared) != HF_OK)
-        ends = hf__database_fail(cli, "once clear");
-    else if (!cleared)
-        ends = not_begun(cli, "once clear", options.operands[0], DATABASE_ABSENT);
-    else
-        ends = print_cleared(cli, &settings, options.operands[0]);
-    hf_once_table_close(onces);
-    hf_db_close(db);
-    return ends;
+    if (c->place)
+        TRY(hf_once_clear(c->scope, c->place, settings->user, hf__command_operand(c, 0), &cleared));
+    if (!cleared)
+        return not_begun(c);
+    return COMMAND_JSON(c, hf__rows_text("user", settings->user),
+                        hf__rows_text("key", hf__command_operand(c, 0)),
+                        hf__rows_bool("cleared", true));
 }
+
+const struct command hf__once_clear_command = {COMMAND_SETTINGS(struct settings),
+                                               .min = 1,
+                                               .max = 1,
+                                               .place = &onces_place,
+                                               .table = COMMAND_LOOKS,
+                                               .body = once_clear};

@@ -4,11 +4,10 @@
  */
 #include "cli/outbox/outbox.h"
 
-#include "cli/events/events.h"
+#include "base/base.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 #include "cli/frame/when.h"
 
 #include <holdfast/engine.h>
@@ -43,6 +42,7 @@ struct settings {
     /* stats, cleanup */
     uint64_t scan;
     uint64_t older_ms;
+    struct hf_event event; /* emit: what the arguments say */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -74,61 +74,18 @@ struct settings {
         .text = "Only with this cause, as 'outbox stats' shows them.", FIELD(cause)                \
     }
 
-/* Nobody has emitted anything yet: what is to be said is that of an empty outbox. */
-static bool open_empty(struct cli *cli, const char *command, struct outbox_place *place, int *ends)
+static enum hf_status place_open(struct command_ctx *c)
 {
-    hf__outbox_close(place);
-    if (hf_open(cli->scope, HF_STR("memory:"), NULL, &place->db) == HF_OK &&
-        hf_outbox_open(cli->scope, place->db, NULL, &place->outbox) == HF_OK)
-        return true;
-    *ends = hf__database_fail(cli, command);
-    hf__outbox_close(place);
-    return false;
+    const struct settings *settings = c->settings;
+
+    return hf__outbox_place_open(c, settings->blobs,
+                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                            .buckets = (uint32_t)settings->buckets,
+                                            .stream = settings->stream));
 }
 
-bool hf__outbox_open(struct cli *cli, const char *command, const struct database_settings *settings,
-                     struct hf_str blobs, const struct hf_outbox_options *options,
-                     struct outbox_place *place, int *ends)
-{
-    struct hf_outbox_options with = *options;
-    struct database_settings database = *settings;
-
-    *place = (struct outbox_place){0};
-    database.create = !options->no_create;
-    database.maker = "outbox emit";
-    if (!hf__database_open(cli, command, &database, &place->db, ends))
-        return false;
-    if (blobs.ptr && hf__cli_events_open_blobs(cli, &database, blobs, &place->blobs) != HF_OK) {
-        *ends = hf__database_fail(cli, command);
-    } else {
-        with.blobs = place->blobs;
-        if (hf__outbox_open_named(cli->scope, place->db, &with, &place->outbox) == HF_OK)
-            return true;
-        if (options->no_create && !database.absent_ok && !database.table_needed &&
-            hf__database_nothing_yet(cli))
-            return open_empty(cli, command, place, ends);
-        *ends = hf__database_unopened(cli, command, &database);
-    }
-    hf__outbox_close(place);
-    return false;
-}
-
-void hf__outbox_close(struct outbox_place *place)
-{
-    hf_outbox_close(place->outbox);
-    hf_blobs_close(place->blobs);
-    hf_db_close(place->db);
-    *place = (struct outbox_place){0};
-}
-
-static bool open_outbox(struct cli *cli, const char *command, const struct settings *settings,
-                        struct outbox_place *place, int *ends)
-{
-    return hf__outbox_open(cli, command, &settings->database, settings->blobs,
-                           HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                      .no_create = true),
-                           place, ends);
-}
+static const struct command_place outbox_place = {place_open, hf__outbox_place_close,
+                                                  "outbox emit"};
 
 /* ---- emit ----------------------------------------------------------------------------------- */
 
@@ -245,9 +202,7 @@ static const struct option_spec emit_specs[] = {
      .name = "stream",
      .text = "When the table is made: with a stream, to wake relays elsewhere.",
      FIELD(stream)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example emit_examples[] = {
@@ -259,121 +214,115 @@ const struct options_table hf__outbox_emit_options = {
     .name = "outbox emit",
     .operands = "TYPE [PAYLOAD]",
     .about = "Store an event, to be delivered by a relay, and print its id.",
-    .specs = emit_specs,
-    .len = COMMAND_LEN(emit_specs),
-    .examples = emit_examples,
-    .examples_len = COMMAND_LEN(emit_examples),
+    COMMAND_SPECS(emit),
     .notes = "An id that was emitted before changes nothing, and the exit code is 4.",
 };
 
-/* NAME=VALUE each. False: the error was shown. */
-static bool read_headers(struct cli *cli, const struct settings *settings, struct hf_item *headers)
+/* NAME=VALUE each. */
+static enum hf_status headers_read(struct command_ctx *c)
 {
+    struct settings *settings = c->settings;
     struct hf_attr attrs[HEADERS_MAX];
 
-    if (settings->headers.len > HEADERS_MAX) {
-        hf__cli_fail(cli, "outbox emit", CLI_USAGE, "more than %d headers", HEADERS_MAX);
-        return false;
-    }
+    if (settings->headers.len > HEADERS_MAX)
+        return hf__command_fail(c, CLI_USAGE, "more than %d headers", HEADERS_MAX);
     for (size_t i = 0; i < settings->headers.len; i++) {
         struct hf_str text = settings->headers.values[i];
         const char *equals = memchr(text.ptr, '=', text.len);
         size_t len = equals ? (size_t)(equals - text.ptr) : 0;
 
-        if (!len) {
-            hf__cli_fail(cli, "outbox emit", CLI_USAGE, "--header %.*s: it is NAME=VALUE",
-                         HF_FMT(text));
-            return false;
-        }
+        if (!len)
+            return hf__command_fail(c, CLI_USAGE, "--header %.*s: it is NAME=VALUE", HF_FMT(text));
         attrs[i] = (struct hf_attr)HF_S("", hf_str_of(equals + 1, text.len - len - 1));
         attrs[i].name = hf_str_of(text.ptr, len);
     }
-    *headers = settings->headers.len ? hf_item_make(cli->scope, attrs, settings->headers.len)
-                                     : (struct hf_item){0};
-    return true;
+    if (settings->headers.len)
+        settings->event.headers = hf_item_make(c->scope, attrs, settings->headers.len);
+    return HF_OK;
 }
 
-static int emit(struct cli *cli, const struct settings *settings, const struct hf_event *event)
+static enum hf_status payload_read(struct command_ctx *c, struct hf_str *payload)
 {
-    struct rows_field field;
-    struct outbox_place place;
-    struct hf_str id = {0};
-    int ends;
+    const struct settings *settings = c->settings;
+    struct hf_str error = {0};
 
-    if (!hf__outbox_open(cli, "outbox emit", &settings->database, settings->blobs,
-                         HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                    .buckets = (uint32_t)settings->buckets,
-                                    .stream = settings->stream),
-                         &place, &ends))
-        return ends;
-    if (hf_outbox_emit(cli->scope, place.outbox, event, 1,
-                       HF_OPTIONS(hf_emit_options, .ids = &id)) != HF_OK) {
-        ends = hf__database_fail(cli, "outbox emit");
-    } else {
-        field = hf__rows_text("id", id);
-        ends = hf__rows_one(cli, &settings->database, &field, 1);
-    }
-    hf__outbox_close(&place);
-    return ends;
+    *payload = hf__command_operand(c, 1);
+    if (settings->file.ptr && payload->ptr)
+        return hf__command_fail(c, CLI_USAGE, "a payload and --file exclude each other");
+    if (!settings->file.ptr)
+        return HF_OK;
+    *payload = hf__input_read(c->scope, settings->file.ptr, PAYLOAD_MAX, &error);
+    return payload->ptr ? HF_OK : hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
 }
 
-int hf__outbox_emit_run(struct cli *cli, size_t args_len, const char *const *args)
+/* When it happened, and when it is due. */
+static enum hf_status times_read(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
-    struct hf_str payload = {0}, error = {0};
-    struct options options;
-    struct hf_event event;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!hf__cli_operands(cli, &hf__outbox_emit_options, args_len, args, 1, 2, &settings, &options,
-                          &ends))
-        return ends;
-    if (settings.file.ptr && options.operands_len == 2)
-        return hf__cli_fail(cli, "outbox emit", CLI_USAGE,
-                            "a payload and --file exclude each other");
-    if (options.operands_len == 2)
-        payload = hf_str_from(options.operands[1]);
-    if (settings.file.ptr) {
-        payload = hf__input_read(cli->scope, settings.file.ptr, PAYLOAD_MAX, &error);
-        if (!payload.ptr)
-            return hf__cli_fail(cli, "outbox emit", CLI_USAGE, "%.*s", HF_FMT(error));
+    if (settings->time.ptr && !hf__when(c->scope, settings->time.ptr, &settings->event.time_us))
+        return hf__command_fail(c, CLI_USAGE,
+                                "--time %.*s: expected a time such as 2026-11-15T09:30:00Z, or how "
+                                "long ago, such as 15m",
+                                HF_FMT(settings->time));
+    if (settings->delay_ms && settings->urgent)
+        return hf__command_fail(c, CLI_USAGE, "--delay and --urgent exclude each other");
+    if (settings->delay_ms) {
+        const struct hf_env *env = hf_scope_env(c->scope);
+
+        settings->event.due_us = env->wall_us(env->user) + (int64_t)settings->delay_ms * 1000;
     }
-    event = (struct hf_event){
-        .id = settings.id,
-        .type = hf_str_from(options.operands[0]),
-        .key = settings.key,
-        .sequence = settings.sequence,
-        .urgent = settings.urgent,
+    return HF_OK;
+}
+
+static enum hf_status emit_check(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+    struct hf_str payload;
+
+    TRY(payload_read(c, &payload));
+    settings->event = (struct hf_event){
+        .id = settings->id,
+        .type = hf__command_operand(c, 0),
+        .key = settings->key,
+        .sequence = settings->sequence,
+        .urgent = settings->urgent,
         .payload = hf_bytes_of(payload.ptr, payload.len),
-        .content_type = settings.content_type,
-        .schema = settings.schema,
-        .source = settings.source,
-        .correlation = settings.correlation,
-        .causation = settings.causation,
-        .aggregate = settings.aggregate,
-        .aggregate_type = settings.aggregate_type,
-        .tenant = settings.tenant,
-        .destination = settings.destination,
-        .trace_parent = settings.trace_parent,
+        .content_type = settings->content_type,
+        .schema = settings->schema,
+        .source = settings->source,
+        .correlation = settings->correlation,
+        .causation = settings->causation,
+        .aggregate = settings->aggregate,
+        .aggregate_type = settings->aggregate_type,
+        .tenant = settings->tenant,
+        .destination = settings->destination,
+        .trace_parent = settings->trace_parent,
     };
-    if (settings.time.ptr && !hf__when(cli->scope, settings.time.ptr, &event.time_us))
-        return hf__cli_fail(cli, "outbox emit", CLI_USAGE,
-                            "--time %.*s: expected a time such as 2026-11-15T09:30:00Z, or how "
-                            "long ago, such as 15m",
-                            HF_FMT(settings.time));
-    if (settings.delay_ms && settings.urgent)
-        return hf__cli_fail(cli, "outbox emit", CLI_USAGE,
-                            "--delay and --urgent exclude each other");
-    if (settings.delay_ms) {
-        const struct hf_env *env = hf_scope_env(cli->scope);
-
-        event.due_us = env->wall_us(env->user) + (int64_t)settings.delay_ms * 1000;
-    }
-    if (!read_headers(cli, &settings, &event.headers) ||
-        !hf__input_fits(cli, "outbox emit", settings.content_type, payload))
-        return CLI_USAGE;
-    return emit(cli, &settings, &event);
+    TRY(times_read(c));
+    TRY(headers_read(c));
+    return hf__input_fits(c->cli, c->name, settings->content_type, payload)
+               ? HF_OK
+               : hf__command_shown(c, CLI_USAGE);
 }
+
+static enum hf_status outbox_emit(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct hf_str id = {0};
+
+    TRY(hf_outbox_emit(c->scope, c->place, &settings->event, 1,
+                       HF_OPTIONS(hf_emit_options, .ids = &id)));
+    return COMMAND_PRINT(c, hf__rows_text("id", id));
+}
+
+const struct command hf__outbox_emit_command = {COMMAND_SETTINGS(struct settings),
+                                                .min = 1,
+                                                .max = 2,
+                                                .place = &outbox_place,
+                                                .table = COMMAND_MAKES,
+                                                .check = emit_check,
+                                                .body = outbox_emit};
 
 /* ---- ls, failed ----------------------------------------------------------------------------- */
 
@@ -398,10 +347,7 @@ static const struct option_spec ls_specs[] = {
     ONLY_SPECS,
     LIMIT_SPEC,
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -413,10 +359,7 @@ const struct options_table hf__outbox_ls_options = {
     .name = "outbox ls",
     .about = "List events: id, type, key, state, whether they are urgent, when they happened, "
              "attempts, the last error; with --json all of each.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
 static const struct option_spec failed_specs[] = {
@@ -428,10 +371,7 @@ static const struct option_spec failed_specs[] = {
     ONLY_SPECS,
     LIMIT_SPEC,
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example failed_examples[] = {
@@ -442,10 +382,7 @@ const struct options_table hf__outbox_failed_options = {
     .name = "outbox failed",
     .about = "List events that failed too often or for good. 'outbox retry' lets them be delivered "
              "again, 'outbox discard' deletes them.",
-    .specs = failed_specs,
-    .len = COMMAND_LEN(failed_specs),
-    .examples = failed_examples,
-    .examples_len = COMMAND_LEN(failed_examples),
+    COMMAND_SPECS(failed),
 };
 
 static struct hf_str event_json(struct cli *cli, const struct hf_event *event)
@@ -497,10 +434,9 @@ static enum hf_status next_page(struct cli *cli, const struct settings *settings
     return hf_outbox_pending(cli->scope, outbox, options, list);
 }
 
-static int list(struct cli *cli, const char *command, const struct settings *settings,
-                struct hf_outbox *outbox)
+static enum hf_status outbox_list(struct command_ctx *c)
 {
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    const struct settings *settings = c->settings;
     struct hf_event_list_options o = {.size = sizeof(o),
                                       .not_due_too = settings->later,
                                       .oldest_first = settings->oldest_first,
@@ -508,60 +444,41 @@ static int list(struct cli *cli, const char *command, const struct settings *set
                                       .key = settings->key,
                                       .tenant = settings->tenant,
                                       .cause = settings->cause,
-                                      .no_payload =
-                                          !settings->database.json && !settings->database.jsonl};
+                                      .no_payload = !c->database->json && !c->database->jsonl};
+    struct rows *rows = hf__command_rows(c, "events");
     struct hf_event_list page;
-    int ends = CLI_OK;
 
-    if (!rows)
-        return hf__cli_fail(cli, command, CLI_FAILED, "out of memory");
-    hf__rows_begin(rows, cli, &settings->database, "events");
     do {
         uint64_t left = settings->limit ? settings->limit - rows->count : PAGE;
 
         o.limit = (uint32_t)(left < PAGE ? left : PAGE);
-        if (next_page(cli, settings, outbox, &o, &page) != HF_OK) {
-            ends = hf__database_fail(cli, command);
-            break;
-        }
+        TRY(next_page(c->cli, settings, c->place, &o, &page));
         for (size_t i = 0; i < page.events_len; i++)
-            add_event(rows, cli, &page.events[i]);
+            add_event(rows, c->cli, &page.events[i]);
         o.after = page.next;
     } while (o.after.ptr && (!settings->limit || rows->count < settings->limit) &&
-             !ferror(cli->out));
-    return hf__rows_end(rows, (struct hf_str){0}, ends);
+             !ferror(c->cli->out));
+    return HF_OK;
 }
 
-static int open_and_list(struct cli *cli, const struct options_table *table, size_t args_len,
-                         const char *const *args, struct settings *settings)
+const struct command hf__outbox_ls_command = {COMMAND_SETTINGS(struct settings),
+                                              .place = &outbox_place, .table = COMMAND_LOOKS,
+                                              .list = "events", .body = outbox_list};
+
+static enum hf_status failed_check(struct command_ctx *c)
 {
-    struct outbox_place place;
-    struct options options;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!hf__cli_options(cli, table, args_len, args, settings, &options, &ends))
-        return ends;
-    settings->database.absent_ok = true;
-    if (!open_outbox(cli, table->name, settings, &place, &ends))
-        return hf__rows_none(cli, &settings->database, "events", ends);
-    ends = list(cli, table->name, settings, place.outbox);
-    hf__outbox_close(&place);
-    return ends;
+    settings->state = LIST_FAILED;
+    return HF_OK;
 }
 
-int hf__outbox_ls_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.all = false};
-
-    return open_and_list(cli, &hf__outbox_ls_options, args_len, args, &settings);
-}
-
-int hf__outbox_failed_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.state = LIST_FAILED};
-
-    return open_and_list(cli, &hf__outbox_failed_options, args_len, args, &settings);
-}
+const struct command hf__outbox_failed_command = {COMMAND_SETTINGS(struct settings),
+                                                  .place = &outbox_place,
+                                                  .table = COMMAND_LOOKS,
+                                                  .list = "events",
+                                                  .check = failed_check,
+                                                  .body = outbox_list};
 
 /* ---- retry, discard ------------------------------------------------------------------------- */
 
@@ -575,9 +492,7 @@ static const struct option_spec chosen_specs[] = {
     CAUSE_SPEC,
     LIMIT_SPEC,
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example retry_examples[] = {
@@ -590,10 +505,7 @@ const struct options_table hf__outbox_retry_options = {
     .operands = "[ID...]",
     .about = "Let events that have failed be delivered again, as if they had never been tried; and "
              "those that wait to be tried again at once.",
-    .specs = chosen_specs,
-    .len = COMMAND_LEN(chosen_specs),
-    .examples = retry_examples,
-    .examples_len = COMMAND_LEN(retry_examples),
+    COMMAND_SPECS_OF(chosen, retry),
 };
 
 static const struct option_example discard_examples[] = {
@@ -604,10 +516,7 @@ const struct options_table hf__outbox_discard_options = {
     .name = "outbox discard",
     .operands = "[ID...]",
     .about = "Delete events that have failed, or by their ids also those that wait, for good.",
-    .specs = chosen_specs,
-    .len = COMMAND_LEN(chosen_specs),
-    .examples = discard_examples,
-    .examples_len = COMMAND_LEN(discard_examples),
+    COMMAND_SPECS_OF(chosen, discard),
 };
 
 typedef enum hf_status chosen_fn(struct hf_scope *s, struct hf_outbox *outbox,
@@ -615,61 +524,70 @@ typedef enum hf_status chosen_fn(struct hf_scope *s, struct hf_outbox *outbox,
 typedef enum hf_status all_fn(struct hf_scope *s, struct hf_outbox *outbox,
                               const struct hf_event_list_options *options, uint64_t *done);
 
-static int for_chosen(struct cli *cli, const struct options_table *table, size_t args_len,
-                      const char *const *args, chosen_fn *chosen, all_fn *all, const char *told)
+/* What is done to chosen events. */
+struct choice {
+    chosen_fn *chosen;
+    all_fn *all;
+    const char *told;
+};
+
+static enum hf_status choice_check(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
-    struct outbox_place place;
-    struct rows_field field;
-    struct options options;
+    const struct settings *settings = c->settings;
+
+    if ((c->operands_len > 0) == settings->all)
+        return hf__command_fail(c, CLI_USAGE, "%s",
+                                settings->all ? "ids and --all exclude each other"
+                                              : "an id, or --all, is missing");
+    if (!settings->all && (settings->type.ptr || settings->key.ptr || settings->tenant.ptr ||
+                           settings->cause.ptr || settings->limit))
+        return hf__command_fail(c, CLI_USAGE,
+                                "--type, --key, --tenant, --cause and --limit go with --all, not "
+                                "with ids");
+    return HF_OK;
+}
+
+static enum hf_status choice_do(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    const struct choice *choice = c->command->data;
+    struct hf_str *ids = hf_scope_alloc(c->scope, (c->operands_len + 1) * sizeof(*ids));
     enum hf_status status;
-    struct hf_str *ids;
     uint64_t done = 0;
-    int ends;
 
-    if (!hf__cli_options(cli, table, args_len, args, &settings, &options, &ends))
-        return ends;
-    if ((options.operands_len > 0) == settings.all)
-        return hf__cli_fail(cli, table->name, CLI_USAGE, "%s",
-                            settings.all ? "ids and --all exclude each other"
-                                         : "an id, or --all, is missing");
-    if (!settings.all && (settings.type.ptr || settings.key.ptr || settings.tenant.ptr ||
-                          settings.cause.ptr || settings.limit))
-        return hf__cli_fail(cli, table->name, CLI_USAGE,
-                            "--type, --key, --tenant, --cause and --limit go with --all, not with "
-                            "ids");
-    ids = hf_scope_alloc(cli->scope, (options.operands_len + 1) * sizeof(*ids));
     if (!ids)
-        return hf__cli_fail(cli, table->name, CLI_FAILED, "out of memory");
-    for (size_t i = 0; i < options.operands_len; i++)
-        ids[i] = hf_str_from(options.operands[i]);
-    if (!open_outbox(cli, table->name, &settings, &place, &ends))
-        return ends;
-    status = settings.all ? all(cli->scope, place.outbox,
-                                HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings.limit,
-                                           .type = settings.type, .key = settings.key,
-                                           .tenant = settings.tenant, .cause = settings.cause),
-                                &done)
-                          : chosen(cli->scope, place.outbox, ids, options.operands_len, &done);
-    ends = status == HF_OK ? CLI_OK : hf__database_fail(cli, table->name);
-    field = hf__rows_number(cli, told, done);
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
+    for (size_t i = 0; i < c->operands_len; i++)
+        ids[i] = hf__command_operand(c, i);
+    if (settings->all)
+        status = choice->all(c->scope, c->place,
+                             HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings->limit,
+                                        .type = settings->type, .key = settings->key,
+                                        .tenant = settings->tenant, .cause = settings->cause),
+                             &done);
+    else
+        status = choice->chosen(c->scope, c->place, ids, c->operands_len, &done);
+    if (status != HF_OK)
+        hf__command_failed(c);
     if (status == HF_OK || done)
-        hf__rows_one(cli, &settings.database, &field, 1);
-    hf__outbox_close(&place);
-    return hf__cli_flushed(cli, ends);
+        TRY(hf__command_count(c, choice->told, done));
+    return status;
 }
 
-int hf__outbox_retry_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return for_chosen(cli, &hf__outbox_retry_options, args_len, args, hf_outbox_retry,
-                      hf_outbox_retry_all, "waiting");
-}
+#define CHOICE_COMMAND(choice)                                                                     \
+    {                                                                                              \
+        COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY, .place = &outbox_place,            \
+                                           .table = COMMAND_EMPTY, .check = choice_check,          \
+                                           .body = choice_do, .data = &(choice)                    \
+    }
 
-int hf__outbox_discard_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return for_chosen(cli, &hf__outbox_discard_options, args_len, args, hf_outbox_discard,
-                      hf_outbox_discard_all, "discarded");
-}
+static const struct choice retry_choice = {hf_outbox_retry, hf_outbox_retry_all, "waiting"};
+
+const struct command hf__outbox_retry_command = CHOICE_COMMAND(retry_choice);
+
+static const struct choice discard_choice = {hf_outbox_discard, hf_outbox_discard_all, "discarded"};
+
+const struct command hf__outbox_discard_command = CHOICE_COMMAND(discard_choice);
 
 /* ---- stats ---------------------------------------------------------------------------------- */
 
@@ -682,9 +600,7 @@ static const struct option_spec stats_specs[] = {
      FIELD(scan)},
     ONLY_SPECS,
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example stats_examples[] = {
@@ -696,10 +612,7 @@ const struct options_table hf__outbox_stats_options = {
     .name = "outbox stats",
     .about = "How many events wait, have failed and were delivered, for how long the oldest ones "
              "do, and the causes of failures.",
-    .specs = stats_specs,
-    .len = COMMAND_LEN(stats_specs),
-    .examples = stats_examples,
-    .examples_len = COMMAND_LEN(stats_examples),
+    COMMAND_SPECS(stats),
 };
 
 static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *stats)
@@ -723,49 +636,39 @@ static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *
     return hf__json_text_end(&text, cli->scope);
 }
 
-int hf__outbox_stats_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status outbox_stats(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
+    const struct settings *settings = c->settings;
     struct hf_outbox_stats stats = {.whole = true};
-    struct outbox_place place;
-    struct options options;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__outbox_stats_options, args_len, args, &settings, &options,
-                         &ends))
-        return ends;
-    settings.database.absent_ok = true;
-    if (!open_outbox(cli, "outbox stats", &settings, &place, &ends) && ends != DATABASE_ABSENT)
-        return ends;
-    if (place.outbox &&
-        hf_outbox_stats_of(cli->scope, place.outbox,
-                           HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings.scan,
-                                      .type = settings.type, .key = settings.key,
-                                      .tenant = settings.tenant),
-                           &stats) != HF_OK) {
-        ends = hf__database_fail(cli, "outbox stats");
-    } else {
-        struct rows_field fields[] = {hf__rows_number(cli, "pending", stats.pending),
-                                      hf__rows_number(cli, "due", stats.due),
-                                      hf__rows_number(cli, "scheduled", stats.scheduled),
-                                      hf__rows_number(cli, "retrying", stats.retrying),
-                                      hf__rows_number(cli, "urgent", stats.urgent),
-                                      hf__rows_number(cli, "failed", stats.failed),
-                                      hf__rows_number(cli, "published", stats.published),
-                                      hf__rows_ms(cli, "oldest_due_ms", stats.oldest_due_ms),
-                                      hf__rows_ms(cli, "oldest_failed_ms", stats.oldest_failed_ms),
-                                      hf__rows_number(cli, "fullest_bucket", stats.fullest),
-                                      hf__rows_number(cli, "unreadable", stats.unreadable),
-                                      hf__rows_bool("whole", stats.whole),
-                                      {.name = "causes",
-                                       .kind = ROWS_RAW,
-                                       .text = causes_json(cli, &stats)}};
+    if (c->place)
+        TRY(hf_outbox_stats_of(c->scope, c->place,
+                               HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings->scan,
+                                          .type = settings->type, .key = settings->key,
+                                          .tenant = settings->tenant),
+                               &stats));
+    struct rows_field fields[] = {hf__rows_number(c->cli, "pending", stats.pending),
+                                  hf__rows_number(c->cli, "due", stats.due),
+                                  hf__rows_number(c->cli, "scheduled", stats.scheduled),
+                                  hf__rows_number(c->cli, "retrying", stats.retrying),
+                                  hf__rows_number(c->cli, "urgent", stats.urgent),
+                                  hf__rows_number(c->cli, "failed", stats.failed),
+                                  hf__rows_number(c->cli, "published", stats.published),
+                                  hf__rows_ms(c->cli, "oldest_due_ms", stats.oldest_due_ms),
+                                  hf__rows_ms(c->cli, "oldest_failed_ms", stats.oldest_failed_ms),
+                                  hf__rows_number(c->cli, "fullest_bucket", stats.fullest),
+                                  hf__rows_number(c->cli, "unreadable", stats.unreadable),
+                                  hf__rows_bool("whole", stats.whole),
+                                  {.name = "causes",
+                                   .kind = ROWS_RAW,
+                                   .text = causes_json(c->cli, &stats)}};
 
-        ends = hf__rows_one(cli, &settings.database, fields, COMMAND_LEN(fields));
-    }
-    hf__outbox_close(&place);
-    return ends;
+    return hf__command_print(c, fields, COMMAND_LEN(fields));
 }
+
+const struct command hf__outbox_stats_command = {COMMAND_SETTINGS(struct settings),
+                                                 .place = &outbox_place, .table = COMMAND_LOOKS,
+                                                 .body = outbox_stats};
 
 /* ---- cleanup, replay ------------------------------------------------------------------------ */
 
@@ -778,9 +681,7 @@ static const struct option_spec cleanup_specs[] = {
      .text = "Delivered longer ago than this.",
      FIELD(older_ms)},
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example cleanup_examples[] = {
@@ -790,37 +691,23 @@ static const struct option_example cleanup_examples[] = {
 const struct options_table hf__outbox_cleanup_options = {
     .name = "outbox cleanup",
     .about = "Delete delivered events from the history. Nothing that waits or has failed.",
-    .specs = cleanup_specs,
-    .len = COMMAND_LEN(cleanup_specs),
-    .examples = cleanup_examples,
-    .examples_len = COMMAND_LEN(cleanup_examples),
+    COMMAND_SPECS(cleanup),
 };
 
-int hf__outbox_cleanup_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status outbox_cleanup(struct command_ctx *c)
 {
-    const struct hf_env *env = hf_scope_env(cli->scope);
-    struct settings settings = {.all = false};
-    struct outbox_place place;
-    struct rows_field field;
-    struct options options;
+    const struct settings *settings = c->settings;
+    const struct hf_env *env = hf_scope_env(c->scope);
     uint64_t done = 0;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__outbox_cleanup_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !open_outbox(cli, "outbox cleanup", &settings, &place, &ends))
-        return ends;
-    ends = CLI_OK;
-    if (hf_outbox_cleanup(cli->scope, place.outbox,
-                          env->wall_us(env->user) - (int64_t)settings.older_ms * 1000,
-                          &done) != HF_OK)
-        ends = hf__database_fail(cli, "outbox cleanup");
-    field = hf__rows_number(cli, "deleted", done);
-    if (ends == CLI_OK)
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    hf__outbox_close(&place);
-    return ends;
+    TRY(hf_outbox_cleanup(c->scope, c->place,
+                          env->wall_us(env->user) - (int64_t)settings->older_ms * 1000, &done));
+    return hf__command_count(c, "deleted", done);
 }
+
+const struct command hf__outbox_cleanup_command = {COMMAND_SETTINGS(struct settings),
+                                                   .place = &outbox_place, .table = COMMAND_EMPTY,
+                                                   .body = outbox_cleanup};
 
 static const struct option_spec replay_specs[] = {
     ONLY_SPECS,
@@ -832,9 +719,7 @@ static const struct option_spec replay_specs[] = {
      .text = "Delivered within this time; all of the history by default.",
      FIELD(older_ms)},
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example replay_examples[] = {
@@ -844,42 +729,29 @@ static const struct option_example replay_examples[] = {
 const struct options_table hf__outbox_replay_options = {
     .name = "outbox replay",
     .about = "Let events of the history be delivered once more, with the ids they had.",
-    .specs = replay_specs,
-    .len = COMMAND_LEN(replay_specs),
-    .examples = replay_examples,
-    .examples_len = COMMAND_LEN(replay_examples),
+    COMMAND_SPECS(replay),
 };
 
-int hf__outbox_replay_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status outbox_replay(struct command_ctx *c)
 {
-    const struct hf_env *env = hf_scope_env(cli->scope);
-    struct hf_event_list_options o = {.size = sizeof(o)};
-    struct settings settings = {.all = false};
-    struct outbox_place place;
-    struct rows_field field;
-    struct options options;
+    const struct settings *settings = c->settings;
+    const struct hf_env *env = hf_scope_env(c->scope);
+    struct hf_event_list_options o = {.size = sizeof(o),
+                                      .limit = (uint32_t)settings->limit,
+                                      .type = settings->type,
+                                      .key = settings->key,
+                                      .tenant = settings->tenant};
     uint64_t done = 0;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__outbox_replay_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !open_outbox(cli, "outbox replay", &settings, &place, &ends))
-        return ends;
-    ends = CLI_OK;
-    o.limit = (uint32_t)settings.limit;
-    o.type = settings.type;
-    o.key = settings.key;
-    o.tenant = settings.tenant;
-    if (settings.older_ms)
-        o.from_us = env->wall_us(env->user) - (int64_t)settings.older_ms * 1000;
-    if (hf_outbox_replay(cli->scope, place.outbox, &o, &done) != HF_OK)
-        ends = hf__database_fail(cli, "outbox replay");
-    field = hf__rows_number(cli, "waiting", done);
-    if (ends == CLI_OK)
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    hf__outbox_close(&place);
-    return ends;
+    if (settings->older_ms)
+        o.from_us = env->wall_us(env->user) - (int64_t)settings->older_ms * 1000;
+    TRY(hf_outbox_replay(c->scope, c->place, &o, &done));
+    return hf__command_count(c, "waiting", done);
 }
+
+const struct command hf__outbox_replay_command = {COMMAND_SETTINGS(struct settings),
+                                                  .place = &outbox_place, .table = COMMAND_EMPTY,
+                                                  .body = outbox_replay};
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
@@ -894,9 +766,7 @@ static const struct option_spec sweep_specs[] = {
          "Nothing that is younger than this, as it may belong to an event that is being stored.",
      FIELD(older_ms)},
     TABLE_SPEC,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example sweep_examples[] = {
@@ -907,37 +777,27 @@ const struct options_table hf__outbox_sweep_options = {
     .name = "outbox sweep",
     .about = "Remove the payloads of the blob store that no event of the outbox has any more: it "
              "waits, has failed, or is in the history. The whole table is read.",
-    .specs = sweep_specs,
-    .len = COMMAND_LEN(sweep_specs),
-    .examples = sweep_examples,
-    .examples_len = COMMAND_LEN(sweep_examples),
+    COMMAND_SPECS(sweep),
 };
 
-int hf__outbox_sweep_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status sweep_check(struct command_ctx *c)
 {
-    struct settings settings = {.all = false};
-    struct outbox_place place;
-    struct options options;
-    uint64_t removed = 0;
-    int ends;
+    const struct settings *settings = c->settings;
 
-    if (!hf__cli_options(cli, &hf__outbox_sweep_options, args_len, args, &settings, &options,
-                         &ends))
-        return ends;
-    if (!settings.blobs.ptr)
-        return hf__cli_fail(cli, "outbox sweep", CLI_USAGE, "--blobs is missing");
-    settings.database.table_needed = true; /* an empty one would use none of the blobs */
-    if (!open_outbox(cli, "outbox sweep", &settings, &place, &ends))
-        return ends;
-    hf_scope_timeout_ms(cli->scope, 0); /* it can be interrupted, and called again */
-    if (hf_outbox_sweep_blobs(cli->scope, place.outbox, (uint32_t)(settings.older_ms / 1000),
-                              &removed) != HF_OK) {
-        ends = hf__database_fail(cli, "outbox sweep");
-    } else {
-        struct rows_field field = hf__rows_number(cli, "blobs", removed);
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    hf__outbox_close(&place);
-    return ends;
+    return settings->blobs.ptr ? HF_OK : hf__command_missing(c, "--blobs");
 }
+
+static enum hf_status outbox_sweep(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    uint64_t removed = 0;
+
+    hf_scope_timeout_ms(c->scope, 0); /* it can be interrupted, and called again */
+    TRY(hf_outbox_sweep_blobs(c->scope, c->place, (uint32_t)(settings->older_ms / 1000), &removed));
+    return hf__command_count(c, "blobs", removed);
+}
+
+/* It needs the table: an empty one would use none of the blobs. */
+const struct command hf__outbox_sweep_command = {COMMAND_SETTINGS(struct settings),
+                                                 .place = &outbox_place, .table = COMMAND_NEEDS,
+                                                 .check = sweep_check, .body = outbox_sweep};

@@ -12,11 +12,11 @@
  *      the bad one are stored, and the message names that one.
  *  (4) The memory of an import is that of one batch.
  */
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/line_reader.h"
 #include "cli/frame/progress.h"
-#include "cli/frame/rows.h"
 #include "cli/outbox/outbox.h"
 #include "cli/outbox/outbox_line.h"
 
@@ -37,6 +37,7 @@ struct settings {
     uint64_t batch;
     uint64_t buckets;
     bool stream;
+    struct import *import;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -81,9 +82,7 @@ static const struct option_spec specs[] = {
      .name = "stream",
      .text = "When the table is made: with a stream, to wake relays elsewhere.",
      FIELD(stream)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
@@ -115,8 +114,7 @@ const struct options_table hf__outbox_import_options = {
 /* An import under way. */
 struct import {
     struct cli *cli;
-    struct settings settings;
-    struct guard guard;
+    const struct settings *settings;
     struct line_reader reader;
     struct progress progress;
     struct hf_outbox *outbox;
@@ -139,7 +137,7 @@ static int print_counts(struct import *import)
                                   hf__rows_number(cli, "duplicates", import->duplicates),
                                   hf__rows_number(cli, "skipped", import->skipped)};
 
-    return hf__rows_one(cli, &import->settings.database, fields, COMMAND_LEN(fields));
+    return hf__rows_one(cli, &import->settings->database, fields, COMMAND_LEN(fields));
 }
 
 /* What is stored and what is not, (1). `doubt_to`: up to this line nobody knows; 0: all is known. */
@@ -186,7 +184,7 @@ static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
 
 static enum hf_status emit(struct import *import, const struct hf_event *events, size_t len)
 {
-    hf_scope_timeout_ms(import->cli->scope, (uint32_t)import->settings.database.timeout_ms);
+    hf_scope_timeout_ms(import->cli->scope, (uint32_t)import->settings->database.timeout_ms);
     return hf_outbox_emit(import->cli->scope, import->outbox, events, len, NULL);
 }
 
@@ -303,9 +301,10 @@ static bool take_line(struct import *import, struct hf_str text, int *ends)
 
     if (!copy.ptr)
         return refuse(import, number, HF_NOMEM, HF_STR("out of memory"), ends);
-    if (!hf__outbox_line_read(s, (enum outbox_line_form)import->settings.from, copy, &line, &error))
+    if (!hf__outbox_line_read(s, (enum outbox_line_form)import->settings->from, copy, &line,
+                              &error))
         return refuse(import, number, HF_INVALID, error, ends);
-    if (line.done || (line.failed && !import->settings.failed)) {
+    if (line.done || (line.failed && !import->settings->failed)) {
         hf_scope_rewind(s, mark);
         import->skipped++;
         return true;
@@ -347,7 +346,7 @@ static bool take_lines(struct import *import, int *ends)
         if (!import->len)
             import->done = import->taken;
         /* What has come through a pipe does not wait for what has not. */
-        if (import->len == import->settings.batch || !hf__line_reader_ready(&import->reader))
+        if (import->len == import->settings->batch || !hf__line_reader_ready(&import->reader))
             if (!flush(import, ends))
                 return false;
     }
@@ -355,58 +354,76 @@ static bool take_lines(struct import *import, int *ends)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* With the guard around it, so that a signal ends it between two batches. */
-static int run(struct import *import)
+static enum hf_status import_check(struct command_ctx *c)
 {
-    struct settings *settings = &import->settings;
-    struct cli *cli = import->cli;
-    struct outbox_place place;
+    struct settings *settings = c->settings;
+    const char *path = c->operands_len ? c->operands[0] : "-";
+    struct import *import;
+
+    if (settings->failed && settings->from != OUTBOX_LINE_EVENT_BUS)
+        return hf__command_fail(c, CLI_USAGE, "--failed is for --from outbox-event-bus");
+    import = hf_scope_alloc(c->scope, sizeof(*import));
+    if (!import)
+        return hf__command_fail(c, CLI_FAILED, "out of memory");
+    *import = (struct import){.cli = c->cli, .settings = settings};
+    if (!hf__line_reader_open(&import->reader, path, LINE_BYTES_MAX))
+        return hf__command_fail(c, CLI_USAGE, "%s: %s", path, strerror(errno));
+    settings->import = import;
+    return HF_OK;
+}
+
+static void import_end(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    if (settings->import)
+        hf__line_reader_close(&settings->import->reader);
+}
+
+static enum hf_status place_open(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    return hf__outbox_place_open(c, settings->blobs,
+                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                            .buckets = (uint32_t)settings->buckets,
+                                            .stream = settings->stream));
+}
+
+static const struct command_place outbox_place = {place_open, hf__outbox_place_close, NULL};
+
+/* A signal is told, with what is stored, and is how it ends. */
+static void import_signal(struct command_ctx *c)
+{
+    if (hf_scope_error(c->scope)->status == HF_CANCELED && hf__guard_signal(c->guard))
+        c->ends = CLI_SIGNAL + hf__guard_signal(c->guard);
+}
+
+static enum hf_status import_body(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    struct import *import = settings->import;
     int ends = CLI_OK;
 
-    if (!hf__outbox_open(cli, "outbox import", &settings->database, settings->blobs,
-                         HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                    .buckets = (uint32_t)settings->buckets,
-                                    .stream = settings->stream),
-                         &place, &ends))
-        return ends;
-    import->outbox = place.outbox;
-    hf__progress_begin(&import->progress, cli, settings->database.quiet, false);
+    import->outbox = c->place;
+    hf__progress_begin(&import->progress, c->cli, c->database->quiet, false);
     if (take_lines(import, &ends)) {
         show_progress(import, true);
         hf__progress_end(&import->progress);
         ends = print_counts(import);
     }
-    hf__outbox_close(&place);
-    return ends;
+    c->ends = ends;
+    import_signal(c);
+    return HF_OK;
 }
 
-int hf__outbox_import_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct import *import = hf_scope_alloc(cli->scope, sizeof(*import));
-    struct options options;
-    const char *path;
-    int ends;
-
-    if (!import)
-        return hf__cli_fail(cli, "outbox import", CLI_FAILED, "out of memory");
-    *import = (struct import){.cli = cli};
-    if (!hf__cli_operands(cli, &hf__outbox_import_options, args_len, args, 0, 1, &import->settings,
-                          &options, &ends))
-        return ends;
-    if (import->settings.failed && import->settings.from != OUTBOX_LINE_EVENT_BUS)
-        return hf__cli_fail(cli, "outbox import", CLI_USAGE,
-                            "--failed is for --from outbox-event-bus");
-    path = options.operands_len ? options.operands[0] : "-";
-    if (!hf__line_reader_open(&import->reader, path, LINE_BYTES_MAX))
-        return hf__cli_fail(cli, "outbox import", CLI_USAGE, "%s: %s", path, strerror(errno));
-    if (hf__guard_begin(&import->guard, cli->scope)) {
-        ends = run(import);
-        if (hf_scope_error(cli->scope)->status == HF_CANCELED && hf__guard_signal(&import->guard))
-            ends = CLI_SIGNAL + hf__guard_signal(&import->guard);
-    } else {
-        ends = hf__cli_fail(cli, "outbox import", CLI_FAILED, "cannot start a thread");
-    }
-    hf__guard_end(&import->guard);
-    hf__line_reader_close(&import->reader);
-    return ends;
-}
+const struct command hf__outbox_import_command = {COMMAND_SETTINGS(struct settings),
+                                                  .max = 1,
+                                                  .guarded = true,
+                                                  .tells_signal = true,
+                                                  .place = &outbox_place,
+                                                  .table = COMMAND_MAKES,
+                                                  .check = import_check,
+                                                  .body = import_body,
+                                                  .unopened = import_signal,
+                                                  .end = import_end};

@@ -4,9 +4,9 @@
  */
 #include "cli/outbox/outbox.h"
 
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/relay.h>
 
@@ -32,17 +32,18 @@ struct settings {
     bool competing;
     bool dry_run;
     bool no_stream;
+    struct hf_sink *sink; /* opened before the outbox, as --to may be wrong */
+    int64_t began_us;     /* on the elapsed clock */
 };
 
 struct run {
     struct cli *cli;
     const char *command;
     bool drain;
-    struct settings settings;
-    struct guard guard;
+    const struct settings *settings;
+    struct guard *guard;
     struct hf_outbox *outbox;
     struct hf_relay *relay;
-    int64_t began_us; /* on the elapsed clock */
     const char *left; /* drain: is something left? as JSON */
 };
 
@@ -232,10 +233,7 @@ const struct options_table hf__relay_options = {
              "a signal comes. Any number of relays share the work.\n\n"
              "What fails is tried again and put aside in the end: see 'outbox failed'. A sink that "
              "cannot be reached is waited for.",
-    .specs = relay_specs,
-    .len = COMMAND_LEN(relay_specs),
-    .examples = relay_examples,
-    .examples_len = COMMAND_LEN(relay_examples),
+    COMMAND_SPECS(relay),
     .notes = "SIGTERM and SIGINT let what is under way finish, and end with exit code 0.",
 };
 
@@ -249,10 +247,7 @@ const struct options_table hf__outbox_drain_options = {
     .name = "outbox drain",
     .about = "Deliver the events of an outbox until nothing is due any more that does not wait to "
              "be tried again.",
-    .specs = drain_specs,
-    .len = COMMAND_LEN(drain_specs),
-    .examples = drain_examples,
-    .examples_len = COMMAND_LEN(drain_examples),
+    COMMAND_SPECS(drain),
     .notes =
         "The exit code is 0 when no event that is due is left; 1 when an event was moved to the "
         "failed events; 4 when events are left that wait for a retry or belong to other relays; 7 "
@@ -268,13 +263,13 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
                                         "was delivered, but that is not noted yet"};
     struct run *run = user;
 
-    if (outcome == HF_RELAY_DELIVERED || run->settings.database.quiet)
+    if (outcome == HF_RELAY_DELIVERED || run->settings->database.quiet)
         return;
     hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
                  HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
 }
 
-static void on_trouble(const struct hf_error *error, void *user)
+static void on_error(const struct hf_error *error, void *user)
 {
     struct run *run = user;
 
@@ -306,7 +301,7 @@ static int print_metrics(struct run *run, int ends)
     struct hf_relay_metrics m;
 
     hf_relay_metrics(run->relay, &m);
-    if (!run->settings.database.json)
+    if (!run->settings->database.json)
         return hf__cli_flushed(cli, ends);
     {
         struct rows_field fields[] = {hf__rows_number(cli, "delivered", m.delivered),
@@ -324,7 +319,7 @@ static int print_metrics(struct run *run, int ends)
                                        .text = hf_str_from(run->left),
                                        .kind = ROWS_RAW}};
         size_t len = COMMAND_LEN(fields) - (run->drain ? 0 : 1);
-        int told = hf__rows_one(cli, &run->settings.database, fields, len);
+        int told = hf__rows_one(cli, &run->settings->database, fields, len);
 
         return ends == CLI_OK ? told : ends;
     }
@@ -339,7 +334,7 @@ static int stop(struct run *run, int ends)
 
     if (!s)
         return hf__cli_fail(run->cli, run->command, CLI_FAILED, "out of memory");
-    hf_scope_timeout_ms(s, (uint32_t)run->settings.stop_ms);
+    hf_scope_timeout_ms(s, (uint32_t)run->settings->stop_ms);
     if (hf_relay_stop(s, run->relay) != HF_OK)
         ends = hf__database_fail_of(run->cli, run->command, s, NULL);
     hf_scope_free(s);
@@ -348,7 +343,7 @@ static int stop(struct run *run, int ends)
 
 static int run_until_signal(struct run *run)
 {
-    bool shown = isatty(STDERR_FILENO) && !run->settings.database.quiet;
+    bool shown = isatty(STDERR_FILENO) && !run->settings->database.quiet;
     struct hf_scope *s = run->cli->scope;
     struct hf_scope_mark mark;
 
@@ -376,16 +371,17 @@ static int64_t elapsed_us(const struct cli *cli)
 /* What is left of --for, in milliseconds, and at least one; 0: it was not given. */
 static uint32_t time_left(const struct run *run)
 {
-    int64_t left_ms = (int64_t)run->settings.for_ms - (elapsed_us(run->cli) - run->began_us) / 1000;
+    int64_t left_ms =
+        (int64_t)run->settings->for_ms - (elapsed_us(run->cli) - run->settings->began_us) / 1000;
 
-    return !run->settings.for_ms ? 0 : left_ms > 1 ? (uint32_t)left_ms : 1;
+    return !run->settings->for_ms ? 0 : left_ms > 1 ? (uint32_t)left_ms : 1;
 }
 
 /* Is something left that is due, in the table as it is now? Not known: the database does not say.
  */
 static void look_what_is_left(struct run *run)
 {
-    const struct settings *o = &run->settings;
+    const struct settings *o = run->settings;
     struct hf_scope *s = hf_scope_new(NULL);
     struct hf_str after = {0};
     struct hf_event_list list;
@@ -418,9 +414,9 @@ static int run_drain(struct run *run)
 
     hf_scope_timeout_ms(s, time_left(run));
     status = hf_relay_drain(s, run->relay, &count);
-    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
-        return CLI_SIGNAL + hf__guard_signal(&run->guard);
-    if (!run->settings.dry_run)
+    if (status == HF_CANCELED && hf__guard_signal(run->guard))
+        return CLI_SIGNAL + hf__guard_signal(run->guard);
+    if (!run->settings->dry_run)
         look_what_is_left(run);
     if (status != HF_OK)
         return hf__database_fail(run->cli, run->command);
@@ -434,13 +430,13 @@ static int run_drain(struct run *run)
     return CLI_OK;
 }
 
-static int open_and_run(struct run *run, struct hf_sink *sink)
+static int open_and_run(struct run *run)
 {
-    const struct settings *o = &run->settings;
+    const struct settings *o = run->settings;
     int ends;
 
     if (hf_relay_open(
-            run->cli->scope, run->outbox, sink,
+            run->cli->scope, run->outbox, o->sink,
             HF_OPTIONS(hf_relay_options, .preset = (enum hf_relay_preset)(o->preset + 1),
                        .workers = (uint32_t)o->workers, .batch = (uint32_t)o->batch,
                        .poll_ms = (uint32_t)o->poll_ms, .max_attempts = (uint32_t)o->attempts,
@@ -451,8 +447,8 @@ static int open_and_run(struct run *run, struct hf_sink *sink)
                        .failed_blocks = o->failed_blocks, .competing = o->competing,
                        .dry_run = o->dry_run, .only_type = o->only_type,
                        .wake_by_stream = !run->drain && !o->no_stream,
-                       .wake_ms = (uint32_t)o->wake_ms, .on_ended = on_ended,
-                       .on_trouble = on_trouble, .user = run, .stuck_ms = (uint32_t)o->stuck_ms,
+                       .wake_ms = (uint32_t)o->wake_ms, .on_ended = on_ended, .on_error = on_error,
+                       .user = run, .stuck_ms = (uint32_t)o->stuck_ms,
                        .stuck = (enum hf_stuck)(o->stuck + 1), .on_stuck = on_stuck,
                        .only_key = o->only_key, .only_tenant = o->only_tenant,
                        .stall_ms = (uint32_t)o->database.timeout_ms),
@@ -464,58 +460,69 @@ static int open_and_run(struct run *run, struct hf_sink *sink)
     return ends;
 }
 
-static int with_outbox(struct run *run)
-{
-    struct settings *settings = &run->settings;
-    struct outbox_place place;
-    struct hf_sink *sink;
-    int ends;
+/* ---- the commands --------------------------------------------------------------------------- */
 
-    if (hf_sink_open(run->cli->scope, settings->to, &sink) != HF_OK)
-        return hf__cli_fail(run->cli, run->command, CLI_USAGE, "%s",
-                            hf_scope_error_text(run->cli->scope));
-    if (hf__outbox_open(run->cli, run->command, &settings->database, settings->blobs,
-                        HF_OPTIONS(hf_outbox_options, .table = settings->table, .no_create = true,
-                                   .history_s = (uint32_t)((settings->history_ms + 999) / 1000)),
-                        &place, &ends)) {
-        run->outbox = place.outbox;
-        ends = open_and_run(run, sink);
-        hf__outbox_close(&place);
-    }
-    hf_sink_close(sink);
-    return ends;
+static enum hf_status relay_check(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+
+    settings->began_us = elapsed_us(c->cli);
+    if (!settings->to.ptr)
+        return hf__command_missing(c, "--to");
+    if (settings->for_ms && settings->for_ms < c->database->timeout_ms)
+        c->database->timeout_ms = settings->for_ms;
+    if (hf_sink_open(c->scope, settings->to, &settings->sink) != HF_OK)
+        return hf__command_fail(c, CLI_USAGE, "%s", hf_scope_error_text(c->scope));
+    return HF_OK;
 }
 
-static int run_command(struct cli *cli, const struct options_table *table, size_t args_len,
-                       const char *const *args, bool drain)
+static void relay_end(struct command_ctx *c)
 {
-    struct run run = {.cli = cli,
-                      .command = table->name,
-                      .drain = drain,
-                      .began_us = elapsed_us(cli),
+    const struct settings *settings = c->settings;
+
+    hf_sink_close(settings->sink);
+}
+
+static enum hf_status place_open(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    return hf__outbox_place_open(c, settings->blobs,
+                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                            .history_s =
+                                                (uint32_t)((settings->history_ms + 999) / 1000)));
+}
+
+static const struct command_place outbox_place = {place_open, hf__outbox_place_close,
+                                                  "outbox emit"};
+
+static enum hf_status relay(struct command_ctx *c)
+{
+    struct run run = {.cli = c->cli,
+                      .command = c->name,
+                      .drain = c->command == &hf__outbox_drain_command,
+                      .settings = c->settings,
+                      .guard = c->guard,
+                      .outbox = c->place,
                       .left = "null"};
-    struct options options;
-    int ends;
 
-    if (!hf__cli_options(cli, table, args_len, args, &run.settings, &options, &ends))
-        return ends;
-    if (!run.settings.to.ptr)
-        return hf__cli_fail(cli, table->name, CLI_USAGE, "--to is missing");
-    run.settings.database.table_needed = !drain; /* a relay would wait in vain */
-    if (run.settings.for_ms && run.settings.for_ms < run.settings.database.timeout_ms)
-        run.settings.database.timeout_ms = run.settings.for_ms;
-    if (hf__guard_command(cli, table->name, !drain, &run.guard, &ends))
-        ends = with_outbox(&run);
-    hf__guard_command_end(cli, &run.guard);
-    return ends;
+    return hf__command_end(c, open_and_run(&run));
 }
 
-int hf__relay_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return run_command(cli, &hf__relay_options, args_len, args, false);
-}
+/* It needs the outbox: it would wait in vain. */
+const struct command hf__relay_command = {COMMAND_SETTINGS(struct settings),
+                                          .guarded = true,
+                                          .ends_by_signal = true,
+                                          .place = &outbox_place,
+                                          .table = COMMAND_NEEDS,
+                                          .check = relay_check,
+                                          .body = relay,
+                                          .end = relay_end};
 
-int hf__outbox_drain_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    return run_command(cli, &hf__outbox_drain_options, args_len, args, true);
-}
+const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct settings),
+                                                 .guarded = true,
+                                                 .place = &outbox_place,
+                                                 .table = COMMAND_EMPTY,
+                                                 .check = relay_check,
+                                                 .body = relay,
+                                                 .end = relay_end};

@@ -4,31 +4,18 @@
 #ifndef HF_CLI_OUTBOX_OUTBOX_H
 #define HF_CLI_OUTBOX_OUTBOX_H
 
-#include "cli/frame/database.h"
+#include "cli/frame/command.h"
 
 #include <holdfast/outbox.h>
 
-/* An outbox, and what it stands on. */
-struct outbox_place {
-    struct hf_db *db;
-    struct hf_blobs *blobs; /* NULL: none was named */
-    struct hf_outbox *outbox;
-};
-
 /*
- * Open the database, the blob store (absent: none) and the outbox. With no_create, where there is
- * none yet, it is an empty one in memory, but settings->absent_ok and table_needed. False: the error
- * was shown, *ends says how to end.
+ * outbox_names.c: open c->place and the blob store (absent: none), for a struct command_place; the
+ * table may have other names than the usual. `options` leave out what the frame knows: the blobs, and
+ * whether it may be made.
  */
-bool hf__outbox_open(struct cli *cli, const char *command, const struct database_settings *settings,
-                     struct hf_str blobs, const struct hf_outbox_options *options,
-                     struct outbox_place *place, int *ends);
-void hf__outbox_close(struct outbox_place *place);
-
-/* outbox_names.c: hf_outbox_open(), under the names that the table has. */
-enum hf_status hf__outbox_open_named(struct hf_scope *s, struct hf_db *db,
-                                     const struct hf_outbox_options *options,
-                                     struct hf_outbox **outbox);
+enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
+                                     const struct hf_outbox_options *options);
+void hf__outbox_place_close(void *place);
 
 #define OUTBOX_TABLE(type)                                                                         \
     {                                                                                              \

@@ -8,6 +8,8 @@
  */
 #include "cli/outbox/outbox.h"
 
+#include "base/base.h"
+
 #include <holdfast/db.h>
 
 /* Is it an outbox under other names? In the scope. */
@@ -40,9 +42,10 @@ static bool find_names(struct hf_scope *s, struct hf_db *db, struct hf_outbox_op
     return true;
 }
 
-enum hf_status hf__outbox_open_named(struct hf_scope *s, struct hf_db *db,
-                                     const struct hf_outbox_options *options,
-                                     struct hf_outbox **outbox)
+/* hf_outbox_open(), under the names that the table has. */
+static enum hf_status outbox_open_named(struct hf_scope *s, struct hf_db *db,
+                                        const struct hf_outbox_options *options,
+                                        struct hf_outbox **outbox)
 {
     enum hf_status status = hf_outbox_open(s, db, options, outbox);
     struct hf_outbox_options with = *options;
@@ -58,4 +61,23 @@ enum hf_status hf__outbox_open_named(struct hf_scope *s, struct hf_db *db,
         status = hf_outbox_open(s, db, &with, outbox);
     hf_scope_free(look);
     return status;
+}
+
+enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
+                                     const struct hf_outbox_options *options)
+{
+    struct hf_outbox_options with = *options;
+    struct hf_outbox *outbox;
+
+    TRY(hf__command_open_blobs(c, blobs));
+    with.blobs = c->blobs;
+    with.no_create = !c->makes;
+    TRY(outbox_open_named(c->scope, c->db, &with, &outbox));
+    c->place = outbox;
+    return HF_OK;
+}
+
+void hf__outbox_place_close(void *place)
+{
+    hf_outbox_close(place);
 }

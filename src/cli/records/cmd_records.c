@@ -2,10 +2,10 @@
  * cli/records/cmd_records.c: records that wait to be processed, from a shell: `holdfast records
  * put|ls|retry|adopt`. What works on them is cmd_records_process.c.
  */
+#include "base/base.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/records.h>
 
@@ -27,6 +27,8 @@ struct settings {
     struct hf_str of_account;
     uint64_t limit;
     bool adopt; /* also a table of another program */
+    struct hf_str lines;
+    uint64_t put;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -61,32 +63,33 @@ struct settings {
         .text = "Its index of records that wait.", FIELD(index)                                    \
     }
 
-static bool open_records(struct cli *cli, const char *command, const struct settings *settings,
-                         bool create, struct hf_db **db, struct hf_records **records, int *ends)
+static enum hf_status records_open(struct command_ctx *c)
 {
-    struct database_settings database = settings->database;
+    const struct settings *settings = c->settings;
     struct hf_describe_table there = {.table = settings->table};
     struct hf_describe_table_result described;
+    struct hf_records *records;
 
-    *records = NULL;
-    database.create = create && !settings->adopt;
-    database.maker = "records put";
-    if (!hf__database_open(cli, command, &database, db, ends))
-        return false;
     /* A table that is adopted gets its index and its mark, but it has to be there. */
-    if ((!settings->adopt || hf_describe_table(cli->scope, *db, &there, &described) == HF_OK) &&
-        hf_records_open(cli->scope, *db,
+    if (settings->adopt)
+        TRY(hf_describe_table(c->scope, c->db, &there, &described));
+    TRY(hf_records_open(c->scope, c->db,
                         HF_OPTIONS(hf_records_options, .table = settings->table,
                                    .account = settings->account, .run_time = settings->run_time,
                                    .processed = settings->processed, .index = settings->index,
-                                   .no_create = !create, .adopt = settings->adopt),
-                        records) == HF_OK)
-        return true;
-    *ends = hf__database_unopened(cli, command, &database);
-    hf_db_close(*db);
-    *db = NULL;
-    return false;
+                                   .no_create = !c->makes && !settings->adopt,
+                                   .adopt = settings->adopt),
+                        &records));
+    c->place = records;
+    return HF_OK;
 }
+
+static void records_close(void *records)
+{
+    hf_records_close(records);
+}
+
+static const struct command_place records_place = {records_open, records_close, "records put"};
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
@@ -107,9 +110,7 @@ static const struct option_spec put_specs[] = {
      .text = "A record that is there already is an error (exit code 4); replaced by default.",
      FIELD(only_new)},
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example put_examples[] = {
@@ -123,56 +124,49 @@ const struct options_table hf__records_put_options = {
     .operands = "[JSON...]",
     .about = "Put records into the table, which is made when it is missing. Each is a JSON object "
              "with AccountId, RunTime and whatever else.",
-    .specs = put_specs,
-    .len = COMMAND_LEN(put_specs),
-    .examples = put_examples,
-    .examples_len = COMMAND_LEN(put_examples),
+    COMMAND_SPECS(put),
 };
 
-static bool read_record(struct cli *cli, const struct settings *settings, struct hf_str text,
-                        struct hf_item *record)
+static enum hf_status record_read(struct command_ctx *c, struct hf_str text, struct hf_item *record)
 {
-    struct hf_scope *s = cli->scope;
+    const struct settings *settings = c->settings;
     struct hf_str error = HF_STR("it is no JSON object");
+    struct hf_scope *s = c->scope;
     const struct json *json;
 
     if (settings->dynamodb) {
         if (hf_item_from_json(s, text, record) == HF_OK)
-            return true;
+            return HF_OK;
         error = hf_scope_error(s)->message;
     } else {
         json = hf__json_read(s, text, &error);
         if (json && json->kind == JSON_OBJECT) {
             *record = hf_value_item(hf__json_to_value(s, json));
             if (hf_item_check(s, *record) == HF_OK)
-                return true;
+                return HF_OK;
             error = hf_scope_error(s)->message;
         } else if (json) {
             error = HF_STR("it is no JSON object");
         }
     }
-    hf__cli_fail(cli, "records put", CLI_USAGE, "%.*s: %.*s", text.len > 60 ? 60 : (int)text.len,
-                 text.ptr, HF_FMT(error));
-    return false;
+    return hf__command_fail(c, CLI_USAGE, "%.*s: %.*s", text.len > 60 ? 60 : (int)text.len,
+                            text.ptr, HF_FMT(error));
 }
 
 /* One, and back to where the scope was: there may be millions. */
-static int put_one(struct cli *cli, const struct settings *settings, struct hf_records *records,
-                   struct hf_str text)
+static enum hf_status record_put(struct command_ctx *c, struct hf_str text)
 {
-    struct hf_scope_mark mark = hf_scope_mark(cli->scope);
+    struct hf_scope_mark mark = hf_scope_mark(c->scope);
+    struct settings *settings = c->settings;
     struct hf_item record;
-    int ends = CLI_OK;
 
-    hf_scope_timeout_ms(cli->scope, (uint32_t)settings->database.timeout_ms);
-    if (!read_record(cli, settings, text, &record))
-        ends = CLI_USAGE;
-    else if (hf_records_put(cli->scope, records, record,
-                            HF_OPTIONS(hf_record_put_options, .only_new = settings->only_new)) !=
-             HF_OK)
-        ends = hf__database_fail(cli, "records put");
-    hf_scope_rewind(cli->scope, mark);
-    return ends;
+    hf_scope_timeout_ms(c->scope, (uint32_t)c->database->timeout_ms);
+    TRY(record_read(c, text, &record));
+    TRY(hf_records_put(c->scope, c->place, record,
+                       HF_OPTIONS(hf_record_put_options, .only_new = settings->only_new)));
+    settings->put++;
+    hf_scope_rewind(c->scope, mark);
+    return HF_OK;
 }
 
 static bool is_blank(struct hf_str line)
@@ -185,61 +179,56 @@ static bool is_blank(struct hf_str line)
     return true;
 }
 
-static int put_all(struct cli *cli, const struct settings *settings, struct hf_records *records,
-                   const struct options *options, struct hf_str lines, uint64_t *count)
+static enum hf_status records_put_all(struct command_ctx *c)
 {
-    int ends = CLI_OK;
+    const struct settings *settings = c->settings;
+    struct hf_str lines = settings->lines;
 
-    for (size_t i = 0; ends == CLI_OK && i < options->operands_len; i++) {
-        ends = put_one(cli, settings, records, hf_str_from(options->operands[i]));
-        *count += ends == CLI_OK;
-    }
-    for (size_t at = 0; ends == CLI_OK && at < lines.len;) {
+    for (size_t i = 0; i < c->operands_len; i++)
+        TRY(record_put(c, hf__command_operand(c, i)));
+    for (size_t at = 0; at < lines.len;) {
         const char *end = memchr(lines.ptr + at, '\n', lines.len - at);
         size_t len = end ? (size_t)(end - lines.ptr) - at : lines.len - at;
 
-        if (!is_blank(hf_str_of(lines.ptr + at, len))) {
-            ends = put_one(cli, settings, records, hf_str_of(lines.ptr + at, len));
-            *count += ends == CLI_OK;
-        }
+        if (!is_blank(hf_str_of(lines.ptr + at, len)))
+            TRY(record_put(c, hf_str_of(lines.ptr + at, len)));
         at += len + 1;
     }
-    return ends;
+    return HF_OK;
 }
 
-int hf__records_put_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status records_put_check(struct command_ctx *c)
 {
-    struct settings settings = {.dynamodb = false};
-    struct hf_records *records;
-    struct rows_field field;
-    struct hf_str lines = {0};
-    struct options options;
+    struct settings *settings = c->settings;
     struct hf_str error = {0};
-    uint64_t count = 0;
-    struct hf_db *db;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__records_put_options, args_len, args, &settings, &options, &ends))
-        return ends;
-    if ((options.operands_len > 0) == (settings.file.ptr != NULL))
-        return hf__cli_fail(cli, "records put", CLI_USAGE, "%s",
-                            settings.file.ptr ? "records and --file exclude each other"
-                                              : "a record, or --file, is missing");
-    if (settings.file.ptr) {
-        lines = hf__input_read(cli->scope, settings.file.ptr, FILE_MAX, &error);
-        if (!lines.ptr)
-            return hf__cli_fail(cli, "records put", CLI_USAGE, "%.*s", HF_FMT(error));
-    }
-    if (!open_records(cli, "records put", &settings, true, &db, &records, &ends))
-        return ends;
-    ends = put_all(cli, &settings, records, &options, lines, &count);
-    field = hf__rows_number(cli, "put", count);
-    if (settings.database.json)
-        hf__rows_one(cli, &settings.database, &field, 1);
-    hf_records_close(records);
-    hf_db_close(db);
-    return hf__cli_flushed(cli, ends);
+    if ((c->operands_len > 0) == (settings->file.ptr != NULL))
+        return hf__command_fail(c, CLI_USAGE, "%s",
+                                settings->file.ptr ? "records and --file exclude each other"
+                                                   : "a record, or --file, is missing");
+    if (!settings->file.ptr)
+        return HF_OK;
+    settings->lines = hf__input_read(c->scope, settings->file.ptr, FILE_MAX, &error);
+    return settings->lines.ptr ? HF_OK : hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
 }
+
+static enum hf_status records_put(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    enum hf_status status = records_put_all(c);
+
+    if (status != HF_OK && c->ends == CLI_OK)
+        hf__command_failed(c);
+    TRY(COMMAND_JSON(c, hf__rows_number(c->cli, "put", settings->put)));
+    return status;
+}
+
+const struct command hf__records_put_command = {COMMAND_SETTINGS(struct settings),
+                                                .max = COMMAND_MANY,
+                                                .place = &records_place,
+                                                .table = COMMAND_MAKES,
+                                                .check = records_put_check,
+                                                .body = records_put};
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -266,10 +255,7 @@ static const struct option_spec ls_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_JSONL(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
@@ -281,10 +267,7 @@ const struct options_table hf__records_ls_options = {
     .name = "records ls",
     .about = "List records: account, run time, state, attempts, the last error; with --json the "
              "whole item.",
-    .specs = ls_specs,
-    .len = COMMAND_LEN(ls_specs),
-    .examples = ls_examples,
-    .examples_len = COMMAND_LEN(ls_examples),
+    COMMAND_SPECS(ls),
 };
 
 static enum hf_status next_page(struct cli *cli, const struct settings *settings,
@@ -324,51 +307,31 @@ static void add_record(struct rows *rows, struct cli *cli, const struct hf_recor
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
 }
 
-static int list(struct cli *cli, const struct settings *settings, struct hf_records *records)
+static enum hf_status records_list(struct command_ctx *c)
 {
-    struct rows *rows = hf_scope_alloc(cli->scope, sizeof(*rows));
+    const struct settings *settings = c->settings;
+    struct rows *rows = hf__command_rows(c, "records");
     struct hf_record_list page = {.records_len = 0};
     struct hf_str after = {0};
-    int ends = CLI_OK;
 
-    if (!rows)
-        return hf__cli_fail(cli, "records ls", CLI_FAILED, "out of memory");
-    hf__rows_begin(rows, cli, &settings->database, "records");
     do {
         uint64_t left = settings->limit ? settings->limit - rows->count : PAGE;
 
-        if (next_page(cli, settings, records,
+        TRY(next_page(c->cli, settings, c->place,
                       HF_OPTIONS(hf_record_list_options, .limit = left < PAGE ? left : PAGE,
                                  .after = after),
-                      &page) != HF_OK) {
-            ends = hf__database_fail(cli, "records ls");
-            break;
-        }
+                      &page));
         for (size_t i = 0; i < page.records_len; i++)
-            add_record(rows, cli, &page.records[i]);
+            add_record(rows, c->cli, &page.records[i]);
         after = page.next;
-    } while (after.ptr && (!settings->limit || rows->count < settings->limit) && !ferror(cli->out));
-    return hf__rows_end(rows, (struct hf_str){0}, ends);
+    } while (after.ptr && (!settings->limit || rows->count < settings->limit) &&
+             !ferror(c->cli->out));
+    return HF_OK;
 }
 
-int hf__records_ls_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct settings settings = {.dynamodb = false};
-    struct hf_records *records;
-    struct options options;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_options(cli, &hf__records_ls_options, args_len, args, &settings, &options, &ends))
-        return ends;
-    settings.database.absent_ok = true;
-    if (!open_records(cli, "records ls", &settings, false, &db, &records, &ends))
-        return hf__rows_none(cli, &settings.database, "records", ends);
-    ends = list(cli, &settings, records);
-    hf_records_close(records);
-    hf_db_close(db);
-    return ends;
-}
+const struct command hf__records_ls_command = {COMMAND_SETTINGS(struct settings),
+                                               .place = &records_place, .table = COMMAND_LOOKS,
+                                               .list = "records", .body = records_list};
 
 /* ---- retry ---------------------------------------------------------------------------------- */
 
@@ -380,9 +343,7 @@ static const struct option_spec retry_specs[] = {
      .text = "At most so many.",
      FIELD(limit)},
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example retry_examples[] = {
@@ -392,47 +353,28 @@ static const struct option_example retry_examples[] = {
 const struct options_table hf__records_retry_options = {
     .name = "records retry",
     .about = "Let records that were put aside wait again, as if they had never been begun.",
-    .specs = retry_specs,
-    .len = COMMAND_LEN(retry_specs),
-    .examples = retry_examples,
-    .examples_len = COMMAND_LEN(retry_examples),
+    COMMAND_SPECS(retry),
 };
 
-int hf__records_retry_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status records_retry(struct command_ctx *c)
 {
-    struct settings settings = {.dynamodb = false};
-    struct hf_records *records;
-    struct options options;
+    const struct settings *settings = c->settings;
     uint64_t count = 0;
-    struct hf_db *db;
-    int ends;
 
-    if (!hf__cli_options(cli, &hf__records_retry_options, args_len, args, &settings, &options,
-                         &ends))
-        return ends;
-    settings.database.absent_ok = true;
-    if (!open_records(cli, "records retry", &settings, false, &db, &records, &ends) &&
-        ends != DATABASE_ABSENT)
-        return ends;
-    if (records && hf_records_retry_failed(cli->scope, records, settings.limit, &count) != HF_OK) {
-        ends = hf__database_fail(cli, "records retry");
-    } else {
-        struct rows_field field = hf__rows_number(cli, "waiting", count);
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    hf_records_close(records);
-    hf_db_close(db);
-    return ends;
+    if (c->place)
+        TRY(hf_records_retry_failed(c->scope, c->place, settings->limit, &count));
+    return hf__command_count(c, "waiting", count);
 }
+
+const struct command hf__records_retry_command = {COMMAND_SETTINGS(struct settings),
+                                                  .place = &records_place, .table = COMMAND_LOOKS,
+                                                  .body = records_retry};
 
 /* ---- adopt ---------------------------------------------------------------------------------- */
 
 static const struct option_spec adopt_specs[] = {
     TABLE_SPECS,
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example adopt_examples[] = {
@@ -447,33 +389,26 @@ const struct options_table hf__records_adopt_options = {
              "others. Reads the whole table. 'records process' finds such records, too, but only a "
              "page of the table at a time. A table of another program becomes one of ours: it gets "
              "the index and the mark.",
-    .specs = adopt_specs,
-    .len = COMMAND_LEN(adopt_specs),
-    .examples = adopt_examples,
-    .examples_len = COMMAND_LEN(adopt_examples),
+    COMMAND_SPECS(adopt),
 };
 
-int hf__records_adopt_run(struct cli *cli, size_t args_len, const char *const *args)
+static enum hf_status records_adopt_check(struct command_ctx *c)
 {
-    struct settings settings = {.adopt = true};
-    struct hf_records *records;
-    struct options options;
-    uint64_t count = 0;
-    struct hf_db *db;
-    int ends;
+    struct settings *settings = c->settings;
 
-    if (!hf__cli_options(cli, &hf__records_adopt_options, args_len, args, &settings, &options,
-                         &ends) ||
-        !open_records(cli, "records adopt", &settings, true, &db, &records, &ends))
-        return ends;
-    if (hf_records_adopt(cli->scope, records, &count) != HF_OK) {
-        ends = hf__database_fail(cli, "records adopt");
-    } else {
-        struct rows_field field = hf__rows_number(cli, "adopted", count);
-
-        ends = hf__rows_one(cli, &settings.database, &field, 1);
-    }
-    hf_records_close(records);
-    hf_db_close(db);
-    return ends;
+    settings->adopt = true;
+    return HF_OK;
 }
+
+static enum hf_status records_adopt(struct command_ctx *c)
+{
+    uint64_t count = 0;
+
+    TRY(hf_records_adopt(c->scope, c->place, &count));
+    return hf__command_count(c, "adopted", count);
+}
+
+const struct command hf__records_adopt_command = {COMMAND_SETTINGS(struct settings),
+                                                  .place = &records_place, .table = COMMAND_NEEDS,
+                                                  .check = records_adopt_check,
+                                                  .body = records_adopt};

@@ -12,10 +12,10 @@
  * canceled, too: by a signal, or as the claim was lost. Then the program gets SIGTERM, and SIGKILL
  * when it has not ended in time.
  */
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 
 #include <holdfast/records.h>
 
@@ -181,9 +181,7 @@ static const struct option_spec specs[] = {
      .fallback = "Processed",
      .text = "Its index of records that wait.",
      FIELD(index)},
-    DATABASE_JSON(struct settings),
-    DATABASE_QUIET(struct settings),
-    DATABASE_SPECS(struct settings),
+    DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
@@ -217,18 +215,18 @@ const struct options_table hf__records_process_options = {
 
 struct run {
     struct cli *cli;
-    struct settings settings;
+    const struct settings *settings;
     const char *const *args;
     size_t args_len;
-    struct guard guard;
+    struct guard *guard;
 };
 
 /* The record where a process can read it. */
 static int record_file(struct hf_scope *s, const struct run *run,
                        const struct hf_record_info *record)
 {
-    struct hf_str text = run->settings.plain ? hf__json_of_value(s, hf_item_value(record->item))
-                                             : hf_item_to_json(s, record->item);
+    struct hf_str text = run->settings->plain ? hf__json_of_value(s, hf_item_value(record->item))
+                                              : hf_item_to_json(s, record->item);
     struct hf_str line = hf_scope_format(s, "%.*s\n", HF_FMT(text));
 
     return text.ptr && line.ptr ? hf__child_file(line.ptr, line.len) : -1;
@@ -243,7 +241,7 @@ static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf
         return HF_OK;
     if (told == HF_TIMEOUT)
         return hf_scope_fail(s, HF_IO, "%s took longer than %llums", run->args[0],
-                             (unsigned long long)run->settings.run_timeout_ms);
+                             (unsigned long long)run->settings->run_timeout_ms);
     if (told == HF_CANCELED)
         return hf_scope_fail(s, HF_CANCELED, "%s was stopped", run->args[0]);
     if (WIFSIGNALED(status))
@@ -264,7 +262,7 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
                                           .args_len = run->args_len,
                                           .variables = variables,
                                           .variables_len = COMMAND_LEN(variables),
-                                          .guard = &run->guard};
+                                          .guard = run->guard};
     int input = record_file(s, run, record);
     struct child child;
     enum hf_status told;
@@ -278,7 +276,7 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
         close(input);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
-    told = hf__program_wait(s, &child, 0, run->settings.kill_after_ms);
+    told = hf__program_wait(s, &child, 0, run->settings->kill_after_ms);
     return outcome(s, run, told, child.outcome);
 }
 
@@ -336,17 +334,17 @@ static void print_report(struct run *run, const struct hf_processor_report *repo
         hf__rows_text("checkpoint", report->checkpoint),
         {.name = "errors", .kind = ROWS_JSON, .text = errors_json(cli, report)}};
 
-    if (!run->settings.database.json)
+    if (!run->settings->database.json)
         for (size_t i = 0; i < report->errors_len; i++)
             fprintf(cli->err, "holdfast records process: record %.*s %.*s: %.*s\n",
                     HF_FMT(report->errors[i].account), HF_FMT(report->errors[i].run_time),
                     HF_FMT(report->errors[i].text));
-    hf__rows_one(cli, &run->settings.database, fields, COMMAND_LEN(fields));
+    hf__rows_one(cli, &run->settings->database, fields, COMMAND_LEN(fields));
 }
 
 static int process(struct run *run, struct hf_records *records)
 {
-    const struct settings *settings = &run->settings;
+    const struct settings *settings = run->settings;
     struct hf_scope *s = run->cli->scope;
     bool shown = run->cli->terminal && isatty(STDERR_FILENO) && !settings->database.quiet;
     struct hf_processor_report report = {.total = 0};
@@ -354,27 +352,28 @@ static int process(struct run *run, struct hf_records *records)
     enum hf_status status;
     int ends = CLI_OK;
 
-    if (hf_processor_open(
-            s, records,
-            HF_OPTIONS(hf_processor_options, .max_workers = (uint32_t)settings->workers,
-                       .max_retries = (uint32_t)settings->retries,
-                       .no_retries = settings->retries == 0,
-                       .backoff_base_ms = (uint32_t)settings->backoff_ms,
-                       .backoff_multiplier = (double)settings->multiplier,
-                       .lease_ms = (uint32_t)settings->lease_ms,
-                       .timeout_ms = (uint32_t)settings->run_timeout_ms, .limit = settings->limit,
-                       .max_failures = settings->max_failures, .resume = settings->resume,
-                       .account_order = settings->account_order, .forever = settings->forever,
-                       .dry_run = settings->dry_run, .on_progress = shown ? on_progress : NULL,
-                       .user = run),
-            &processor) != HF_OK)
+    if (hf_processor_open(s, records,
+                          HF_OPTIONS(hf_processor_options, .workers = (uint32_t)settings->workers,
+                                     .max_retries = (uint32_t)settings->retries,
+                                     .no_retries = settings->retries == 0,
+                                     .backoff_ms = (uint32_t)settings->backoff_ms,
+                                     .backoff_multiplier = (double)settings->multiplier,
+                                     .lease_ms = (uint32_t)settings->lease_ms,
+                                     .timeout_ms = (uint32_t)settings->run_timeout_ms,
+                                     .limit = settings->limit,
+                                     .max_failures = settings->max_failures,
+                                     .resume = settings->resume,
+                                     .account_order = settings->account_order,
+                                     .forever = settings->forever, .dry_run = settings->dry_run,
+                                     .on_progress = shown ? on_progress : NULL, .user = run),
+                          &processor) != HF_OK)
         return hf__database_fail(run->cli, "records process");
     hf_scope_timeout_ms(s, 0);
     status = hf_processor_run(s, processor, work, run, &report);
     if (shown)
         fputc('\n', run->cli->err);
-    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
-        ends = CLI_SIGNAL + hf__guard_signal(&run->guard);
+    if (status == HF_CANCELED && hf__guard_signal(run->guard))
+        ends = CLI_SIGNAL + hf__guard_signal(run->guard);
     else if (status != HF_OK)
         ends = hf__database_fail(run->cli, "records process");
     else if (report.metrics.failed || report.metrics.exhausted)
@@ -384,51 +383,56 @@ static int process(struct run *run, struct hf_records *records)
     return hf__cli_flushed(run->cli, ends);
 }
 
-static int open_and_process(struct run *run)
+static enum hf_status records_open(struct command_ctx *c)
 {
-    struct settings *settings = &run->settings;
+    const struct settings *settings = c->settings;
     struct hf_records *records;
-    struct hf_db *db;
-    int ends;
 
-    settings->database.maker = "records put";
-    if (!hf__database_open(run->cli, "records process", &settings->database, &db, &ends))
-        return ends;
-    if (hf_records_open(run->cli->scope, db,
+    TRY(hf_records_open(c->scope, c->db,
                         HF_OPTIONS(hf_records_options, .table = settings->table,
                                    .account = settings->account, .run_time = settings->run_time,
                                    .processed = settings->processed, .index = settings->index,
                                    .no_create = true),
-                        &records) != HF_OK) {
-        ends = hf__database_unopened(run->cli, "records process", &settings->database);
-    } else {
-        ends = process(run, records);
-        hf_records_close(records);
-    }
-    hf_db_close(db);
-    return ends;
+                        &records));
+    c->place = records;
+    return HF_OK;
 }
 
-int hf__records_process_run(struct cli *cli, size_t args_len, const char *const *args)
+static void records_close(void *records)
 {
-    struct run run = {.cli = cli};
-    const char *shell[3] = {"sh", "-c", NULL};
-    struct options options;
-    int ends;
-
-    if (!hf__cli_options(cli, &hf__records_process_options, args_len, args, &run.settings, &options,
-                         &ends))
-        return ends;
-    if (run.settings.exec.ptr && options.operands_len)
-        return hf__cli_fail(cli, "records process", CLI_USAGE,
-                            "--exec and a program behind -- exclude each other");
-    if (!run.settings.exec.ptr && !options.operands_len && !run.settings.dry_run)
-        return hf__cli_fail(cli, "records process", CLI_USAGE, "--exec is missing");
-    shell[2] = run.settings.exec.ptr;
-    run.args = run.settings.exec.ptr ? shell : options.operands;
-    run.args_len = run.settings.exec.ptr ? COMMAND_LEN(shell) : options.operands_len;
-    if (hf__guard_command(cli, "records process", false, &run.guard, &ends))
-        ends = open_and_process(&run);
-    hf__guard_command_end(cli, &run.guard);
-    return ends;
+    hf_records_close(records);
 }
+
+static const struct command_place records_place = {records_open, records_close, "records put"};
+
+static enum hf_status process_check(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    if (settings->exec.ptr && c->operands_len)
+        return hf__command_fail(c, CLI_USAGE, "--exec and a program behind -- exclude each other");
+    if (!settings->exec.ptr && !c->operands_len && !settings->dry_run)
+        return hf__command_missing(c, "--exec");
+    return HF_OK;
+}
+
+static enum hf_status records_process(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    const char *const shell[] = {"sh", "-c", settings->exec.ptr};
+    struct run run = {.cli = c->cli,
+                      .settings = settings,
+                      .guard = c->guard,
+                      .args = settings->exec.ptr ? shell : c->operands,
+                      .args_len = settings->exec.ptr ? COMMAND_LEN(shell) : c->operands_len};
+
+    return hf__command_end(c, process(&run, c->place));
+}
+
+const struct command hf__records_process_command = {COMMAND_SETTINGS(struct settings),
+                                                    .max = COMMAND_MANY,
+                                                    .guarded = true,
+                                                    .place = &records_place,
+                                                    .table = COMMAND_NEEDS,
+                                                    .check = process_check,
+                                                    .body = records_process};

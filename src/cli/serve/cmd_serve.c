@@ -20,6 +20,7 @@
  */
 #include "server/server.h"
 
+#include "cli/frame/command.h"
 #include "cli/serve/holder.h"
 #include "cli/serve/log.h"
 #include "cli/serve/serve.h"
@@ -253,11 +254,11 @@ static int64_t movable_clock(void *user)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + atomic_load(&v->clock.offset_us);
 }
 
-static void log_line(void *user, enum hf_log_level level, struct hf_str line)
+static void log_line(enum hf_log_level level, struct hf_str line, void *user)
 {
     struct serving *v = user;
 
-    hf__log_line(&v->log, level, line);
+    hf__log_line(level, line, &v->log);
 }
 
 static int open_database(struct serving *v)
@@ -363,7 +364,7 @@ static void block_signals(void)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
+static int serve_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct serving v = {.cli = cli, .notify_socket = cli->env("NOTIFY_SOCKET")};
     int ends;
@@ -387,3 +388,5 @@ int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args)
         hf__log_print(&v.log, HF_LOG_INFO, "stopped");
     return ends;
 }
+
+const struct command hf__serve_command = {.run = serve_run};

@@ -173,7 +173,7 @@ void hf__log_begin(struct cli_log *log, int fd, const char *journal_stream)
     log->journal = strcmp(id, journal_stream) == 0;
 }
 
-void hf__log_line(void *user, enum hf_log_level level, struct hf_str text)
+void hf__log_line(enum hf_log_level level, struct hf_str text, void *user)
 {
     const struct cli_log *log = user;
     struct line line;
@@ -213,6 +213,6 @@ void hf__log_print(struct cli_log *log, enum hf_log_level level, const char *for
     va_end(args);
     if (len < 0)
         return;
-    hf__log_line(log, level,
-                 hf_str_of(text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1));
+    hf__log_line(level,
+                 hf_str_of(text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1), log);
 }

@@ -27,7 +27,7 @@ struct cli_log {
 void hf__log_begin(struct cli_log *log, int fd, const char *journal_stream);
 
 /* For hf_env.log; `user` is a struct cli_log. Any thread. */
-void hf__log_line(void *user, enum hf_log_level level, struct hf_str line);
+void hf__log_line(enum hf_log_level level, struct hf_str line, void *user);
 
 /* A formatted line. */
 void hf__log_print(struct cli_log *log, enum hf_log_level level, const char *format, ...)

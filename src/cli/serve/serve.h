@@ -93,6 +93,6 @@ bool hf__serve_plan(struct cli *cli, size_t args_len, const char *const *args,
 struct hf_str hf__serve_url(struct hf_scope *s, const struct serve_plan *plan, uint16_t port);
 
 /* The command itself. */
-int hf__serve_run(struct cli *cli, size_t args_len, const char *const *args);
+extern const struct command hf__serve_command;
 
 #endif

@@ -4,16 +4,14 @@
  * Without --name nothing is written anywhere. With it the position is kept, and several of these
  * share the shards; a change counts as printed when its line has been written.
  */
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
-#include "cli/frame/rows.h"
 #include "cli/frame/when.h"
 
 #include <holdfast/streams.h>
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct settings {
@@ -26,6 +24,7 @@ struct settings {
     bool images;
     bool dynamodb;
     bool follow;
+    struct hf_consumer_options options; /* what they say */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -111,25 +110,30 @@ const struct options_table hf__streams_tail_options = {
 
 /* ---- where it begins ------------------------------------------------------------------------ */
 
-static bool parse_from(struct cli *cli, const char *text, struct hf_consumer_options *o)
+static enum hf_status tail_check(struct command_ctx *c)
 {
-    if (strcmp(text, "horizon") == 0) {
-        o->start = HF_STREAM_HORIZON;
-    } else if (strcmp(text, "latest") == 0) {
-        o->start = HF_STREAM_LATEST;
+    struct settings *settings = c->settings;
+    struct hf_consumer_options *o = &settings->options;
+
+    if (hf_str_equal(settings->from, HF_STR("horizon"))) {
+        o->start = HF_START_FIRST;
+    } else if (hf_str_equal(settings->from, HF_STR("latest"))) {
+        o->start = HF_START_END;
     } else {
-        o->start = HF_STREAM_TIME;
-        return hf__when(cli->scope, text, &o->from_us);
+        o->start = HF_START_TIME;
+        if (!hf__when(c->scope, settings->from.ptr, &o->from_us))
+            return hf__command_fail(
+                c, CLI_USAGE, "--from: '%s' is neither horizon, latest, a time nor how long ago",
+                settings->from.ptr);
     }
-    return true;
+    return HF_OK;
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
 struct run {
     struct cli *cli;
-    struct settings settings;
-    struct guard guard;
+    const struct settings *settings;
     uint64_t printed; /* only who is called by the consumer uses these; it has one thread */
     bool enough;
     bool broken; /* nobody reads what we print */
@@ -144,7 +148,7 @@ static void print_item(const struct run *run, struct hf_scope *s, const char *na
     fprintf(out, ",\"%s\":", name);
     if (!item.ptr) {
         fputs("null", out);
-    } else if (run->settings.dynamodb) {
+    } else if (run->settings->dynamodb) {
         json = hf_item_to_json(s, item);
         fwrite(json.ptr, 1, json.len, out);
     } else {
@@ -171,7 +175,7 @@ static void print_change(const struct run *run, struct hf_scope *s, const struct
     fprintf(out, "{\"kind\":\"%s\"", kinds[change->kind]);
     print_time(out, change->time_us);
     print_item(run, s, "key", change->key);
-    if (run->settings.images) {
+    if (run->settings->images) {
         print_item(run, s, "old", change->old_image);
         print_item(run, s, "new", change->new_image);
     }
@@ -197,7 +201,7 @@ static enum hf_status print(struct hf_scope *s, const struct hf_change *changes,
         print_change(run, s, &changes[i]);
         hf_scope_rewind(s, mark);
         run->printed++;
-        run->enough = run->settings.count && run->printed >= run->settings.count;
+        run->enough = run->settings->count && run->printed >= run->settings->count;
     }
     run->broken = run->broken || fflush(run->cli->out) != 0 || ferror(run->cli->out);
     if (!run->enough && !run->broken)
@@ -226,54 +230,34 @@ static void tell_gap(struct hf_str shard, struct hf_str sequence, void *user)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static int tail(struct run *run, struct hf_db *db, const char *table,
-                struct hf_consumer_options *options)
+static enum hf_status tail(struct command_ctx *c)
 {
-    struct cli *cli = run->cli;
+    struct settings *settings = c->settings;
+    struct hf_consumer_options *options = &settings->options;
+    struct run run = {.cli = c->cli, .settings = settings};
     struct hf_consumer *consumer;
     enum hf_status status;
-    int ends = CLI_OK;
 
     options->size = sizeof(*options);
-    options->name = run->settings.name;
-    options->table = run->settings.positions;
-    options->partition = run->settings.partition;
-    options->until_end = !run->settings.follow;
-    options->batch = run->settings.name.len && run->settings.count ? 1 : 0;
+    options->name = settings->name;
+    options->table = settings->positions;
+    options->partition = settings->partition;
+    options->until_end = !settings->follow;
+    options->batch = settings->name.len && settings->count ? 1 : 0;
     options->on_gap = tell_gap;
-    options->user = run;
-    if (hf_consumer_open(cli->scope, db, hf_str_from(table), options, &consumer) != HF_OK)
-        return hf__database_fail(cli, "streams tail");
-    hf_scope_timeout_ms(cli->scope, 0);
-    status = hf_consumer_run(cli->scope, consumer, print_until_enough, run);
-    if (status == HF_CANCELED && hf__guard_signal(&run->guard))
-        ends = CLI_SIGNAL + hf__guard_signal(&run->guard);
-    else if (status != HF_OK && !run->enough && !run->broken)
-        ends = hf__database_fail(cli, "streams tail");
+    options->user = &run;
+    TRY(hf_consumer_open(c->scope, c->db, hf__command_operand(c, 0), options, &consumer));
+    hf_scope_timeout_ms(c->scope, 0);
+    status = hf_consumer_run(c->scope, consumer, print_until_enough, &run);
     hf_consumer_close(consumer);
-    return hf__cli_flushed(cli, ends);
+    if (status == HF_CANCELED && hf__guard_signal(c->guard))
+        return hf__command_end(c, CLI_SIGNAL + hf__guard_signal(c->guard));
+    return run.enough || run.broken ? HF_OK : status;
 }
 
-int hf__streams_tail_run(struct cli *cli, size_t args_len, const char *const *args)
-{
-    struct run run = {.cli = cli};
-    struct hf_consumer_options options = {.size = sizeof(options)};
-    struct options words;
-    struct hf_db *db;
-    int ends;
-
-    if (!hf__cli_operands(cli, &hf__streams_tail_options, args_len, args, 1, 1, &run.settings,
-                          &words, &ends))
-        return ends;
-    if (!parse_from(cli, run.settings.from.ptr, &options))
-        return hf__cli_fail(cli, "streams tail", CLI_USAGE,
-                            "--from: '%s' is neither horizon, latest, a time nor how long ago",
-                            run.settings.from.ptr);
-    if (hf__guard_command(cli, "streams tail", false, &run.guard, &ends) &&
-        hf__database_open(cli, "streams tail", &run.settings.database, &db, &ends)) {
-        ends = tail(&run, db, words.operands[0], &options);
-        hf_db_close(db);
-    }
-    hf__guard_command_end(cli, &run.guard);
-    return ends;
-}
+const struct command hf__streams_tail_command = {COMMAND_SETTINGS(struct settings),
+                                                 .min = 1,
+                                                 .max = 1,
+                                                 .guarded = true,
+                                                 .check = tail_check,
+                                                 .body = tail};

@@ -292,8 +292,9 @@ void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
     len = snprintf(line, sizeof(line), "no snapshot of %.*s/%.*s: %.*s", HF_FMT(stream.domain),
                    HF_FMT(stream.id), HF_FMT(error->message));
     if (len > 0)
-        env->log(env->user, HF_LOG_WARNING,
-                 hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
+        env->log(HF_LOG_WARNING,
+                 hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
+                 env->user);
 }
 
 /* At best effort, in a scope of its own: neither its failure nor its deadline is the command's. (4)
@@ -302,7 +303,8 @@ static bool try_snapshot(struct hf_scope *s, struct hf_events *store,
                          const struct hf_aggregate *aggregate, struct hf_str id,
                          const struct hf_aggregate_state *state, const struct hf_handle_options *o)
 {
-    static const struct hf_error no_memory = {.status = HF_NOMEM, .message = {"out of memory", 13}};
+    static const struct hf_error no_memory = {.status = HF_NOMEM,
+                                              .message = HF_STR_INIT("out of memory")};
     struct hf_stream_key stream = {aggregate->domain, id};
     struct hf_scope *own = hf_scope_new(hf_scope_env(s));
     const struct hf_error *error = &no_memory;
@@ -320,8 +322,8 @@ static bool try_snapshot(struct hf_scope *s, struct hf_events *store,
             error = &silent;
         }
     }
-    if (status != HF_OK && o->on_snapshot_error)
-        o->on_snapshot_error(error, stream, o->user);
+    if (status != HF_OK && o->on_error)
+        o->on_error(error, stream, o->user);
     else if (status != HF_OK)
         hf__aggregate_log(hf_scope_env(s), error, stream);
     hf_scope_free(own);
@@ -549,7 +551,7 @@ static enum hf_status decide(struct hf_scope *s, const struct handling *h,
         }
         if (!conflict)
             return status;
-        if (number >= h->o.attempts)
+        if (number >= h->o.max_attempts)
             return hf_scope_fail(s, HF_CONDITION,
                                  "a command for %.*s/%.*s was decided %u times, and each time "
                                  "others were faster",
@@ -608,7 +610,7 @@ enum hf_status hf_aggregate_handle(struct hf_scope *s, struct hf_events *store,
     if (handled)
         *handled = out;
     OPTIONS_COPY(&h.o, options);
-    h.o.attempts = h.o.attempts ? h.o.attempts : HF_AGGREGATE_ATTEMPTS;
+    h.o.max_attempts = h.o.max_attempts ? h.o.max_attempts : HF_AGGREGATE_ATTEMPTS;
     TRY(hf__aggregate_check(s, aggregate));
     if (!command || !command->decide)
         return hf_scope_fail(s, HF_INVALID, "a command for %.*s has nothing that decides",

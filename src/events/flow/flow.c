@@ -32,7 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_MAX_LEN = 600, ID_LEN = 32, STEP_MAX_MS = 10 };
+enum { LINE_MAX_LEN = 600, ID_LEN = 32 };
 
 /* ---- the registry --------------------------------------------------------------------------- */
 
@@ -168,7 +168,7 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_flows_options 
 {
     o->partitions = o->partitions ? o->partitions : 1;
     o->depth_max = o->depth_max ? o->depth_max : HF_FLOW_DEPTH_MAX;
-    o->attempts = o->attempts ? o->attempts : HF_FLOW_ATTEMPTS;
+    o->max_attempts = o->max_attempts ? o->max_attempts : HF_FLOW_ATTEMPTS;
     o->shutdown_ms = o->shutdown_ms ? o->shutdown_ms : HF_FLOW_SHUTDOWN_MS;
     if (o->partitions > HF_FLOW_PARTITIONS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
@@ -189,7 +189,7 @@ static void flows_free(struct hf_flows *flows)
     hf__flow_effects_close(flows); /* these submit, */
     hf__flow_queues_close(flows);  /* and these tell observers */
     hf__flow_observers_close(flows);
-    pthread_cond_destroy(&flows->noticed);
+    hf__waiters_free(&flows->emptied);
     pthread_cond_destroy(&flows->left);
     pthread_mutex_destroy(&flows->mutex);
     hf_scope_free(flows->kept);
@@ -231,7 +231,7 @@ enum hf_status hf_flows_open(struct hf_scope *s, struct hf_events *store, struct
     flows->notices_end = &flows->notices;
     OPTIONS_COPY(&flows->o, options);
     pthread_mutex_init(&flows->mutex, NULL);
-    steady_cond_init(&flows->noticed);
+    hf__waiters_init(&flows->emptied);
     steady_cond_init(&flows->left);
     flows->kept = hf_scope_new(env);
     if (flows->kept)
@@ -286,7 +286,7 @@ void hf_flows_close(struct hf_flows *flows)
     flows_free(flows);
 }
 
-enum hf_status hf_flows_turn(struct hf_scope *s, struct hf_flows *flows, uint32_t *wait_ms)
+enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows, uint32_t *wait_ms)
 {
     bool more = false;
 
@@ -296,7 +296,7 @@ enum hf_status hf_flows_turn(struct hf_scope *s, struct hf_flows *flows, uint32_
         return hf_scope_fail(s, HF_INVALID, "these flows have threads of their own");
     more = hf__flow_run_posted(flows);
     if (flows->relay && !flows->stopping)
-        TRY(hf_relay_turn(s, flows->relay, wait_ms));
+        TRY(hf_relay_step(s, flows->relay, wait_ms));
     more = hf__flow_run_notices(flows) || more;
     if (more)
         *wait_ms = 0;
@@ -374,10 +374,9 @@ static void log_failure(const struct hf_flows *flows, enum hf_flow_outcome outco
                    HF_FMT(event->stream.domain), HF_FMT(event->type), what, observer.len ? " " : "",
                    HF_FMT(observer), HF_FMT(error->message));
     if (len > 0)
-        flows->env.log(flows->env.user,
-                       outcome == HF_FLOW_EFFECT_RETRY ? HF_LOG_WARNING : HF_LOG_ERROR,
-                       hf_str_of(line,
-                                 (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
+        flows->env.log(outcome == HF_FLOW_EFFECT_RETRY ? HF_LOG_WARNING : HF_LOG_ERROR,
+                       hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
+                       flows->env.user);
 }
 
 void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
@@ -423,7 +422,7 @@ struct hf_str hf__flow_id(struct hf_scope *s, struct hf_flows *flows)
     now_ms = flows->last_ms;
     count = flows->last_count;
     pthread_mutex_unlock(&flows->mutex);
-    flows->env.random(flows->env.user, &bits, sizeof(bits));
+    flows->env.random(&bits, sizeof(bits), flows->env.user);
     return hf_scope_format(s, "%012llx%04x%016llx", (unsigned long long)now_ms & 0xffffffffffffULL,
                            count, bits);
 }

@@ -12,6 +12,8 @@
 #include <holdfast/sink.h>
 #include <holdfast/tx.h>
 
+#include "coord/pump.h"
+
 /* ---- the runtime ---------------------------------------------------------------------------- */
 
 /* Somebody who waits for a turn: on the stack of a submit, or posted. The first of a queue has it.
@@ -19,20 +21,20 @@
 struct flow_task {
     struct flow_task *next;
     struct hf_scope *scope; /* posted: its own; else NULL */
+    struct hf_scope *waits; /* submitted: of who waits; else NULL */
     struct hf_flow_event event;
     hf_flow_posted_fn *done;
     void *user;
 };
 
 struct flow_queue {
+    struct hf_flows *flows;
     struct hf_scope *spare; /* of who has the turn: for functions whose failure is not the tree's */
     /* all below is guarded by the mutex of the flows */
     struct flow_task *first, **end;
     pthread_t runner; /* who has the turn, when `running` */
     bool running;
-    bool has_thread;
-    pthread_t thread;
-    pthread_cond_t changed;
+    struct pump *pump; /* takes what was posted; NULL: nothing was yet, or there are no threads */
 };
 
 /* An event that observers are to be told of by the thread. */
@@ -61,18 +63,16 @@ struct hf_flows {
     hf_relay_stuck_fn *on_stuck;
     void *stuck_user;
     struct flow_queue *queues;
-    pthread_mutex_t mutex; /* guards all below, and the queues */
-    bool stopping;         /* nothing new is taken */
-    bool quitting;         /* threads are to end */
-    uint32_t inside;       /* calls of others that are under way, which use what is here */
-    pthread_cond_t left;   /* the last of them has ended */
-    int64_t last_ms;       /* of ids that were made: they only grow */
+    struct pump *teller;    /* tells notices; NULL: there are no threads, or nobody to tell */
+    struct waiters emptied; /* who waits until queues or notices are empty */
+    pthread_mutex_t mutex;  /* guards all below, and the queues */
+    bool stopping;          /* nothing new is taken */
+    uint32_t inside;        /* calls of others that are under way, which use what is here */
+    pthread_cond_t left;    /* the last of them has ended */
+    int64_t last_ms;        /* of ids that were made: they only grow */
     uint32_t last_count;
     struct flow_notice *notices, **notices_end;
     bool telling; /* a notice is being handled */
-    bool has_teller;
-    pthread_t teller;
-    pthread_cond_t noticed;
 };
 
 /* ---- flow.c --------------------------------------------------------------------------------- */

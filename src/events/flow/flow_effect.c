@@ -145,7 +145,7 @@ static enum hf_status send(struct hf_scope *s, void *self, struct hf_delivery *d
 
 /* ---- the relay ------------------------------------------------------------------------------ */
 
-static void on_trouble(const struct hf_error *error, void *user)
+static void on_error(const struct hf_error *error, void *user)
 {
     const struct hf_flows *flows = user;
     char line[LINE_MAX_LEN];
@@ -155,9 +155,9 @@ static void on_trouble(const struct hf_error *error, void *user)
         return;
     len = snprintf(line, sizeof(line), "side effects of flows: %.*s", HF_FMT(error->message));
     if (len > 0)
-        flows->env.log(flows->env.user, HF_LOG_WARNING,
-                       hf_str_of(line,
-                                 (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
+        flows->env.log(HF_LOG_WARNING,
+                       hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
+                       flows->env.user);
 }
 
 /* (4) Of others the sink has told. */
@@ -198,10 +198,10 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
     if (!needed || flows->o.no_effects)
         return HF_OK;
     OPTIONS_COPY(&o, relay);
-    if (o.max_attempts || o.on_ended || o.on_trouble || o.dry_run || o.only_type.len ||
+    if (o.max_attempts || o.on_ended || o.on_error || o.dry_run || o.only_type.len ||
         o.only_key.len || o.only_tenant.len || o.no_threads)
         return hf_scope_fail(s, HF_INVALID,
-                             "max_attempts, on_ended, on_trouble, dry_run, only_type, only_key, "
+                             "max_attempts, on_ended, on_error, dry_run, only_type, only_key, "
                              "only_tenant and no_threads of the relay are the flows' own");
     o.size = sizeof(o);
     o.max_attempts = ATTEMPTS;
@@ -212,7 +212,7 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
     flows->stuck_user = o.user;
     o.on_stuck = on_stuck;
     o.no_threads = flows->o.no_threads;
-    o.on_trouble = on_trouble;
+    o.on_error = on_error;
     o.user = flows;
     TRY(hf_sink_new(s, &ops, flows, &flows->sink));
     TRY(hf_relay_open(s, flows->outbox, flows->sink, &o, &flows->relay));

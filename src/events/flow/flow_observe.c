@@ -11,8 +11,6 @@
  */
 #include "events/flow/flow.h"
 
-enum { STEP_MAX_MS = 10 };
-
 static bool fits_text(struct hf_str wanted, struct hf_str text)
 {
     if (wanted.len == 0)
@@ -105,7 +103,8 @@ static bool note(struct hf_flows *flows, const struct hf_flow_observer *observer
     pthread_mutex_lock(&flows->mutex);
     *flows->notices_end = notice;
     flows->notices_end = &notice->next;
-    pthread_cond_signal(&flows->noticed);
+    if (flows->teller)
+        hf__pump_wake(flows->teller);
     pthread_mutex_unlock(&flows->mutex);
     return true;
 }
@@ -144,23 +143,23 @@ static void tell_first(struct hf_flows *flows)
     hf_scope_free(notice->scope); /* the notice is in it */
     pthread_mutex_lock(&flows->mutex);
     flows->telling = false;
+    if (!flows->notices)
+        hf__waiters_tell(&flows->emptied);
 }
 
-static void *run_teller(void *user)
+/* Tell one: a pump_step_fn. */
+static int64_t tell_next(size_t worker, void *user)
 {
     struct hf_flows *flows = user;
+    bool more;
 
+    (void)worker;
     pthread_mutex_lock(&flows->mutex);
-    for (;;) {
-        if (flows->notices)
-            tell_first(flows);
-        else if (flows->quitting)
-            break;
-        else
-            pthread_cond_wait(&flows->noticed, &flows->mutex);
-    }
+    if (flows->notices)
+        tell_first(flows);
+    more = flows->notices != NULL;
     pthread_mutex_unlock(&flows->mutex);
-    return NULL;
+    return more ? 0 : INT64_MAX;
 }
 
 bool hf__flow_run_notices(struct hf_flows *flows)
@@ -174,8 +173,9 @@ bool hf__flow_run_notices(struct hf_flows *flows)
     return any;
 }
 
-static bool is_told(struct hf_flows *flows)
+static bool is_told(void *user)
 {
+    struct hf_flows *flows = user;
     bool told;
 
     pthread_mutex_lock(&flows->mutex);
@@ -186,16 +186,10 @@ static bool is_told(struct hf_flows *flows)
 
 bool hf__flow_drain_notices(struct hf_scope *s, struct hf_flows *flows)
 {
-    uint32_t step_ms = 1;
-
     if (flows->o.no_threads)
         (void)hf__flow_run_notices(flows);
-    while (!is_told(flows)) {
-        if (hf_scope_sleep_ms(s, step_ms) != HF_OK)
-            return is_told(flows);
-        step_ms = step_ms < STEP_MAX_MS ? step_ms + 1 : step_ms;
-    }
-    return true;
+    return hf__waiters_pause(s, &flows->emptied, is_told, flows, INT64_MAX) == HF_OK ||
+           is_told(flows);
 }
 
 enum hf_status hf__flow_observers_open(struct hf_scope *s, struct hf_flows *flows)
@@ -206,18 +200,16 @@ enum hf_status hf__flow_observers_open(struct hf_scope *s, struct hf_flows *flow
         needed = needed || flows->observers[i].fire_and_forget;
     if (!needed || flows->o.no_threads)
         return HF_OK;
-    flows->has_teller = pthread_create(&flows->teller, NULL, run_teller, flows) == 0;
-    return flows->has_teller ? HF_OK
-                             : hf_scope_fail(s, HF_LIMIT, "the system has no thread for observers");
+    TRY(hf__pump_open(s, &(struct pump_options){.workers = 1, .step = tell_next, .user = flows},
+                      &flows->teller));
+    return hf__pump_start(s, flows->teller) == HF_OK
+               ? HF_OK
+               : hf_scope_fail(s, HF_LIMIT, "the system has no thread for observers");
 }
 
 void hf__flow_observers_close(struct hf_flows *flows)
 {
-    pthread_mutex_lock(&flows->mutex);
-    flows->quitting = true;
-    pthread_cond_signal(&flows->noticed);
-    pthread_mutex_unlock(&flows->mutex);
-    if (flows->has_teller)
-        pthread_join(flows->teller, NULL);
+    hf__pump_close(flows->teller);
+    flows->teller = NULL;
     (void)hf__flow_run_notices(flows);
 }

@@ -3,7 +3,7 @@
  *
  * Each queue is a list of those who wait, and the first of it has the turn. Who submits waits on
  * his own thread and works there, in his own scope; what was posted is taken by the thread of the
- * queue, which is made for the first of its kind. A shard key always leads to the same queue: its
+ * queue, a pump (coord/pump.c) that is made for the first of its kind. A shard key always leads to the same queue: its
  * hash is that of the system this one follows, h = 33 h + c from 5381 on, 32 bits.
  *
  *  (1) Those of one queue take turns in the order in which they came.
@@ -12,7 +12,8 @@
  */
 #include "events/flow/flow.h"
 
-enum { LOOK_MS = 20, STEP_MAX_MS = 10 };
+#include "base/assert_held.h"
+#include "base/wait.h"
 
 uint32_t hf_flows_partition(const struct hf_flows *flows, struct hf_str key)
 {
@@ -58,11 +59,6 @@ void hf__flow_wait(struct hf_flows *flows)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static void wait_a_little(pthread_cond_t *cond, pthread_mutex_t *mutex)
-{
-    steady_wait_us(cond, mutex, (int64_t)LOOK_MS * 1000);
-}
-
 /* Does this thread have a turn? The mutex is held. (2) */
 static bool has_turn(const struct hf_flows *flows)
 {
@@ -80,6 +76,28 @@ static void join(struct flow_queue *queue, struct flow_task *task)
     queue->end = &task->next;
 }
 
+static bool is_posted_first(const struct flow_queue *queue)
+{
+    return queue->first && !queue->running && queue->first->scope;
+}
+
+/* Nobody has the turn: let the first of the queue have it. Without a thread, what was posted is taken
+ * by those who wait behind it. */
+static void wake_first(struct flow_queue *queue)
+{
+    ASSERT_HELD(&queue->flows->mutex);
+    if (!queue->first || queue->running)
+        return;
+    if (queue->first->waits)
+        hf__scope_wake(queue->first->waits);
+    else if (queue->pump)
+        hf__pump_wake(queue->pump);
+    else
+        for (struct flow_task *task = queue->first; task; task = task->next)
+            if (task->waits)
+                hf__scope_wake(task->waits);
+}
+
 static void quit(struct flow_queue *queue, struct flow_task *task)
 {
     struct flow_task **at = &queue->first;
@@ -89,7 +107,9 @@ static void quit(struct flow_queue *queue, struct flow_task *task)
     *at = task->next;
     if (!*at)
         queue->end = at;
-    pthread_cond_broadcast(&queue->changed);
+    wake_first(queue);
+    if (!queue->first || !queue->pump)
+        hf__waiters_tell(&queue->flows->emptied);
 }
 
 static void begin(struct flow_queue *queue)
@@ -116,9 +136,17 @@ static void run_first(struct hf_flows *flows, struct flow_queue *queue)
     pthread_mutex_lock(&flows->mutex);
 }
 
-static bool is_posted_first(const struct flow_queue *queue)
+/* Wait until something has changed in the queue. The mutex is held, but not meanwhile. */
+static enum hf_status wait_for_turn(struct hf_scope *s, struct hf_flows *flows)
 {
-    return queue->first && !queue->running && queue->first->scope;
+    uint32_t wakes = hf__scope_wakes(s);
+    enum hf_status status;
+
+    ASSERT_HELD(&flows->mutex);
+    pthread_mutex_unlock(&flows->mutex);
+    status = hf__scope_wait(s, wakes, INT64_MAX);
+    pthread_mutex_lock(&flows->mutex);
+    return status;
 }
 
 enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct hf_str key,
@@ -128,6 +156,7 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
     enum hf_status status = HF_OK;
 
     *out = queue;
+    task->waits = s;
     pthread_mutex_lock(&flows->mutex);
     if (flows->stopping && !inner)
         status = hf_scope_fail(s, HF_CANCELED, "the flows are shut down");
@@ -142,12 +171,7 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
             run_first(flows, queue);
             continue;
         }
-        wait_a_little(&queue->changed, &flows->mutex);
-        if (queue->first == task)
-            break;
-        pthread_mutex_unlock(&flows->mutex);
-        status = hf_scope_sleep_ms(s, 0); /* canceled, or too late? */
-        pthread_mutex_lock(&flows->mutex);
+        status = wait_for_turn(s, flows);
         if (status != HF_OK)
             quit(queue, task);
     }
@@ -168,44 +192,34 @@ void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue)
 
 /* ---- posting -------------------------------------------------------------------------------- */
 
-struct thread_of {
-    struct hf_flows *flows;
-    struct flow_queue *queue;
-};
-
-static void *run_queue(void *user)
+/* Take what was posted and has the turn: a pump_step_fn. */
+static int64_t take_next(size_t worker, void *user)
 {
-    struct thread_of *of = user;
-    struct hf_flows *flows = of->flows;
-    struct flow_queue *queue = of->queue;
+    struct flow_queue *queue = user;
+    bool more;
 
-    hf__env_free(&flows->env, of, sizeof(*of));
-    pthread_mutex_lock(&flows->mutex);
-    while (!flows->quitting) {
-        if (is_posted_first(queue))
-            run_first(flows, queue);
-        else
-            pthread_cond_wait(&queue->changed, &flows->mutex);
-    }
-    pthread_mutex_unlock(&flows->mutex);
-    return NULL;
+    (void)worker;
+    pthread_mutex_lock(&queue->flows->mutex);
+    if (is_posted_first(queue))
+        run_first(queue->flows, queue);
+    more = is_posted_first(queue);
+    pthread_mutex_unlock(&queue->flows->mutex);
+    return more ? 0 : INT64_MAX;
 }
 
-/* The mutex is held. */
-static bool start_thread(struct hf_flows *flows, struct flow_queue *queue)
+/* Let the queue have a thread, if it has none. */
+static bool start_thread(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue)
 {
-    struct thread_of *of;
-
-    if (queue->has_thread || flows->o.no_threads)
+    ASSERT_HELD(&flows->mutex);
+    if (queue->pump || flows->o.no_threads)
         return true;
-    of = hf__env_zalloc(&flows->env, sizeof(*of));
-    if (!of)
-        return false;
-    *of = (struct thread_of){flows, queue};
-    queue->has_thread = pthread_create(&queue->thread, NULL, run_queue, of) == 0;
-    if (!queue->has_thread)
-        hf__env_free(&flows->env, of, sizeof(*of));
-    return queue->has_thread;
+    if (hf__pump_open(s, &(struct pump_options){.workers = 1, .step = take_next, .user = queue},
+                      &queue->pump) == HF_OK &&
+        hf__pump_start(s, queue->pump) == HF_OK)
+        return true;
+    hf__pump_close(queue->pump);
+    queue->pump = NULL;
+    return false;
 }
 
 static struct flow_task *task_new(struct hf_flows *flows, const struct hf_flow_event *event,
@@ -256,10 +270,10 @@ static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
         return hf_scope_fail(s, HF_NOMEM, "no memory to post an event");
     pthread_mutex_lock(&flows->mutex);
     stopping = flows->stopping;
-    posted = !stopping && start_thread(flows, queue);
+    posted = !stopping && start_thread(s, flows, queue);
     if (posted) {
         join(queue, task);
-        pthread_cond_broadcast(&queue->changed);
+        wake_first(queue);
     }
     pthread_mutex_unlock(&flows->mutex);
     if (posted)
@@ -315,19 +329,20 @@ static bool is_empty(struct hf_flows *flows)
     return empty;
 }
 
+/* Without threads, what was posted is taken here. */
+static bool is_drained(void *user)
+{
+    struct hf_flows *flows = user;
+
+    if (flows->o.no_threads)
+        (void)hf__flow_run_posted(flows);
+    return is_empty(flows);
+}
+
 bool hf__flow_drain(struct hf_scope *s, struct hf_flows *flows)
 {
-    uint32_t step_ms = 1;
-
-    for (;;) {
-        if (flows->o.no_threads)
-            (void)hf__flow_run_posted(flows);
-        if (is_empty(flows))
-            return true;
-        if (hf_scope_sleep_ms(s, step_ms) != HF_OK)
-            return is_empty(flows);
-        step_ms = step_ms < STEP_MAX_MS ? step_ms + 1 : step_ms;
-    }
+    return hf__waiters_pause(s, &flows->emptied, is_drained, flows, INT64_MAX) == HF_OK ||
+           is_empty(flows);
 }
 
 /* The first that was posted and is not being taken, out of its queue. */
@@ -372,8 +387,8 @@ enum hf_status hf__flow_queues_open(struct hf_scope *s, struct hf_flows *flows)
         return hf_scope_fail(s, HF_NOMEM, "no memory for flows");
     memset(flows->queues, 0, size);
     for (uint32_t i = 0; i < flows->o.partitions; i++) {
+        flows->queues[i].flows = flows;
         flows->queues[i].end = &flows->queues[i].first;
-        steady_cond_init(&flows->queues[i].changed);
         flows->queues[i].spare = hf_scope_new(&flows->env);
     }
     for (uint32_t i = 0; i < flows->o.partitions; i++)
@@ -387,15 +402,8 @@ void hf__flow_queues_close(struct hf_flows *flows)
     if (!flows->queues)
         return;
     hf__flow_forget_posted(flows);
-    pthread_mutex_lock(&flows->mutex);
-    flows->quitting = true;
-    for (uint32_t i = 0; i < flows->o.partitions; i++)
-        pthread_cond_broadcast(&flows->queues[i].changed);
-    pthread_mutex_unlock(&flows->mutex);
     for (uint32_t i = 0; i < flows->o.partitions; i++) {
-        if (flows->queues[i].has_thread)
-            pthread_join(flows->queues[i].thread, NULL);
-        pthread_cond_destroy(&flows->queues[i].changed);
+        hf__pump_close(flows->queues[i].pump);
         hf_scope_free(flows->queues[i].spare);
     }
 }

@@ -336,7 +336,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf
 
         if (status == HF_OK)
             return HF_OK;
-        if (conflict && number < flows->o.attempts) {
+        if (conflict && number < flows->o.max_attempts) {
             status = hf__flow_pause(s, number);
             if (status == HF_OK)
                 continue;

@@ -314,7 +314,7 @@ static enum hf_status revert(struct hf_scope *s, struct hf_flows *flows, struct 
             return HF_OK;
         if (!again)
             return status;
-        if (number >= flows->o.attempts)
+        if (number >= flows->o.max_attempts)
             return hf_scope_fail(s, status == HF_DUPLICATE ? HF_DUPLICATE : HF_CONDITION,
                                  "the tree of event %.*s could not be taken back in %u attempts, "
                                  "as others were faster",

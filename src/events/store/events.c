@@ -14,9 +14,10 @@ enum { HEADS = 4096, TABLE_NAME_MAX = 255 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static const struct hf_attribute_definition attributes[] = {{{"pk", 2}, HF_SCALAR_S},
-                                                            {{"sk", 2}, HF_SCALAR_S}};
-static const struct hf_key_element keys[] = {{{"pk", 2}, HF_KEY_HASH}, {{"sk", 2}, HF_KEY_RANGE}};
+static const struct hf_attribute_definition attributes[] = {{HF_STR_INIT("pk"), HF_SCALAR_S},
+                                                            {HF_STR_INIT("sk"), HF_SCALAR_S}};
+static const struct hf_key_element keys[] = {{HF_STR_INIT("pk"), HF_KEY_HASH},
+                                             {HF_STR_INIT("sk"), HF_KEY_RANGE}};
 
 static enum hf_status ensure(struct hf_scope *s, const struct hf_events *store, bool no_create)
 {
@@ -179,7 +180,7 @@ enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
         return no_memory(s);
     made->env = *hf_scope_env(s);
     made->db = db;
-    made->env.random(made->env.user, &random, sizeof(random));
+    made->env.random(&random, sizeof(random), made->env.user);
     atomic_init(&made->turn, random); /* programs that start together begin at different shards */
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->ended, NULL);

@@ -527,7 +527,7 @@ enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
     enum hf_status status;
 
     OPTIONS_COPY(&a.o, options);
-    a.o.attempts = a.o.attempts ? a.o.attempts : ATTEMPTS;
+    a.o.max_attempts = a.o.max_attempts ? a.o.max_attempts : ATTEMPTS;
     joins = tx && !a.o.ignore_tx && hf_tx_db(tx) == store->db;
     if (results)
         memset(results, 0, len * sizeof(*results));

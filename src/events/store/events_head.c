@@ -248,7 +248,7 @@ void hf__events_heads_keep(struct hf_events *store, struct hf_str pk,
     slot = slot_of(store->heads, hash);
     if (!is_of(slot, hash, pk)) {
         empty(store, slot);
-        slot->pk = store->env.alloc(store->env.user, NULL, 0, pk.len);
+        slot->pk = store->env.alloc(NULL, 0, pk.len, store->env.user);
         if (slot->pk) {
             memcpy(slot->pk, pk.ptr, pk.len);
             slot->pk_len = pk.len;

@@ -58,7 +58,7 @@ static enum hf_status make_room(struct hf_scope *s, struct lines *lines)
     if (cap > LINE_MAX_BYTES)
         return hf_scope_fail(s, HF_SERIALIZATION, "line %llu is longer than %d bytes",
                              (unsigned long long)lines->number + 1, LINE_MAX_BYTES);
-    ptr = lines->env->alloc(lines->env->user, lines->ptr, lines->cap, cap);
+    ptr = lines->env->alloc(lines->ptr, lines->cap, cap, lines->env->user);
     if (!ptr)
         return hf_scope_fail(s, HF_NOMEM, "no memory for line %llu",
                              (unsigned long long)lines->number + 1);

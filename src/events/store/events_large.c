@@ -5,8 +5,9 @@
  *
  *     x/COMMIT           `at` (milliseconds since 1970) and `n`: so many events are being put aside
  *     t.COMMIT/NUMBER    each event, as it would be in its stream; NUMBER counts through all
- * streams r.*, i.*           what relates to them, and their ids, with `l` and `n` to say where
- * they are
+ *                        streams
+ *     r.*, i.*           what relates to them, and their ids, with `l` and `n` to say where they
+ *                        are
  *
  * One transaction makes them visible: it moves the heads, puts a commit for each thousand events
  * into the order of all, and two stubs into each stream, and removes x/COMMIT, on the condition
@@ -15,7 +16,8 @@
  *  (1) Nobody sees a part: what lies aside is seen through a commit or a stub only. Who comes by an
  *      id or by what relates to it asks whether the commit is there.
  *  (2) Who removes x/COMMIT decides: its append, or who gives it up (the sweep; who finds an id
- * that an append has taken which did not come to its end). What was given up cannot become visible.
+ *      that an append has taken which did not come to its end). What was given up cannot become
+ *      visible.
  *  (3) The position is taken some time ahead, as putting events aside takes a while, and a position
  *      that readers have closed meanwhile would be refused, and all that lies aside be in vain. The
  *      clock of the store is not moved by that; that of others is once they see it.

@@ -126,7 +126,7 @@ struct events_position hf__events_position_make(struct hf_events *store, uint32_
 {
     uint64_t random;
 
-    store->env.random(store->env.user, &random, sizeof(random));
+    store->env.random(&random, sizeof(random), store->env.user);
     return write_position(take_clock(store, count), shard, random);
 }
 
@@ -143,7 +143,7 @@ struct events_position hf__events_position_ahead(struct hf_events *store, uint32
         clock = of_after + 1;
     if ((clock & COUNT_MASK) + count - 1 > COUNT_MASK)
         clock = (clock | COUNT_MASK) + 1; /* (2) */
-    store->env.random(store->env.user, &random, sizeof(random));
+    store->env.random(&random, sizeof(random), store->env.user);
     return write_position(clock, shard, random);
 }
 

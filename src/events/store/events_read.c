@@ -10,7 +10,7 @@
  *  (2) A query has no upper version: the next item behind the ones that are wanted may stand for a
  *      large append that has them (events.h). It is limited by how many are wanted.
  *  (3) An id is looked for as a position first, as most are; one that a caller chose, and that
- * looks like one, is found by its own item then.
+ *      looks like one, is found by its own item then.
  */
 #include "events/store/events.h"
 

@@ -461,7 +461,7 @@ static enum hf_status wait(struct appending *a, uint32_t times)
 
 enum hf_status hf__append_wait(struct appending *a)
 {
-    if (a->moved >= a->o.attempts || a->closed >= CLOSED_MAX)
+    if (a->moved >= a->o.max_attempts || a->closed >= CLOSED_MAX)
         return busy(a, a->moved + a->closed);
     return wait(a, a->moved);
 }
@@ -479,9 +479,10 @@ static enum hf_status end(struct appending *a, enum hf_status status)
                 hf_scope_fail(a->s, HF_THROTTLED, "stream \"%.*s\": too many requests",
                               HF_FMT(hf__events_stream_text(a->s, a->targets[0].append->stream)));
         else if (!r.with && !r.invalid && r.busy)
-            status = busy(a, a->o.attempts);
+            status = busy(a, a->o.max_attempts);
     } else if (error->status != status) {
-        status = busy(a, a->o.attempts); /* what was looked up since has taken the reasons' place */
+        status =
+            busy(a, a->o.max_attempts); /* what was looked up since has taken the reasons' place */
     }
     return a->doubtful ? hf_scope_doubt(a->s) : status;
 }
@@ -512,7 +513,7 @@ enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict
                 return HF_OK;
             status = status == HF_OK ? HF_TX_CANCELED : status;
         }
-        if (!again || attempt >= a->o.attempts)
+        if (!again || attempt >= a->o.max_attempts)
             return end(a, status);
         status = wait(a, attempt);
         if (status != HF_OK)

@@ -8,7 +8,7 @@
  * A turn renews or takes the lease, looks at the item now and then (is it to begin anew, is
  * something to be handled again), reads events, hands them over, and moves the checkpoint. All of
  * it is done by whoever calls hf_subscription_turn(), or by a thread; another thread renews the
- * lease meanwhile. Appends of this process wake the first.
+ * lease meanwhile. Both are pumps (coord/pump.c). Appends of this process wake the first.
  *
  *  (1) No function is called without a lease that is ours by our clock, and what is read is read
  *      behind the checkpoint that was there when it was taken.
@@ -38,7 +38,6 @@ enum {
     LEASE_MS = 20000,
     LEASE_LEAST_MS = 20,
     LAST_WORDS_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
-    CANCEL_SLICE_US = 20000,
     OWNER_MAX = 256
 };
 
@@ -47,8 +46,8 @@ enum {
 void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
                   const struct hf_stored_event *event, const struct hf_error *error)
 {
-    if (sub->o.on_told)
-        sub->o.on_told(what, event, error ? error : &(struct hf_error){0}, sub->o.user);
+    if (sub->o.on_notice)
+        sub->o.on_notice(what, event, error ? error : &(struct hf_error){0}, sub->o.user);
 }
 
 bool hf__sub_stops(struct hf_subscription *sub)
@@ -402,7 +401,7 @@ static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint
     return HF_OK;
 }
 
-enum hf_status hf_subscription_turn(struct hf_scope *s, struct hf_subscription *sub,
+enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *sub,
                                     uint32_t *wait_ms)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -428,7 +427,7 @@ enum hf_status hf_subscription_drain(struct hf_scope *s, struct hf_subscription 
 
     sub->looked_us = 0;
     while (status == HF_OK) {
-        status = hf_subscription_turn(s, sub, &wait_ms);
+        status = hf_subscription_step(s, sub, &wait_ms);
         if (status != HF_OK || sub->metrics.state == HF_SUBSCRIPTION_LIVE)
             break;
         status = hf_scope_sleep_ms(s, wait_ms);
@@ -444,41 +443,17 @@ static void wake(void *user)
 {
     struct hf_subscription *sub = user;
 
-    pthread_mutex_lock(&sub->mutex);
-    sub->woken = true;
-    pthread_mutex_unlock(&sub->mutex);
-    hf__timer_wake(sub->worker);
+    hf__pump_wake(sub->worker);
 }
 
-/* How long the next turn has time, INT64_MAX: there is none; 0: it begins. A timer calls more often
- * than it is asked to. */
-static int64_t begin_turn(struct hf_subscription *sub)
-{
-    int64_t left_us = sub->due_us - hf__env_elapsed_us(&sub->env);
-
-    pthread_mutex_lock(&sub->mutex);
-    if (sub->stopping)
-        left_us = INT64_MAX;
-    else if (sub->woken || left_us < 0)
-        left_us = 0;
-    sub->busy = !left_us;
-    if (sub->busy) {
-        sub->woken = false;
-        sub->runner = pthread_self();
-    }
-    pthread_mutex_unlock(&sub->mutex);
-    return left_us;
-}
-
-static int64_t run(void *user)
+/* A turn: a pump_step_fn. */
+static int64_t run(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
     uint32_t wait_ms = sub->o.poll_ms;
-    int64_t left_us = begin_turn(sub);
     enum hf_status status;
 
-    if (left_us)
-        return left_us;
+    (void)worker;
     hf_scope_reset(sub->scope);
     status = turn(sub->scope, sub, &wait_ms);
     if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
@@ -486,20 +461,9 @@ static int64_t run(void *user)
         if (!wait_ms)
             wait_ms = sub->o.poll_ms;
     }
-    pthread_mutex_lock(&sub->mutex);
-    sub->busy = false;
-    pthread_cond_broadcast(&sub->idle);
-    pthread_mutex_unlock(&sub->mutex);
-    sub->due_us = hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
-    return status == HF_LOST ? INT64_MAX : (int64_t)wait_ms * 1000;
-}
-
-static void set_beating(struct hf_subscription *sub, bool beating)
-{
-    pthread_mutex_lock(&sub->mutex);
-    sub->beating = beating;
-    sub->renewing = pthread_self();
-    pthread_mutex_unlock(&sub->mutex);
+    if (status == HF_LOST)
+        return INT64_MAX;
+    return hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
 }
 
 /* Is there a lease, and is it time to renew it? */
@@ -514,19 +478,33 @@ static bool renewal_is_due(struct hf_subscription *sub)
     return due;
 }
 
-static int64_t beat(void *user)
+/* Renew the lease, and look whether the function is stuck: a pump_step_fn. */
+static int64_t beat(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
     int64_t every_us = (int64_t)terms_of(sub).heartbeat_ms * 1000, wait_us = every_us / 2, stuck_us;
 
-    set_beating(sub, true);
+    (void)worker;
     stuck_us = hf__stuck_look(sub->beats, sub);
     hf_scope_reset(sub->beats);
     hf_scope_timeout_ms(sub->beats, sub->o.lease_ms); /* later it is of no use */
     if (renewal_is_due(sub) && renew(sub->beats, sub) != HF_OK)
         wait_us = every_us / 4;
-    set_beating(sub, false);
-    return stuck_us < wait_us ? stuck_us : wait_us;
+    return hf__env_elapsed_us(&sub->env) + (stuck_us < wait_us ? stuck_us : wait_us);
+}
+
+static enum hf_status start_one(struct hf_scope *s, struct hf_subscription *sub, pump_step_fn *step,
+                                struct pump **pump)
+{
+    TRY(hf__pump_open(s, &(struct pump_options){.workers = 1, .step = step, .user = sub}, pump));
+    return hf__pump_start(s, *pump);
+}
+
+static void close_pumps(struct hf_subscription *sub)
+{
+    hf__pump_close(sub->worker);
+    hf__pump_close(sub->beater);
+    sub->worker = sub->beater = NULL;
 }
 
 enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription *sub)
@@ -541,17 +519,15 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
         return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" runs already",
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
-    sub->looked_us = sub->due_us = 0;
-    TRY(hf__timer_start(s, beat, sub, &sub->beater));
-    status = hf__timer_start(s, run, sub, &sub->worker);
+    sub->looked_us = 0;
+    status = start_one(s, sub, beat, &sub->beater);
+    if (status == HF_OK)
+        status = start_one(s, sub, run, &sub->worker);
     if (status == HF_OK)
         status = hf_events_listen(s, sub->store, wake, sub);
     sub->listening = status == HF_OK;
-    if (status != HF_OK) {
-        hf__timer_stop(sub->worker);
-        hf__timer_stop(sub->beater);
-        sub->worker = sub->beater = NULL;
-    }
+    if (status != HF_OK)
+        close_pumps(sub);
     return status;
 }
 
@@ -561,7 +537,7 @@ static void leave_behind(struct hf_subscription *sub)
     struct pattern_id token;
     bool held;
 
-    hf__timer_stop(sub->beater);
+    hf__pump_close(sub->beater);
     sub->beater = NULL;
     pthread_mutex_lock(&sub->mutex);
     held = sub->held && sub->lease.until_us;
@@ -574,21 +550,11 @@ static void leave_behind(struct hf_subscription *sub)
         (void)!hf__sub_release(sub->beats, sub->store, sub->pk, id_str(&token), (struct hf_str){0});
 }
 
-/* Has what was canceled not come to an end? The mutex is held. */
-static bool is_deaf(struct hf_subscription *sub)
-{
-    int64_t end_us = hf__env_elapsed_us(&sub->env) + INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS;
-
-    while (sub->busy && hf__env_elapsed_us(&sub->env) < end_us)
-        steady_wait_us(&sub->idle, &sub->mutex, CANCEL_SLICE_US);
-    return sub->busy;
-}
-
 /* Let the turn that is under way end, until the deadline; then it is canceled. *left: it goes on
  * nevertheless. Without a scope it is waited for. */
 static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left)
 {
-    enum hf_status status = HF_OK;
+    enum hf_status status;
 
     *left = false;
     if (!sub->worker)
@@ -598,24 +564,19 @@ static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *s
     sub->listening = false;
     pthread_mutex_lock(&sub->mutex);
     sub->stopping = true;
-    while (sub->busy && status == HF_OK) {
-        pthread_mutex_unlock(&sub->mutex);
-        status = s ? hf_scope_sleep_ms(s, 1) : HF_TIMEOUT;
-        pthread_mutex_lock(&sub->mutex);
-    }
-    if (sub->busy) {
+    pthread_mutex_unlock(&sub->mutex);
+    hf__pump_end(sub->worker);
+    status = s ? hf__pump_let_end(s, sub->worker) : HF_TIMEOUT;
+    if (status != HF_OK) {
         hf_scope_cancel(sub->scope);
         hf_scope_cancel(sub->work);
-        *left = s && is_deaf(sub);
+        *left = hf__pump_stop(sub->worker,
+                              s ? INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS : INT64_MAX) > 0;
     }
-    pthread_mutex_unlock(&sub->mutex);
-    if (*left) {
+    if (*left)
         leave_behind(sub);
-        return status;
-    }
-    hf__timer_stop(sub->worker);
-    hf__timer_stop(sub->beater);
-    sub->worker = sub->beater = NULL;
+    else
+        close_pumps(sub);
     return status;
 }
 
@@ -645,25 +606,13 @@ static enum hf_status last_words(struct hf_subscription *sub)
     return status;
 }
 
-/* Is this one of its threads, in a function of the caller's? Then it would wait for itself. */
-static bool is_inside(struct hf_subscription *sub)
-{
-    bool inside;
-
-    pthread_mutex_lock(&sub->mutex);
-    inside = (sub->busy && pthread_equal(sub->runner, pthread_self())) ||
-             (sub->beating && pthread_equal(sub->renewing, pthread_self()));
-    pthread_mutex_unlock(&sub->mutex);
-    return inside;
-}
-
 enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *sub)
 {
     enum hf_status status, last;
     bool left;
 
     call_begins(s);
-    if (is_inside(sub))
+    if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->beater))
         return hf_scope_fail(
             s, HF_INVALID,
             "hf_subscription_stop() was called by a function of \"%.*s\": it would "
@@ -698,7 +647,7 @@ static void sub_free(struct hf_subscription *sub)
     hf_scope_free(sub->work);
     hf_scope_free(sub->page);
     hf_scope_free(sub->beats);
-    pthread_cond_destroy(&sub->idle);
+    pthread_cond_destroy(&sub->looked);
     pthread_mutex_destroy(&sub->mutex);
     hf__env_free(&env, sub, sizeof(*sub));
 }
@@ -819,7 +768,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->metrics.state = HF_SUBSCRIPTION_IDLE;
     set_defaults(&sub->o);
     pthread_mutex_init(&sub->mutex, NULL);
-    steady_cond_init(&sub->idle);
+    steady_cond_init(&sub->looked);
     sub->kept = hf_scope_new(&store->env);
     sub->scope = hf_scope_new(&store->env);
     sub->work = hf_scope_new(&store->env);

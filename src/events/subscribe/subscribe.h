@@ -9,6 +9,7 @@
 #include <holdfast/subscribe.h>
 
 #include "coord/lease.h"
+#include "coord/pump.h"
 #include "coord/watch.h"
 
 enum {
@@ -189,18 +190,16 @@ struct hf_subscription {
     uint32_t crashes;           /* so often; not counting ours */
     bool counted;               /* ours is in the item */
     struct watch_sight sight;   /* of another holder */
-    int64_t due_us;             /* elapsed: the thread's next turn, if it is not woken */
 
-    struct timer *worker, *beater;
+    struct pump *worker,
+        *beater; /* one thread each: who works, who renews; NULL: it does not run */
     bool listening;
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t idle;
+    pthread_mutex_t mutex;   /* guards all below */
+    pthread_cond_t looked;   /* nobody looks at a call any more */
     struct pattern_id token; /* of our lease */
     bool held, rebuild;
     struct lease lease; /* with until_us 0 we have given it up */
-    bool started, stopping, busy, gave_up, woken;
-    bool beating;                             /* the thread that renews is at it */
-    pthread_t runner, renewing;               /* who is busy, and who is beating */
+    bool stopping, gave_up;
     char failure[SUBSCRIPTION_ERROR_MAX + 1]; /* why it gave up, as it is stored */
     struct hf_subscription_metrics metrics;
     struct sub_call call;

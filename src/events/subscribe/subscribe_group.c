@@ -8,8 +8,8 @@
  *
  *  (1) An event is read again when it is handed over: the outbox has no payloads, and none is
  *      fetched to feed it. One that is gone by then (truncated, deleted) is left out; who fetches
- * is told. One that is there and cannot be read (its payload is gone) has failed, and no other one
- *      with it.
+ *      is told. One that is there and cannot be read (its payload is gone) has failed, and no other
+ *      one with it.
  *  (2) In an ordered group the key of a reference is its stream's, and the relay delivers one key
  *      in order. Streams whose keys are too long for an outbox share some: they wait for each
  *      other.
@@ -330,7 +330,7 @@ enum hf_status hf_group_stop(struct hf_scope *s, struct hf_group *group)
     return handled != HF_OK ? handled : fed;
 }
 
-enum hf_status hf_group_turn(struct hf_scope *s, struct hf_group *group, uint32_t *wait_ms)
+enum hf_status hf_group_step(struct hf_scope *s, struct hf_group *group, uint32_t *wait_ms)
 {
     uint32_t other_ms;
     enum hf_status status;
@@ -338,13 +338,13 @@ enum hf_status hf_group_turn(struct hf_scope *s, struct hf_group *group, uint32_
     call_begins(s);
     *wait_ms = group->o.poll_ms;
     if (group->feeder) {
-        status = hf_subscription_turn(s, group->feeder, wait_ms);
+        status = hf_subscription_step(s, group->feeder, wait_ms);
         if (status != HF_OK && status != HF_LOCKED)
             return status;
     }
     if (!group->relay)
         return HF_OK;
-    TRY(hf_relay_turn(s, group->relay, &other_ms));
+    TRY(hf_relay_step(s, group->relay, &other_ms));
     if (other_ms < *wait_ms)
         *wait_ms = other_ms;
     return HF_OK;

@@ -7,8 +7,8 @@
  *     HF_STUCK_LEAVE    nothing
  *     HF_STUCK_RELEASE  the lease is given back, so that another process takes over
  *     HF_STUCK_GIVE_UP  the event is parked, and the lease given back. Of several events in one
- * call nobody knows which it is: then the lease is left to end, and whoever takes over hands them
- * over one by one (subscribe_suspect.c)
+ *                       call nobody knows which it is: then the lease is left to end, and whoever
+ *                       takes over hands them over one by one (subscribe_suspect.c)
  *
  *  (1) What the function has stays in memory as long as it is looked at.
  *  (2) The lease is not ours any more then: what the function says later changes nothing.
@@ -35,7 +35,7 @@ void hf__stuck_returned(struct hf_subscription *sub)
 {
     pthread_mutex_lock(&sub->mutex);
     while (sub->call.looked_at) /* (1) */
-        pthread_cond_wait(&sub->idle, &sub->mutex);
+        pthread_cond_wait(&sub->looked, &sub->mutex);
     sub->metrics.stuck = 0;
     sub->call = (struct sub_call){.len = 0};
     pthread_mutex_unlock(&sub->mutex);
@@ -61,8 +61,9 @@ static void tell(struct hf_scope *s, struct hf_subscription *sub,
                    (unsigned long long)for_ms, HF_FMT(event->position),
                    (int)(event->type.len < NAME_LEN ? event->type.len : NAME_LEN), event->type.ptr);
     if (len > 0)
-        sub->env.log(sub->env.user, HF_LOG_WARNING,
-                     hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1));
+        sub->env.log(HF_LOG_WARNING,
+                     hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
+                     sub->env.user);
 }
 
 /* HF_OK: it needs not be looked at again. */
@@ -117,7 +118,7 @@ int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub)
     pthread_mutex_lock(&sub->mutex);
     sub->call.looked_at = false;
     sub->call.dealt_with = status == HF_OK || status == HF_LOST;
-    pthread_cond_broadcast(&sub->idle);
+    pthread_cond_broadcast(&sub->looked);
     pthread_mutex_unlock(&sub->mutex);
     return status == HF_OK ? limit_us : (int64_t)sub->o.lease_ms * 100;
 }

@@ -291,7 +291,7 @@ TEST(mqtt, who_may_not_in_is_told_so)
     CHECK(delivery.status != HF_OK);
     hf_sink_close(sink);
     sink = open_sink(s, &mqtt, "ann:secret@", "events?client_id=relay-1");
-    CHECK_INT(1, hf_sink_ops(sink)->threads);
+    CHECK_INT(1, hf_sink_ops(sink)->workers);
     delivery = send_one(s, sink, &event, &status);
     CHECK_INT(HF_OK, status);
     CHECK_INT(HF_OK, delivery.status);

@@ -1,5 +1,5 @@
 /*
- * engine/stream.h: streams of changes, as stream*.c share them.
+ * engine/streams.h: streams of changes.
  *
  * A stream belongs to one enabling of one table's stream and outlives both for 24 hours. Its
  * records lie in shards by the hash of the item's partition key, so all changes of one item are in
@@ -9,12 +9,16 @@
  * is applied, so a higher number can be in the store before a lower one; readers stop at the lowest
  * that was given out and is not in yet, and so never pass a record by.
  */
-#ifndef HF_ENGINE_STREAM_H
-#define HF_ENGINE_STREAM_H
+#ifndef HF_ENGINE_STREAMS_H
+#define HF_ENGINE_STREAMS_H
 
-#include "engine/private.h"
+#include "engine/change.h"
+#include "engine/engine.h"
 
 #define STREAM_LIFE_US (24 * 60 * 60 * INT64_C(1000000))
+/* Stored numbers are below this one, which nobody lives to reach: so the next is never 0 again. */
+#define SEQUENCE_MAX (UINT64_C(1) << 62)
+
 #define ITERATOR_LIFE_US (15 * 60 * INT64_C(1000000))
 
 enum {
@@ -51,7 +55,7 @@ struct stream {
     struct hf_scope *memory;
     struct stream_record record; /* guarded by the schema lock */
     struct shard_record shards[SHARDS_MAX];
-    int64_t closing_us; /* set by hf__stream_disable() until it is settled */
+    int64_t closing_us; /* from hf__stream_disable() to hf__stream_finish_change() */
     int64_t closing_at;
     bool listed; /* it is in engine.streams */
 };
@@ -77,5 +81,41 @@ uint64_t hf__sequence_visible(struct engine *e);
 
 void hf__stream_put_record(struct hf_scope *s, struct store_batch *batch,
                            const struct stream_record *record);
+
+/* Asserts what always holds of a stream; for DEV_CHECKS. */
+void hf__stream_check(const struct stream *stream);
+
+/* ---- which streams there are ---------------------------------------------------------------- */
+
+enum hf_status hf__streams_load(struct hf_scope *s, struct engine *e);
+void hf__streams_free(struct engine *e);
+struct stream *hf__stream_by_id(struct engine *e, uint32_t id);
+
+/* A new enabled stream for a table; its record goes into the batch. Schema write-locked. */
+enum hf_status hf__stream_enable(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                                 const struct hf_table_description *table, enum hf_stream_view view,
+                                 struct stream **stream);
+/* The stream takes no more records; it stays readable for 24 hours. */
+enum hf_status hf__stream_disable(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                                  struct stream *stream);
+/* Make what hf__stream_enable() or hf__stream_disable() prepared true in memory, or forget it. */
+void hf__stream_finish_change(struct engine *e, struct stream *stream, bool done);
+
+uint32_t hf__stream_id(const struct stream *stream);
+struct hf_str hf__stream_arn(const struct stream *stream);
+struct hf_str hf__stream_label(const struct stream *stream);
+
+enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed);
+
+/* ---- stream_records.c ----------------------------------------------------------------------- */
+
+/* Add the record of a change; its sequence number is filled in by hf__change_apply(). */
+void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set,
+                    const struct change *change);
+/* Give numbers to the records of a set, in the order of the batch; and say that they are in, or
+ * that the batch failed. */
+enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set);
+void hf__sequence_end(struct engine *e, struct change_set *set, bool done);
+enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e);
 
 #endif

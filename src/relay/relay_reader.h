@@ -1,0 +1,187 @@
+/*
+ * relay/relay_reader.h: the buckets, how far each was read, and the page that is read next.
+ * relay_read.c has the essay; relay_page.c, relay_urgent.c and relay_look.c are parts of it.
+ *
+ * The mutex of the relay guards all of this. It is held in all functions below but for
+ * hf__read_run() and hf__look_run(), which take it.
+ */
+#ifndef HF_RELAY_RELAY_READER_H
+#define HF_RELAY_RELAY_READER_H
+
+#include "relay/relay_keys.h"
+
+struct relay_worker;
+
+enum {
+    RELAY_OVERLAP_MS = 500, /* how much later than its place an event may appear */
+    RELAY_SKEW_MS = 1000,   /* by how much clocks of those who emit are ahead, mostly */
+    RELAY_FAR_MS = 5000,    /* how often is looked for those whose clocks are further ahead */
+    RELAY_SWEEP_PAGES = 4,  /* pages without news of one look from the start */
+    RELAY_EXTRA_MAX = 4000  /* events by which a page without news grows */
+};
+
+enum bucket_state {
+    BUCKET_OTHERS, /* nothing of it is in memory */
+    BUCKET_OURS,
+    BUCKET_LEAVING /* nothing of it is begun; it is released when nothing is under way */
+};
+
+/* Urgent events have places before all others, and a cursor of their own: relay_urgent.c. */
+struct urgent_lane {
+    bool woken; /* there may be some behind `cursor`, */
+    bool anew;  /* or before it */
+    bool whole; /* all of them were looked at since the bucket is ours */
+    char cursor[RELAY_SEQ_SIZE];
+    int64_t poll_us; /* while others keep from sweeping: when to look for them */
+    int64_t not_before_us;
+    uint32_t extra; /* as that of the bucket */
+};
+
+struct relay_bucket {
+    uint32_t number;
+    enum bucket_state state;
+    uint64_t fence;
+    uint64_t life;               /* changes when it is taken or lost */
+    char cursor[RELAY_SEQ_SIZE]; /* all up to it was looked at, and no more comes; "": nothing */
+    char seen[RELAY_SEQ_SIZE];   /* all that was there up to it was looked at */
+    uint32_t extra;              /* a page has to have so many more, to show anything new */
+    bool more;                   /* there are others behind it */
+    bool woken;                  /* there may be */
+    bool forward;                /* the last page was for these */
+    bool reading;
+    struct urgent_lane urgent;
+    bool sweeping;              /* looking through what is before the cursor again, */
+    char sweep[RELAY_SEQ_SIZE]; /* up to here so far, */
+    uint32_t sweep_left;        /* with so many pages to go without news; */
+    int64_t sweep_us;           /* when to do so next, on the elapsed clock */
+    int64_t far_us;             /* when to look for what has a place far ahead */
+    int64_t not_before_us;      /* a read has failed */
+    uint32_t failures;
+    uint64_t recent; /* events that were new of late, at recent_us */
+    int64_t recent_us;
+    int64_t wants_us; /* since when it wants to be read; 0: it does not */
+    size_t held;      /* events in memory, in any state but gone */
+    size_t ready;     /* keys of it in keys.ready */
+    size_t running;
+    size_t noting;                 /* delivered, not noted */
+    bool whole;                    /* it was read to its end since it is ours */
+    bool bare;                     /* the last sweep showed nothing: relay_look.c */
+    uint32_t window;               /* so many are careful, as its row says; 0: none */
+    uint32_t careful;              /* of these so many are left */
+    char until[2][RELAY_SEQ_SIZE]; /* those before it may be to blame; [1]: of urgent ones */
+    struct relay_key *skipping;
+    int64_t fetch_us;       /* none of these is to be read on before */
+    struct relay_key *back; /* keys that wait for events with a lower sequence to be read */
+    struct held *gone;
+};
+
+struct relay_reader {
+    struct relay_bucket *buckets; /* as many as the outbox has */
+    uint64_t page;                /* the number of the last one */
+    uint64_t moved;               /* pages of a backlog that were read: it is not at an end */
+    bool looking;                 /* a look is under way: relay_look.c */
+    int64_t look_again_us;        /* not before */
+};
+
+/* What a page is for: relay_read.c has the table. */
+enum page_kind { PAGE_FORWARD, PAGE_SWEEP, PAGE_FETCH, PAGE_URGENT };
+
+/* One page, and from where it was read. */
+struct relay_page {
+    enum page_kind kind;
+    char after[RELAY_SEQ_SIZE];
+    struct hf_outbox_event *events;
+    size_t len;
+    bool more;
+    int64_t wall_us;                  /* before it was asked for */
+    char sure[RELAY_SEQ_SIZE];        /* relay_read.c (2): where we may go on at most, */
+    char sure_urgent[RELAY_SEQ_SIZE]; /* and among the urgent ones; */
+    bool lanes;                       /* false: there is one order for all, relay_urgent.c (4) */
+    uint32_t limit;
+    bool far; /* it shows what those emit whose clocks are far ahead */
+    uint64_t life;
+    size_t taken; /* events of it that are held now */
+    uint64_t number;
+    char last[RELAY_SEQ_SIZE]; /* the last one before any that is early */
+    bool early;                /* there is one */
+    bool no_memory;
+};
+
+/* ---- relay_read.c --------------------------------------------------------------------------- */
+
+/* The bucket that has waited longest to be read and can be; NULL: none. *next_us: when one will
+ * want to be. */
+struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
+void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket);
+
+/* The bucket is ours, and nothing is known of it. */
+void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
+
+/* By how much reads are ahead of the clock. */
+uint32_t hf__read_ahead_ms(const struct hf_relay *relay);
+
+/* Nothing is due in it, as far as we know. */
+bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
+
+/* May it be read, by whose it is and what is under way? */
+bool hf__read_may(const struct hf_relay *relay, const struct relay_bucket *bucket);
+
+/* Is there memory for more of it? */
+bool hf__read_has_room(const struct hf_relay *relay, const struct relay_bucket *bucket);
+
+/* Is there too little to do to wait with reading on? */
+bool hf__read_is_short(const struct hf_relay *relay, const struct relay_bucket *bucket);
+
+/* May there be something in it that is for us? */
+bool hf__read_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket);
+
+/* Assert what holds for each bucket: a few comparisons for each. DEV_CHECKS. */
+void hf__reader_check(const struct hf_relay *relay);
+
+/* ---- relay_page.c --------------------------------------------------------------------------- */
+
+/* Hold what the page shows and is for now, and move what its kind moves. */
+void hf__page_take(struct hf_relay *relay, struct relay_bucket *bucket, struct relay_page *page,
+                   int64_t now_us);
+
+/* ---- relay_urgent.c ------------------------------------------------------------------------- */
+
+void hf__urgent_reset(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
+
+/* When urgent ones are to be looked for; INT64_MAX: never, as things are. */
+int64_t hf__urgent_when(const struct hf_relay *relay, const struct relay_bucket *bucket);
+
+/* Are urgent ones of it to be looked for now? */
+bool hf__urgent_is_due(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                       int64_t now_us);
+
+/* The cursor is not behind what is sure, and there are lanes or not, by the clock. */
+void hf__urgent_bound(struct relay_bucket *bucket, struct relay_page *page);
+
+/* The page is one of urgent ones, from their cursor on. */
+void hf__urgent_plan(struct relay_bucket *bucket, struct relay_page *page);
+
+/* Is it a place among the urgent ones? */
+bool hf__urgent_has(const struct relay_page *page, const char *seq);
+
+/* Does the page end among urgent ones where none may go on? */
+bool hf__urgent_ends(const struct relay_page *page);
+
+/* A page was taken, of any kind: where the cursor is now. */
+void hf__urgent_advance(const struct hf_relay *relay, struct relay_bucket *bucket,
+                        const struct relay_page *page, int64_t now_us);
+
+/* A key whose next events are urgent ones that are too new is read on a little later. */
+int64_t hf__urgent_pause_until(int64_t now_us);
+
+/* ---- relay_look.c --------------------------------------------------------------------------- */
+
+/* Is nothing expected in it, so that a look will do? */
+bool hf__look_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                     int64_t now_us);
+
+/* Is a look to be taken, instead of reading that one? */
+bool hf__look_may(const struct hf_relay *relay, const struct relay_bucket *bucket, int64_t now_us);
+void hf__look_run(struct relay_worker *worker);
+
+#endif

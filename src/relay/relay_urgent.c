@@ -1,0 +1,125 @@
+/*
+ * relay/relay_urgent.c: the lane of urgent events: a cursor of their own, and when it is read on.
+ *
+ * Places of urgent events are before all others (OUTBOX_URGENT_END), so one query shows them alone.
+ *
+ *  (1) urgent.cursor has the rules of the bucket's cursor: relay_read.c (2), with a `sure` of its
+ *      own. They are read on from there when somebody emitted one, and every poll_ms while sweeps
+ *      wait; also when enough others are held, of which there is room for one more batch.
+ *  (2) Pages of them are URGENT_PAUSE_US apart, unless they show news and there is little to do: so
+ *      as long as all that is urgent is delivered, the others are read.
+ *  (3) A page of another kind that ends among them goes on behind them all, as what is left of them
+ *      is read from urgent.cursor.
+ *  (4) By a clock that is before 2020 all places are where urgent ones have theirs. Then there is
+ *      one order for all, as if nothing were urgent.
+ *
+ * The mutex is held in all of this.
+ */
+#include "relay/relay.h"
+
+enum { URGENT_PAUSE_US = 10000 /* (2) */ };
+
+void hf__urgent_reset(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
+{
+    bucket->urgent = (struct urgent_lane){.poll_us = now_us + (int64_t)relay->o.poll_ms * 1000};
+}
+
+int64_t hf__urgent_pause_until(int64_t now_us)
+{
+    return now_us + URGENT_PAUSE_US;
+}
+
+/* ---- when ----------------------------------------------------------------------------------- */
+
+/* (1) */
+int64_t hf__urgent_when(const struct hf_relay *relay, const struct relay_bucket *bucket)
+{
+    bool polls = bucket->more || !hf__read_has_room(relay, bucket);
+    int64_t from_us = bucket->urgent.woken ? 0 : polls ? bucket->urgent.poll_us : INT64_MAX;
+
+    ASSERT_RELAY_HELD(relay);
+    if (bucket->held >= (size_t)relay->o.batch * (RELAY_HELD_BATCHES + 1) ||
+        (relay->keys.bytes >= RELAY_BYTES_MAX + RELAY_BYTES_MAX / RELAY_HELD_BATCHES &&
+         bucket->held) ||
+        relay->keys.len >= RELAY_KEYS_MAX)
+        return INT64_MAX;
+    return from_us > bucket->urgent.not_before_us ? from_us : bucket->urgent.not_before_us;
+}
+
+bool hf__urgent_is_due(const struct hf_relay *relay, const struct relay_bucket *bucket,
+                       int64_t now_us)
+{
+    return hf__read_may(relay, bucket) && bucket->not_before_us <= now_us &&
+           hf__urgent_when(relay, bucket) <= now_us;
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+/* (4) What was woken in a lane that is none is read forward. */
+void hf__urgent_bound(struct relay_bucket *bucket, struct relay_page *page)
+{
+    page->lanes = !is_urgent_seq(page->sure);
+    if (hf__seq_compare(bucket->urgent.cursor, page->sure_urgent) > 0)
+        memcpy(bucket->urgent.cursor, page->sure_urgent, sizeof(page->sure_urgent));
+    if (!page->lanes && bucket->urgent.woken) {
+        bucket->urgent.woken = bucket->urgent.anew = false;
+        bucket->woken = true;
+    }
+}
+
+void hf__urgent_plan(struct relay_bucket *bucket, struct relay_page *page)
+{
+    assert(page->lanes);
+    page->kind = PAGE_URGENT;
+    page->limit += (uint32_t)bucket->held + bucket->urgent.extra;
+    if (bucket->urgent.anew)
+        memset(bucket->urgent.cursor, 0, sizeof(bucket->urgent.cursor));
+    memcpy(page->after, bucket->urgent.cursor, sizeof(page->after));
+    bucket->urgent.woken = bucket->urgent.anew = false;
+}
+
+bool hf__urgent_has(const struct relay_page *page, const char *seq)
+{
+    return page->lanes && is_urgent_seq(seq);
+}
+
+/* (3) */
+bool hf__urgent_ends(const struct relay_page *page)
+{
+    return page->last[0] && hf__urgent_has(page, page->last) &&
+           (page->kind == PAGE_FORWARD || hf__seq_compare(page->last, page->sure_urgent) > 0);
+}
+
+/* A page of urgent ones was taken. (2) */
+static void lane_advance(const struct hf_relay *relay, struct relay_bucket *bucket,
+                         const struct relay_page *page, int64_t now_us)
+{
+    bool stalled = page->more && !page->taken && hf__seq_compare(page->last, page->sure_urgent) > 0;
+    const char *end = page->sure_urgent;
+
+    if (page->more && hf__seq_compare(page->last, end) < 0)
+        end = page->last;
+    if (hf__seq_compare(end, bucket->urgent.cursor) > 0)
+        memcpy(bucket->urgent.cursor, end, RELAY_SEQ_SIZE);
+    bucket->urgent.extra = stalled ? 2 * bucket->urgent.extra + relay->o.batch : 0;
+    if (bucket->urgent.extra > RELAY_EXTRA_MAX)
+        bucket->urgent.extra = RELAY_EXTRA_MAX;
+    bucket->urgent.woken = bucket->urgent.woken || page->more;
+    bucket->urgent.whole = bucket->urgent.whole || !page->more;
+    bucket->urgent.not_before_us = page->more && page->taken && hf__read_is_short(relay, bucket)
+                                       ? 0
+                                       : now_us + URGENT_PAUSE_US;
+}
+
+void hf__urgent_advance(const struct hf_relay *relay, struct relay_bucket *bucket,
+                        const struct relay_page *page, int64_t now_us)
+{
+    ASSERT_RELAY_HELD(relay);
+    if (page->kind == PAGE_URGENT)
+        lane_advance(relay, bucket, page, now_us);
+    else if (hf__urgent_ends(page) && page->more)
+        bucket->urgent.woken = true; /* the rest of these */
+    else if (!page->after[0])
+        bucket->urgent.whole =
+            bucket->urgent.whole || !hf__urgent_has(page, page->last) || !page->more;
+}
