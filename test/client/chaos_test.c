@@ -599,7 +599,7 @@ static void run_plan(struct worker *w, size_t nth)
     good = round_of(w, &plan, &unlucky);
     if (strstr(name, "BOMB"))
         pthread_mutex_unlock(&w->crew->bomb);
-    for (int turn = 0; !good && unlucky && turn < 2; turn++) {
+    for (int turn = 0; !good && unlucky && turn < 3; turn++) {
         atomic_fetch_add(&w->crew->again, 1);
         plan.patience *= 4;
         plan.script.ms *= 4;

@@ -140,8 +140,8 @@ void chaos_close(struct chaos *chaos);
 
 int64_t chaos_now_ms(void);
 
-/* How long this thread has waited for a processor so far: a busy machine is no fault of a client's.
- * 0 where the system does not say. */
+/* How long this thread has waited for a processor so far, and how long a hypervisor kept processors from us:
+ * a busy machine is no fault of a client's. 0 where the system does not say. */
 int64_t chaos_late_ms(void);
 
 #endif
