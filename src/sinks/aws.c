@@ -47,7 +47,7 @@ const char *hf__aws_name(const struct aws *aws)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static bool is(struct hf_str text, const char *word)
+static bool is_word(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
 }
@@ -123,7 +123,7 @@ static enum hf_status open_transport(struct hf_scope *s, struct aws *aws,
                                   .http_proxy = options->proxy,
                                   .https_proxy = options->proxy};
 
-    if (is(options->proxy, "none")) {
+    if (is_word(options->proxy, "none")) {
         t.http_proxy = t.https_proxy = (struct hf_str){0};
     } else if (!options->proxy.len) {
         hf__config_proxy(aws->config, false, &t.http_proxy, &t.no_proxy);
@@ -208,7 +208,7 @@ bool hf__aws_arn(struct hf_str arn, const char *service, struct hf_str *region)
         arn = hf_str_of(colon + 1, arn.len - parts[i].len - 1);
     }
     *region = parts[3];
-    return arn.len > 0 && is(parts[0], "arn") && is(parts[2], service);
+    return arn.len > 0 && is_word(parts[0], "arn") && is_word(parts[2], service);
 }
 
 void hf__aws_limits(const struct aws_options *options, struct hf_sink_ops *ops)
@@ -293,7 +293,7 @@ bool hf__aws_is_services(struct hf_str code, enum hf_status *status)
 {
     code = hf__service_code(code);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (is(code, known[i].code)) {
+        if (is_word(code, known[i].code)) {
             *status = known[i].status;
             return *status == HF_THROTTLED || *status == HF_DENIED;
         }
@@ -341,11 +341,11 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
     return HF_OK;
 }
 
-static void judge(int http_status, struct hf_str code, enum aws_blame *blame,
-                  enum hf_status *status)
+static void refusal_classify(int http_status, struct hf_str code, enum aws_blame *blame,
+                             enum hf_status *status)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (is(code, known[i].code)) {
+        if (is_word(code, known[i].code)) {
             *blame = known[i].blame;
             *status = known[i].status;
             return;
@@ -369,13 +369,14 @@ static void judge(int http_status, struct hf_str code, enum aws_blame *blame,
 }
 
 /* The error of the scope, and who is to blame. */
-static void blame(struct hf_scope *s, const struct aws *aws, const struct http_answer *http,
-                  const struct refusal *refusal, struct aws_answer *answer)
+static void refusal_report(struct hf_scope *s, const struct aws *aws,
+                           const struct http_answer *http, const struct refusal *refusal,
+                           struct aws_answer *answer)
 {
     enum hf_status status;
     struct hf_error *error;
 
-    judge(http->status, refusal->code, &answer->blame, &status);
+    refusal_classify(http->status, refusal->code, &answer->blame, &status);
     hf__fail(s, status, "%s refused: HTTP status %d%s%.*s%s%.*s", aws->name, http->status,
              refusal->code.len ? ", " : "", HF_FMT(refusal->code), refusal->message.len ? ": " : "",
              HF_FMT(refusal->message));
@@ -435,7 +436,7 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
     }
     TRY(read_refusal(s, try, &refusal));
     hf__service_refused(try, refusal.code);
-    blame(s, attempt->aws, http, &refusal, attempt->answer);
+    refusal_report(s, attempt->aws, http, &refusal, attempt->answer);
     return HF_OK;
 }
 

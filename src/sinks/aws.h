@@ -148,7 +148,7 @@ size_t hf__aws_place(struct hf_str id, size_t len);
 enum message_form {
     MESSAGE_EVENT = 1, /* the body is the JSON object of hf_event_json() */
     MESSAGE_PAYLOAD,   /* the body is the payload, attributes are attributes */
-    MESSAGE_BUS        /* the body is the JSON object of hf__bus_message_json() */
+    MESSAGE_BUS        /* the body is the JSON object of hf__sink_bus_message_json() */
 };
 
 enum { MESSAGE_ATTRIBUTES_MAX = 10, MESSAGE_ID_MAX = 128 };

@@ -179,8 +179,8 @@ static enum hf_status make_entry(const struct run *run, struct hf_delivery *deli
 }
 
 /* Those from `first` on that go in one call; they are not ready any more. */
-static size_t gather(const struct run *run, struct aws_entry *all, size_t len, size_t first,
-                     struct aws_entry **entries)
+static size_t entries_gather(const struct run *run, struct aws_entry *all, size_t len, size_t first,
+                             struct aws_entry **entries)
 {
     size_t count = 0, bytes = 0;
 
@@ -217,7 +217,7 @@ enum hf_status hf__aws_send(struct hf_scope *s, struct aws *aws, const struct aw
 
         if (!all[i].ready)
             continue;
-        TRY(send_call(&run, entries, gather(&run, all, len, i, entries)));
+        TRY(send_call(&run, entries, entries_gather(&run, all, len, i, entries)));
     }
     return HF_OK;
 }

@@ -98,8 +98,8 @@ static enum hf_status escape_odd(struct hf_scope *s, struct hf_str *json)
 
 /* ---- attributes ----------------------------------------------------------------------------- */
 
-static enum hf_status add(struct hf_scope *s, struct message *message, struct hf_str name,
-                          struct hf_str value)
+static enum hf_status attribute_add(struct hf_scope *s, struct message *message, struct hf_str name,
+                                    struct hf_str value)
 {
     if (!value.len || message->attributes_len == MESSAGE_ATTRIBUTES_MAX)
         return HF_OK;
@@ -121,15 +121,16 @@ static enum hf_status add_ce(struct hf_scope *s, const struct message_how *how,
 
     if (!name.ptr)
         return hf__fail_nomem(s);
-    return add(s, message, name, attribute->value);
+    return attribute_add(s, message, name, attribute->value);
 }
 
 static enum hf_status add_event_form(struct hf_scope *s, const struct message_how *how,
                                      const struct hf_event *event, struct message *message)
 {
-    TRY(add(s, message, how->options.type_attribute, event->type));
-    TRY(add(s, message, HF_STR("ce-source"), event->source));
-    return add(s, message, HF_STR("content-type"), HF_STR("application/cloudevents+json"));
+    TRY(attribute_add(s, message, how->options.type_attribute, event->type));
+    TRY(attribute_add(s, message, HF_STR("ce-source"), event->source));
+    return attribute_add(s, message, HF_STR("content-type"),
+                         HF_STR("application/cloudevents+json"));
 }
 
 static enum hf_status add_payload_form(struct hf_scope *s, const struct message_how *how,
@@ -138,8 +139,8 @@ static enum hf_status add_payload_form(struct hf_scope *s, const struct message_
     const struct event_attribute *list;
     size_t len;
 
-    TRY(hf__event_attributes(s, event, &list, &len));
-    TRY(add(s, message, HF_STR("content-type"), hf__event_content_type(event)));
+    TRY(hf__sink_event_attributes(s, event, &list, &len));
+    TRY(attribute_add(s, message, HF_STR("content-type"), hf__sink_event_content_type(event)));
     for (size_t i = 0; i < len; i++)
         if (!hf_str_equal(list[i].name, HF_STR("datacontenttype")))
             TRY(add_ce(s, how, message, &list[i]));
@@ -165,7 +166,7 @@ static enum hf_status payload_body(struct hf_scope *s, const struct message_how 
         return hf__fail_nomem(s);
     hf__base64_encode(event->payload, text);
     message->body = hf_str_of(text, len);
-    return add(s, message, HF_STR("content-encoding"), HF_STR("base64"));
+    return attribute_add(s, message, HF_STR("content-encoding"), HF_STR("base64"));
 }
 
 /* ---- groups and ids ------------------------------------------------------------------------- */
@@ -196,9 +197,9 @@ enum hf_status hf__message_make(struct hf_scope *s, const struct message_how *ho
         TRY(payload_body(s, how, event, message)); /* its attribute comes before all others */
         TRY(add_payload_form(s, how, event, message));
     } else if (how->options.form == MESSAGE_BUS) {
-        TRY(hf__bus_message_json(s, event, &message->body));
+        TRY(hf__sink_bus_message_json(s, event, &message->body));
         TRY(escape_odd(s, &message->body));
-        TRY(add(s, message, how->options.type_attribute, event->type));
+        TRY(attribute_add(s, message, how->options.type_attribute, event->type));
     } else {
         TRY(hf_event_json(s, event, &message->body));
         TRY(escape_odd(s, &message->body));

@@ -20,22 +20,22 @@
 #include "base/utf8.h"
 #include "wire/wire.h"
 
-enum hf_status hf__bus_message_time(struct hf_scope *s, const struct hf_event *event,
-                                    struct hf_str *text)
+enum hf_status hf__sink_bus_message_time(struct hf_scope *s, const struct hf_event *event,
+                                         struct hf_str *text)
 {
     int64_t ms = event->time_us / 1000 - (event->time_us % 1000 < 0);
     int64_t seconds = ms / 1000 - (ms % 1000 < 0);
     char whole[EVENT_TIME];
 
-    if (!hf__event_time(seconds * 1000000, whole))
+    if (!hf__sink_event_time(seconds * 1000000, whole))
         return hf__fail(s, HF_INVALID, "the event's time is beyond the years 0 to 9999");
     *text =
         hf_scope_format(s, "%.*s.%03dZ", (int)strlen(whole) - 1, whole, (int)(ms - seconds * 1000));
     return text->ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-enum hf_status hf__bus_message_payload(struct hf_scope *s, const struct hf_event *event,
-                                       struct hf_str *json)
+enum hf_status hf__sink_bus_message_payload(struct hf_scope *s, const struct hf_event *event,
+                                            struct hf_str *json)
 {
     struct hf_str payload = hf_str_of((const char *)event->payload.ptr, event->payload.len);
     struct hf__buf buf = {.scope = s};
@@ -43,10 +43,10 @@ enum hf_status hf__bus_message_payload(struct hf_scope *s, const struct hf_event
     *json = HF_STR("");
     if (!payload.len)
         return HF_OK;
-    if (!hf__is_json_type(hf__event_content_type(event)) || !hf__json_valid(payload))
+    if (!hf__sink_is_json_type(hf__sink_event_content_type(event)) || !hf__json_valid(payload))
         return hf__fail(s, HF_INVALID,
                         "its payload is no JSON, as the form outbox-event-bus needs it");
-    hf__put_compact_json(&buf, event->payload);
+    hf__sink_put_compact_json(&buf, event->payload);
     if (buf.failed)
         return hf__fail_nomem(s);
     *json = hf_str_of((const char *)buf.ptr, buf.len);
@@ -65,8 +65,8 @@ static void put_id(struct hf__buf *buf, const struct hf_event *event, const char
     hf__wire_write_str(buf, id);
 }
 
-enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_event *event,
-                                        struct hf_str *json)
+enum hf_status hf__sink_bus_message_metadata(struct hf_scope *s, const struct hf_event *event,
+                                             struct hf_str *json)
 {
     struct hf_item_walk walk = {.next = 0};
     struct hf__buf buf = {.scope = s};
@@ -80,7 +80,7 @@ enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_even
             hf__buf_put_byte(&buf, buf.len ? ',' : '{');
             hf__wire_write_str(&buf, walk.name);
             hf__buf_put_byte(&buf, ':');
-            hf__put_plain_json(s, &buf, walk.value);
+            hf__sink_put_plain_json(s, &buf, walk.value);
         }
     }
     put_id(&buf, event, "correlationId", event->correlation);
@@ -93,7 +93,7 @@ enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_even
     return HF_OK;
 }
 
-enum hf_status hf__bus_message_check(struct hf_scope *s, const struct hf_event *event)
+enum hf_status hf__sink_bus_message_check(struct hf_scope *s, const struct hf_event *event)
 {
     if (!event->id.len)
         return hf__fail(s, HF_INVALID, "the event has no id");
@@ -104,18 +104,18 @@ enum hf_status hf__bus_message_check(struct hf_scope *s, const struct hf_event *
     return HF_OK;
 }
 
-enum hf_status hf__bus_message_json(struct hf_scope *s, const struct hf_event *event,
-                                    struct hf_str *json)
+enum hf_status hf__sink_bus_message_json(struct hf_scope *s, const struct hf_event *event,
+                                         struct hf_str *json)
 {
     struct hf_str payload, time, metadata;
     struct hf__buf buf = {.scope = s};
 
     *json = (struct hf_str){0};
     hf__scope_error_clear(s);
-    TRY(hf__bus_message_check(s, event));
-    TRY(hf__bus_message_payload(s, event, &payload));
-    TRY(hf__bus_message_time(s, event, &time));
-    TRY(hf__bus_message_metadata(s, event, &metadata));
+    TRY(hf__sink_bus_message_check(s, event));
+    TRY(hf__sink_bus_message_payload(s, event, &payload));
+    TRY(hf__sink_bus_message_time(s, event, &time));
+    TRY(hf__sink_bus_message_metadata(s, event, &metadata));
     hf__buf_reserve(&buf, 256 + payload.len + metadata.len);
     hf__buf_put_str(&buf, HF_STR("{\"id\":"));
     hf__wire_write_str(&buf, event->id);

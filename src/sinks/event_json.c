@@ -46,12 +46,12 @@ struct attributes {
 
 /* ---- the event's own ------------------------------------------------------------------------ */
 
-struct hf_str hf__event_content_type(const struct hf_event *event)
+struct hf_str hf__sink_event_content_type(const struct hf_event *event)
 {
     return event->content_type.len ? event->content_type : HF_STR("application/json");
 }
 
-bool hf__event_time(int64_t time_us, char text[EVENT_TIME])
+bool hf__sink_event_time(int64_t time_us, char text[EVENT_TIME])
 {
     int64_t seconds = time_us / 1000000, us = time_us % 1000000;
     time_t at;
@@ -75,7 +75,7 @@ bool hf__event_time(int64_t time_us, char text[EVENT_TIME])
     return true;
 }
 
-static enum hf_status add(struct attributes *a, const char *name, struct hf_str value)
+static enum hf_status attribute_add(struct attributes *a, const char *name, struct hf_str value)
 {
     if (!value.len)
         return HF_OK;
@@ -110,9 +110,9 @@ static enum hf_status add_time(struct attributes *a, int64_t time_us)
     text = hf_scope_alloc(a->s, EVENT_TIME);
     if (!text)
         return hf__fail_nomem(a->s);
-    if (!hf__event_time(time_us, text))
+    if (!hf__sink_event_time(time_us, text))
         return hf__fail(a->s, HF_INVALID, "the event's time is beyond the years 0 to 9999");
-    return add(a, "time", hf_str_from(text));
+    return attribute_add(a, "time", hf_str_from(text));
 }
 
 static enum hf_status add_own(struct attributes *a, const struct hf_event *event)
@@ -128,23 +128,24 @@ static enum hf_status add_own(struct attributes *a, const struct hf_event *event
         if (!sequence.ptr)
             return hf__fail_nomem(a->s);
     }
-    TRY(add(a, "specversion", HF_STR("1.0")));
-    TRY(add(a, "id", event->id));
-    TRY(add(a, "source", event->source.len ? event->source : HF_STR("holdfast")));
-    TRY(add(a, "type", event->type));
+    TRY(attribute_add(a, "specversion", HF_STR("1.0")));
+    TRY(attribute_add(a, "id", event->id));
+    TRY(attribute_add(a, "source", event->source.len ? event->source : HF_STR("holdfast")));
+    TRY(attribute_add(a, "type", event->type));
     TRY(add_time(a, event->time_us));
-    TRY(add(a, "datacontenttype", hf__event_content_type(event)));
-    TRY(add(a, is_absolute_uri(event->schema) ? "dataschema" : "schemaversion", event->schema));
-    TRY(add(a, "subject", event->aggregate));
-    TRY(add(a, "aggregatetype", event->aggregate_type));
-    TRY(add(a, "partitionkey", event->key));
-    TRY(add(a, "sequence", sequence));
-    TRY(add(a, "correlationid", event->correlation));
-    TRY(add(a, "causationid", event->causation));
-    TRY(add(a, "tenant", event->tenant));
-    TRY(add(a, "destination", event->destination));
-    TRY(add(a, "traceparent", event->trace_parent));
-    TRY(add(a, "tracestate", event->trace_state));
+    TRY(attribute_add(a, "datacontenttype", hf__sink_event_content_type(event)));
+    TRY(attribute_add(a, is_absolute_uri(event->schema) ? "dataschema" : "schemaversion",
+                      event->schema));
+    TRY(attribute_add(a, "subject", event->aggregate));
+    TRY(attribute_add(a, "aggregatetype", event->aggregate_type));
+    TRY(attribute_add(a, "partitionkey", event->key));
+    TRY(attribute_add(a, "sequence", sequence));
+    TRY(attribute_add(a, "correlationid", event->correlation));
+    TRY(attribute_add(a, "causationid", event->causation));
+    TRY(attribute_add(a, "tenant", event->tenant));
+    TRY(attribute_add(a, "destination", event->destination));
+    TRY(attribute_add(a, "traceparent", event->trace_parent));
+    TRY(attribute_add(a, "tracestate", event->trace_state));
     if (event->urgent)
         a->list[a->len++] =
             (struct event_attribute){HF_STR("urgent"), HF_STR("true"), ATTRIBUTE_TRUTH};
@@ -215,7 +216,7 @@ static void put_base64(struct hf__buf *buf, struct hf_bytes bytes)
 }
 
 /* A value as plain JSON. Items nest at most 32 deep, so it may recurse. */
-void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value)
+void hf__sink_put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value)
 {
     struct hf_item_walk walk = {.next = 0};
     struct hf_value_walk elements = {.index = 0};
@@ -239,7 +240,7 @@ void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value
             hf__buf_put_byte(buf, (uint8_t)before);
             hf__wire_write_str(buf, walk.name);
             hf__buf_put_byte(buf, ':');
-            hf__put_plain_json(s, buf, walk.value);
+            hf__sink_put_plain_json(s, buf, walk.value);
             before = ',';
         }
         hf__buf_put_str(buf, before == '{' ? HF_STR("{}") : HF_STR("}"));
@@ -252,7 +253,7 @@ void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value
         while (hf_value_next(s, value, &elements)) {
             if (elements.index)
                 hf__buf_put_byte(buf, ',');
-            hf__put_plain_json(s, buf, elements.value);
+            hf__sink_put_plain_json(s, buf, elements.value);
         }
         hf__buf_put_byte(buf, ']');
         return;
@@ -279,7 +280,7 @@ static enum hf_status add_headers(struct attributes *a, struct hf_item headers)
         hf__buf_put_byte(&rest, (uint8_t)before);
         hf__wire_write_str(&rest, walk.name);
         hf__buf_put_byte(&rest, ':');
-        hf__put_plain_json(a->s, &rest, walk.value);
+        hf__sink_put_plain_json(a->s, &rest, walk.value);
         before = ',';
     }
     if (before == '{')
@@ -293,8 +294,8 @@ static enum hf_status add_headers(struct attributes *a, struct hf_item headers)
     return HF_OK;
 }
 
-enum hf_status hf__event_attributes(struct hf_scope *s, const struct hf_event *event,
-                                    const struct event_attribute **list, size_t *len)
+enum hf_status hf__sink_event_attributes(struct hf_scope *s, const struct hf_event *event,
+                                         const struct event_attribute **list, size_t *len)
 {
     struct attributes a = {.s = s};
     size_t room = OWN_MAX + 1;
@@ -316,8 +317,8 @@ enum hf_status hf__event_attributes(struct hf_scope *s, const struct hf_event *e
     return HF_OK;
 }
 
-const struct event_attribute *hf__event_attribute(const struct event_attribute *list, size_t len,
-                                                  const char *name)
+const struct event_attribute *hf__sink_event_attribute(const struct event_attribute *list,
+                                                       size_t len, const char *name)
 {
     for (size_t i = 0; i < len; i++)
         if (hf_str_equal(list[i].name, hf_str_from(name)))
@@ -327,7 +328,7 @@ const struct event_attribute *hf__event_attribute(const struct event_attribute *
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-static char lower(char c)
+static char letter_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -337,13 +338,13 @@ static bool ends_with(struct hf_str text, struct hf_str end)
     if (text.len < end.len)
         return false;
     for (size_t i = 0; i < end.len; i++)
-        if (lower(text.ptr[text.len - end.len + i]) != end.ptr[i])
+        if (letter_lower(text.ptr[text.len - end.len + i]) != end.ptr[i])
             return false;
     return true;
 }
 
 /* application/json, anything/json, anything/anything+json; parameters do not count. */
-bool hf__is_json_type(struct hf_str type)
+bool hf__sink_is_json_type(struct hf_str type)
 {
     const char *semicolon = type.len ? memchr(type.ptr, ';', type.len) : NULL;
 
@@ -355,7 +356,7 @@ bool hf__is_json_type(struct hf_str type)
 }
 
 /* (1): JSON that is known to be sound, without the blanks between its values. */
-void hf__put_compact_json(struct hf__buf *buf, struct hf_bytes json)
+void hf__sink_put_compact_json(struct hf__buf *buf, struct hf_bytes json)
 {
     bool in_string = false;
     size_t from = 0;
@@ -387,7 +388,7 @@ enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event, s
 
     *json = (struct hf_str){0};
     hf__scope_error_clear(s);
-    TRY(hf__event_attributes(s, event, &list, &len));
+    TRY(hf__sink_event_attributes(s, event, &list, &len));
     hf__buf_reserve(&buf, 512 + payload.len);
     for (size_t i = 0; i < len; i++) {
         hf__buf_put_byte(&buf, i ? ',' : '{');
@@ -399,9 +400,9 @@ enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event, s
             hf__buf_put_str(&buf, list[i].value);
     }
     if (payload.len > 0) { /* (2) */
-        if (hf__is_json_type(hf__event_content_type(event)) && hf__json_valid(payload)) {
+        if (hf__sink_is_json_type(hf__sink_event_content_type(event)) && hf__json_valid(payload)) {
             hf__buf_put_str(&buf, HF_STR(",\"data\":"));
-            hf__put_compact_json(&buf, event->payload);
+            hf__sink_put_compact_json(&buf, event->payload);
         } else {
             hf__buf_put_str(&buf, HF_STR(",\"data_base64\":"));
             put_base64(&buf, event->payload);

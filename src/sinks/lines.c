@@ -31,7 +31,7 @@ static enum hf_status put_payload(struct hf_scope *s, struct hf__buf *buf,
     struct hf_bytes payload = event->payload;
 
     if (payload.len && hf__json_valid(hf_str_of((const char *)payload.ptr, payload.len))) {
-        hf__put_compact_json(buf, payload);
+        hf__sink_put_compact_json(buf, payload);
         return HF_OK;
     }
     if (payload.len && memchr(payload.ptr, '\n', payload.len)) /* (1) */
@@ -48,7 +48,7 @@ static enum hf_status put_line(struct hf_scope *s, enum line_form form,
     if (form == LINE_PAYLOAD) {
         TRY(put_payload(s, buf, event));
     } else {
-        TRY(form == LINE_BUS ? hf__bus_message_json(s, event, &json)
+        TRY(form == LINE_BUS ? hf__sink_bus_message_json(s, event, &json)
                              : hf_event_json(s, event, &json));
         hf__buf_put_str(buf, json);
     }

@@ -144,22 +144,22 @@ struct event_attribute {
  * HF_INVALID  the event has no id or no type, a text is not UTF-8, or its time is beyond year 9999
  * HF_NOMEM
  */
-enum hf_status hf__event_attributes(struct hf_scope *s, const struct hf_event *event,
-                                    const struct event_attribute **list, size_t *len);
+enum hf_status hf__sink_event_attributes(struct hf_scope *s, const struct hf_event *event,
+                                         const struct event_attribute **list, size_t *len);
 
 /* The attribute of that name, or NULL. */
-const struct event_attribute *hf__event_attribute(const struct event_attribute *list, size_t len,
-                                                  const char *name);
+const struct event_attribute *hf__sink_event_attribute(const struct event_attribute *list,
+                                                       size_t len, const char *name);
 
 /* The content type, with its default. */
-struct hf_str hf__event_content_type(const struct hf_event *event);
+struct hf_str hf__sink_event_content_type(const struct hf_event *event);
 
 /* Microseconds since 1970 as 2026-01-31T23:59:59.123456Z; false: beyond the years 0 to 9999. */
 enum { EVENT_TIME = 28 };
-bool hf__event_time(int64_t time_us, char text[EVENT_TIME]);
+bool hf__sink_event_time(int64_t time_us, char text[EVENT_TIME]);
 
 /* Is it application/json, anything/json or anything/anything+json? */
-bool hf__is_json_type(struct hf_str type);
+bool hf__sink_is_json_type(struct hf_str type);
 
 /* ---- bus_message.c: what the publishers of outbox-event-bus write ----------------------------- */
 
@@ -167,18 +167,18 @@ bool hf__is_json_type(struct hf_str type);
  * The whole event as one JSON object. HF_INVALID: it has no id or type, a text is not UTF-8, its
  * payload is no JSON, or its time is beyond year 9999. HF_NOMEM.
  */
-enum hf_status hf__bus_message_json(struct hf_scope *s, const struct hf_event *event,
-                                    struct hf_str *json);
+enum hf_status hf__sink_bus_message_json(struct hf_scope *s, const struct hf_event *event,
+                                         struct hf_str *json);
 
 /* Its parts: id and type are as they have to be; the payload (empty: none), the time, the headers (empty: none).
  */
-enum hf_status hf__bus_message_check(struct hf_scope *s, const struct hf_event *event);
-enum hf_status hf__bus_message_payload(struct hf_scope *s, const struct hf_event *event,
-                                       struct hf_str *json);
-enum hf_status hf__bus_message_time(struct hf_scope *s, const struct hf_event *event,
-                                    struct hf_str *text);
-enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_event *event,
-                                        struct hf_str *json);
+enum hf_status hf__sink_bus_message_check(struct hf_scope *s, const struct hf_event *event);
+enum hf_status hf__sink_bus_message_payload(struct hf_scope *s, const struct hf_event *event,
+                                            struct hf_str *json);
+enum hf_status hf__sink_bus_message_time(struct hf_scope *s, const struct hf_event *event,
+                                         struct hf_str *text);
+enum hf_status hf__sink_bus_message_metadata(struct hf_scope *s, const struct hf_event *event,
+                                             struct hf_str *json);
 
 /* Forms of brokers that have their own place for attributes. */
 enum broker_form {
@@ -195,7 +195,7 @@ enum { LINES_BATCH = 100 };
 enum line_form {
     LINE_EVENT = 1, /* the JSON object of hf_event_json() */
     LINE_PAYLOAD,   /* the payload by itself */
-    LINE_BUS        /* the JSON object of hf__bus_message_json() */
+    LINE_BUS        /* the JSON object of hf__sink_bus_message_json() */
 };
 
 struct lines {
@@ -220,10 +220,10 @@ enum hf_status hf__lines_write(struct hf_scope *s, const char *what, int fd, str
                                size_t *written);
 
 /* Append a value as plain JSON: numbers as numbers, binary as base64, sets as lists. */
-void hf__put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value);
+void hf__sink_put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value);
 
 /* Append JSON that is known to be sound, without the blanks between its values. */
-void hf__put_compact_json(struct hf__buf *buf, struct hf_bytes json);
+void hf__sink_put_compact_json(struct hf__buf *buf, struct hf_bytes json);
 
 /* ---- one function for each kind -------------------------------------------------------------- */
 

@@ -71,7 +71,7 @@ static const struct kind {
 #endif
 };
 
-static bool is(struct hf_str text, const char *word)
+static bool is_word(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
 }
@@ -79,7 +79,7 @@ static bool is(struct hf_str text, const char *word)
 static const struct kind *kind_of(struct hf_str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (is(name, kinds[i].name))
+        if (is_word(name, kinds[i].name))
             return &kinds[i];
     return NULL;
 }
@@ -225,7 +225,7 @@ enum hf_status hf__sink_options(struct hf_scope *s, const struct sink_url *url,
     for (size_t i = 0; i < url->given_len; i++) {
         size_t at = 0;
 
-        while (at < len && !is(url->given[i].name, list[at].name))
+        while (at < len && !is_word(url->given[i].name, list[at].name))
             at++;
         if (at == len)
             return unknown_option(s, url, list, len, url->given[i].name);
@@ -440,7 +440,7 @@ static enum hf_status send_rest(struct hf_scope *s, struct hf_sink *sink,
 }
 
 /* (1) */
-static void settle(struct hf_delivery *delivery)
+static void delivery_finish(struct hf_delivery *delivery)
 {
     if (delivery->status == HF_OK) {
         delivery->for_good = false;
@@ -475,7 +475,7 @@ enum hf_status hf_sink_send(struct hf_scope *s, struct hf_sink *sink,
         status = all_fit ? sink->ops.send(s, sink->self, deliveries, len)
                          : send_rest(s, sink, deliveries, len);
     for (size_t i = 0; i < len; i++)
-        settle(&deliveries[i]);
+        delivery_finish(&deliveries[i]);
     if (status == HF_OK) /* what failed is in the deliveries */
         hf__scope_error_clear(s);
     return status;

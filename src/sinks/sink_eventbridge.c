@@ -79,7 +79,7 @@ static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *
     if (bridge->options.detail == DETAIL_EVENT)
         return hf_event_json(s, event, detail);
     if (bridge->options.detail == DETAIL_BUS)
-        return hf__bus_message_json(s, event, detail);
+        return hf__sink_bus_message_json(s, event, detail);
     *detail = hf_str_of((const char *)event->payload.ptr, event->payload.len);
     while (at < detail->len && is_blank(detail->ptr[at]))
         at++;
@@ -113,8 +113,8 @@ static enum hf_status make_names(struct hf_scope *s, const struct eventbridge *b
     return HF_OK;
 }
 
-static enum hf_status make(struct hf_scope *s, void *self, const struct hf_event *event,
-                           struct aws_entry *entry)
+static enum hf_status entry_make(struct hf_scope *s, void *self, const struct hf_event *event,
+                                 struct aws_entry *entry)
 {
     struct eventbridge *bridge = self;
     struct hf__buf buf = {.scope = s};
@@ -145,8 +145,8 @@ static enum hf_status make(struct hf_scope *s, void *self, const struct hf_event
     return HF_OK;
 }
 
-static enum hf_status request(struct hf_scope *s, void *self, struct aws_entry *const *entries,
-                              size_t len, struct aws_request *out)
+static enum hf_status request_make(struct hf_scope *s, void *self, struct aws_entry *const *entries,
+                                   size_t len, struct aws_request *out)
 {
     struct hf__buf buf = {.scope = s};
 
@@ -244,7 +244,7 @@ static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str 
 static enum hf_status eventbridge_send(struct hf_scope *s, void *self,
                                        struct hf_delivery *deliveries, size_t len)
 {
-    static const struct aws_service service = {make, request, read_answer};
+    static const struct aws_service service = {entry_make, request_make, read_answer};
     struct eventbridge *bridge = self;
 
     return hf__aws_send(s, bridge->aws, &service, bridge, &bridge->options.aws,

@@ -69,7 +69,7 @@ struct variables {
     enum hf_status status;
 };
 
-static void set(struct variables *v, const char *name, struct hf_str value)
+static void variable_set(struct variables *v, const char *name, struct hf_str value)
 {
     size_t size = strlen(PREFIX) + strlen(name) + 1 + value.len + 1;
     char *text;
@@ -95,7 +95,7 @@ static void set_number(struct variables *v, const char *name, uint64_t number)
     char text[24];
 
     snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-    set(v, name, hf_str_from(text));
+    variable_set(v, name, hf_str_from(text));
 }
 
 static void set_headers(struct variables *v, struct hf_item headers)
@@ -107,10 +107,10 @@ static void set_headers(struct variables *v, struct hf_item headers)
     v->status = hf_item_check(v->s, headers);
     if (v->status != HF_OK)
         return;
-    hf__put_plain_json(v->s, &buf, hf_item_value(headers));
+    hf__sink_put_plain_json(v->s, &buf, hf_item_value(headers));
     if (buf.failed)
         v->status = hf__fail_nomem(v->s);
-    set(v, "HEADERS", hf_str_of((const char *)buf.ptr, buf.len));
+    variable_set(v, "HEADERS", hf_str_of((const char *)buf.ptr, buf.len));
 }
 
 /* Ours, without those of an event that we may have been started for ourselves, and the event's. */
@@ -126,7 +126,7 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
                  {"TYPE", event->type},
                  {"SOURCE", event->source},
                  {"KEY", event->key},
-                 {"CONTENT_TYPE", hf__event_content_type(event)},
+                 {"CONTENT_TYPE", hf__sink_event_content_type(event)},
                  {"SCHEMA", event->schema},
                  {"AGGREGATE", event->aggregate},
                  {"AGGREGATE_TYPE", event->aggregate_type},
@@ -150,9 +150,9 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
         if (!str_after(hf_str_from(environ[i]), HF_STR(PREFIX), &rest))
             v.list[v.len++] = environ[i];
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        set(&v, texts[i].name, texts[i].value);
-    if (event->time_us && hf__event_time(event->time_us, time))
-        set(&v, "TIME", hf_str_from(time));
+        variable_set(&v, texts[i].name, texts[i].value);
+    if (event->time_us && hf__sink_event_time(event->time_us, time))
+        variable_set(&v, "TIME", hf_str_from(time));
     if (event->sequence)
         set_number(&v, "SEQUENCE", event->sequence);
     if (event->urgent)
@@ -210,8 +210,8 @@ static const char *what_it_said(struct run *run, const char **colon)
     return run->said;
 }
 
-static enum hf_status judge(struct hf_scope *s, const struct exec *exec, struct run *run,
-                            struct hf_delivery *delivery)
+static enum hf_status outcome_report(struct hf_scope *s, const struct exec *exec, struct run *run,
+                                     struct hf_delivery *delivery)
 {
     const char *colon, *said = what_it_said(run, &colon);
     int outcome = run->child.outcome;
@@ -254,7 +254,7 @@ static enum hf_status run_once(struct hf_scope *s, const struct exec *exec, char
     status = ended ? HF_OK : hf__scope_alive(s);
     hf__child_close(&exec->env, &run.child, exec->options.grace_ms);
     if (ended)
-        return judge(s, exec, &run, delivery);
+        return outcome_report(s, exec, &run, delivery);
     if (status == HF_CANCELED)
         return hf__scope_alive(s);
     hf__scope_error_clear(s);

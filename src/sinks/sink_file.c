@@ -180,7 +180,7 @@ static enum hf_status find_torn(struct hf_scope *s, const struct file *file, off
 }
 
 /* (1) */
-static enum hf_status repair(struct hf_scope *s, const struct file *file, off_t *size)
+static enum hf_status file_repair(struct hf_scope *s, const struct file *file, off_t *size)
 {
     char start[sizeof(OUR_LINE) - 1];
     struct stat about;
@@ -208,13 +208,13 @@ static enum hf_status repair(struct hf_scope *s, const struct file *file, off_t 
     return HF_OK;
 }
 
-static enum hf_status append(struct hf_scope *s, const struct file *file, struct hf_bytes text)
+static enum hf_status file_append(struct hf_scope *s, const struct file *file, struct hf_bytes text)
 {
     enum hf_status status;
     size_t written;
     off_t size = 0;
 
-    TRY(repair(s, file, &size));
+    TRY(file_repair(s, file, &size));
     status = hf__lines_write(s, file->path.ptr, file->fd, text, &written);
     if (status != HF_OK) {
         if (written > 0 && ftruncate(file->fd, size) != 0)
@@ -241,7 +241,7 @@ static enum hf_status file_send(struct hf_scope *s, void *self, struct hf_delive
     if (lines.text.len == 0)
         return HF_OK;
     TRY(file_take(s, file));
-    status = append(s, file, lines.text);
+    status = file_append(s, file, lines.text);
     if (status != HF_OK) {
         file_drop(file); /* (2) */
         return status;

@@ -315,7 +315,7 @@ static enum hf_status make_headers(struct hf_scope *s, const struct kafka *kafka
     size_t len = 1;
 
     if (!is_bus)
-        TRY(hf__event_attributes(s, event, &list, &len));
+        TRY(hf__sink_event_attributes(s, event, &list, &len));
     *headers = kafka->lib.rd_kafka_headers_new(len);
     if (!*headers)
         return hf__fail_nomem(s);
@@ -351,9 +351,9 @@ static bool is_topic(struct hf_str text)
 }
 
 /* Where it goes. The key is absent when the event has none. */
-static enum hf_status address(struct hf_scope *s, const struct kafka *kafka,
-                              const struct hf_event *event, struct hf_str *topic,
-                              struct hf_str *key)
+static enum hf_status message_address(struct hf_scope *s, const struct kafka *kafka,
+                                      const struct hf_event *event, struct hf_str *topic,
+                                      struct hf_str *key)
 {
     TRY(hf__template_fill(s, &kafka->topic, event, topic));
     if (!is_topic(*topic))
@@ -369,13 +369,13 @@ static enum hf_status make_value(struct hf_scope *s, const struct kafka *kafka,
                                  const struct hf_event *event, struct hf_str *value)
 {
     if (kafka->form == FORM_BUS_MESSAGE)
-        return hf__bus_message_json(s, event, value);
+        return hf__sink_bus_message_json(s, event, value);
     *value =
         hf_str_of(event->payload.len ? (const char *)event->payload.ptr : "", event->payload.len);
     return HF_OK;
 }
 
-static enum hf_status produce(struct kafka_batch *batch, size_t at)
+static enum hf_status message_produce(struct kafka_batch *batch, size_t at)
 {
     const struct kafka *kafka = batch->kafka;
     const struct kafka_library *lib = &kafka->lib;
@@ -383,7 +383,7 @@ static enum hf_status produce(struct kafka_batch *batch, size_t at)
     bool gone = kafka->tombstone == HF_YES && event->payload.len == 0;
     rd_kafka_headers_t *headers = NULL;
     struct hf_str topic = {0}, key = {0}, value = {0};
-    enum hf_status status = address(batch->wait.s, kafka, event, &topic, &key);
+    enum hf_status status = message_address(batch->wait.s, kafka, event, &topic, &key);
     rd_kafka_resp_err_t error;
 
     if (status == HF_OK)
@@ -419,7 +419,7 @@ static enum hf_status produce(struct kafka_batch *batch, size_t at)
 }
 
 /* Wait for the reports of all that was produced. */
-static enum hf_status await(struct kafka_batch *batch)
+static enum hf_status reports_await(struct kafka_batch *batch)
 {
     struct kafka_lane *lane = batch->lane;
 
@@ -438,7 +438,7 @@ static enum hf_status await(struct kafka_batch *batch)
 }
 
 /* What the reports of a round say of the batch; *alone: (3) is called for. */
-static enum hf_status judge(struct kafka_batch *batch, bool *alone)
+static enum hf_status reports_judge(struct kafka_batch *batch, bool *alone)
 {
     rd_kafka_resp_err_t others = RD_KAFKA_RESP_ERR_NO_ERROR;
 
@@ -463,9 +463,9 @@ static enum hf_status judge(struct kafka_batch *batch, bool *alone)
 static enum hf_status produce_all(struct kafka_batch *batch, bool *alone)
 {
     for (size_t i = 0; i < batch->len; i++)
-        TRY(produce(batch, i));
-    TRY(await(batch));
-    return judge(batch, alone);
+        TRY(message_produce(batch, i));
+    TRY(reports_await(batch));
+    return reports_judge(batch, alone);
 }
 
 /* (3) Those that are left one by one. */
@@ -481,11 +481,11 @@ static enum hf_status produce_alone(struct kafka_batch *batch)
         batch->lane->batch = batch;
         for (size_t j = i; j < batch->len; j++)
             batch->errors[j] = RD_KAFKA_RESP_ERR_NO_ERROR;
-        TRY(produce(batch, i));
-        TRY(await(batch));
+        TRY(message_produce(batch, i));
+        TRY(reports_await(batch));
         if (!batch->ended[i] && blame_of(batch->errors[i]) == BLAME_EVENT)
             fail_event(batch, i, batch->errors[i]);
-        TRY(judge(batch, &alone));
+        TRY(reports_judge(batch, &alone));
         if (!batch->ended[i])
             return fail_batch(batch, batch->errors[i]);
     }

@@ -117,8 +117,8 @@ struct mqtt_batch {
     struct hf_error error; /* of the first answer that fails the batch */
 };
 
-static enum hf_status lost(struct hf_scope *s, const struct mqtt *mqtt,
-                           const struct mqtt_lane *lane, const char *doing, int code)
+static enum hf_status connection_fail(struct hf_scope *s, const struct mqtt *mqtt,
+                                      const struct mqtt_lane *lane, const char *doing, int code)
 {
     if (code == MOSQ_ERR_NOMEM)
         return hf__fail_nomem(s);
@@ -238,8 +238,8 @@ static void on_disconnect(struct mosquitto *client, void *user, int reason,
 }
 
 /* Send and receive what can be, waiting a slice of time for it. */
-static enum hf_status pump(struct broker_wait *wait, const struct mqtt *mqtt,
-                           struct mqtt_lane *lane, const char *doing)
+static enum hf_status connection_pump(struct broker_wait *wait, const struct mqtt *mqtt,
+                                      struct mqtt_lane *lane, const char *doing)
 {
     const struct mqtt_library *lib = &mqtt->lib;
     int fd = lib->mosquitto_socket(lane->client);
@@ -248,7 +248,7 @@ static enum hf_status pump(struct broker_wait *wait, const struct mqtt *mqtt,
     short ready;
 
     if (fd < 0)
-        return lost(wait->s, mqtt, lane, doing, MOSQ_ERR_CONN_LOST);
+        return connection_fail(wait->s, mqtt, lane, doing, MOSQ_ERR_CONN_LOST);
     /* Servers that have not switched off Nagle's algorithm would wait for our kernel, which takes
      * its time, between two answers: 40 ms for each batch. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
@@ -260,7 +260,7 @@ static enum hf_status pump(struct broker_wait *wait, const struct mqtt *mqtt,
         code = lib->mosquitto_loop_write(lane->client, 1);
     if (code == MOSQ_ERR_SUCCESS)
         code = lib->mosquitto_loop_misc(lane->client);
-    return code == MOSQ_ERR_SUCCESS ? HF_OK : lost(wait->s, mqtt, lane, doing, code);
+    return code == MOSQ_ERR_SUCCESS ? HF_OK : connection_fail(wait->s, mqtt, lane, doing, code);
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
@@ -317,7 +317,7 @@ static int set_options(const struct mqtt *mqtt, struct mosquitto *client)
 }
 
 /* What a server refuses us with. */
-static enum hf_status refused(struct hf_scope *s, const struct mqtt *mqtt, int reason)
+static enum hf_status fail_refused(struct hf_scope *s, const struct mqtt *mqtt, int reason)
 {
     bool denied = reason == MQTT_RC_BAD_USERNAME_OR_PASSWORD || reason == MQTT_RC_NOT_AUTHORIZED ||
                   reason == MQTT_RC_BANNED || reason == MQTT_RC_CLIENTID_NOT_VALID ||
@@ -339,27 +339,27 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct mqtt *mqtt,
     (void)close(fd);
     code = begin_library(lib);
     if (code != MOSQ_ERR_SUCCESS)
-        return lost(wait->s, mqtt, NULL, "beginning", code);
+        return connection_fail(wait->s, mqtt, NULL, "beginning", code);
     lane->client = lib->mosquitto_new(mqtt->client_id.ptr, true, lane);
     if (!lane->client)
         return hf__fail_nomem(wait->s);
     code = set_options(mqtt, lane->client);
     if (code != MOSQ_ERR_SUCCESS)
-        return lost(wait->s, mqtt, NULL, "setting options", code);
+        return connection_fail(wait->s, mqtt, NULL, "setting options", code);
     lib->mosquitto_connect_v5_callback_set(lane->client, on_connect);
     lib->mosquitto_disconnect_v5_callback_set(lane->client, on_disconnect);
     lib->mosquitto_publish_v5_callback_set(lane->client, on_publish);
     code = lib->mosquitto_connect_bind_v5(lane->client, mqtt->url.host.ptr, (int)mqtt->url.port,
                                           MQTT_KEEPALIVE_S, NULL, NULL);
     if (code != MOSQ_ERR_SUCCESS)
-        return lost(wait->s, mqtt, lane, "connecting", code);
+        return connection_fail(wait->s, mqtt, lane, "connecting", code);
     while (!lane->greeted) {
-        enum hf_status status = pump(wait, mqtt, lane, "connecting");
+        enum hf_status status = connection_pump(wait, mqtt, lane, "connecting");
 
         if (status != HF_OK && !(lane->greeted && lane->greeting))
             return status;
     }
-    return lane->greeting ? refused(wait->s, mqtt, lane->greeting) : HF_OK;
+    return lane->greeting ? fail_refused(wait->s, mqtt, lane->greeting) : HF_OK;
 }
 
 /* A kept connection is good when nothing came on it and it was not silent for too long. */
@@ -432,7 +432,7 @@ static enum hf_status make_properties(struct hf_scope *s, const struct mqtt *mqt
     size_t len;
 
     *properties = NULL;
-    TRY(hf__event_attributes(s, event, &list, &len));
+    TRY(hf__sink_event_attributes(s, event, &list, &len));
     for (size_t i = 0; i < len; i++)
         TRY(add_property(s, mqtt, &list[i], properties));
     if (mqtt->expiry_s &&
@@ -475,11 +475,11 @@ static enum hf_status hand_over(struct mqtt_batch *batch, size_t at, struct hf_s
                           "libmosquitto does not take it: %s", mqtt->lib.mosquitto_strerror(code));
         return HF_OK;
     default:
-        return lost(batch->wait.s, mqtt, batch->lane, "publishing", code);
+        return connection_fail(batch->wait.s, mqtt, batch->lane, "publishing", code);
     }
 }
 
-static enum hf_status publish(struct mqtt_batch *batch, size_t at)
+static enum hf_status message_publish(struct mqtt_batch *batch, size_t at)
 {
     const struct mqtt *mqtt = batch->mqtt;
     const struct hf_event *event = &batch->deliveries[at].event->event;
@@ -507,11 +507,11 @@ static enum hf_status publish_all(struct mqtt_batch *batch)
 {
     for (size_t i = 0; i < batch->len && batch->status == HF_OK; i++) {
         while (batch->open >= WINDOW)
-            TRY(pump(&batch->wait, batch->mqtt, batch->lane, "publishing"));
-        TRY(publish(batch, i));
+            TRY(connection_pump(&batch->wait, batch->mqtt, batch->lane, "publishing"));
+        TRY(message_publish(batch, i));
     }
     while (batch->open)
-        TRY(pump(&batch->wait, batch->mqtt, batch->lane, "waiting for answers"));
+        TRY(connection_pump(&batch->wait, batch->mqtt, batch->lane, "waiting for answers"));
     if (batch->status != HF_OK)
         *hf__scope_error_edit(batch->wait.s) = batch->error;
     return batch->status;

@@ -184,8 +184,8 @@ static struct hf_str data_of(const struct nats *nats, const natsMsg *message)
                      (size_t)nats->lib.natsMsg_GetDataLength(message));
 }
 
-static enum hf_status lost(struct hf_scope *s, const struct nats *nats, const char *doing,
-                           natsStatus code)
+static enum hf_status connection_fail(struct hf_scope *s, const struct nats *nats,
+                                      const char *doing, natsStatus code)
 {
     enum hf_status status = HF_IO;
 
@@ -227,7 +227,7 @@ static enum hf_status find_stream(struct nats_batch *batch, struct hf_str subjec
                                                   "$JS.API.STREAM.NAMES", (const char *)request.ptr,
                                                   hf__broker_wait_ms(&batch->wait, CONNECT_MS) + 1);
     if (code != NATS_OK)
-        return lost(batch->wait.s, nats, "asking for a stream", code);
+        return connection_fail(batch->wait.s, nats, "asking for a stream", code);
     status = hf__wire_read_answer(batch->wait.s, &names_fields, data_of(nats, answer), &names);
     nats->lib.natsMsg_Destroy(answer);
     *found = names.total > 0;
@@ -289,7 +289,7 @@ static size_t place_of(const struct nats *nats, const natsMsg *message)
     return dot ? (size_t)strtoull(dot + 1, NULL, 10) : SIZE_MAX;
 }
 
-static void end(struct nats_batch *batch, size_t at)
+static void message_end(struct nats_batch *batch, size_t at)
 {
     batch->open--;
     batch->open_bytes -= batch->sizes[at];
@@ -306,7 +306,7 @@ static void take_nobody(struct nats_batch *batch)
         return;
     for (size_t i = 0; i < batch->len; i++) {
         if (batch->sizes[i]) {
-            end(batch, i);
+            message_end(batch, i);
             take_no_responders(batch, &batch->deliveries[i]);
         }
     }
@@ -314,7 +314,7 @@ static void take_nobody(struct nats_batch *batch)
 }
 
 /* Take answers, waiting `ms` for the first. */
-static enum hf_status listen(struct nats_batch *batch, int ms)
+static enum hf_status answers_take(struct nats_batch *batch, int ms)
 {
     const struct nats_library *lib = &batch->nats->lib;
 
@@ -328,13 +328,13 @@ static enum hf_status listen(struct nats_batch *batch, int ms)
         if (code == NATS_TIMEOUT)
             return hf__broker_wait_check(&batch->wait);
         if (code != NATS_OK && code != NATS_NO_RESPONDERS)
-            return lost(batch->wait.s, batch->nats, "waiting for answers", code);
+            return connection_fail(batch->wait.s, batch->nats, "waiting for answers", code);
         if (code == NATS_NO_RESPONDERS) {
             batch->nobody++;
         } else {
             at = place_of(batch->nats, message);
             if (at < batch->len && batch->sizes[at]) {
-                end(batch, at);
+                message_end(batch, at);
                 take_ack(batch, message, &batch->deliveries[at]);
             }
             lib->natsMsg_Destroy(message);
@@ -378,7 +378,7 @@ static enum hf_status set_headers(struct hf_scope *s, const struct nats *nats,
     const struct event_attribute *list;
     size_t len;
 
-    TRY(hf__event_attributes(s, event, &list, &len));
+    TRY(hf__sink_event_attributes(s, event, &list, &len));
     for (size_t i = 0; i < len; i++) {
         bool is_type = hf_str_equal(list[i].name, HF_STR("datacontenttype"));
         struct hf_str name =
@@ -434,7 +434,7 @@ static enum hf_status make_message(struct nats_batch *batch, size_t at, natsMsg 
     return status;
 }
 
-static enum hf_status publish(struct nats_batch *batch, size_t at)
+static enum hf_status message_publish(struct nats_batch *batch, size_t at)
 {
     struct hf_delivery *delivery = &batch->deliveries[at];
     size_t size = delivery->event->event.payload.len + 1;
@@ -457,7 +457,7 @@ static enum hf_status publish(struct nats_batch *batch, size_t at)
         return HF_OK;
     }
     if (code != NATS_OK)
-        return lost(batch->wait.s, batch->nats, "publishing", code);
+        return connection_fail(batch->wait.s, batch->nats, "publishing", code);
     batch->sizes[at] = size;
     batch->open++;
     batch->open_bytes += size;
@@ -468,13 +468,13 @@ static enum hf_status publish_all(struct nats_batch *batch)
 {
     for (size_t i = 0; i < batch->len && batch->status == HF_OK; i++) {
         while (batch->open >= WINDOW || batch->open_bytes >= WINDOW_BYTES) {
-            TRY(listen(batch, BROKER_SLICE_MS));
+            TRY(answers_take(batch, BROKER_SLICE_MS));
             take_nobody(batch);
         }
-        TRY(publish(batch, i));
+        TRY(message_publish(batch, i));
     }
     while (batch->open) {
-        TRY(listen(batch, BROKER_SLICE_MS));
+        TRY(answers_take(batch, BROKER_SLICE_MS));
         take_nobody(batch);
     }
     if (batch->status != HF_OK)
@@ -573,7 +573,7 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct nats *nats,
         code = lib->natsConnection_Connect(&lane->connection, options);
     lib->natsOptions_Destroy(options);
     if (code != NATS_OK)
-        return lost(wait->s, nats, "connecting", code);
+        return connection_fail(wait->s, nats, "connecting", code);
     if (lib->natsConnection_HasHeaderSupport(lane->connection) != NATS_OK)
         return hf__fail(wait->s, HF_UNSUPPORTED, "NATS at %s:%u is too old for headers",
                         nats->url.host.ptr, nats->url.port);
@@ -585,7 +585,7 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct nats *nats,
     code = lib->natsConnection_SubscribeSync(&lane->answers, lane->connection, subject.ptr);
     if (code == NATS_OK)
         code = lib->natsSubscription_SetPendingLimits(lane->answers, -1, -1);
-    return code == NATS_OK ? HF_OK : lost(wait->s, nats, "subscribing", code);
+    return code == NATS_OK ? HF_OK : connection_fail(wait->s, nats, "subscribing", code);
 }
 
 static enum hf_status take_lane(struct broker_wait *wait, struct nats *nats, struct nats_lane **out)
@@ -652,7 +652,7 @@ static enum hf_status nats_probe(struct hf_scope *s, void *self)
                                                  hf__broker_wait_ms(&wait, CONNECT_MS) + 1);
     if (code != NATS_OK) {
         close_lane(nats, lane);
-        return lost(s, nats, "asking whether it is there", code);
+        return connection_fail(s, nats, "asking whether it is there", code);
     }
     hf__broker_lane_keep(&nats->lanes, &lane->lane);
     return HF_OK;

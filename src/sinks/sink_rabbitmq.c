@@ -139,8 +139,8 @@ static struct hf_str text_of(amqp_bytes_t bytes)
     return hf_str_of(bytes.bytes ? bytes.bytes : "", bytes.bytes ? bytes.len : 0);
 }
 
-static enum hf_status lost(struct hf_scope *s, const struct rabbit *rabbit, const char *doing,
-                           int code)
+static enum hf_status connection_fail(struct hf_scope *s, const struct rabbit *rabbit,
+                                      const char *doing, int code)
 {
     return hf__broker_fail(s, code == AMQP_STATUS_TIMEOUT ? HF_TIMEOUT : HF_IO,
                            "RabbitMQ at %s:%u, %s: %s", rabbit->url.host.ptr, rabbit->url.port,
@@ -148,8 +148,8 @@ static enum hf_status lost(struct hf_scope *s, const struct rabbit *rabbit, cons
 }
 
 /* The broker's own words, by which it closes a channel or a connection. */
-static enum hf_status closed(struct hf_scope *s, const struct rabbit *rabbit, int code,
-                             amqp_bytes_t text)
+static enum hf_status fail_closed(struct hf_scope *s, const struct rabbit *rabbit, int code,
+                                  amqp_bytes_t text)
 {
     struct hf_str words = text_of(text);
     enum hf_status status = code == 403 || code == 530 ? HF_DENIED
@@ -173,18 +173,18 @@ static enum hf_status check_reply(struct hf_scope *s, const struct rabbit *rabbi
         if (reply.reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
             amqp_connection_close_t *method = reply.reply.decoded;
 
-            return closed(s, rabbit, method->reply_code, method->reply_text);
+            return fail_closed(s, rabbit, method->reply_code, method->reply_text);
         }
         if (reply.reply.id == AMQP_CHANNEL_CLOSE_METHOD) {
             amqp_channel_close_t *method = reply.reply.decoded;
 
-            return closed(s, rabbit, method->reply_code, method->reply_text);
+            return fail_closed(s, rabbit, method->reply_code, method->reply_text);
         }
-        return lost(s, rabbit, doing, AMQP_STATUS_UNEXPECTED_STATE);
+        return connection_fail(s, rabbit, doing, AMQP_STATUS_UNEXPECTED_STATE);
     case AMQP_RESPONSE_LIBRARY_EXCEPTION:
-        return lost(s, rabbit, doing, reply.library_error);
+        return connection_fail(s, rabbit, doing, reply.library_error);
     default:
-        return lost(s, rabbit, doing, AMQP_STATUS_CONNECTION_CLOSED);
+        return connection_fail(s, rabbit, doing, AMQP_STATUS_CONNECTION_CLOSED);
     }
 }
 
@@ -232,7 +232,7 @@ static amqp_socket_t *make_socket(struct hf_scope *s, const struct rabbit *rabbi
     if (code == AMQP_STATUS_OK && tls->cert_file.ptr)
         code = lib->amqp_ssl_socket_set_key(socket, tls->cert_file.ptr, tls->key_file.ptr);
     if (code != AMQP_STATUS_OK) {
-        *status = lost(s, rabbit, "reading certificates", code);
+        *status = connection_fail(s, rabbit, "reading certificates", code);
         return NULL;
     }
     return socket;
@@ -299,7 +299,7 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct rabbit *rabb
     code =
         lib->amqp_socket_open_noblock(socket, rabbit->url.host.ptr, (int)rabbit->url.port, &left);
     if (code != AMQP_STATUS_OK)
-        return lost(wait->s, rabbit, "connecting", code);
+        return connection_fail(wait->s, rabbit, "connecting", code);
     (void)setsockopt(lib->amqp_get_sockfd(lane->connection), IPPROTO_TCP, TCP_USER_TIMEOUT,
                      &user_timeout, sizeof(user_timeout)); /* (4) */
     left = left_of(wait, CONNECT_MS);
@@ -351,7 +351,7 @@ static enum hf_status take_lane(struct broker_wait *wait, struct rabbit *rabbit,
 /* ---- what comes back ------------------------------------------------------------------------ */
 
 /* Publishing number `at` of the batch is confirmed, or refused. */
-static void confirm(struct rabbit_batch *batch, size_t at, bool refused)
+static void message_confirm(struct rabbit_batch *batch, size_t at, bool refused)
 {
     size_t which = batch->sent[at];
 
@@ -378,10 +378,10 @@ static enum hf_status take_confirm(struct rabbit_batch *batch, uint64_t tag, boo
     if (multiple && tag == 0)
         tag = end - 1;
     if (tag < batch->first || tag >= end)
-        return lost(batch->wait.s, batch->rabbit, "reading a confirm of nothing",
-                    AMQP_STATUS_BAD_AMQP_DATA);
+        return connection_fail(batch->wait.s, batch->rabbit, "reading a confirm of nothing",
+                               AMQP_STATUS_BAD_AMQP_DATA);
     for (size_t at = multiple ? 0 : (size_t)(tag - batch->first); at <= tag - batch->first; at++)
-        confirm(batch, at, refused);
+        message_confirm(batch, at, refused);
     return HF_OK;
 }
 
@@ -420,8 +420,8 @@ static enum hf_status take_header(struct rabbit_batch *batch, const amqp_frame_t
     bool known = false;
 
     if (!batch->returning)
-        return lost(batch->wait.s, batch->rabbit, "reading a header of nothing",
-                    AMQP_STATUS_BAD_AMQP_DATA);
+        return connection_fail(batch->wait.s, batch->rabbit, "reading a header of nothing",
+                               AMQP_STATUS_BAD_AMQP_DATA);
     batch->returning = false;
     batch->body = frame->payload.properties.body_size;
     for (int i = 0; i < properties->headers.num_entries && !known; i++) {
@@ -432,8 +432,8 @@ static enum hf_status take_header(struct rabbit_batch *batch, const amqp_frame_t
             fail_returned(batch, text_of(entry->value.value.bytes));
     }
     return known ? HF_OK
-                 : lost(batch->wait.s, batch->rabbit, "reading a message that is not ours",
-                        AMQP_STATUS_BAD_AMQP_DATA);
+                 : connection_fail(batch->wait.s, batch->rabbit,
+                                   "reading a message that is not ours", AMQP_STATUS_BAD_AMQP_DATA);
 }
 
 /* "PRECONDITION_FAILED - message size 9 is larger than configured max size 8"; 0: it is not that */
@@ -462,7 +462,7 @@ static enum hf_status take_channel_close(struct rabbit_batch *batch,
         atomic_store_explicit(&batch->rabbit->message_max, max, memory_order_relaxed);
         batch->too_large = true;
     }
-    return closed(batch->wait.s, batch->rabbit, method->reply_code, method->reply_text);
+    return fail_closed(batch->wait.s, batch->rabbit, method->reply_code, method->reply_text);
 }
 
 static enum hf_status take_method(struct rabbit_batch *batch, const amqp_method_t *method)
@@ -485,7 +485,7 @@ static enum hf_status take_method(struct rabbit_batch *batch, const amqp_method_
     case AMQP_CONNECTION_CLOSE_METHOD: {
         const amqp_connection_close_t *close = method->decoded;
 
-        return closed(batch->wait.s, batch->rabbit, close->reply_code, close->reply_text);
+        return fail_closed(batch->wait.s, batch->rabbit, close->reply_code, close->reply_text);
     }
     case AMQP_CONNECTION_BLOCKED_METHOD: {
         const amqp_connection_blocked_t *blocked = method->decoded;
@@ -501,7 +501,7 @@ static enum hf_status take_method(struct rabbit_batch *batch, const amqp_method_
 }
 
 /* Read frames until none is there, waiting `wait_ms` for the first. */
-static enum hf_status pump(struct rabbit_batch *batch, int wait_ms)
+static enum hf_status frames_read(struct rabbit_batch *batch, int wait_ms)
 {
     const struct amqp_library *lib = &batch->rabbit->lib;
 
@@ -514,7 +514,7 @@ static enum hf_status pump(struct rabbit_batch *batch, int wait_ms)
         if (code == AMQP_STATUS_TIMEOUT)
             break;
         if (code != AMQP_STATUS_OK)
-            return lost(batch->wait.s, batch->rabbit, "waiting for confirms", code);
+            return connection_fail(batch->wait.s, batch->rabbit, "waiting for confirms", code);
         if (frame.frame_type == AMQP_FRAME_METHOD)
             TRY(take_method(batch, &frame.payload.method));
         else if (frame.frame_type == AMQP_FRAME_HEADER)
@@ -573,7 +573,7 @@ static enum hf_status make_headers(struct hf_scope *s, const struct rabbit *rabb
     size_t len = ARRAY_LEN(bus), bytes = AMQP_HEADER_ROOM;
 
     if (!is_bus)
-        TRY(hf__event_attributes(s, event, &list, &len));
+        TRY(hf__sink_event_attributes(s, event, &list, &len));
     table->num_entries = 0;
     table->entries = hf__scope_array(s, len, sizeof(*table->entries));
     if (!table->entries)
@@ -629,12 +629,12 @@ static enum hf_status make_message(struct hf_scope *s, const struct rabbit *rabb
     amqp_basic_properties_t *p = &message->properties;
     bool is_bus = rabbit->form == FORM_BUS_MESSAGE;
     struct hf_str content_type =
-        is_bus ? HF_STR("application/json") : hf__event_content_type(event);
+        is_bus ? HF_STR("application/json") : hf__sink_event_content_type(event);
 
     *message = (struct rabbit_message){
         .body = hf_str_of((const char *)event->payload.ptr, event->payload.len)};
     if (is_bus)
-        TRY(hf__bus_message_json(s, event, &message->body));
+        TRY(hf__sink_bus_message_json(s, event, &message->body));
     if (message->body.len > max)
         return hf__fail(s, HF_LIMIT, "its payload has %zu bytes; this RabbitMQ takes %llu",
                         message->body.len, (unsigned long long)max);
@@ -659,19 +659,19 @@ static enum hf_status wait_for_room(struct rabbit_batch *batch)
 {
     int fd = batch->rabbit->lib.amqp_get_sockfd(batch->lane->connection);
 
-    TRY(pump(batch, 0));
+    TRY(frames_read(batch, 0));
     while (batch->open >= WINDOW || batch->open_bytes >= WINDOW_BYTES)
-        TRY(pump(batch, BROKER_SLICE_MS));
+        TRY(frames_read(batch, BROKER_SLICE_MS));
     for (;;) {
         struct pollfd poller = {.fd = fd, .events = POLLOUT};
 
         if (poll(&poller, 1, hf__broker_wait_ms(&batch->wait, BROKER_SLICE_MS)) > 0)
             return HF_OK;
-        TRY(pump(batch, 0));
+        TRY(frames_read(batch, 0));
     }
 }
 
-static enum hf_status publish(struct rabbit_batch *batch, size_t which)
+static enum hf_status message_publish(struct rabbit_batch *batch, size_t which)
 {
     const struct amqp_library *lib = &batch->rabbit->lib;
     struct hf_delivery *delivery = &batch->deliveries[which];
@@ -694,7 +694,7 @@ static enum hf_status publish(struct rabbit_batch *batch, size_t which)
                                    bytes_of(batch->rabbit->exchange), bytes_of(message.key), 1, 0,
                                    &message.properties, bytes_of(message.body));
     if (code != AMQP_STATUS_OK)
-        return lost(batch->wait.s, batch->rabbit, "publishing", code);
+        return connection_fail(batch->wait.s, batch->rabbit, "publishing", code);
     batch->sent[batch->sent_len] = which;
     batch->sizes[batch->sent_len] = message.body.len;
     batch->confirmed[batch->sent_len++] = false;
@@ -713,9 +713,9 @@ static enum hf_status publish_all(struct rabbit_batch *batch)
     batch->body = 0;
     for (size_t i = 0; i < batch->len; i++)
         if (!batch->ended[i])
-            TRY(publish(batch, i));
+            TRY(message_publish(batch, i));
     while (batch->open || batch->returning || batch->body)
-        TRY(pump(batch, BROKER_SLICE_MS));
+        TRY(frames_read(batch, BROKER_SLICE_MS));
     return HF_OK;
 }
 

@@ -81,24 +81,27 @@ struct redis_lane {
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-static enum hf_status lost(struct hf_scope *s, const struct redis *redis, const char *why)
+static enum hf_status connection_fail(struct hf_scope *s, const struct redis *redis,
+                                      const char *why)
 {
     return hf__broker_fail(s, HF_IO, "Redis at %s:%u: %s", redis->url.host.ptr, redis->url.port,
                            why);
 }
 
 /* Read what is there into the reader. */
-static enum hf_status receive(struct hf_scope *s, struct redis *redis, struct redis_lane *lane)
+static enum hf_status replies_receive(struct hf_scope *s, struct redis *redis,
+                                      struct redis_lane *lane)
 {
     char bytes[REDIS_READ];
     ssize_t len = recv(lane->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
     if (len == 0)
-        return lost(s, redis, "the connection was closed");
+        return connection_fail(s, redis, "the connection was closed");
     if (len < 0)
-        return errno == EAGAIN || errno == EINTR ? HF_OK : lost(s, redis, strerror(errno));
+        return errno == EAGAIN || errno == EINTR ? HF_OK
+                                                 : connection_fail(s, redis, strerror(errno));
     if (redis->lib.redisReaderFeed(lane->reader, bytes, (size_t)len) != REDIS_OK)
-        return lost(s, redis, lane->reader->errstr);
+        return connection_fail(s, redis, lane->reader->errstr);
     return HF_OK;
 }
 
@@ -114,7 +117,7 @@ static enum hf_status next_reply(struct broker_wait *wait, struct redis *redis,
         short ready;
 
         if (redis->lib.redisReaderGetReply(lane->reader, &found) != REDIS_OK)
-            return lost(wait->s, redis, lane->reader->errstr);
+            return connection_fail(wait->s, redis, lane->reader->errstr);
         if (found) {
             *reply = found;
             return HF_OK;
@@ -125,12 +128,12 @@ static enum hf_status next_reply(struct broker_wait *wait, struct redis *redis,
 
             /* What the server had to say before it hung up may still be read. */
             if (len < 0 && errno != EAGAIN && errno != EINTR && !(ready & POLLIN))
-                return lost(wait->s, redis, strerror(errno));
+                return connection_fail(wait->s, redis, strerror(errno));
             if (len > 0)
                 *out = hf_bytes_of(out->ptr + len, out->len - (size_t)len);
         }
         if (ready & (POLLIN | POLLERR | POLLHUP))
-            TRY(receive(wait->s, redis, lane));
+            TRY(replies_receive(wait->s, redis, lane));
     }
 }
 
@@ -151,7 +154,7 @@ static void put_command(const struct redis *redis, struct hf__buf *buf, int argc
 
 /* ---- what answers mean ---------------------------------------------------------------------- */
 
-static bool says(const redisReply *reply, const char *word)
+static bool reply_starts_with(const redisReply *reply, const char *word)
 {
     size_t len = strlen(word);
 
@@ -192,13 +195,13 @@ static bool is_state(const redisReply *reply, enum hf_status *status)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        if (says(reply, states[i].word)) {
+        if (reply_starts_with(reply, states[i].word)) {
             *status = states[i].status;
             return true;
         }
     }
     /* Of the command it concerns all; of a key only those that go there. */
-    if (says(reply, "NOPERM ") && !memmem(reply->str, reply->len, " key", 4)) {
+    if (reply_starts_with(reply, "NOPERM ") && !memmem(reply->str, reply->len, " key", 4)) {
         *status = HF_DENIED;
         return true;
     }
@@ -209,8 +212,9 @@ static bool is_state(const redisReply *reply, enum hf_status *status)
 static enum hf_status take_error(struct hf_scope *s, const struct redis *redis,
                                  const redisReply *reply, struct hf_delivery *delivery)
 {
-    bool names_stream = says(reply, "WRONGTYPE ") || says(reply, "NOPERM ");
-    enum hf_status why = says(reply, "NOPERM ") ? HF_DENIED : HF_INVALID;
+    bool names_stream =
+        reply_starts_with(reply, "WRONGTYPE ") || reply_starts_with(reply, "NOPERM ");
+    enum hf_status why = reply_starts_with(reply, "NOPERM ") ? HF_DENIED : HF_INVALID;
     struct hf_str text = text_of(reply);
     enum hf_status status;
 
@@ -257,8 +261,8 @@ static enum hf_status greet_with(struct broker_wait *wait, struct redis *redis,
 }
 
 /* What a server answers with that does not let us do that. */
-static enum hf_status refused(struct hf_scope *s, const struct redis *redis, const char *command,
-                              const redisReply *reply)
+static enum hf_status fail_refused(struct hf_scope *s, const struct redis *redis,
+                                   const char *command, const redisReply *reply)
 {
     struct hf_str text = text_of(reply);
     enum hf_status status;
@@ -269,15 +273,16 @@ static enum hf_status refused(struct hf_scope *s, const struct redis *redis, con
                            redis->url.port, command, HF_FMT(text));
 }
 
-static enum hf_status greet(struct broker_wait *wait, struct redis *redis, struct redis_lane *lane,
-                            int argc, const char **argv, const size_t *lens)
+static enum hf_status handshake_send(struct broker_wait *wait, struct redis *redis,
+                                     struct redis_lane *lane, int argc, const char **argv,
+                                     const size_t *lens)
 {
     redisReply *reply;
     enum hf_status status = HF_OK;
 
     TRY(greet_with(wait, redis, lane, argc, argv, lens, &reply));
     if (reply->type == REDIS_REPLY_ERROR)
-        status = refused(wait->s, redis, argv[0], reply);
+        status = fail_refused(wait->s, redis, argv[0], reply);
     redis->lib.freeReplyObject(reply);
     return status;
 }
@@ -297,8 +302,8 @@ static enum hf_status learn_limit(struct broker_wait *wait, struct redis *redis,
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
         reply->element[1]->type == REDIS_REPLY_STRING && reply->element[1]->len)
         lane->bulk_max = strtoull(reply->element[1]->str, NULL, 10);
-    else if (reply->type == REDIS_REPLY_ERROR && says(reply, "NOAUTH "))
-        status = refused(wait->s, redis, argv[0], reply);
+    else if (reply->type == REDIS_REPLY_ERROR && reply_starts_with(reply, "NOAUTH "))
+        status = fail_refused(wait->s, redis, argv[0], reply);
     redis->lib.freeReplyObject(reply);
     return status;
 }
@@ -312,13 +317,13 @@ static enum hf_status log_in(struct broker_wait *wait, struct redis *redis, stru
         const char *argv[] = {"AUTH", named ? url->user.ptr : url->password.ptr, url->password.ptr};
         const size_t lens[] = {4, named ? url->user.len : url->password.len, url->password.len};
 
-        TRY(greet(wait, redis, lane, named ? 3 : 2, argv, lens));
+        TRY(handshake_send(wait, redis, lane, named ? 3 : 2, argv, lens));
     }
     if (redis->db.ptr) {
         const char *argv[] = {"SELECT", redis->db.ptr};
         const size_t lens[] = {6, redis->db.len};
 
-        TRY(greet(wait, redis, lane, 2, argv, lens));
+        TRY(handshake_send(wait, redis, lane, 2, argv, lens));
     }
     return learn_limit(wait, redis, lane);
 }
@@ -399,10 +404,10 @@ static enum hf_status make_bus_fields(struct hf_scope *s, const struct hf_event 
 
     if (!fields)
         return hf__fail_nomem(s);
-    TRY(hf__bus_message_check(s, event));
-    TRY(hf__bus_message_payload(s, event, &payload));
-    TRY(hf__bus_message_time(s, event, &time));
-    TRY(hf__bus_message_metadata(s, event, &metadata));
+    TRY(hf__sink_bus_message_check(s, event));
+    TRY(hf__sink_bus_message_payload(s, event, &payload));
+    TRY(hf__sink_bus_message_time(s, event, &time));
+    TRY(hf__sink_bus_message_metadata(s, event, &metadata));
     if (!metadata.len)
         metadata = HF_STR("{}");
     fields[0] = (struct event_attribute){HF_STR("eventId"), event->id, ATTRIBUTE_TEXT};
@@ -427,7 +432,7 @@ static enum hf_status make_words(struct hf_scope *s, const struct redis *redis,
     if (stream.len == 0)
         return hf__fail(s, HF_INVALID, "the name of its stream is empty");
     TRY(is_bus ? make_bus_fields(s, event, &list, &len)
-               : hf__event_attributes(s, event, &list, &len));
+               : hf__sink_event_attributes(s, event, &list, &len));
     room = 2 * len + 8;
     *words = (struct redis_words){
         .argv = hf__scope_array(s, room, sizeof(*words->argv)),
@@ -585,7 +590,7 @@ static enum hf_status redis_probe(struct hf_scope *s, void *self)
 
     hf__broker_wait_begin(&wait, s, redis->timeout_ms);
     TRY(take_lane(&wait, redis, &lane));
-    status = greet(&wait, redis, lane, 1, argv, lens);
+    status = handshake_send(&wait, redis, lane, 1, argv, lens);
     if (status == HF_OK)
         hf__broker_lane_keep(&redis->lanes, &lane->lane);
     else

@@ -41,7 +41,7 @@ static const struct sink_option options[] = {
 
 #define ENTRY "&PublishBatchRequestEntries.member.@."
 
-static void put(struct hf__buf *buf, const char *name, struct hf_str value)
+static void parameter_put(struct hf__buf *buf, const char *name, struct hf_str value)
 {
     if (!value.len)
         return;
@@ -77,8 +77,8 @@ static enum hf_status make_subject(struct hf_scope *s, const struct sns *sns,
     return HF_OK;
 }
 
-static enum hf_status make(struct hf_scope *s, void *self, const struct hf_event *event,
-                           struct aws_entry *entry)
+static enum hf_status entry_make(struct hf_scope *s, void *self, const struct hf_event *event,
+                                 struct aws_entry *entry)
 {
     struct sns *sns = self;
     struct hf__buf buf = {.scope = s};
@@ -89,12 +89,12 @@ static enum hf_status make(struct hf_scope *s, void *self, const struct hf_event
     TRY(hf__message_make(s, &sns->how, event, &message));
     TRY(make_subject(s, sns, event, &subject));
     hf__buf_reserve(&buf, message.body.len * 2 + 1024);
-    put(&buf, "Message", message.body);
-    put(&buf, "Subject", subject);
+    parameter_put(&buf, "Message", message.body);
+    parameter_put(&buf, "Subject", subject);
     for (size_t i = 0; i < message.attributes_len; i++)
         put_attribute(&buf, i + 1, &message.attributes[i]);
-    put(&buf, "MessageGroupId", message.group);
-    put(&buf, "MessageDeduplicationId", message.dedup);
+    parameter_put(&buf, "MessageGroupId", message.group);
+    parameter_put(&buf, "MessageDeduplicationId", message.dedup);
     if (buf.failed)
         return hf__fail_nomem(s);
     entry->text = hf_str_of((const char *)buf.ptr, buf.len);
@@ -116,8 +116,8 @@ static void put_numbered(struct hf__buf *buf, struct hf_str text, size_t number)
     hf__buf_put(buf, text.ptr, (size_t)(end - text.ptr));
 }
 
-static enum hf_status request(struct hf_scope *s, void *self, struct aws_entry *const *entries,
-                              size_t len, struct aws_request *out)
+static enum hf_status request_make(struct hf_scope *s, void *self, struct aws_entry *const *entries,
+                                   size_t len, struct aws_request *out)
 {
     struct hf__buf buf = {.scope = s};
 
@@ -205,7 +205,7 @@ static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str 
 static enum hf_status sns_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
                                size_t len)
 {
-    static const struct aws_service service = {make, request, read_answer};
+    static const struct aws_service service = {entry_make, request_make, read_answer};
     struct sns *sns = self;
 
     return hf__aws_send(s, sns->aws, &service, sns, &sns->options.aws, sns->topic.is_fixed,

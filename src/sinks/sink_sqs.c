@@ -57,8 +57,8 @@ static void put_member(struct hf__buf *buf, const char *name, struct hf_str valu
 }
 
 /* All of the entry but its id. */
-static enum hf_status make(struct hf_scope *s, void *self, const struct hf_event *event,
-                           struct aws_entry *entry)
+static enum hf_status entry_make(struct hf_scope *s, void *self, const struct hf_event *event,
+                                 struct aws_entry *entry)
 {
     struct sqs *sqs = self;
     struct hf__buf buf = {.scope = s};
@@ -78,8 +78,8 @@ static enum hf_status make(struct hf_scope *s, void *self, const struct hf_event
     return HF_OK;
 }
 
-static enum hf_status request(struct hf_scope *s, void *self, struct aws_entry *const *entries,
-                              size_t len, struct aws_request *out)
+static enum hf_status request_make(struct hf_scope *s, void *self, struct aws_entry *const *entries,
+                                   size_t len, struct aws_request *out)
 {
     struct hf__buf buf = {.scope = s};
 
@@ -180,7 +180,7 @@ static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str 
 static enum hf_status sqs_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
                                size_t len)
 {
-    static const struct aws_service service = {make, request, read_answer};
+    static const struct aws_service service = {entry_make, request_make, read_answer};
     struct sqs *sqs = self;
 
     return hf__aws_send(s, sqs->aws, &service, sqs, &sqs->options.aws, sqs->queue.is_fixed,

@@ -145,7 +145,7 @@ static struct hf_str encode_value(struct hf_scope *s, struct hf_str value)
     return buf.failed ? (struct hf_str){0} : hf_str_of((const char *)buf.ptr, buf.len);
 }
 
-static void add(struct http_head *head, const char *name, struct hf_str value)
+static void field_add(struct http_head *head, const char *name, struct hf_str value)
 {
     if (value.len)
         head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
@@ -157,7 +157,7 @@ static enum hf_status add_attributes(struct hf_scope *s, const struct hf_event *
     const struct event_attribute *list;
     size_t len;
 
-    TRY(hf__event_attributes(s, event, &list, &len));
+    TRY(hf__sink_event_attributes(s, event, &list, &len));
     if (len + FIELDS_OWN > HTTP_FIELDS_MAX)
         return hf__fail(s, HF_LIMIT, "it has more headers than a request has room for");
     for (size_t i = 0; i < len; i++) {
@@ -169,15 +169,16 @@ static enum hf_status add_attributes(struct hf_scope *s, const struct hf_event *
         value = encode_value(s, list[i].value);
         if (!name.ptr || !value.ptr)
             return hf__fail_nomem(s);
-        add(head, name.ptr, value);
+        field_add(head, name.ptr, value);
     }
     return HF_OK;
 }
 
 /* ---- signatures ----------------------------------------------------------------------------- */
 
-static enum hf_status sign(struct hf_scope *s, const struct webhook *hook, struct hf_str id,
-                           struct hf_str timestamp, struct hf_bytes body, struct hf_str *signature)
+static enum hf_status body_sign(struct hf_scope *s, const struct webhook *hook, struct hf_str id,
+                                struct hf_str timestamp, struct hf_bytes body,
+                                struct hf_str *signature)
 {
     struct hf__buf text = {.scope = s}, out = {.scope = s};
 
@@ -219,10 +220,10 @@ static enum hf_status add_signature(struct hf_scope *s, const struct webhook *ho
     if (!id.ptr || !now.ptr)
         return hf__fail_nomem(s);
     if (hook->secrets_len)
-        TRY(sign(s, hook, id, now, body, &signature));
-    add(head, "webhook-id", id);
-    add(head, "webhook-timestamp", now);
-    add(head, "webhook-signature", signature);
+        TRY(body_sign(s, hook, id, now, body, &signature));
+    field_add(head, "webhook-id", id);
+    field_add(head, "webhook-timestamp", now);
+    field_add(head, "webhook-signature", signature);
     return HF_OK;
 }
 
@@ -232,43 +233,43 @@ static enum hf_status make_body(struct hf_scope *s, const struct webhook *hook,
                                 const struct hf_event *event, struct http_head *head,
                                 struct hf_bytes *body)
 {
-    struct hf_str type = hf__event_content_type(event);
+    struct hf_str type = hf__sink_event_content_type(event);
     struct hf_str json;
 
     if (hook->options.form == HOOK_BUS) {
-        TRY(hf__bus_message_json(s, event, &json));
+        TRY(hf__sink_bus_message_json(s, event, &json));
         *body = hf_bytes_of(json.ptr, json.len);
-        add(head, "Content-Type", HF_STR("application/json"));
+        field_add(head, "Content-Type", HF_STR("application/json"));
         return HF_OK;
     }
     if (hook->options.form == HOOK_EVENT) {
         TRY(hf_event_json(s, event, &json));
         *body = hf_bytes_of(json.ptr, json.len);
-        add(head, "Content-Type", HF_STR("application/cloudevents+json; charset=utf-8"));
+        field_add(head, "Content-Type", HF_STR("application/cloudevents+json; charset=utf-8"));
         return HF_OK;
     }
     if (!is_field_value(type))
         return hf__fail(s, HF_INVALID, "its content type cannot be a field of a request");
     *body = event->payload;
-    add(head, "Content-Type", type);
+    field_add(head, "Content-Type", type);
     return add_attributes(s, event, head);
 }
 
-static enum hf_status build(struct hf_scope *s, const struct webhook *hook,
-                            const struct hf_event *event, struct http_head *head,
-                            struct hf_bytes *body)
+static enum hf_status request_build(struct hf_scope *s, const struct webhook *hook,
+                                    const struct hf_event *event, struct http_head *head,
+                                    struct hf_bytes *body)
 {
     head->method = HF_STR("POST");
     TRY(hf__template_fill_url(s, &hook->target, event, &head->target)); /* (1) */
     head->path = head->target;
-    add(head, "Host", hook->endpoint.host);
-    add(head, "User-Agent", hook->agent);
-    add(head, "Authorization", hook->authorization);
+    field_add(head, "Host", hook->endpoint.host);
+    field_add(head, "User-Agent", hook->agent);
+    field_add(head, "Authorization", hook->authorization);
     TRY(make_body(s, hook, event, head, body));
     if (is_field_value(event->trace_parent)) {
-        add(head, "traceparent", event->trace_parent);
+        field_add(head, "traceparent", event->trace_parent);
         if (is_field_value(event->trace_state))
-            add(head, "tracestate", event->trace_state);
+            field_add(head, "tracestate", event->trace_state);
     }
     return add_signature(s, hook, event, *body, head);
 }
@@ -304,7 +305,7 @@ static uint32_t retry_after_ms(const struct webhook *hook, const struct http_ans
 }
 
 /* The beginning of an answer's body, on one line. */
-static struct hf_str quote(struct hf_scope *s, struct hf_bytes body)
+static struct hf_str body_quote(struct hf_scope *s, struct hf_bytes body)
 {
     size_t len = body.len < QUOTE_MAX ? body.len : QUOTE_MAX;
     char *text = hf_scope_alloc(s, len + 1);
@@ -321,7 +322,7 @@ static enum hf_status take_answer(struct hf_scope *s, const struct webhook *hook
 {
     enum meaning meaning = (enum meaning)hook->meanings[answer->status];
     uint32_t wait_ms = retry_after_ms(hook, answer);
-    struct hf_str said = quote(s, answer->body);
+    struct hf_str said = body_quote(s, answer->body);
     const char *colon = said.len ? ": " : "";
 
     if (meaning == RETRY && wait_ms)
@@ -345,13 +346,13 @@ static enum hf_status take_answer(struct hf_scope *s, const struct webhook *hook
     }
 }
 
-static enum hf_status post(struct hf_scope *s, const struct webhook *hook,
-                           struct hf_delivery *delivery)
+static enum hf_status event_post(struct hf_scope *s, const struct webhook *hook,
+                                 struct hf_delivery *delivery)
 {
     struct http_head head = {.fields_len = 0};
     struct http_answer answer;
     struct hf_bytes body;
-    enum hf_status status = build(s, hook, &delivery->event->event, &head, &body);
+    enum hf_status status = request_build(s, hook, &delivery->event->event, &head, &body);
 
     if (status == HF_NOMEM)
         return status;
@@ -602,7 +603,7 @@ static enum hf_status webhook_send(struct hf_scope *s, void *self, struct hf_del
                                    size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        TRY(post(s, self, &deliveries[i]));
+        TRY(event_post(s, self, &deliveries[i]));
     return HF_OK;
 }
 

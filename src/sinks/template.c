@@ -162,8 +162,8 @@ static enum hf_status value_of(struct hf_scope *s, const struct template_part *p
     return HF_OK;
 }
 
-static enum hf_status fill(struct hf_scope *s, const struct template *template,
-                           const struct hf_event *event, bool encode, struct hf_str *text)
+static enum hf_status template_fill(struct hf_scope *s, const struct template *template,
+                                    const struct hf_event *event, bool encode, struct hf_str *text)
 {
     struct hf__buf buf = {.scope = s};
 
@@ -190,7 +190,7 @@ enum hf_status hf__template_fill(struct hf_scope *s, const struct template *temp
         *text = template->text;
         return HF_OK;
     }
-    return fill(s, template, event, false, text);
+    return template_fill(s, template, event, false, text);
 }
 
 enum hf_status hf__template_fill_url(struct hf_scope *s, const struct template *template,
@@ -200,5 +200,5 @@ enum hf_status hf__template_fill_url(struct hf_scope *s, const struct template *
         *text = template->text;
         return HF_OK;
     }
-    return fill(s, template, event, true, text);
+    return template_fill(s, template, event, true, text);
 }

@@ -12,7 +12,7 @@ static void check_json(struct desk *d, const struct hf_event *event, const char 
     struct hf_str json;
     json_t *read;
 
-    CHECK_OK(hf__bus_message_json(d->s, event, &json));
+    CHECK_OK(hf__sink_bus_message_json(d->s, event, &json));
     CHECK_STR(expected, json);
     CHECK_INT(0, json.ptr[json.len]);
     read = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
@@ -72,7 +72,7 @@ TEST(bus_message, refuses_what_it_cannot_be)
 
     desk_open(t, &d);
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        CHECK_STATUS(HF_INVALID, hf__bus_message_json(d.s, &wrong[i], &json));
+        CHECK_STATUS(HF_INVALID, hf__sink_bus_message_json(d.s, &wrong[i], &json));
         CHECK(!json.ptr);
     }
     desk_close(&d);
@@ -94,7 +94,7 @@ TEST(bus_message, fails_cleanly_without_memory)
                                  .payload = hf_bytes_of("{ }", 3),
                                  .headers = headers};
         struct hf_str json = {NULL, 0};
-        enum hf_status status = s ? hf__bus_message_json(s, &event, &json) : HF_NOMEM;
+        enum hf_status status = s ? hf__sink_bus_message_json(s, &event, &json) : HF_NOMEM;
 
         ALLOC_SWEEP_STOP(t);
         CHECK((status == HF_NOMEM) == t->alloc_failed);

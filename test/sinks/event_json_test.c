@@ -142,14 +142,14 @@ TEST(event_json, tells_times_before_1970_and_whole_seconds)
 {
     char text[EVENT_TIME];
 
-    CHECK(hf__event_time(-1, text));
+    CHECK(hf__sink_event_time(-1, text));
     CHECK_STR("1969-12-31T23:59:59.999999Z", str_of(text));
-    CHECK(hf__event_time(INT64_C(951782400000000), text));
+    CHECK(hf__sink_event_time(INT64_C(951782400000000), text));
     CHECK_STR("2000-02-29T00:00:00Z", str_of(text));
-    CHECK(hf__event_time(INT64_C(253402300799999999), text));
+    CHECK(hf__sink_event_time(INT64_C(253402300799999999), text));
     CHECK_STR("9999-12-31T23:59:59.999999Z", str_of(text));
-    CHECK(!hf__event_time(INT64_C(253402300800000000), text));
-    CHECK(!hf__event_time(INT64_MIN, text));
+    CHECK(!hf__sink_event_time(INT64_C(253402300800000000), text));
+    CHECK(!hf__sink_event_time(INT64_MIN, text));
 }
 
 TEST(event_json, schemas_that_are_no_uri_are_versions)
@@ -169,9 +169,9 @@ TEST(event_json, schemas_that_are_no_uri_are_versions)
         const struct event_attribute *list;
         size_t len;
 
-        CHECK_OK(hf__event_attributes(d.s, &event, &list, &len));
-        CHECK(hf__event_attribute(list, len, cases[i].name) != NULL);
-        CHECK(!hf__event_attribute(list, len, "nothing"));
+        CHECK_OK(hf__sink_event_attributes(d.s, &event, &list, &len));
+        CHECK(hf__sink_event_attribute(list, len, cases[i].name) != NULL);
+        CHECK(!hf__sink_event_attribute(list, len, "nothing"));
     }
     desk_close(&d);
 }
