@@ -193,7 +193,7 @@ static enum hf_status make_buckets(struct hf_relay *relay)
         relay->reader.buckets[i].number = i;
         if (relay->o.dry_run) { /* nothing is noted, so it may look at all of them */
             relay->reader.buckets[i].state = BUCKET_OURS;
-            hf__read_reset(relay, &relay->reader.buckets[i], relay_now_us(relay));
+            hf__relay_read_reset(relay, &relay->reader.buckets[i], relay_now_us(relay));
         }
     }
     pthread_mutex_unlock(&relay->mutex);
@@ -407,7 +407,7 @@ static struct task task_look(struct hf_relay *relay)
  * long. */
 static struct task task_bucket(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
-    struct relay_bucket *bucket = hf__read_choose(relay, now_us, next_us);
+    struct relay_bucket *bucket = hf__relay_read_choose(relay, now_us, next_us);
     bool may = hf__send_may(relay, now_us, next_us);
 
     ASSERT_RELAY_HELD(relay);
@@ -447,7 +447,7 @@ void hf__relay_do(struct relay_worker *worker, const struct task *task)
 {
     switch (task->kind) {
     case TASK_READ:
-        hf__read_run(worker, task->bucket);
+        hf__relay_read_run(worker, task->bucket);
         break;
     case TASK_LOOK:
         hf__look_run(worker);

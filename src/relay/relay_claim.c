@@ -275,7 +275,7 @@ static enum hf_status fetch_and_send(struct relay_worker *worker,
     }
     *asked = sent_len > 0;
     if (sent_len)
-        status = hf__sink_call(worker, sent, sent_len);
+        status = hf__relay_sink_call(worker, sent, sent_len);
     for (size_t i = 0, at = 0; i < len; i++)
         if (whole[i].blob_error == HF_OK)
             deliveries[i] = sent[at++];
@@ -340,7 +340,7 @@ static size_t chunk_len(const struct hf_relay *relay, const struct hf_claim_list
 
         if (len && hf__outbox_is_suspect(event))
             break;
-        bytes += hf__event_size(event);
+        bytes += hf__relay_event_size(event);
         blobs += event->blob.len ? (size_t)event->blob_size : 0;
         if (len && ((most && bytes > most) || blobs > RELAY_BLOB_BYTES))
             break;

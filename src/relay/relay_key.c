@@ -399,7 +399,7 @@ bool hf__relay_key_hold(struct hf_relay *relay, struct relay_key *key,
     held->crashes = counted.crashes;
     held->due_us = hf__outbox_due_ms(event) * 1000;
     held->read_us = now_us;
-    held->size = hf__event_size(event);
+    held->size = hf__relay_event_size(event);
     held_set_item(held, event);
     held->chain = *slot;
     *slot = held;

@@ -22,7 +22,7 @@ bool hf__look_is_for(const struct hf_relay *relay, const struct relay_bucket *bu
                      int64_t now_us)
 {
     ASSERT_RELAY_HELD(relay);
-    return bucket->bare && bucket->state == BUCKET_OURS && hf__read_is_for(relay, bucket) &&
+    return bucket->bare && bucket->state == BUCKET_OURS && hf__relay_read_is_for(relay, bucket) &&
            bucket->whole && !bucket->more && !bucket->woken && !bucket->urgent.woken &&
            !bucket->reading && !bucket->sweeping && !bucket->held && !bucket->skipping &&
            bucket->not_before_us <= now_us;
@@ -104,7 +104,7 @@ void hf__look_run(struct relay_worker *worker)
     pthread_mutex_unlock(&relay->mutex);
     if (look.len) /* all may have been woken or lost since it was chosen */
         status = hf__outbox_look(worker->io, relay->outbox, look.numbers, look.len,
-                                 now_ms + hf__read_ahead_ms(relay),
+                                 now_ms + hf__relay_read_ahead_ms(relay),
                                  look.far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, look.shown, &whole);
     hf__relay_consumed(relay, worker->io);
     pthread_mutex_lock(&relay->mutex);

@@ -258,7 +258,7 @@ static void bucket_taken(struct hf_relay *relay, uint32_t number, bool from_sile
         bucket->state = BUCKET_OURS;
         bucket->life++;
         bucket->fence = relay->members.rows[number].fence + 1;
-        hf__read_reset(relay, bucket, relay_now_us(relay));
+        hf__relay_read_reset(relay, bucket, relay_now_us(relay));
         hf__suspect_begin(relay, bucket, window);
         relay->metrics.taken_over += from_silent;
         hf__relay_signal(relay);

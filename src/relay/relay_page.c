@@ -256,8 +256,8 @@ static void page_advance(struct hf_relay *relay, struct relay_bucket *bucket,
     hf__bucket_advance(relay, bucket);
 }
 
-void hf__page_take(struct hf_relay *relay, struct relay_bucket *bucket, struct relay_page *page,
-                   int64_t now_us)
+void hf__relay_page_take(struct hf_relay *relay, struct relay_bucket *bucket,
+                         struct relay_page *page, int64_t now_us)
 {
     ASSERT_RELAY_HELD(relay);
     page->number = ++relay->reader.page;

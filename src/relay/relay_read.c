@@ -66,7 +66,7 @@ enum {
     SWEEP_LATE = 10 /* while there is more to read, it is done so many polls later */
 };
 
-void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
+void hf__relay_read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
 {
     ASSERT_RELAY_HELD(relay);
     memset(bucket->cursor, 0, sizeof(bucket->cursor));
@@ -120,7 +120,7 @@ void hf__reader_check(const struct hf_relay *relay)
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-bool hf__read_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket)
+bool hf__relay_read_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     return relay->only_bucket == UINT32_MAX || relay->only_bucket == bucket->number;
 }
@@ -157,14 +157,14 @@ static struct relay_key *fetch_of(struct relay_bucket *bucket, int64_t now_us, i
     return first;
 }
 
-bool hf__read_has_room(const struct hf_relay *relay, const struct relay_bucket *bucket)
+bool hf__relay_read_has_room(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     return bucket->held < (size_t)relay->o.batch * RELAY_HELD_BATCHES &&
            (relay->keys.bytes < RELAY_BYTES_MAX || !bucket->held) &&
            relay->keys.len < RELAY_KEYS_MAX;
 }
 
-bool hf__read_is_short(const struct hf_relay *relay, const struct relay_bucket *bucket)
+bool hf__relay_read_is_short(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     return bucket->ready < ((size_t)relay->o.batch + 1) / 2;
 }
@@ -176,9 +176,9 @@ static int64_t sweep_at(const struct hf_relay *relay, const struct relay_bucket 
     return bucket->sweep_us + (bucket->more ? (int64_t)relay->o.poll_ms * 1000 * SWEEP_LATE : 0);
 }
 
-bool hf__read_may(const struct hf_relay *relay, const struct relay_bucket *bucket)
+bool hf__relay_read_may(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
-    return bucket->state == BUCKET_OURS && !bucket->reading && hf__read_is_for(relay, bucket);
+    return bucket->state == BUCKET_OURS && !bucket->reading && hf__relay_read_is_for(relay, bucket);
 }
 
 static bool bucket_wants_read(const struct hf_relay *relay, struct relay_bucket *bucket,
@@ -187,8 +187,8 @@ static bool bucket_wants_read(const struct hf_relay *relay, struct relay_bucket 
     int64_t sweep_us = sweep_at(relay, bucket), urgent_us = hf__urgent_when(relay, bucket);
 
     ASSERT_RELAY_HELD(relay);
-    if (!hf__read_may(relay, bucket) ||
-        (urgent_us == INT64_MAX && !hf__read_has_room(relay, bucket)))
+    if (!hf__relay_read_may(relay, bucket) ||
+        (urgent_us == INT64_MAX && !hf__relay_read_has_room(relay, bucket)))
         return false;
     if (bucket->not_before_us > now_us) {
         *next_us = bucket->not_before_us < *next_us ? bucket->not_before_us : *next_us;
@@ -197,17 +197,17 @@ static bool bucket_wants_read(const struct hf_relay *relay, struct relay_bucket 
     if (urgent_us <= now_us)
         return true;
     *next_us = urgent_us < *next_us ? urgent_us : *next_us;
-    if (!hf__read_has_room(relay, bucket))
+    if (!hf__relay_read_has_room(relay, bucket))
         return false;
     if (sweep_us <= now_us || (bucket->sweeping && bucket->sweep_left))
         return true;
-    if ((bucket->woken || bucket->more) && hf__read_is_short(relay, bucket))
+    if ((bucket->woken || bucket->more) && hf__relay_read_is_short(relay, bucket))
         return true; /* else there is enough to do, and more will have come by then */
     *next_us = sweep_us < *next_us ? sweep_us : *next_us;
     return fetch_of(bucket, now_us, next_us) != NULL;
 }
 
-struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
+struct relay_bucket *hf__relay_read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     struct relay_bucket *oldest = NULL;
     bool oldest_urgent = false;
@@ -234,17 +234,17 @@ struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int
     return oldest;
 }
 
-uint32_t hf__read_ahead_ms(const struct hf_relay *relay)
+uint32_t hf__relay_read_ahead_ms(const struct hf_relay *relay)
 {
     return relay->o.poll_ms < LOOK_AHEAD_MAX_MS ? relay->o.poll_ms : LOOK_AHEAD_MAX_MS;
 }
 
-bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket)
+bool hf__relay_read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket)
 {
     int64_t now_us = relay_now_us(relay), next_us = INT64_MAX;
 
     ASSERT_RELAY_HELD(relay);
-    if (!hf__read_is_for(relay, bucket))
+    if (!hf__relay_read_is_for(relay, bucket))
         return true;
     return bucket->whole && !bucket->more && !bucket->woken && !bucket->urgent.woken &&
            !bucket->reading && !bucket->held && !fetch_of(bucket, now_us, &next_us);
@@ -271,7 +271,8 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     int64_t next_us = INT64_MAX;
     struct relay_key *key = fetch_of(bucket, now_us, &next_us);
     bool urgent = hf__urgent_when(relay, bucket) <= now_us;
-    bool news = bucket->woken && hf__read_is_short(relay, bucket) && !bucket->forward; /* (6) */
+    bool news =
+        bucket->woken && hf__relay_read_is_short(relay, bucket) && !bucket->forward; /* (6) */
 
     ASSERT_RELAY_HELD(relay);
     bound_page(bucket, page);
@@ -380,12 +381,12 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
                                OUTBOX_URGENT_MS - 1, 0, page->limit, !relay->o.dry_run,
                                &page->events, &page->len, &page->more);
     return hf__outbox_read(worker->io, relay->outbox, bucket->number, after,
-                           page->wall_us / 1000 + hf__read_ahead_ms(relay),
+                           page->wall_us / 1000 + hf__relay_read_ahead_ms(relay),
                            page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit,
                            !relay->o.dry_run, &page->events, &page->len, &page->more);
 }
 
-void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)
+void hf__relay_read_run(struct relay_worker *worker, struct relay_bucket *bucket)
 {
     struct hf_relay *relay = worker->relay;
     struct relay_page page = {.wall_us = relay->env.wall_us(relay->env.user)};
@@ -413,7 +414,7 @@ void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket)
     now_us = relay_now_us(relay);
     pthread_mutex_lock(&relay->mutex);
     if (status == HF_OK && bucket->life == page.life && bucket->state == BUCKET_OURS) /* (4) */
-        hf__page_take(relay, bucket, &page, now_us);
+        hf__relay_page_take(relay, bucket, &page, now_us);
     read_end(relay, bucket, status, &page, now_us);
     pthread_mutex_unlock(&relay->mutex);
 }

@@ -3,7 +3,7 @@
  * relay_read.c has the essay; relay_page.c, relay_urgent.c and relay_look.c are parts of it.
  *
  * The mutex of the relay guards all of this. It is held in all functions below but for
- * hf__read_run() and hf__look_run(), which take it.
+ * hf__relay_read_run() and hf__look_run(), which take it.
  */
 #ifndef HF_RELAY_RELAY_READER_H
 #define HF_RELAY_RELAY_READER_H
@@ -111,29 +111,30 @@ struct relay_page {
 
 /* The bucket that has waited longest to be read and can be; NULL: none. *next_us: when one will
  * want to be. */
-struct relay_bucket *hf__read_choose(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
-void hf__read_run(struct relay_worker *worker, struct relay_bucket *bucket);
+struct relay_bucket *hf__relay_read_choose(struct hf_relay *relay, int64_t now_us,
+                                           int64_t *next_us);
+void hf__relay_read_run(struct relay_worker *worker, struct relay_bucket *bucket);
 
 /* The bucket is ours, and nothing is known of it. */
-void hf__read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
+void hf__relay_read_reset(struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us);
 
 /* By how much reads are ahead of the clock. */
-uint32_t hf__read_ahead_ms(const struct hf_relay *relay);
+uint32_t hf__relay_read_ahead_ms(const struct hf_relay *relay);
 
 /* Nothing is due in it, as far as we know. */
-bool hf__read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
+bool hf__relay_read_is_dry(const struct hf_relay *relay, struct relay_bucket *bucket);
 
 /* May it be read, by whose it is and what is under way? */
-bool hf__read_may(const struct hf_relay *relay, const struct relay_bucket *bucket);
+bool hf__relay_read_may(const struct hf_relay *relay, const struct relay_bucket *bucket);
 
 /* Is there memory for more of it? */
-bool hf__read_has_room(const struct hf_relay *relay, const struct relay_bucket *bucket);
+bool hf__relay_read_has_room(const struct hf_relay *relay, const struct relay_bucket *bucket);
 
 /* Is there too little to do to wait with reading on? */
-bool hf__read_is_short(const struct hf_relay *relay, const struct relay_bucket *bucket);
+bool hf__relay_read_is_short(const struct hf_relay *relay, const struct relay_bucket *bucket);
 
 /* May there be something in it that is for us? */
-bool hf__read_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket);
+bool hf__relay_read_is_for(const struct hf_relay *relay, const struct relay_bucket *bucket);
 
 /* Assert what holds for each bucket: a few comparisons for each. DEV_CHECKS. */
 void hf__reader_check(const struct hf_relay *relay);
@@ -141,8 +142,8 @@ void hf__reader_check(const struct hf_relay *relay);
 /* ---- relay_page.c --------------------------------------------------------------------------- */
 
 /* Hold what the page shows and is for now, and move what its kind moves. */
-void hf__page_take(struct hf_relay *relay, struct relay_bucket *bucket, struct relay_page *page,
-                   int64_t now_us);
+void hf__relay_page_take(struct hf_relay *relay, struct relay_bucket *bucket,
+                         struct relay_page *page, int64_t now_us);
 
 /* ---- relay_urgent.c ------------------------------------------------------------------------- */
 

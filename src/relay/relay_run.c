@@ -80,7 +80,7 @@ static void *worker_main(void *user)
 
 static int64_t heartbeat_step(struct hf_relay *relay)
 {
-    int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__stuck_step(relay), next_us;
+    int64_t stuck_us = relay->o.no_threads ? INT64_MAX : hf__relay_stuck_step(relay), next_us;
 
     if (relay->o.dry_run)
         return stuck_us;
@@ -448,7 +448,7 @@ static bool is_drained(struct hf_relay *relay)
         drained = drained && (relay->members.complete || relay->o.dry_run);
     for (uint32_t i = 0; drained && !relay->o.competing && i < relay->outbox->buckets; i++)
         drained = relay->reader.buckets[i].state == BUCKET_OTHERS ||
-                  hf__read_is_dry(relay, &relay->reader.buckets[i]);
+                  hf__relay_read_is_dry(relay, &relay->reader.buckets[i]);
     pthread_mutex_unlock(&relay->mutex);
     return drained;
 }

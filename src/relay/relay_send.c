@@ -37,7 +37,7 @@ void hf__sender_check(const struct hf_relay *relay)
 
 /* ---- what is sent next ---------------------------------------------------------------------- */
 
-size_t hf__event_size(const struct hf_outbox_event *event)
+size_t hf__relay_event_size(const struct hf_outbox_event *event)
 {
     return (event->blob.len ? (size_t)event->blob_size : event->event.payload.len) +
            (event->event.headers.ptr ? hf_item_size(event->event.headers) : 0);
@@ -141,8 +141,8 @@ void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
         relay->o.on_ended(event, outcome, error, relay->o.user);
 }
 
-enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *deliveries,
-                             size_t len)
+enum hf_status hf__relay_sink_call(struct relay_worker *worker, struct hf_delivery *deliveries,
+                                   size_t len)
 {
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
@@ -158,7 +158,7 @@ enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *de
     worker->sending = !canceled;
     relay->metrics.batches += !canceled;
     if (!canceled)
-        hf__stuck_begin(worker, deliveries, len);
+        hf__relay_stuck_begin(worker, deliveries, len);
     pthread_mutex_unlock(&relay->mutex);
     if (canceled)
         return hf_scope_fail(worker->work, HF_CANCELED, "the relay is stopped");
@@ -166,7 +166,7 @@ enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *de
     status = hf_sink_send(worker->work, relay->sink, deliveries, len);
     pthread_mutex_lock(&relay->mutex);
     worker->sending = false;
-    hf__stuck_end(worker);
+    hf__relay_stuck_end(worker);
     pthread_mutex_unlock(&relay->mutex);
     return status;
 }
@@ -466,7 +466,7 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
                        relay_now_us(relay) + (int64_t)relay->o.backoff_ms * 1000);
     if (sent.len) {
         worker->sent = &sent;
-        status = hf__sink_call(worker, sent.deliveries, sent.len);
+        status = hf__relay_sink_call(worker, sent.deliveries, sent.len);
         worker->sent = NULL;
         reached = breaker_judge(worker, status, was_probe);
         outcomes_apply(worker, &sent, reached, relay_now_us(relay));

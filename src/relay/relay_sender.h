@@ -89,9 +89,9 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
 void hf__alone_end(struct hf_relay *relay, struct held *held);
 
 /* One call of the sink, with the deadline of a delivery; can be canceled. */
-enum hf_status hf__sink_call(struct relay_worker *worker, struct hf_delivery *deliveries,
-                             size_t len);
-size_t hf__event_size(const struct hf_outbox_event *event);
+enum hf_status hf__relay_sink_call(struct relay_worker *worker, struct hf_delivery *deliveries,
+                                   size_t len);
+size_t hf__relay_event_size(const struct hf_outbox_event *event);
 
 void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
                     enum hf_relay_outcome outcome, const struct hf_error *error);
@@ -173,14 +173,15 @@ void hf__suspect_uncount(struct relay_worker *worker, const struct sending *sent
 /* ---- relay_stuck.c: deliveries that do not return ------------------------------------------- */
 
 /* The worker calls the sink with these; the call has returned. The mutex is held. */
-void hf__stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries, size_t len);
-void hf__stuck_end(struct relay_worker *worker);
+void hf__relay_stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries,
+                           size_t len);
+void hf__relay_stuck_end(struct relay_worker *worker);
 
 /* Is this relay to leave its work to others for now? The mutex is held. */
-bool hf__stuck_has_to_leave(const struct hf_relay *relay);
+bool hf__relay_stuck_has_to_leave(const struct hf_relay *relay);
 
 /* Look whether a call does not return, and deal with it. Returns in how many microseconds to look
  * again. */
-int64_t hf__stuck_step(struct hf_relay *relay);
+int64_t hf__relay_stuck_step(struct hf_relay *relay);
 
 #endif

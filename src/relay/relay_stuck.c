@@ -24,7 +24,8 @@ enum { LINE_LEN = 600, NAME_LEN = 100 };
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
-void hf__stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries, size_t len)
+void hf__relay_stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries,
+                           size_t len)
 {
     ASSERT_RELAY_HELD(worker->relay);
     worker->call = (struct relay_call){.deliveries = deliveries,
@@ -32,7 +33,7 @@ void hf__stuck_begin(struct relay_worker *worker, const struct hf_delivery *deli
                                        .since_us = relay_now_us(worker->relay)};
 }
 
-void hf__stuck_end(struct relay_worker *worker)
+void hf__relay_stuck_end(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
 
@@ -41,14 +42,14 @@ void hf__stuck_end(struct relay_worker *worker)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
     relay->metrics.stuck -= worker->call.stuck;
     worker->call = (struct relay_call){.len = 0};
-    if (relay->sender.away && !hf__stuck_has_to_leave(relay)) {
+    if (relay->sender.away && !hf__relay_stuck_has_to_leave(relay)) {
         relay->sender.away = false;
         if (relay->heartbeat.timer && !relay->ended)
             hf__timer_wake(relay->heartbeat.timer);
     }
 }
 
-bool hf__stuck_has_to_leave(const struct hf_relay *relay)
+bool hf__relay_stuck_has_to_leave(const struct hf_relay *relay)
 {
     ASSERT_RELAY_HELD(relay);
     if (relay->o.stuck == HF_STUCK_LEAVE || relay->o.dry_run)
@@ -225,7 +226,7 @@ static enum hf_status call_deal_with(struct hf_relay *relay, struct relay_worker
     return relay->o.competing ? release_claims(relay, worker, call) : HF_OK;
 }
 
-int64_t hf__stuck_step(struct hf_relay *relay)
+int64_t hf__relay_stuck_step(struct hf_relay *relay)
 {
     for (;;) {
         int64_t now_us = relay_now_us(relay);
@@ -242,8 +243,8 @@ int64_t hf__stuck_step(struct hf_relay *relay)
             worker->call.stuck = true;
             relay->metrics.stuck += !call.stuck;
             relay->metrics.stuck_total += !call.stuck;
-            relay->sender.away =
-                relay->sender.away || hf__stuck_has_to_leave(relay); /* nothing is begun now */
+            relay->sender.away = relay->sender.away ||
+                                 hf__relay_stuck_has_to_leave(relay); /* nothing is begun now */
         }
         pthread_mutex_unlock(&relay->mutex);
         if (!worker)

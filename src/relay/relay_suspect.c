@@ -77,13 +77,14 @@ bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket)
 
     ASSERT_RELAY_HELD(relay);
     if (bucket->state != BUCKET_OURS || holds_suspects(relay, bucket) ||
-        !hf__read_is_for(relay, bucket) || !bucket->urgent.whole)
+        !hf__relay_read_is_for(relay, bucket) || !bucket->urgent.whole)
         return false;
     for (const struct relay_key *key = bucket->skipping; key; key = key->skip_next)
         if (place_is_old(bucket, key->after) &&
             (key->fetch_us <= now_us || !(key->attempts || key->blocked)))
             return false; /* but for those that are known to have failed, or to be behind one */
-    return hf__seq_compare(bucket->cursor, bucket->until[0]) >= 0 || hf__read_is_dry(relay, bucket);
+    return hf__seq_compare(bucket->cursor, bucket->until[0]) >= 0 ||
+           hf__relay_read_is_dry(relay, bucket);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */

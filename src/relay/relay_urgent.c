@@ -34,7 +34,7 @@ int64_t hf__urgent_pause_until(int64_t now_us)
 /* (1) */
 int64_t hf__urgent_when(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
-    bool polls = bucket->more || !hf__read_has_room(relay, bucket);
+    bool polls = bucket->more || !hf__relay_read_has_room(relay, bucket);
     int64_t from_us = bucket->urgent.woken ? 0 : polls ? bucket->urgent.poll_us : INT64_MAX;
 
     ASSERT_RELAY_HELD(relay);
@@ -49,7 +49,7 @@ int64_t hf__urgent_when(const struct hf_relay *relay, const struct relay_bucket 
 bool hf__urgent_is_due(const struct hf_relay *relay, const struct relay_bucket *bucket,
                        int64_t now_us)
 {
-    return hf__read_may(relay, bucket) && bucket->not_before_us <= now_us &&
+    return hf__relay_read_may(relay, bucket) && bucket->not_before_us <= now_us &&
            hf__urgent_when(relay, bucket) <= now_us;
 }
 
@@ -106,9 +106,10 @@ static void lane_advance(const struct hf_relay *relay, struct relay_bucket *buck
         bucket->urgent.extra = RELAY_EXTRA_MAX;
     bucket->urgent.woken = bucket->urgent.woken || page->more;
     bucket->urgent.whole = bucket->urgent.whole || !page->more;
-    bucket->urgent.not_before_us = page->more && page->taken && hf__read_is_short(relay, bucket)
-                                       ? 0
-                                       : now_us + URGENT_PAUSE_US;
+    bucket->urgent.not_before_us =
+        page->more && page->taken && hf__relay_read_is_short(relay, bucket)
+            ? 0
+            : now_us + URGENT_PAUSE_US;
 }
 
 void hf__urgent_advance(const struct hf_relay *relay, struct relay_bucket *bucket,
