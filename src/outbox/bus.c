@@ -48,7 +48,7 @@ enum hf_status hf__bus_check_type(struct hf_scope *s, struct hf_str type)
 }
 
 /* How the type is sorted in comparison with `head` and `tail` put together. */
-static int compare(struct hf_str type, struct hf_str head, struct hf_str tail)
+static int type_compare(struct hf_str type, struct hf_str head, struct hf_str tail)
 {
     size_t of_head = type.len < head.len ? type.len : head.len;
     int order = of_head ? memcmp(type.ptr, head.ptr, of_head) : 0;
@@ -63,15 +63,15 @@ static int compare(struct hf_str type, struct hf_str head, struct hf_str tail)
 }
 
 /* Where it is, or would be. */
-static size_t place_of(const struct hf_bus *bus, struct hf_str head, struct hf_str tail,
-                       bool *there)
+static size_t registry_place_of(const struct hf_bus *bus, struct hf_str head, struct hf_str tail,
+                                bool *there)
 {
     size_t low = 0, high = bus->handlers_len;
 
     *there = false;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare(handler_type(bus->handlers[middle]), head, tail);
+        int order = type_compare(handler_type(bus->handlers[middle]), head, tail);
 
         if (order == 0)
             *there = true;
@@ -83,10 +83,11 @@ static size_t place_of(const struct hf_bus *bus, struct hf_str head, struct hf_s
     return low;
 }
 
-static struct bus_handler *get(const struct hf_bus *bus, struct hf_str head, struct hf_str tail)
+static struct bus_handler *handler_get(const struct hf_bus *bus, struct hf_str head,
+                                       struct hf_str tail)
 {
     bool there;
-    size_t place = place_of(bus, head, tail, &there);
+    size_t place = registry_place_of(bus, head, tail, &there);
 
     return there ? bus->handlers[place] : NULL;
 }
@@ -97,25 +98,25 @@ static void registry_check(struct hf_bus *bus)
     ASSERT_HELD(&bus->mutex);
     assert(bus->handlers_len + bus->taken_len <= bus->handlers_cap);
     for (size_t i = 1; DEV_CHECKS && i < bus->handlers_len; i++)
-        assert(compare(handler_type(bus->handlers[i - 1]), handler_type(bus->handlers[i]),
-                       hf_str_of("", 0)) < 0);
+        assert(type_compare(handler_type(bus->handlers[i - 1]), handler_type(bus->handlers[i]),
+                            hf_str_of("", 0)) < 0);
 }
 
 struct bus_handler *hf__bus_find(struct hf_bus *bus, struct hf_str type)
 {
-    struct bus_handler *found = get(bus, type, hf_str_of("", 0));
+    struct bus_handler *found = handler_get(bus, type, hf_str_of("", 0));
 
     ASSERT_HELD(&bus->mutex);
     for (size_t i = type.len ? type.len - 1 : 0; !found && i-- > 0;)
         if (type.ptr[i] == '.')
-            found = get(bus, hf_str_of(type.ptr, i + 1), HF_STR("*"));
-    return found ? found : get(bus, hf_str_of("", 0), HF_STR("*"));
+            found = handler_get(bus, hf_str_of(type.ptr, i + 1), HF_STR("*"));
+    return found ? found : handler_get(bus, hf_str_of("", 0), HF_STR("*"));
 }
 
-static void insert(struct hf_bus *bus, struct bus_handler *handler)
+static void registry_insert(struct hf_bus *bus, struct bus_handler *handler)
 {
     bool there;
-    size_t place = place_of(bus, handler_type(handler), hf_str_of("", 0), &there);
+    size_t place = registry_place_of(bus, handler_type(handler), hf_str_of("", 0), &there);
 
     assert(!there && bus->handlers_len < bus->handlers_cap);
     memmove(&bus->handlers[place + 1], &bus->handlers[place],
@@ -125,7 +126,7 @@ static void insert(struct hf_bus *bus, struct bus_handler *handler)
     registry_check(bus);
 }
 
-static void remove_at(struct hf_bus *bus, size_t place)
+static void registry_remove_at(struct hf_bus *bus, size_t place)
 {
     assert(place < bus->handlers_len);
     bus->handlers_len--;
@@ -157,10 +158,10 @@ static void handler_free(struct hf_bus *bus, struct bus_handler *handler)
 void hf__bus_take(struct hf_bus *bus, struct bus_handler *handler)
 {
     bool there;
-    size_t place = place_of(bus, handler_type(handler), hf_str_of("", 0), &there);
+    size_t place = registry_place_of(bus, handler_type(handler), hf_str_of("", 0), &there);
 
     assert(there && bus->handlers[place] == handler);
-    remove_at(bus, place);
+    registry_remove_at(bus, place);
     handler->next = bus->taken;
     bus->taken = handler;
     bus->taken_len++;
@@ -180,14 +181,14 @@ void hf__bus_put_back(struct hf_bus *bus, struct bus_handler *handler, bool fail
     }
     *at = handler->next;
     bus->taken_len--;
-    if (failed && !handler->off && !get(bus, handler_type(handler), hf_str_of("", 0)))
-        insert(bus, handler);
+    if (failed && !handler->off && !handler_get(bus, handler_type(handler), hf_str_of("", 0)))
+        registry_insert(bus, handler);
     else
         handler_free(bus, handler);
 }
 
 /* Room for `more` handlers. */
-static bool reserve(struct hf_bus *bus, size_t more)
+static bool registry_reserve(struct hf_bus *bus, size_t more)
 {
     size_t needed = bus->handlers_len + bus->taken_len + more;
     size_t cap = bus->handlers_cap ? bus->handlers_cap : SOME;
@@ -218,26 +219,27 @@ static bool add_all(struct hf_bus *bus, struct bus_handler **added, size_t len,
 
     *refused = NULL;
     pthread_mutex_lock(&bus->mutex);
-    if (reserve(bus, len)) {
-        for (i = 0; i < len && !get(bus, handler_type(added[i]), hf_str_of("", 0)); i++)
-            insert(bus, added[i]);
+    if (registry_reserve(bus, len)) {
+        for (i = 0; i < len && !handler_get(bus, handler_type(added[i]), hf_str_of("", 0)); i++)
+            registry_insert(bus, added[i]);
         done = i == len;
         if (!done)
             *refused = added[i];
         while (!done && i-- > 0) {
             bool there;
-            size_t place = place_of(bus, handler_type(added[i]), hf_str_of("", 0), &there);
+            size_t place = registry_place_of(bus, handler_type(added[i]), hf_str_of("", 0), &there);
 
             assert(there);
-            remove_at(bus, place);
+            registry_remove_at(bus, place);
         }
     }
     pthread_mutex_unlock(&bus->mutex);
     return done;
 }
 
-static enum hf_status subscribe(struct hf_scope *s, struct hf_bus *bus, const struct hf_str *types,
-                                size_t len, hf_bus_fn *handle, void *user, bool once)
+static enum hf_status bus_subscribe(struct hf_scope *s, struct hf_bus *bus,
+                                    const struct hf_str *types, size_t len, hf_bus_fn *handle,
+                                    void *user, bool once)
 {
     struct bus_handler **added, *refused = NULL;
     bool made = true, done = false;
@@ -274,25 +276,26 @@ enum hf_status hf_bus_on(struct hf_scope *s, struct hf_bus *bus, struct hf_str t
                          hf_bus_fn *handle, void *user)
 {
     call_begins(s);
-    return subscribe(s, bus, &type, 1, handle, user, false);
+    return bus_subscribe(s, bus, &type, 1, handle, user, false);
 }
 
 enum hf_status hf_bus_once(struct hf_scope *s, struct hf_bus *bus, struct hf_str type,
                            hf_bus_fn *handle, void *user)
 {
     call_begins(s);
-    return subscribe(s, bus, &type, 1, handle, user, true);
+    return bus_subscribe(s, bus, &type, 1, handle, user, true);
 }
 
 enum hf_status hf_bus_subscribe(struct hf_scope *s, struct hf_bus *bus, const struct hf_str *types,
                                 size_t len, hf_bus_fn *handle, void *user)
 {
     call_begins(s);
-    return subscribe(s, bus, types, len, handle, user, false);
+    return bus_subscribe(s, bus, types, len, handle, user, false);
 }
 
 /* Those that run for their one event are not to come back; returns how many. (4) */
-static size_t take_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle, const void *user)
+static size_t taken_mark_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle,
+                             const void *user)
 {
     size_t count = 0;
 
@@ -312,14 +315,14 @@ bool hf_bus_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle, void 
     size_t place;
 
     pthread_mutex_lock(&bus->mutex);
-    place = place_of(bus, type, hf_str_of("", 0), &there);
+    place = registry_place_of(bus, type, hf_str_of("", 0), &there);
     if (there && (bus->handlers[place]->handle != handle || bus->handlers[place]->user != user))
         there = false;
     if (there) {
         handler_free(bus, bus->handlers[place]);
-        remove_at(bus, place);
+        registry_remove_at(bus, place);
     }
-    taken = type.len && take_off(bus, type, handle, user) > 0;
+    taken = type.len && taken_mark_off(bus, type, handle, user) > 0;
     pthread_mutex_unlock(&bus->mutex);
     return there || taken;
 }
@@ -329,7 +332,7 @@ size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type)
     size_t count, kept = 0;
 
     pthread_mutex_lock(&bus->mutex);
-    count = take_off(bus, type, NULL, NULL);
+    count = taken_mark_off(bus, type, NULL, NULL);
     for (size_t i = 0; i < bus->handlers_len; i++) {
         struct bus_handler *handler = bus->handlers[i];
 
@@ -360,7 +363,7 @@ bool hf_bus_has(struct hf_bus *bus, struct hf_str type)
     bool there;
 
     pthread_mutex_lock(&bus->mutex);
-    (void)place_of(bus, type, hf_str_of("", 0), &there);
+    (void)registry_place_of(bus, type, hf_str_of("", 0), &there);
     pthread_mutex_unlock(&bus->mutex);
     return there;
 }
@@ -437,8 +440,8 @@ static void log_error(const struct hf_bus *bus, const struct hf_outbox_event *ev
                      bus->env.user);
 }
 
-static void report(const struct hf_bus *bus, const struct hf_outbox_event *event,
-                   const struct hf_error *error, enum hf_relay_outcome outcome)
+static void error_report(const struct hf_bus *bus, const struct hf_outbox_event *event,
+                         const struct hf_error *error, enum hf_relay_outcome outcome)
 {
     if (bus->o.on_error)
         bus->o.on_error(event, error, outcome, bus->o.user);
@@ -452,12 +455,12 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
     static const struct hf_error silent = {.status = HF_INTERNAL};
 
     if (outcome != HF_RELAY_DELIVERED)
-        report(user, event, error ? error : &silent, outcome);
+        error_report(user, event, error ? error : &silent, outcome);
 }
 
 static void on_error(const struct hf_error *error, void *user)
 {
-    report(user, NULL, error, HF_RELAY_RETRY);
+    error_report(user, NULL, error, HF_RELAY_RETRY);
 }
 
 /* ---- open and close ------------------------------------------------------------------------- */
@@ -475,8 +478,8 @@ static bool is_policy(enum hf_bus_unhandled policy)
     return policy == HF_BUS_PARK || policy == HF_BUS_RETRY || policy == HF_BUS_IGNORE;
 }
 
-static enum hf_status check(struct hf_scope *s, struct hf_bus_options *o,
-                            const struct hf_relay_options *relay)
+static enum hf_status options_check(struct hf_scope *s, struct hf_bus_options *o,
+                                    const struct hf_relay_options *relay)
 {
     o->unhandled = o->unhandled ? o->unhandled : HF_BUS_PARK;
     o->dropped = o->dropped ? o->dropped : HF_BUS_IGNORE;
@@ -520,7 +523,7 @@ enum hf_status hf_bus_open(struct hf_scope *s, struct hf_outbox *outbox,
     *out = NULL;
     OPTIONS_COPY(&o, options);
     OPTIONS_COPY(&relay, o.relay);
-    TRY(check(s, &o, &relay));
+    TRY(options_check(s, &o, &relay));
     bus = hf__env_zalloc(hf_scope_env(s), sizeof(*bus));
     if (!bus)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a bus");

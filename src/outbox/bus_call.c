@@ -26,8 +26,8 @@ enum hf_status hf__bus_said(struct hf_scope *s, enum hf_status status)
 /* ---- middleware ----------------------------------------------------------------------------- */
 
 /* The next one of this phase behind `at` (NULL: the first); NULL: there is none. */
-static const struct bus_middleware *following(const struct hf_bus_call *call,
-                                              const struct bus_middleware *at)
+static const struct bus_middleware *middleware_after(const struct hf_bus_call *call,
+                                                     const struct bus_middleware *at)
 {
     do {
         if (at == call->last)
@@ -46,7 +46,7 @@ static enum hf_status go_on(struct hf_scope *s, struct hf_bus_call *call,
                             const struct bus_middleware *at, size_t number)
 {
     struct bus_frame frame = {.outer = call->frame,
-                              .middleware = following(call, at),
+                              .middleware = middleware_after(call, at),
                               .number = number};
     enum hf_status status;
 
@@ -76,7 +76,7 @@ enum hf_status hf__bus_run(struct hf_scope *s, struct hf_bus_call *call)
     return go_on(s, call, NULL, 1);
 }
 
-static enum hf_status decide(struct hf_scope *s, struct bus_frame *frame)
+static enum hf_status frame_check_undecided(struct hf_scope *s, struct bus_frame *frame)
 {
     if (frame->next || frame->drop) {
         frame->wrong = true;
@@ -91,7 +91,7 @@ enum hf_status hf_bus_next(struct hf_scope *s, struct hf_bus_call *call)
     struct bus_frame *frame = call->frame;
 
     call_begins(s);
-    TRY(decide(s, frame));
+    TRY(frame_check_undecided(s, frame));
     frame->next = true;
     return go_on(s, call, frame->middleware, frame->number + 1);
 }
@@ -101,7 +101,7 @@ enum hf_status hf_bus_drop(struct hf_scope *s, struct hf_bus_call *call)
     struct bus_frame *frame = call->frame;
 
     call_begins(s);
-    TRY(decide(s, frame));
+    TRY(frame_check_undecided(s, frame));
     frame->drop = true;
     call->dropped = true;
     return HF_OK;

@@ -59,7 +59,8 @@ struct bus_crew {
 /* ---- an event ------------------------------------------------------------------------------- */
 
 /* What is emitted while another event is handled has that one as its cause. */
-static void fill(const struct hf_bus *bus, const struct hf_event *cause, struct hf_event *event)
+static void event_fill(const struct hf_bus *bus, const struct hf_event *cause,
+                       struct hf_event *event)
 {
     if (!event->time_us)
         event->time_us = bus->env.wall_us(bus->env.user);
@@ -81,14 +82,14 @@ static enum hf_status begin_event(struct hf_scope *s, struct bus_emission *e, si
     struct hf_event *event = &e->events[at];
 
     *event = e->given[at];
-    fill(e->bus, e->cause, event);
+    event_fill(e->bus, e->cause, event);
     e->places[at] = hf__outbox_reserve(s, e->bus->outbox, event);
     if (!event->id.len)
         event->id = e->places[at];
     return hf_scope_built(s);
 }
 
-static enum hf_status keep(struct hf_scope *s, struct hf_bus_call *call)
+static enum hf_status event_collect(struct hf_scope *s, struct hf_bus_call *call)
 {
     (void)s;
     *call->stored = call->event;
@@ -101,7 +102,7 @@ static enum hf_status pass_event(struct hf_scope *s, struct bus_emission *e, siz
                                .phase = HF_BUS_EMIT,
                                .event = e->events[at],
                                .tx = e->tx,
-                               .end = keep,
+                               .end = event_collect,
                                .stored = &e->events[at]};
 
     TRY(hf__bus_run(s, &call));
@@ -116,7 +117,7 @@ static bool same_place(const struct hf_event *one, const struct hf_event *other)
 }
 
 /* (1) */
-static enum hf_status store(struct hf_scope *s, struct bus_emission *e)
+static enum hf_status emission_store(struct hf_scope *s, struct bus_emission *e)
 {
     size_t len = 0;
 
@@ -161,7 +162,7 @@ static void note_failure(struct bus_helper *helper)
     pthread_mutex_unlock(&crew->mutex);
 }
 
-static void *help(void *user)
+static void *helper_run(void *user)
 {
     struct bus_helper *helper = user;
     struct bus_crew *crew = helper->crew;
@@ -181,7 +182,7 @@ static void *help(void *user)
 }
 
 /* Until all helpers have ended. (4) */
-static enum hf_status watch(struct hf_scope *s, struct bus_crew *crew)
+static enum hf_status crew_wait(struct hf_scope *s, struct bus_crew *crew)
 {
     enum hf_status status = HF_OK;
 
@@ -212,15 +213,15 @@ static enum hf_status run_crew(struct hf_scope *s, struct bus_crew *crew)
     for (size_t i = 0; i < crew->len; i++) {
         struct bus_helper *helper = &crew->helpers[i];
 
-        helper->started = pthread_create(&helper->thread, NULL, help, helper) == 0;
+        helper->started = pthread_create(&helper->thread, NULL, helper_run, helper) == 0;
         started += helper->started;
     }
     pthread_mutex_lock(&crew->mutex);
     crew->running -= started ? crew->len - started : crew->len - 1;
     pthread_mutex_unlock(&crew->mutex);
     if (!started)
-        help(&crew->helpers[0]);
-    TRY(watch(s, crew));
+        helper_run(&crew->helpers[0]);
+    TRY(crew_wait(s, crew));
     if (!crew->failed)
         return HF_OK;
     error = hf_scope_error(crew->failed->scope);
@@ -281,7 +282,7 @@ static enum hf_status emit_at_once(struct hf_scope *s, struct bus_emission *e, s
     if (status == HF_OK)
         status = run_crew(s, &crew);
     if (status == HF_OK)
-        status = store(s, e);
+        status = emission_store(s, e);
     close_crew(&crew);
     return status;
 }
@@ -339,5 +340,5 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
         TRY(begin_event(s, &e, i));
         TRY(pass_event(s, &e, i));
     }
-    return store(s, &e);
+    return emission_store(s, &e);
 }

@@ -15,7 +15,7 @@ enum { WAIT_MS = 5000, STEP_MAX_MS = 10 };
 
 /* ---- who waits ------------------------------------------------------------------------------ */
 
-static bool fits(struct hf_str wanted, struct hf_str type)
+static bool type_fits(struct hf_str wanted, struct hf_str type)
 {
     size_t len = wanted.len - 1;
 
@@ -24,7 +24,7 @@ static bool fits(struct hf_str wanted, struct hf_str type)
     return wanted.ptr[len] == '*' && type.len > len && memcmp(wanted.ptr, type.ptr, len) == 0;
 }
 
-static struct hf_str copied(struct hf_scope *s, struct hf_str text)
+static struct hf_str text_copy(struct hf_scope *s, struct hf_str text)
 {
     return text.ptr ? hf_scope_copy(s, text) : text;
 }
@@ -34,27 +34,27 @@ static enum hf_status copy_event(struct hf_scope *s, const struct hf_event *from
                                  struct hf_event *to)
 {
     struct hf_str payload =
-        copied(s, hf_str_of((const char *)from->payload.ptr, from->payload.len));
+        text_copy(s, hf_str_of((const char *)from->payload.ptr, from->payload.len));
 
-    *to = (struct hf_event){.id = copied(s, from->id),
-                            .type = copied(s, from->type),
-                            .key = copied(s, from->key),
+    *to = (struct hf_event){.id = text_copy(s, from->id),
+                            .type = text_copy(s, from->type),
+                            .key = text_copy(s, from->key),
                             .sequence = from->sequence,
                             .time_us = from->time_us,
                             .due_us = from->due_us,
                             .urgent = from->urgent,
                             .payload = hf_bytes_of(payload.ptr, payload.len),
-                            .content_type = copied(s, from->content_type),
-                            .schema = copied(s, from->schema),
-                            .source = copied(s, from->source),
-                            .correlation = copied(s, from->correlation),
-                            .causation = copied(s, from->causation),
-                            .aggregate = copied(s, from->aggregate),
-                            .aggregate_type = copied(s, from->aggregate_type),
-                            .tenant = copied(s, from->tenant),
-                            .destination = copied(s, from->destination),
-                            .trace_parent = copied(s, from->trace_parent),
-                            .trace_state = copied(s, from->trace_state)};
+                            .content_type = text_copy(s, from->content_type),
+                            .schema = text_copy(s, from->schema),
+                            .source = text_copy(s, from->source),
+                            .correlation = text_copy(s, from->correlation),
+                            .causation = text_copy(s, from->causation),
+                            .aggregate = text_copy(s, from->aggregate),
+                            .aggregate_type = text_copy(s, from->aggregate_type),
+                            .tenant = text_copy(s, from->tenant),
+                            .destination = text_copy(s, from->destination),
+                            .trace_parent = text_copy(s, from->trace_parent),
+                            .trace_state = text_copy(s, from->trace_state)};
     if (from->headers.ptr)
         to->headers = hf_item_copy(s, from->headers);
     return hf_scope_built(s);
@@ -69,7 +69,7 @@ static size_t hand_over(struct hf_bus *bus, const struct hf_event *event, enum h
     ASSERT_HELD(&bus->mutex);
     *status = HF_OK;
     for (struct hf_bus_wait *wait = bus->waits; wait; wait = wait->next) {
-        if (wait->done || !fits(hf_str_of(wait->type, wait->type_len), event->type))
+        if (wait->done || !type_fits(hf_str_of(wait->type, wait->type_len), event->type))
             continue;
         wait->status = copy_event(wait->box, event, &wait->event);
         wait->done = true;
@@ -245,7 +245,7 @@ static enum hf_status nobody_handles(struct hf_scope *s, struct hf_bus_call *cal
 }
 
 /* The end of the way. (3) and (4) of bus.c */
-static enum hf_status handle(struct hf_scope *s, struct hf_bus_call *call)
+static enum hf_status event_handle(struct hf_scope *s, struct hf_bus_call *call)
 {
     struct hf_bus *bus = call->bus;
     struct bus_handler *handler, *once = NULL;
@@ -280,13 +280,13 @@ static enum hf_status handle(struct hf_scope *s, struct hf_bus_call *call)
     return hf__bus_said(s, status);
 }
 
-static void deliver(struct hf_scope *s, struct hf_bus *bus, struct hf_delivery *delivery)
+static void event_deliver(struct hf_scope *s, struct hf_bus *bus, struct hf_delivery *delivery)
 {
     struct bus_active active = {.scope = s, .event = &delivery->event->event};
     struct hf_bus_call call = {.bus = bus,
                                .phase = HF_BUS_HANDLE,
                                .event = delivery->event->event,
-                               .end = handle};
+                               .end = event_handle};
     enum hf_status status;
 
     hf__bus_active_begin(bus, &active);
@@ -299,15 +299,15 @@ static void deliver(struct hf_scope *s, struct hf_bus *bus, struct hf_delivery *
     delivery->error = status == HF_OK ? hf_str_of(NULL, 0) : hf_scope_error(s)->message;
 }
 
-static enum hf_status send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                           size_t len)
+static enum hf_status bus_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                               size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        deliver(s, self, &deliveries[i]);
+        event_deliver(s, self, &deliveries[i]);
     return HF_OK;
 }
 
 const struct hf_sink_ops hf__bus_sink = {.size = sizeof(hf__bus_sink),
                                          .name = "bus",
                                          .batch_max = 1,
-                                         .send = send};
+                                         .send = bus_send};

@@ -148,8 +148,8 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
     return call_ends(s, check_config(s, outbox, found, wanted));
 }
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_outbox *outbox,
-                             const struct hf_outbox_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_outbox_options *o)
 {
     const struct hf_stream_spec stream = {.enabled = HF_YES, .view = HF_VIEW_NEW_AND_OLD_IMAGES};
     struct spec room;
@@ -161,8 +161,8 @@ static enum hf_status ensure(struct hf_scope *s, struct hf_outbox *outbox,
     return hf__pattern_table_end(s, outbox->db, &spec, outbox->at.expires, &how);
 }
 
-static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
-                           const struct hf_outbox_options *o)
+static enum hf_status outbox_fill(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_outbox_options *o)
 {
     outbox->names = hf_scope_new(&outbox->env);
     if (!outbox->names)
@@ -195,7 +195,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_outbox *outbox,
     outbox->blob_over = o->blob_over ? o->blob_over : HF_OUTBOX_BLOB_OVER;
     if (o->blobs)
         TRY(hf_blobs_part_of(s, o->blobs, outbox->db, outbox->table, &outbox->blobs));
-    return ensure(s, outbox, o);
+    return table_ensure(s, outbox, o);
 }
 
 enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
@@ -219,7 +219,7 @@ enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
     made->last_count = (uint64_t)random << 7; /* half of the room is left to count up in */
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->ended, NULL);
-    status = fill(s, made, &o);
+    status = outbox_fill(s, made, &o);
     if (status != HF_OK) {
         hf_outbox_close(made);
         return status;

@@ -105,8 +105,8 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 /* One that waits to be tried again does not any more. */
-static enum hf_status hurry(struct hf_scope *s, struct hf_outbox *outbox,
-                            const struct hf_outbox_event *event, bool *done)
+static enum hf_status event_retry_now(struct hf_scope *s, struct hf_outbox *outbox,
+                                      const struct hf_outbox_event *event, bool *done)
 {
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_update_item update = {.table = outbox->table,
@@ -177,14 +177,14 @@ static enum hf_status run_one(struct hf_scope *s, struct hf_outbox *outbox, enum
         } else {
             if (event.next_us <= outbox->env.wall_us(outbox->env.user))
                 return HF_OK; /* it is to be delivered anyway */
-            TRY(hurry(s, outbox, &event, done));
+            TRY(event_retry_now(s, outbox, &event, done));
         }
     }
     return HF_OK;
 }
 
-static enum hf_status run(struct hf_scope *s, struct hf_outbox *outbox, enum errand errand,
-                          const struct hf_str *ids, size_t len, uint64_t *done)
+static enum hf_status job_run(struct hf_scope *s, struct hf_outbox *outbox, enum errand errand,
+                              const struct hf_str *ids, size_t len, uint64_t *done)
 {
     struct hf_str missing = {NULL, 0};
     uint64_t count = 0;
@@ -214,13 +214,13 @@ static enum hf_status run(struct hf_scope *s, struct hf_outbox *outbox, enum err
 enum hf_status hf_outbox_retry(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_str *ids, size_t len, uint64_t *done)
 {
-    return run(s, outbox, RETRY, ids, len, done);
+    return job_run(s, outbox, RETRY, ids, len, done);
 }
 
 enum hf_status hf_outbox_discard(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_str *ids, size_t len, uint64_t *done)
 {
-    return run(s, outbox, DISCARD, ids, len, done);
+    return job_run(s, outbox, DISCARD, ids, len, done);
 }
 
 /* ---- all of a list -------------------------------------------------------------------------- */

@@ -237,7 +237,8 @@ static struct hf_update_item own_update(struct hf_scope *s, const struct hf_outb
                                    .values = hf_item_make(s, h->values, h->values_len)};
 }
 
-static enum hf_status lost(struct hf_scope *s, const struct hf_claimed_event *event, bool doubtful)
+static enum hf_status fail_lost(struct hf_scope *s, const struct hf_claimed_event *event,
+                                bool doubtful)
 {
     enum hf_status status =
         hf_scope_fail(s, HF_LOST, "the claim on event %.*s is lost: another has it, or it is gone",
@@ -255,8 +256,8 @@ static bool is_over(const struct hf_outbox *outbox, const struct hf_outbox_event
 }
 
 /* It is claimed: as it is now. */
-static enum hf_status claimed(struct hf_scope *s, const struct hf_outbox *outbox,
-                              struct hf_item item, struct hf_claimed_event *event)
+static enum hf_status claim_read(struct hf_scope *s, const struct hf_outbox *outbox,
+                                 struct hf_item item, struct hf_claimed_event *event)
 {
     TRY(hf__outbox_view(s, outbox, item, &event->event));
     event->token = token_of(item);
@@ -265,8 +266,8 @@ static enum hf_status claimed(struct hf_scope *s, const struct hf_outbox *outbox
 }
 
 /* (4) It was begun too often. HF_CONDITION: another was first. */
-static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_outbox_event *event)
+static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox,
+                                    const struct hf_outbox_event *event)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = silent_failure(s, event);
@@ -285,9 +286,9 @@ static enum hf_status exhaust(struct hf_scope *s, struct hf_outbox *outbox,
                                 id_str(&id));
 }
 
-/* There is no room in it for a claim: docs/emitting.md. As exhaust(). */
-static enum hf_status refuse(struct hf_scope *s, struct hf_outbox *outbox,
-                             const struct hf_outbox_event *event)
+/* There is no room in it for a claim: docs/emitting.md. As event_exhaust(). */
+static enum hf_status event_refuse(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_outbox_event *event)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_error error = {
@@ -368,8 +369,8 @@ static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *se
 }
 
 /* (6) It may be claimed, and cannot be told. */
-static enum hf_status untold(struct hf_scope *s, struct hf_outbox *outbox,
-                             const struct hf_outbox_event *seen, struct hf_str token)
+static enum hf_status claim_undo(struct hf_scope *s, struct hf_outbox *outbox,
+                                 const struct hf_outbox_event *seen, struct hf_str token)
 {
     struct hf_error error = *hf_scope_error(s);
 
@@ -393,9 +394,9 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
     *got = false;
     if (token_of(seen->item).len && !is_ahead(seen) &&
         seen->attempts + UINT64_C(1) >= o->max_attempts)
-        return exhaust(s, outbox, seen);
+        return event_exhaust(s, outbox, seen);
     if (!hf__outbox_has_room(s, outbox, seen->item))
-        return refuse(s, outbox, seen);
+        return event_refuse(s, outbox, seen);
     update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
@@ -404,8 +405,8 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
         status = HF_OK; /* its answer got lost */
     if (status == HF_CONDITION || (status != HF_OK && !hf_scope_error(s)->may_have_happened))
         return status;
-    if (status != HF_OK || claimed(s, outbox, item, event) != HF_OK)
-        return untold(s, outbox, seen, id_str(&id));
+    if (status != HF_OK || claim_read(s, outbox, item, event) != HF_OK)
+        return claim_undo(s, outbox, seen, id_str(&id));
     assert(event->token.len && event->event.ref.len == OUTBOX_SEQ_LEN);
     *got = true;
     return HF_OK;
@@ -437,7 +438,7 @@ static void bit_set(uint64_t *bits, uint32_t number)
     bits[number / 64] |= UINT64_C(1) << number % 64;
 }
 
-static enum hf_status room(struct hf_scope *s, struct claiming *c)
+static enum hf_status claims_reserve(struct hf_scope *s, struct claiming *c)
 {
     size_t cap = c->cap ? c->cap * 2 : 16;
     struct hf_claimed_event *moved;
@@ -513,7 +514,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
         TRY(status);
         if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
             continue;
-        TRY(room(s, c));
+        TRY(claims_reserve(s, c));
         status = claim_it(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
         if (status != HF_OK && status != HF_CONDITION) {
             c->unsure += hf_scope_error(s)->may_have_happened;
@@ -614,9 +615,9 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
     return HF_OK;
 }
 
-static enum hf_status claim(struct hf_scope *s, struct hf_outbox *outbox,
-                            const struct hf_claim_options *options, bool ahead, struct claiming *c,
-                            struct hf_claim_list *list)
+static enum hf_status events_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_claim_options *options, bool ahead,
+                                   struct claiming *c, struct hf_claim_list *list)
 {
     enum hf_status status;
 
@@ -642,7 +643,7 @@ enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct claiming c;
 
-    return claim(s, outbox, options, true, &c, list);
+    return events_claim(s, outbox, options, true, &c, list);
 }
 
 enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
@@ -650,7 +651,7 @@ enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct claiming c;
 
-    TRY(claim(s, outbox, options, false, &c, list));
+    TRY(events_claim(s, outbox, options, false, &c, list));
     for (size_t i = 0; i < c.len; i++)
         hf__outbox_fetch(s, outbox, &c.events[i].event, 1);
     return HF_OK;
@@ -691,8 +692,8 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
 
 /* ---- completing ----------------------------------------------------------------------------- */
 
-static enum hf_status leave(struct hf_scope *s, struct hf_outbox *outbox,
-                            const struct hf_claimed_event *event)
+static enum hf_status event_delete(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const struct hf_claimed_event *event)
 {
     struct hf_delete_item del = own_del(s, outbox, event);
     struct hf_item found;
@@ -706,7 +707,7 @@ static enum hf_status leave(struct hf_scope *s, struct hf_outbox *outbox,
     /* It is gone: by a request of ours, as while our lease lasts nobody else completes it. */
     if (!found.ptr && wall_us(outbox) < event->event.lease_us)
         return hf_scope_ok(s);
-    return lost(s, event, !found.ptr);
+    return fail_lost(s, event, !found.ptr);
 }
 
 static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *outbox,
@@ -724,7 +725,7 @@ static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *out
     TRY(hf_scope_built(s));
     if (!outbox->transactions) { /* the history is what may be missing then, after a crash */
         TRY(hf__outbox_renew(s, outbox, &event->event)); /* and it is in neither for a moment */
-        TRY(leave(s, outbox, event));
+        TRY(event_delete(s, outbox, event));
         return hf__outbox_write_many(s, outbox,
                                      &(struct hf_write){.table = outbox->table, .put = put.item},
                                      1);
@@ -734,19 +735,19 @@ static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *out
         return status;
     doubtful = hf_scope_error(s)->may_have_happened;
     if (!doubtful)
-        return lost(s, event, false);
+        return fail_lost(s, event, false);
     TRY(hf__pattern_read(s, outbox->db, outbox->table,
                          hf__outbox_key(s, outbox, "h", event->event.bucket, event->event.ref),
                          &found));
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("done"))), event->token))
         return hf_scope_ok(s);
-    return lost(s, event, true);
+    return fail_lost(s, event, true);
 }
 
 enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_claimed_event *event)
 {
-    return outbox->history_s ? leave_to_history(s, outbox, event) : leave(s, outbox, event);
+    return outbox->history_s ? leave_to_history(s, outbox, event) : event_delete(s, outbox, event);
 }
 
 enum hf_status hf_outbox_published_many(struct hf_scope *s, struct hf_outbox *outbox,
@@ -848,7 +849,7 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
         return hf_scope_ok(s);
-    return lost(s, event, hf_scope_error(s)->may_have_happened);
+    return fail_lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
 enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
@@ -873,7 +874,8 @@ enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
                                   hf__outbox_failed_item(s, outbox, &event->event, attempts,
                                                          &failure, id_str(&id), wall_us(outbox)),
                                   id_str(&id));
-    return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
+    return status == HF_CONDITION ? fail_lost(s, event, hf_scope_error(s)->may_have_happened)
+                                  : status;
 }
 
 enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
@@ -916,7 +918,8 @@ enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outb
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &found);
-    return status == HF_CONDITION ? lost(s, event, hf_scope_error(s)->may_have_happened) : status;
+    return status == HF_CONDITION ? fail_lost(s, event, hf_scope_error(s)->may_have_happened)
+                                  : status;
 }
 
 /* ---- more time, or none --------------------------------------------------------------------- */
@@ -942,7 +945,7 @@ enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
     if (hf_str_equal(token_of(found), event->token) &&
         fence_of(found) == (int64_t)event->fence) /* this lease or a longer one is there */
         return hf_scope_ok(s);
-    return lost(s, event, hf_scope_error(s)->may_have_happened);
+    return fail_lost(s, event, hf_scope_error(s)->may_have_happened);
 }
 
 enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
@@ -979,7 +982,7 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
                                update.key, &found);
     if (status == HF_CONDITION &&
         !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("let"))), event->token))
-        return lost(s, event, hf_scope_error(s)->may_have_happened);
+        return fail_lost(s, event, hf_scope_error(s)->may_have_happened);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     if (!next_us)

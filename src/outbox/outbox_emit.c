@@ -52,7 +52,7 @@ static void woken_add(struct woken *woken, const struct emission *list, size_t l
     }
 }
 
-static void tell(void *user)
+static void relays_wake(void *user)
 {
     struct woken *woken = user;
 
@@ -104,8 +104,8 @@ static enum hf_status build_it(struct hf_scope *s, struct hf_outbox *outbox, str
 }
 
 /* Does it go to the blob store? Then it has a digest from now on, for its size. */
-static enum hf_status weigh(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e,
-                            size_t number)
+static enum hf_status payload_weigh(struct hf_scope *s, struct hf_outbox *outbox,
+                                    struct emission *e, size_t number)
 {
     static const char digits[HF_BLOB_DIGEST_LEN] =
         "0000000000000000000000000000000000000000000000000000000000000000";
@@ -137,9 +137,9 @@ static enum hf_status put_blobs(struct hf_scope *s, struct hf_outbox *outbox, st
 }
 
 /* (1) */
-static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_event *events, const struct hf_str *places,
-                              size_t len, struct emission **list)
+static enum hf_status emissions_prepare(struct hf_scope *s, struct hf_outbox *outbox,
+                                        const struct hf_event *events, const struct hf_str *places,
+                                        size_t len, struct emission **list)
 {
     struct emission *all = *list = hf_scope_alloc(s, (len + 1) * sizeof(*all));
     bool placed = places != NULL; /* behind one that gets its place now all do: that is the order */
@@ -157,7 +157,7 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_outbox *outbox,
             all[i].put = hf__pattern_id_make(&outbox->env);
         TRY(hf__outbox_check(s, &events[i], i + 1));
         TRY(place_it(s, outbox, &all[i], i + 1));
-        TRY(weigh(s, outbox, &all[i], i + 1));
+        TRY(payload_weigh(s, outbox, &all[i], i + 1));
         TRY(build_it(s, outbox, &all[i], i + 1));
     }
     TRY(put_blobs(s, outbox, all, len));
@@ -234,7 +234,7 @@ static size_t action_count(const struct hf_outbox *outbox, const struct emission
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-static enum hf_status duplicate(struct hf_scope *s, const struct emission *e)
+static enum hf_status fail_duplicate(struct hf_scope *s, const struct emission *e)
 {
     return hf_scope_fail(s, HF_DUPLICATE, "an event with the id %.*s was emitted before",
                          HF_FMT(e->id));
@@ -289,7 +289,7 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
         TRY(hf_scope_built(s));
         TRY(hf__pattern_read(s, outbox->db, outbox->table, key, &found));
         if (found.ptr)
-            return duplicate(s, e);
+            return fail_duplicate(s, e);
     }
     TRY(hf_scope_built(s));
     TRY(hf__outbox_write_many(s, outbox, &where, 1)); /* by which it is found */
@@ -301,12 +301,12 @@ static enum hf_status send_chosen(struct hf_scope *s, struct hf_outbox *outbox, 
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("put"))), id_str(&e->put)))
         return hf_scope_ok(s);
-    return duplicate(s, e);
+    return fail_duplicate(s, e);
 }
 
 /* The transaction was canceled: because it had happened before, or as an id is taken. */
-static enum hf_status canceled(struct hf_scope *s, const struct hf_outbox *outbox,
-                               const struct emission *list, size_t len)
+static enum hf_status fail_canceled(struct hf_scope *s, const struct hf_outbox *outbox,
+                                    const struct emission *list, size_t len)
 {
     const struct hf_error *error = hf_scope_error(s);
     size_t action = 0;
@@ -323,7 +323,7 @@ static enum hf_status canceled(struct hf_scope *s, const struct hf_outbox *outbo
         if (hf_str_equal(hf_value_str(hf_item_get(reason->item, HF_STR("put"))),
                          id_str(&list[i].put)))
             return hf_scope_ok(s);
-        return duplicate(s, &list[i]);
+        return fail_duplicate(s, &list[i]);
     }
     if (error->may_have_happened && error->reasons_len &&
         hf_str_equal(error->reasons[0].code, HF_STR("ConditionalCheckFailed")))
@@ -362,7 +362,7 @@ static enum hf_status send_together(struct hf_scope *s, struct hf_outbox *outbox
     for (size_t i = 0; i < len; i++)
         TRY(add_actions(s, outbox, &list[i], actions, &actions_len));
     status = hf__outbox_transact(s, outbox, actions, actions_len);
-    return status == HF_TX_CANCELED ? canceled(s, outbox, list, len) : status;
+    return status == HF_TX_CANCELED ? fail_canceled(s, outbox, list, len) : status;
 }
 
 static enum hf_status send_one(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e)
@@ -395,7 +395,7 @@ static enum hf_status send_each(struct hf_scope *s, struct hf_outbox *outbox, st
         else if (status != HF_OK)
             return status;
     }
-    return repeated ? duplicate(s, repeated) : HF_OK;
+    return repeated ? fail_duplicate(s, repeated) : HF_OK;
 }
 
 /* ---- emitting ------------------------------------------------------------------------------- */
@@ -418,14 +418,14 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_OUTBOX_EMIT_MAX, len),
                                    "%zu events are more than the %d that are stored together", len,
                                    HF_OUTBOX_EMIT_MAX);
-    TRY(prepare(s, outbox, events, places, len, &list));
+    TRY(emissions_prepare(s, outbox, events, places, len, &list));
     status = len == 1        ? send_one(s, outbox, &list[0])
              : o->each_alone ? send_each(s, outbox, list, len)
                              : send_together(s, outbox, list, len);
     tell_ids(o, list, len);
     if (status == HF_OK || o->each_alone) {
         woken_add(&woken, list, len);
-        tell(&woken);
+        relays_wake(&woken);
     }
     return status;
 }
@@ -448,7 +448,7 @@ static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, st
                                    "%zu events are more than a transaction with %zu actions "
                                    "has room for: it may have %d",
                                    len, hf_tx_len(tx), HF_TX_ACTIONS_MAX);
-    TRY(prepare(s, outbox, events, places, len, &list));
+    TRY(emissions_prepare(s, outbox, events, places, len, &list));
     TRY(check_ids(s, list, len));
     count = action_count(outbox, list, len);
     if (count > hf_tx_room(tx))
@@ -467,12 +467,12 @@ static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, st
     tell_ids(o, list, len);
     *woken = (struct woken){.outbox = outbox};
     woken_add(woken, list, len);
-    return hf_tx_on_commit(s, tx, tell, woken);
+    return hf_tx_on_commit(s, tx, relays_wake, woken);
 }
 
-static enum hf_status emit(struct hf_scope *s, struct hf_outbox *outbox,
-                           const struct hf_event *events, const struct hf_str *places, size_t len,
-                           const struct hf_emit_options *options)
+static enum hf_status events_emit(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_event *events, const struct hf_str *places,
+                                  size_t len, const struct hf_emit_options *options)
 {
     struct hf_tx *tx = hf_scope_tx(s);
     struct hf_scope_mark mark;
@@ -495,7 +495,7 @@ enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
                               const struct hf_emit_options *options)
 {
     call_begins(s);
-    return emit(s, outbox, events, NULL, len, options);
+    return events_emit(s, outbox, events, NULL, len, options);
 }
 
 enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox, struct hf_tx *tx,
@@ -526,7 +526,7 @@ enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *ou
                                         const struct hf_event *events, const struct hf_str *places,
                                         size_t len)
 {
-    return emit(s, outbox, events, places, len, NULL);
+    return events_emit(s, outbox, events, places, len, NULL);
 }
 
 enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
@@ -544,7 +544,7 @@ enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
         return hf_scope_fail(s, HF_INVALID,
                              "an event with an id of its own is two actions: see "
                              "hf_outbox_emit_into()");
-    TRY(prepare(s, outbox, event, NULL, 1, &e));
+    TRY(emissions_prepare(s, outbox, event, NULL, 1, &e));
     TRY(add_actions(s, outbox, e, action, &len));
     if (id)
         *id = e->id;

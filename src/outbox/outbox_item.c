@@ -236,8 +236,8 @@ static struct hf_str *text_in(struct hf_event *event, size_t i)
     return (struct hf_str *)(void *)((char *)event + texts[i].offset);
 }
 
-static enum hf_status invalid(struct hf_scope *s, const struct hf_event *event, size_t number,
-                              const char *what)
+static enum hf_status fail_invalid(struct hf_scope *s, const struct hf_event *event, size_t number,
+                                   const char *what)
 {
     return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): %s", number, HF_FMT(event->type), what);
 }
@@ -262,12 +262,13 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
                                        HF_EVENT_TEXT_MAX);
         }
     if (event->sequence > INT64_MAX)
-        return invalid(s, event, number, "its sequence number is too large");
+        return fail_invalid(s, event, number, "its sequence number is too large");
     if (event->due_us / 1000 > TIME_MAX_MS)
-        return invalid(s, event, number, "the time when it is due is too far away");
+        return fail_invalid(s, event, number, "the time when it is due is too far away");
     if (event->urgent && event->due_us)
-        return invalid(s, event, number,
-                       "it is urgent, and so due at once: leave out when it is due, or urgent");
+        return fail_invalid(
+            s, event, number,
+            "it is urgent, and so due at once: leave out when it is due, or urgent");
     return HF_OK;
 }
 
@@ -316,7 +317,8 @@ static size_t add_texts(const struct hf_outbox *outbox, const struct hf_event *g
 }
 
 /* Which part of it cannot be stored, as the item as a whole cannot be. */
-static enum hf_status blame(struct hf_scope *s, const struct hf_event *event, size_t number)
+static enum hf_status fail_unstorable(struct hf_scope *s, const struct hf_event *event,
+                                      size_t number)
 {
     struct hf_event copy = *event;
 
@@ -362,7 +364,7 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
     assert(len <= ARRAY_LEN(attrs));
     *item = hf_item_make(s, attrs, len);
     if (hf_item_check(s, *item) != HF_OK)
-        return blame(s, event, number);
+        return fail_unstorable(s, event, number);
     if (hf_item_size(*item) > HF_EVENT_SIZE_MAX)
         return hf_scope_fail_limit(
             s, HF_LIMIT, HF_ERROR_LIMIT(HF_EVENT_SIZE_MAX, hf_item_size(*item)),
@@ -386,9 +388,10 @@ static bool is_state(const struct hf_outbox *outbox, struct hf_str name)
     return hf_str_equal(name, outbox->at.expires) || is_key(outbox, name);
 }
 
-static struct hf_item moved(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item,
-                            const char *partition, const struct outbox_place *place,
-                            const struct hf_attr *more, size_t more_len)
+static struct hf_item item_move(struct hf_scope *s, const struct hf_outbox *outbox,
+                                struct hf_item item, const char *partition,
+                                const struct outbox_place *place, const struct hf_attr *more,
+                                size_t more_len)
 {
     struct hf_attr *attrs =
         hf_scope_alloc(s, (hf_item_count(item) + more_len + 2) * sizeof(*attrs));
@@ -437,11 +440,11 @@ struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outb
                                 const struct outbox_place *place, const struct hf_attr *more,
                                 size_t more_len)
 {
-    struct hf_item bare, whole = moved(s, outbox, item, partition, place, more, more_len);
+    struct hf_item bare, whole = item_move(s, outbox, item, partition, place, more, more_len);
 
     if (whole.len < SMALL || hf_item_size(whole) <= ITEM_MAX)
         return whole;
-    bare = moved(s, outbox, item, partition, place, NULL, 0);
+    bare = item_move(s, outbox, item, partition, place, NULL, 0);
     return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, more, more_len);
 }
 
@@ -526,7 +529,7 @@ struct attrs {
     bool more; /* others have added so many that they are not all in the list */
 };
 
-static void walk(struct hf_item item, struct attrs *attrs)
+static void attrs_read(struct hf_item item, struct attrs *attrs)
 {
     struct hf_item_walk at = {0};
 
@@ -552,7 +555,7 @@ static struct hf_value value_of(const struct attrs *attrs, const char *name)
 }
 
 /* What is wrong: NULL: nothing is; "": there is no memory to say it. */
-static const char *said(struct hf_str text)
+static const char *mistake_text(struct hf_str text)
 {
     return text.ptr ? text.ptr : "";
 }
@@ -566,7 +569,8 @@ static const char *read_i64(struct hf_scope *s, const struct attrs *attrs, const
     *out = 0;
     if (!value.ptr || (hf_value_i64(value, out) && *out >= least && *out <= most))
         return NULL;
-    return said(hf_scope_format(s, "its %s is not an N that is a whole number of its range", name));
+    return mistake_text(
+        hf_scope_format(s, "its %s is not an N that is a whole number of its range", name));
 }
 
 static enum hf_status status_named(struct hf_str name)
@@ -589,27 +593,28 @@ static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox
     if (event->ref.len == OUTBOX_SEQ_LEN &&
         read_digits(event->ref.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) &&
         bucket >= outbox->buckets)
-        return said(hf_scope_format(s, "its bucket is %llu, and there are %u, from 0 on",
-                                    (unsigned long long)bucket, outbox->buckets));
+        return mistake_text(hf_scope_format(s, "its bucket is %llu, and there are %u, from 0 on",
+                                            (unsigned long long)bucket, outbox->buckets));
     if (!hf__outbox_place_read(outbox, event->ref, &place))
-        return said(hf_scope_format(s,
-                                    "its %.*s is not of 10 digits of a time, 2 of a bucket and 14 "
-                                    "others, in base 32",
-                                    HF_FMT(at->sort)));
+        return mistake_text(
+            hf_scope_format(s,
+                            "its %.*s is not of 10 digits of a time, 2 of a bucket and 14 "
+                            "others, in base 32",
+                            HF_FMT(at->sort)));
     if (pk.len != PARTITION_LEN || pk.ptr[1] != '.' ||
         pk.ptr[2] != (char)('0' + place.bucket / 100) ||
         pk.ptr[3] != (char)('0' + place.bucket / 10 % 10) ||
         pk.ptr[4] != (char)('0' + place.bucket % 10))
-        return said(hf_scope_format(s, "its %.*s and its %.*s name different buckets",
-                                    HF_FMT(at->hash), HF_FMT(at->sort)));
+        return mistake_text(hf_scope_format(s, "its %.*s and its %.*s name different buckets",
+                                            HF_FMT(at->hash), HF_FMT(at->sort)));
     event->bucket = place.bucket;
     event->state = pk.ptr[0] == 'p'   ? HF_EVENT_PENDING
                    : pk.ptr[0] == 'f' ? HF_EVENT_FAILED
                    : pk.ptr[0] == 'h' ? HF_EVENT_PUBLISHED
                                       : (enum hf_event_state)0;
     return event->state ? NULL
-                        : said(hf_scope_format(s, "its %.*s does not begin with p, f or h",
-                                               HF_FMT(at->hash)));
+                        : mistake_text(hf_scope_format(s, "its %.*s does not begin with p, f or h",
+                                                       HF_FMT(at->hash)));
 }
 
 /* As bytes, a text, or whatever else: then it is told as JSON. */
@@ -644,7 +649,7 @@ static const char *read_headers(struct hf_scope *s, struct hf_value value, struc
 }
 
 /* Whatever is wrong, all that can be read is; the first mistake is told. */
-static void first(const char **wrong, const char *another)
+static void mistake_keep_first(const char **wrong, const char *another)
 {
     if (!*wrong)
         *wrong = another;
@@ -660,19 +665,20 @@ static const char *read_event(struct hf_scope *s, const struct attrs *attrs, str
 
         *text_in(event, i) = hf_value_str(value);
         if (value.ptr && hf_value_type(value) != HF_TYPE_S)
-            first(&wrong, said(hf_scope_format(s, "its %s is not an S", texts[i].name)));
+            mistake_keep_first(&wrong, mistake_text(hf_scope_format(s, "its %s is not an S",
+                                                                    texts[i].name)));
     }
     if (!event->source.len)
         event->source = HF_STR(DEFAULT_SOURCE);
     if (!event->content_type.len)
         event->content_type = HF_STR(DEFAULT_CONTENT);
     if (!event->type.len)
-        first(&wrong, "it has no type");
-    first(&wrong, read_i64(s, attrs, "time", INT64_MIN, INT64_MAX, &event->time_us));
-    first(&wrong, read_i64(s, attrs, "due", 0, INT64_MAX, &event->due_us));
-    first(&wrong, read_i64(s, attrs, "sequence", 0, INT64_MAX, &sequence));
-    first(&wrong, read_payload(s, value_of(attrs, "payload"), event));
-    first(&wrong, read_headers(s, value_of(attrs, "headers"), event));
+        mistake_keep_first(&wrong, "it has no type");
+    mistake_keep_first(&wrong, read_i64(s, attrs, "time", INT64_MIN, INT64_MAX, &event->time_us));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "due", 0, INT64_MAX, &event->due_us));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "sequence", 0, INT64_MAX, &sequence));
+    mistake_keep_first(&wrong, read_payload(s, value_of(attrs, "payload"), event));
+    mistake_keep_first(&wrong, read_headers(s, value_of(attrs, "headers"), event));
     event->sequence = (uint64_t)sequence;
     return wrong;
 }
@@ -692,12 +698,12 @@ static const char *read_state(struct hf_scope *s, const struct attrs *attrs,
     int64_t attempts = 0, crashes = 0, blob_size = 0;
     const char *wrong = read_i64(s, attrs, "blob_size", 0, INT64_MAX, &blob_size);
 
-    first(&wrong, read_i64(s, attrs, "attempts", 0, UINT32_MAX, &attempts));
-    first(&wrong, read_i64(s, attrs, "crashes", 0, attempts, &crashes));
-    first(&wrong, read_i64(s, attrs, "tried", INT64_MIN, INT64_MAX, &event->tried_us));
-    first(&wrong, read_i64(s, attrs, "next", INT64_MIN, INT64_MAX, &event->next_us));
-    first(&wrong, read_i64(s, attrs, "ended", INT64_MIN, INT64_MAX, &event->ended_us));
-    first(&wrong, read_i64(s, attrs, "lease", INT64_MIN, INT64_MAX, &event->lease_us));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "attempts", 0, UINT32_MAX, &attempts));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "crashes", 0, attempts, &crashes));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "tried", INT64_MIN, INT64_MAX, &event->tried_us));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "next", INT64_MIN, INT64_MAX, &event->next_us));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "ended", INT64_MIN, INT64_MAX, &event->ended_us));
+    mistake_keep_first(&wrong, read_i64(s, attrs, "lease", INT64_MIN, INT64_MAX, &event->lease_us));
     event->attempts = (uint32_t)attempts;
     event->crashes = (uint32_t)crashes;
     event->error = status_named(hf_value_str(value_of(attrs, "error")));
@@ -716,11 +722,11 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
     struct attrs attrs;
 
     *event = (struct hf_outbox_event){.item = item};
-    walk(item, &attrs);
+    attrs_read(item, &attrs);
     wrong = read_place(s, outbox, &attrs, event);
     if (!wrong) {
         wrong_event = read_event(s, &attrs, &event->event);
-        first(&wrong_event, read_urgent(&attrs, event));
+        mistake_keep_first(&wrong_event, read_urgent(&attrs, event));
         wrong = read_state(s, &attrs, event);
     }
     if (wrong_event && event->state != HF_EVENT_FAILED)

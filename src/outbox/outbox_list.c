@@ -180,8 +180,8 @@ struct gathered {
     size_t len, cap;
 };
 
-static enum hf_status gather(struct hf_scope *s, struct gathered *all,
-                             const struct hf_outbox_event *event)
+static enum hf_status gathered_add(struct hf_scope *s, struct gathered *all,
+                                   const struct hf_outbox_event *event)
 {
     void *events = all->events;
 
@@ -193,14 +193,14 @@ static enum hf_status gather(struct hf_scope *s, struct gathered *all,
 }
 
 /* Take the head of a shelf, or note that there is more than the limit. */
-static enum hf_status take(struct hf_scope *s, const struct plan *p, struct shelf *shelf,
-                           struct gathered *all, bool *full)
+static enum hf_status source_take(struct hf_scope *s, const struct plan *p, struct shelf *shelf,
+                                  struct gathered *all, bool *full)
 {
     assert(all->len <= p->o.limit && shelf->head.ref.len);
     *full = all->len == p->o.limit;
     if (*full)
         return HF_OK;
-    TRY(gather(s, all, &shelf->head));
+    TRY(gathered_add(s, all, &shelf->head));
     return shelf_next(s, p, shelf);
 }
 
@@ -222,7 +222,7 @@ static enum hf_status list_by_bucket(struct hf_scope *s, const struct plan *p,
             continue;
         TRY(shelf_open(s, p, bucket, false, after, &shelf));
         while (shelf.head.ref.len && !*full)
-            TRY(take(s, p, &shelf, all, full));
+            TRY(source_take(s, p, &shelf, all, full));
     }
     return HF_OK;
 }
@@ -259,14 +259,15 @@ static enum hf_status list_by_seq(struct hf_scope *s, const struct plan *p, stru
                 first = &shelves[i];
         if (!first)
             break;
-        TRY(take(s, p, first, all, full));
+        TRY(source_take(s, p, first, all, full));
     }
     return HF_OK;
 }
 
-static enum hf_status list(struct hf_scope *s, struct hf_outbox *outbox, enum hf_event_state state,
-                           const struct hf_event_list_options *options, struct hf_event_list *list,
-                           struct gathered *all)
+static enum hf_status events_list(struct hf_scope *s, struct hf_outbox *outbox,
+                                  enum hf_event_state state,
+                                  const struct hf_event_list_options *options,
+                                  struct hf_event_list *list, struct gathered *all)
 {
     struct plan p = {.outbox = outbox,
                      .state = state,
@@ -312,7 +313,7 @@ static enum hf_status list_whole(struct hf_scope *s, struct hf_outbox *outbox,
     struct gathered all;
 
     OPTIONS_COPY(&o, options);
-    TRY(list(s, outbox, state, &o, events, &all));
+    TRY(events_list(s, outbox, state, &o, events, &all));
     if (!o.no_payload)
         hf__outbox_fetch(s, outbox, all.events, all.len);
     return HF_OK;
@@ -329,14 +330,14 @@ enum hf_status hf__outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
-    return list(s, outbox, HF_EVENT_FAILED, options, events, &(struct gathered){0});
+    return events_list(s, outbox, HF_EVENT_FAILED, options, events, &(struct gathered){0});
 }
 
 enum hf_status hf__outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_event_list_options *options,
                                   struct hf_event_list *events)
 {
-    return list(s, outbox, HF_EVENT_PUBLISHED, options, events, &(struct gathered){0});
+    return events_list(s, outbox, HF_EVENT_PUBLISHED, options, events, &(struct gathered){0});
 }
 
 enum hf_status hf_outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
@@ -372,8 +373,8 @@ static enum hf_status place_of(struct hf_scope *s, struct hf_outbox *outbox, str
 }
 
 /* In whichever partition; twice, as it may move while we look. */
-static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox,
-                           const struct outbox_place *place, struct hf_outbox_event *event)
+static enum hf_status event_find_at(struct hf_scope *s, struct hf_outbox *outbox,
+                                    const struct outbox_place *place, struct hf_outbox_event *event)
 {
     static const char *const partitions[] = {"p", "f", "h", "p", "f", "h"};
 
@@ -412,11 +413,11 @@ enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, stru
     if (!id.len || id.len > HF_EVENT_TEXT_MAX)
         return hf_scope_fail(s, HF_INVALID, "an id of %zu bytes cannot be one", id.len);
     if (hf__outbox_place_read(outbox, id, &place))
-        TRY(look(s, outbox, &place, event));
+        TRY(event_find_at(s, outbox, &place, event));
     if (!event->item.ptr) {
         TRY(place_of(s, outbox, id, &place, &found));
         if (found)
-            TRY(look(s, outbox, &place, event));
+            TRY(event_find_at(s, outbox, &place, event));
     }
     if (!event->item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no event %.*s in %.*s", HF_FMT(id),
@@ -461,7 +462,7 @@ static void count_pending(struct tally *t, const struct hf_outbox_event *event)
         t->stats->oldest_due_ms = waits_ms;
 }
 
-static size_t keep(char *to, size_t max, struct hf_str text)
+static size_t text_copy_cut(char *to, size_t max, struct hf_str text)
 {
     size_t len = text.len < max ? text.len : max;
 
@@ -490,11 +491,12 @@ static void count_failed(struct tally *t, const struct hf_outbox_event *event)
         if (t->kinds_len == CAUSES_MAX) {
             i = CAUSES_MAX - 1;
             t->kinds[i].cause_len =
-                keep(t->kinds[i].cause, OUTBOX_CAUSE_MAX, HF_STR("other causes"));
+                text_copy_cut(t->kinds[i].cause, OUTBOX_CAUSE_MAX, HF_STR("other causes"));
         } else {
             t->kinds_len++;
-            t->kinds[i].cause_len = keep(t->kinds[i].cause, OUTBOX_CAUSE_MAX, cause);
-            t->kinds[i].example_len = keep(t->kinds[i].example, EXAMPLE_MAX, event->error_text);
+            t->kinds[i].cause_len = text_copy_cut(t->kinds[i].cause, OUTBOX_CAUSE_MAX, cause);
+            t->kinds[i].example_len =
+                text_copy_cut(t->kinds[i].example, EXAMPLE_MAX, event->error_text);
         }
     }
     t->kinds[i].count++;
@@ -571,7 +573,7 @@ static enum hf_status count_bucket(struct hf_scope *s, struct tally *t, const ch
             t->stats->published += (uint64_t)page.count;
         count_page(s, t, &page);
         last = sk_of(t->outbox, page.last);
-        after_len = keep(after, SK_MAX, last);
+        after_len = text_copy_cut(after, SK_MAX, last);
         hf_scope_rewind(s, mark);
     } while (after_len);
     return HF_OK;
@@ -622,8 +624,8 @@ static enum hf_status count_all(struct hf_scope *s, struct tally *t)
     return tell_causes(s, t);
 }
 
-static enum hf_status count(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,
-                            const struct outbox_only *only, struct hf_outbox_stats *stats)
+static enum hf_status events_count(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,
+                                   const struct outbox_only *only, struct hf_outbox_stats *stats)
 {
     struct tally t = {.outbox = outbox,
                       .stats = stats,
@@ -645,7 +647,7 @@ static enum hf_status count(struct hf_scope *s, struct hf_outbox *outbox, uint64
 enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,
                                struct hf_outbox_stats *stats)
 {
-    return count(s, outbox, limit, &(struct outbox_only){.type = {NULL, 0}}, stats);
+    return events_count(s, outbox, limit, &(struct outbox_only){.type = {NULL, 0}}, stats);
 }
 
 enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct hf_outbox *outbox,
@@ -655,6 +657,7 @@ enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct hf_outbox *outbox,
     struct hf_event_list_options o;
 
     OPTIONS_COPY(&o, options);
-    return count(s, outbox, o.limit,
-                 &(struct outbox_only){.type = o.type, .key = o.key, .tenant = o.tenant}, stats);
+    return events_count(s, outbox, o.limit,
+                        &(struct outbox_only){.type = o.type, .key = o.key, .tenant = o.tenant},
+                        stats);
 }

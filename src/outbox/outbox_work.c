@@ -126,9 +126,9 @@ static void look_later(struct hf_outbox *outbox)
 }
 
 /* Which of these have a sk that is so, compared with the bound? */
-static enum hf_status look(struct hf_scope *s, struct hf_outbox *outbox, const uint32_t *buckets,
-                           size_t len, const char *compare, struct hf_str bound, bool *shown,
-                           bool *whole)
+static enum hf_status buckets_look(struct hf_scope *s, struct hf_outbox *outbox,
+                                   const uint32_t *buckets, size_t len, const char *compare,
+                                   struct hf_str bound, bool *shown, bool *whole)
 {
     struct hf_value parameters[OUTBOX_LOOK_MAX + 1];
     struct hf_execute_statement request = {.statement = look_statement(s, outbox, len, compare),
@@ -173,7 +173,7 @@ enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
 
     assert(skew_ms <= OUTBOX_SKEW_MS);
     hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
-    return look(s, outbox, buckets, len, "<", hf_str_from(to), shown, whole);
+    return buckets_look(s, outbox, buckets, len, "<", hf_str_from(to), shown, whole);
 }
 
 enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outbox,
@@ -182,7 +182,7 @@ enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outb
 {
     bool whole;
 
-    return look(s, outbox, buckets, len, ">=", from, shown, &whole);
+    return buckets_look(s, outbox, buckets, len, ">=", from, shown, &whole);
 }
 
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
@@ -322,7 +322,7 @@ static uint64_t attempts_after(const struct hf_outbox_event *event, enum outbox_
 }
 
 /* Others were first; or we were, if it is in doubt, and it was changed since. */
-static enum hf_status lost(struct hf_scope *s, const struct hf_outbox_event *event)
+static enum hf_status fail_lost(struct hf_scope *s, const struct hf_outbox_event *event)
 {
     bool doubtful = hf_scope_error(s)->may_have_happened;
     enum hf_status status =
@@ -357,7 +357,7 @@ static enum hf_status send_change(struct hf_scope *s, struct hf_outbox *outbox,
         return status;
     if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
         return hf_scope_ok(s);
-    return lost(s, event);
+    return fail_lost(s, event);
 }
 
 static void failure_values(struct holders *h, const struct outbox_failure *failure)
@@ -519,7 +519,7 @@ static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
                              hf__outbox_failed_item(s, outbox, event, attempts_after(event, tried),
                                                     failure, id_str(&id), now_us),
                              id_str(&id));
-    return status == HF_CONDITION ? lost(s, event) : status;
+    return status == HF_CONDITION ? fail_lost(s, event) : status;
 }
 
 enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
