@@ -417,6 +417,8 @@ static void fail_returned(struct rabbit_batch *batch, struct hf_str id)
 static enum hf_status take_header(struct rabbit_batch *batch, const amqp_frame_t *frame)
 {
     const amqp_basic_properties_t *properties = frame->payload.properties.decoded;
+    bool is_bus = batch->rabbit->form == FORM_BUS_MESSAGE;
+    struct hf_str id_name = is_bus ? HF_STR("eventId") : HF_STR("cloudEvents_id");
     bool known = false;
 
     if (!batch->returning)
@@ -427,7 +429,7 @@ static enum hf_status take_header(struct rabbit_batch *batch, const amqp_frame_t
     for (int i = 0; i < properties->headers.num_entries && !known; i++) {
         const amqp_table_entry_t *entry = &properties->headers.entries[i];
 
-        known = hf_str_equal(text_of(entry->key), HF_STR("cloudEvents_id"));
+        known = hf_str_equal(text_of(entry->key), id_name);
         if (known)
             fail_returned(batch, text_of(entry->value.value.bytes));
     }
@@ -719,13 +721,13 @@ static enum hf_status publish_all(struct rabbit_batch *batch)
     return HF_OK;
 }
 
-/* (3) Is there an event that the limit, as it is known now, excludes? */
+/* (3) Was a message published that the limit, as it is known now, excludes? */
 static bool has_too_large(const struct rabbit_batch *batch)
 {
     uint64_t max = atomic_load_explicit(&batch->rabbit->message_max, memory_order_relaxed);
 
-    for (size_t i = 0; i < batch->len; i++)
-        if (!batch->ended[i] && batch->deliveries[i].event->event.payload.len > max)
+    for (size_t at = 0; at < batch->sent_len; at++)
+        if (!batch->ended[batch->sent[at]] && batch->sizes[at] > max)
             return true;
     return false;
 }

@@ -448,6 +448,39 @@ static void test_bus_message(struct rabbit *rabbit)
     hf_scope_free(s);
 }
 
+/* (1) (3) in that form: a message that comes back, and one that only its form makes too large. */
+static void test_bus_message_refused(struct rabbit *rabbit)
+{
+    struct hf_scope *s = real_scope(60000);
+    struct hf_outbox_event events[3];
+    struct hf_delivery deliveries[3] = {{.event = &events[0]},
+                                        {.event = &events[1]},
+                                        {.event = &events[2]}};
+    struct hf_sink *sink = open_sink(s, rabbit, "guest:guest@", "%2F/events?form=outbox-event-bus");
+    size_t size = 99990; /* RabbitMQ was told to take 100000, and the object has more around it */
+    char *large = hf_scope_alloc(s, size);
+
+    memset(large, 'x', size);
+    large[0] = large[size - 1] = '"';
+    for (int i = 0; i < 3; i++) {
+        make_event(s, i, 0, &events[i]);
+        events[i].event.content_type = HF_STR("application/json");
+        events[i].event.payload = hf_bytes_of("1", 1);
+    }
+    events[0].event.type = HF_STR("nobody.cares");
+    events[1].event.payload = hf_bytes_of(large, size);
+    CHECK_OK(hf_sink_send(s, sink, deliveries, 3));
+    CHECK_INT(HF_NOT_FOUND, deliveries[0].status);
+    CHECK(deliveries[0].for_good);
+    CHECK(strstr(deliveries[0].error.ptr, "nobody.cares") != NULL);
+    CHECK_INT(HF_LIMIT, deliveries[1].status);
+    CHECK(deliveries[1].for_good);
+    CHECK_INT(HF_OK, deliveries[2].status);
+    hf_sink_close(sink);
+    CHECK(take_all(rabbit, "all", NULL) >= 1);
+    hf_scope_free(s);
+}
+
 TEST(rabbitmq, confirms_returns_and_refusals)
 {
     struct rabbit rabbit;
@@ -457,6 +490,7 @@ TEST(rabbitmq, confirms_returns_and_refusals)
     declare(&rabbit);
     test_messages(t, &rabbit);
     test_bus_message(&rabbit);
+    test_bus_message_refused(&rabbit);
     test_refused(&rabbit);
     test_whole(&rabbit);
     check_tls(t, "rabbitmq://guest:guest@", rabbit.tls_port, "%2F/events?", rabbit.broker.dir);
