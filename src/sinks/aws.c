@@ -5,15 +5,16 @@
  * deals with a clock that is off and with credentials that are refused. All else is for the relay,
  * which knows how to wait.
  *
- * A refusal of a whole call is somebody's fault, and taking it for another's costs dearly: an
- * outage that is blamed on events puts them aside, and an event that is blamed on the service stops
- * all the others. So codes that are known decide; of those that nobody knows, 5xx, 401, 403, 408
- * and 429 are the service's, and any other 4xx may be an entry's, which then fails by attempts.
+ * When a whole call is refused, the cause is the service, its target or one entry, and a wrong guess
+ * is expensive: an outage that is blamed on events makes dead letters of them, and an event that is
+ * blamed on the service stops all the others. So known error codes decide. Of unknown ones, 5xx,
+ * 401, 403, 408 and 429 are blamed on the service, and any other 4xx on an entry, which then fails
+ * after its last attempt.
  *
  * What always holds:
  *
- *  (1) Any thread calls, by client/service.c.
- *  (2) A call that is not HF_OK was not answered; whether it was done is in the error.
+ *  (1) Any thread may call; client/service.c takes care of that.
+ *  (2) A call that is not HF_OK has no answer; the error says whether it may have happened.
  *  (3) No secret is part of an error or a log line.
  */
 #include "sinks/aws.h"
@@ -70,7 +71,7 @@ static enum hf_status find_region(struct hf_scope *s, struct aws *aws, const str
     if (!region->len)
         TRY(hf__config_region(s, aws->config, *region, region));
     if (!region->len && elsewhere)
-        *region = HF_STR("us-east-1"); /* any will do: it is only signed */
+        *region = HF_STR("us-east-1"); /* only the signature needs one */
     if (!region->len)
         TRY(hf__credentials_region(s, aws->config, region));
     if (!region->len)
@@ -162,6 +163,7 @@ enum hf_status hf__aws_open(struct hf_scope *s, struct hf_scope *memory, const s
     struct aws *made = hf__env_alloc(env, sizeof(*made));
     enum hf_status status;
 
+    assert(ask->name && options->timeout_ms <= UINT32_MAX && options->connect_ms <= UINT32_MAX);
     *aws = NULL;
     if (!made)
         return hf__fail_nomem(s);
@@ -175,6 +177,7 @@ enum hf_status hf__aws_open(struct hf_scope *s, struct hf_scope *memory, const s
         hf__aws_close(made);
         return status;
     }
+    assert(made->transport && made->credentials && made->target.len > 0);
     *aws = made;
     return HF_OK;
 }
@@ -213,6 +216,7 @@ bool hf__aws_arn(struct hf_str arn, const char *service, struct hf_str *region)
 
 void hf__aws_limits(const struct aws_options *options, struct hf_sink_ops *ops)
 {
+    assert(options->max_bytes > 0 && options->batch_bytes > 0);
     ops->event_bytes_max = options->max_bytes;
     ops->batch_bytes_max =
         options->batch_bytes > options->max_bytes ? options->batch_bytes : options->max_bytes;
@@ -221,7 +225,7 @@ void hf__aws_limits(const struct aws_options *options, struct hf_sink_ops *ops)
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 struct refusal {
-    struct hf_str code; /* without a name space, nor "Exception" at its end */
+    struct hf_str code; /* without namespace and without "Exception" at its end */
     struct hf_str message;
 };
 
@@ -289,7 +293,7 @@ static const struct {
     {"Serialization", AWS_ENTRY, HF_INVALID},
 };
 
-bool hf__aws_is_services(struct hf_str code, enum hf_status *status)
+bool hf__aws_is_service_code(struct hf_str code, enum hf_status *status)
 {
     code = hf__service_code(code);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -329,7 +333,7 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
 
     if (status == HF_NOMEM)
         return status;
-    if (status != HF_OK) /* somebody on the way answered: the HTTP status is all there is */
+    if (status != HF_OK) /* a proxy has answered: only the HTTP status is known */
         error = (struct error_body){.type = {NULL, 0}};
     hf__scope_error_clear(s);
     if (!error.message.len)
@@ -344,6 +348,7 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
 static void refusal_classify(int http_status, struct hf_str code, enum aws_blame *blame,
                              enum hf_status *status)
 {
+    assert(http_status != 200);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (is_word(code, known[i].code)) {
             *blame = known[i].blame;
@@ -368,7 +373,7 @@ static void refusal_classify(int http_status, struct hf_str code, enum aws_blame
     }
 }
 
-/* The error of the scope, and who is to blame. */
+/* Set the error of the scope, and what is to blame. */
 static void refusal_report(struct hf_scope *s, const struct aws *aws,
                            const struct http_answer *http, const struct refusal *refusal,
                            struct aws_answer *answer)
@@ -377,9 +382,10 @@ static void refusal_report(struct hf_scope *s, const struct aws *aws,
     struct hf_error *error;
 
     refusal_classify(http->status, refusal->code, &answer->blame, &status);
-    hf__fail(s, status, "%s refused: HTTP status %d%s%.*s%s%.*s", aws->name, http->status,
-             refusal->code.len ? ", " : "", HF_FMT(refusal->code), refusal->message.len ? ": " : "",
-             HF_FMT(refusal->message));
+    assert(answer->blame != AWS_NOBODY && status != HF_OK);
+    hf__fail(s, status, "%s refused the request: HTTP status %d%s%.*s%s%.*s", aws->name,
+             http->status, refusal->code.len ? ", " : "", HF_FMT(refusal->code),
+             refusal->message.len ? ": " : "", HF_FMT(refusal->message));
     error = hf__scope_error_edit(s);
     error->may_retry = answer->blame != AWS_ENTRY;
     error->may_have_happened = http->status >= 500;
@@ -427,7 +433,7 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
 
     TRY(send_request(s, attempt, try));
     if (hf__answer_field(http, "content-encoding").len)
-        return hf__aws_unreadable(s, attempt->aws, "is packed, which nobody asked for");
+        return hf__aws_unreadable(s, attempt->aws, "is compressed, which was not requested");
     if (http->status == 200) {
         *attempt->answer =
             (struct aws_answer){.body = hf_str_of((const char *)http->body.ptr, http->body.len),
@@ -445,6 +451,7 @@ enum hf_status hf__aws_call(struct hf_scope *s, struct aws *aws, const struct aw
 {
     struct attempt attempt = {.aws = aws, .request = request, .answer = answer};
 
+    assert(request->content_type && request->body.len > 0);
     *answer = (struct aws_answer){.blame = AWS_SINK};
     return hf__service_call(s, &aws->service, try_once, &attempt);
 }

@@ -42,13 +42,14 @@ struct aws_options {
 struct aws_ask {
     const char *name; /* for messages: "SQS" */
     enum endpoint_service service;
-    struct hf_str region; /* as the name of the target has it; absent: it has none */
-    struct hf_str origin; /* where the target says it is, "http://localhost:9324"; may be absent.
+    struct hf_str region; /* that is part of the target's name; absent: it has none */
+    struct hf_str
+        origin; /* that is part of the target's name, "http://localhost:9324"; may be absent.
                              Used when it is not Amazon's and no endpoint is configured. */
 };
 
-/* Strings of the options are those of `memory`, where all that is kept comes from. Nothing is sent,
- * unless the region is known to nobody but the machine's metadata service. */
+/* `memory` holds the texts of the options and all that the result keeps. Nothing is sent, unless only
+ * the machine's metadata service knows the region. */
 enum hf_status hf__aws_open(struct hf_scope *s, struct hf_scope *memory, const struct aws_ask *ask,
                             const struct aws_options *options, struct aws **aws);
 void hf__aws_close(struct aws *aws);
@@ -61,13 +62,13 @@ struct aws_request {
     struct hf_bytes body;
 };
 
-/* A refusal: who has to do something about it. */
+/* The cause of a refusal. */
 enum aws_blame {
-    AWS_NOBODY, /* there was none */
+    AWS_NOBODY, /* the call was not refused */
     AWS_SINK,   /* throttled, denied, down: nothing can be sent for now */
     AWS_TARGET, /* no such queue or topic */
-    AWS_ENTRY,  /* of what is in the request, something is wrong */
-    AWS_UNSURE  /* refused for reasons that we do not know; perhaps an entry's */
+    AWS_ENTRY,  /* an entry of the request is wrong */
+    AWS_UNSURE  /* the reason is unknown; it may be an entry */
 };
 
 struct aws_answer {
@@ -76,25 +77,28 @@ struct aws_answer {
 };
 
 /*
- * One call: HF_OK, and the body of a 200, or who is to blame for a refusal; anything else when
- * there is no answer to be had. Lives in the scope.
+ * One call. HF_OK: there is an answer, the body of a 200 or the cause of a refusal. Any other status:
+ * there is no answer. The answer lives in the scope.
  */
 enum hf_status hf__aws_call(struct hf_scope *s, struct aws *aws, const struct aws_request *request,
                             struct aws_answer *answer);
 
-/* HF_IO: a call was answered with something else than its answer; it may have been done. */
+/* HF_IO: the answer to a call is not what it has to be; the call may have happened. */
 enum hf_status hf__aws_unreadable(struct hf_scope *s, const struct aws *aws, const char *why);
 
-enum { AWS_CODE_MAX = 128, AWS_MESSAGE_MAX = 1024 }; /* bytes of a service's words in ours */
+enum {
+    AWS_CODE_MAX = 128,
+    AWS_MESSAGE_MAX = 1024
+}; /* bytes of a service's texts in our messages */
 
-/* Is the code of an entry's failure one that is not the entry's: throttled, denied? */
-bool hf__aws_is_services(struct hf_str code, enum hf_status *status);
+/* Does the code of an entry's failure blame the service and not the entry: throttled, denied? */
+bool hf__aws_is_service_code(struct hf_str code, enum hf_status *status);
 
 /* The region of arn:aws:SERVICE:REGION:ACCOUNT:NAME; false when it is no such ARN, or has a
  * template elsewhere than in its name. */
 bool hf__aws_arn(struct hf_str arn, const char *service, struct hf_str *region);
 
-/* What the ops of a sink say of its limits: no event that could fit is kept away from it. */
+/* Set the limits in the ops of a sink so that no event is refused that might fit. */
 void hf__aws_limits(const struct aws_options *options, struct hf_sink_ops *ops);
 
 /* 64 hex digits, in the scope. HF_NOMEM. */
@@ -119,7 +123,8 @@ struct aws_service {
     /* The request for these entries, whose ids are their places. */
     enum hf_status (*request)(struct hf_scope *s, void *self, struct aws_entry *const *entries,
                               size_t len, struct aws_request *request);
-    /* What a 200 says of each of them, by hf__aws_told(). HF_INVALID: it is no such answer. */
+    /* Read a 200, and report the outcome of each by hf__aws_outcome(). HF_INVALID: it is not such an
+     * answer. */
     enum hf_status (*read)(struct hf_scope *s, void *self, struct hf_str body,
                            struct hf_delivery *const *deliveries, size_t len);
 };
@@ -129,18 +134,18 @@ enum hf_status hf__aws_send(struct hf_scope *s, struct aws *aws, const struct aw
                             void *self, const struct aws_options *limits, bool target_is_fixed,
                             struct hf_delivery *deliveries, size_t len);
 
-/* What the service said of an entry. */
+/* What the service says about an entry. */
 struct aws_outcome {
     bool done;
-    bool for_good; /* as the service has it; its own failures never are */
+    bool for_good; /* the service blames the sender; failures of the service never are for good */
     struct hf_str code, message;
 };
 
-/* Both ways at once, or twice, is no way: then it is tried again. */
-void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
-                  const struct aws_outcome *outcome);
+/* Set the outcome of a delivery. A delivery with two outcomes has failed, and is retried. */
+void hf__aws_outcome(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
+                     const struct aws_outcome *outcome);
 
-/* The place that an id stands for; SIZE_MAX: it is none of ours. */
+/* The place that an id stands for; SIZE_MAX: it is not an id that we sent. */
 size_t hf__aws_place(struct hf_str id, size_t len);
 
 /* ---- aws_message.c: SQS and SNS -------------------------------------------------------------- */
@@ -167,7 +172,7 @@ struct message_options {
         "type_attribute", SINK_TEXT, offsetof(type, message.type_attribute), 0, 0, NULL            \
     }
 
-/* How messages are made of events. */
+/* How events become messages. */
 struct message_how {
     const char *service; /* "SQS" */
     struct message_options options;
@@ -188,7 +193,7 @@ struct message {
     size_t bytes;               /* body, and names, types and values of the attributes */
 };
 
-/* HF_INVALID: this event cannot be one. */
+/* HF_INVALID: the event cannot become a message. */
 enum hf_status hf__message_make(struct hf_scope *s, const struct message_how *how,
                                 const struct hf_event *event, struct message *message);
 

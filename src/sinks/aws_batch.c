@@ -3,21 +3,20 @@
  *
  *     deliveries -> entries -> calls of one target, within the limits -> what the answer says
  *
- * SQS, SNS and EventBridge differ in what an entry is and in how the answer tells of it; all of
- * them take ten at once, have a limit for the bytes of all together, and may take some and not
- * others.
+ * SQS, SNS and EventBridge have different forms of entries and answers; all of them take ten entries
+ * at once, limit the bytes of all together, and may accept some entries of a call and refuse others.
  *
- * They refuse a whole call for the fault of one entry, too. Then the call is sent again in halves,
- * until the one that is to blame is alone; the others are not held up by it. As a refusal means
- * that nothing was done, nothing is sent twice by that.
+ * They also refuse a whole call because of one entry. Then the call is sent again in halves, until
+ * the entry that is to blame is alone; the others are not held up by it. As nothing of a refused
+ * call was done, nothing is sent twice.
  *
  * What always holds:
  *
  *  (1) A delivery is done only when the answer to a call that had it says so, once.
  *  (2) No call has more entries or bytes than the limits, except that one entry by itself may have
  *      as many bytes as an entry may.
- *  (3) When a call fails as a whole, those behind it are not sent: they come again in the same
- *      order.
+ *  (3) When a call fails as a whole, later entries are not sent: the relay sends them again in the
+ *      same order.
  */
 #include "sinks/aws.h"
 
@@ -34,6 +33,8 @@ struct run {
 
 /* ---- outcomes ------------------------------------------------------------------------------- */
 
+_Static_assert(AWS_BATCH <= 100, "the ids of entries have at most two digits");
+
 size_t hf__aws_place(struct hf_str id, size_t len)
 {
     size_t place = 0;
@@ -48,26 +49,26 @@ size_t hf__aws_place(struct hf_str id, size_t len)
     return place < len ? place : SIZE_MAX;
 }
 
-/* The mark of a delivery that nothing was said of yet. */
-static const char unspoken[] = "";
+/* The error text of a delivery whose outcome is not known yet, recognized by its address. */
+static const char no_outcome[] = "";
 
-void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
-                  const struct aws_outcome *outcome)
+void hf__aws_outcome(struct hf_scope *s, const char *service, struct hf_delivery *delivery,
+                     const struct aws_outcome *outcome)
 {
     struct hf_str code = hf__service_printable(s, outcome->code, AWS_CODE_MAX);
     struct hf_str message = hf__service_printable(s, outcome->message, AWS_MESSAGE_MAX);
     enum hf_status status = HF_IO;
     bool for_good = false;
 
-    if (delivery->error.ptr != unspoken) {
-        hf__delivery_fail(s, delivery, HF_IO, false, "%s said two things of it", service);
+    if (delivery->error.ptr != no_outcome) {
+        hf__delivery_fail(s, delivery, HF_IO, false, "%s reported two outcomes for it", service);
         return;
     }
     if (outcome->done) {
         hf__delivery_done(delivery);
         return;
     }
-    if (!hf__aws_is_services(outcome->code, &status)) {
+    if (!hf__aws_is_service_code(outcome->code, &status)) {
         for_good = outcome->for_good;
         status = for_good ? HF_INVALID : HF_IO;
     }
@@ -75,8 +76,8 @@ void hf__aws_told(struct hf_scope *s, const char *service, struct hf_delivery *d
                       HF_FMT(code), message.len ? ": " : "", HF_FMT(message));
 }
 
-/* All of them were throttled, or denied: that is not theirs, but the service's. */
-static bool none_is_to_blame(struct hf_delivery *const *deliveries, size_t len)
+/* Were all entries throttled or denied? Then the service is to blame, not the entries. */
+static bool is_service_failure(struct hf_delivery *const *deliveries, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (deliveries[i]->status != HF_THROTTLED && deliveries[i]->status != HF_DENIED)
@@ -90,36 +91,40 @@ static enum hf_status take_answer(const struct run *run, struct hf_str body,
     struct hf_delivery *deliveries[AWS_BATCH];
     enum hf_status status;
 
+    assert(len > 0 && len <= AWS_BATCH);
     for (size_t i = 0; i < len; i++) {
         deliveries[i] = entries[i]->delivery;
         deliveries[i]->status = HF_IO;
-        deliveries[i]->error = hf_str_of(unspoken, 0);
+        deliveries[i]->error = hf_str_of(no_outcome, 0);
     }
     status = run->service->read(run->s, run->self, body, deliveries, len);
     for (size_t i = 0; i < len; i++) {
-        if (status != HF_OK) { /* of a document that is broken, nothing is believed: (1) */
+        if (status != HF_OK) { /* (1) nothing of an invalid document counts */
             hf__delivery_fail(run->s, deliveries[i], HF_IO, false,
                               "the answer of %s could not be read", hf__aws_name(run->aws));
-        } else if (deliveries[i]->error.ptr == unspoken) {
-            hf__delivery_fail(run->s, deliveries[i], HF_IO, false,
-                              "%s did not say what became of it", hf__aws_name(run->aws));
+        } else if (deliveries[i]->error.ptr == no_outcome) {
+            hf__delivery_fail(run->s, deliveries[i], HF_IO, false, "%s reported no outcome for it",
+                              hf__aws_name(run->aws));
         }
     }
+    for (size_t i = 0; i < len; i++)
+        assert(deliveries[i]->error.ptr != no_outcome);
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK)
-        return hf__aws_unreadable(run->s, run->aws, "is not what the call is answered with");
-    if (none_is_to_blame(deliveries, len))
+        return hf__aws_unreadable(run->s, run->aws, "is not a valid answer to the call");
+    if (is_service_failure(deliveries, len))
         return hf__fail(run->s, deliveries[0]->status, "%.*s", HF_FMT(deliveries[0]->error));
     return HF_OK;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* A refusal; true: the entries are to be sent again, in halves. */
+/* Take the refusal of a call; *halve: the entries have to be sent again, in halves. */
 static enum hf_status take_refusal(const struct run *run, enum aws_blame blame,
                                    struct aws_entry *const *entries, size_t len, bool *halve)
 {
+    assert(blame != AWS_NOBODY && hf_scope_error(run->s)->status != HF_OK && len > 0);
     *halve = false;
     if (blame == AWS_SINK || (blame == AWS_TARGET && run->target_is_fixed))
         return hf_scope_error(run->s)->status;
@@ -141,6 +146,9 @@ static enum hf_status send_call(const struct run *run, struct aws_entry *const *
     struct aws_answer answer;
     bool halve;
 
+    assert(len > 0 && len <= AWS_BATCH);
+    for (size_t i = 1; i < len; i++)
+        assert(hf_str_equal(entries[i]->target, entries[0]->target));
     TRY(run->service->request(run->s, run->self, entries, len, &request));
     TRY(hf__aws_call(run->s, run->aws, &request, &answer));
     if (answer.blame == AWS_NOBODY)
@@ -170,20 +178,22 @@ static enum hf_status make_entry(const struct run *run, struct hf_delivery *deli
     }
     if (entry->bytes > run->limits->max_bytes) {
         hf__delivery_fail(run->s, delivery, HF_LIMIT, true,
-                          "it is %zu bytes as %s counts, and may have %llu", entry->bytes,
+                          "it has %zu bytes as %s counts them; the limit is %llu", entry->bytes,
                           hf__aws_name(run->aws), (unsigned long long)run->limits->max_bytes);
         return HF_OK;
     }
+    assert(entry->text.len > 0);
     entry->ready = true;
     return HF_OK;
 }
 
-/* Those from `first` on that go in one call; they are not ready any more. */
+/* Choose entries from `first` on for one call; they are not ready any more. Returns how many. */
 static size_t entries_gather(const struct run *run, struct aws_entry *all, size_t len, size_t first,
                              struct aws_entry **entries)
 {
     size_t count = 0, bytes = 0;
 
+    assert(first < len && all[first].ready);
     for (size_t i = first; i < len && count < AWS_BATCH; i++) {
         if (!all[i].ready || !hf_str_equal(all[i].target, all[first].target))
             continue;
@@ -193,6 +203,7 @@ static size_t entries_gather(const struct run *run, struct aws_entry *all, size_
         all[i].ready = false;
         entries[count++] = &all[i];
     }
+    assert(count > 0 && (count == 1 || bytes <= run->limits->batch_bytes)); /* (2) */
     return count;
 }
 

@@ -10,14 +10,15 @@
  *                     the body is the JSON object of bus_message.c; the attribute EventType; in
  *                     queues and topics that keep order the group is the type
  *
- * Both services take the characters that XML 1.0 has, and nothing else. In JSON the few others that
- * a text may have are escaped; a payload that has them, or is no UTF-8, is sent as base64, and the
- * attribute content-encoding says so.
+ * Both services accept only the characters of XML 1.0. In JSON the few other characters are escaped; a
+ * payload that has them, or is not UTF-8, is sent as base64, and the attribute content-encoding says
+ * so.
  *
- * Queues and topics that keep order want a group and an id for each message. The group is the key
- * of the event; one without a key is a group by itself, so that it waits for nobody. The id is that
- * of the event: who sends it again within five minutes sends nothing. Both are 1 to 128 characters
- * out of few; what is not is replaced by its SHA-256, which is the same again for the same text.
+ * Queues and topics that keep order need a group and an id for each message. The group is the key of
+ * the event; an event without a key is a group by itself, so that it waits for no other. The id is
+ * that of the event: the service drops a second message with the same id within five minutes. Both
+ * have 1 to 128 visible ASCII characters; any other text is replaced by its SHA-256, which is always
+ * the same for the same text.
  */
 #include "sinks/aws.h"
 
@@ -35,9 +36,7 @@ enum hf_status hf__message_prepare(struct hf_scope *s, struct hf_scope *memory, 
         how->options.type_attribute =
             how->options.form == MESSAGE_BUS ? HF_STR("EventType") : HF_STR("ce-type");
     if (options->dedup.len && !fifo)
-        return hf__fail(s, HF_INVALID,
-                        "the option dedup is for names that end with .fifo, which this one does "
-                        "not");
+        return hf__fail(s, HF_INVALID, "the option dedup is only for names that end with .fifo");
     if (!options->group.len && fifo && how->options.form == MESSAGE_BUS)
         how->options.group = HF_STR("{type}");
     if (how->options.group.len)
@@ -54,7 +53,7 @@ bool hf__message_is_fifo(struct hf_str name)
 
 /* ---- characters ----------------------------------------------------------------------------- */
 
-/* U+FFFE or U+FFFF at `p`: valid UTF-8, but no characters of XML. */
+/* U+FFFE or U+FFFF at `p`: valid UTF-8, but not characters of XML. */
 static bool is_odd(const char *p, size_t left)
 {
     return left >= 3 && (unsigned char)p[0] == 0xEF && (unsigned char)p[1] == 0xBF &&
@@ -103,9 +102,10 @@ static enum hf_status attribute_add(struct hf_scope *s, struct message *message,
 {
     if (!value.len || message->attributes_len == MESSAGE_ATTRIBUTES_MAX)
         return HF_OK;
+    assert(name.len > 0 && message->attributes_len < MESSAGE_ATTRIBUTES_MAX);
     if (!is_xml_text(value))
         return hf__fail(s, HF_INVALID,
-                        "its %.*s has characters that an attribute of a message cannot have",
+                        "its %.*s has characters that are not allowed in a message attribute",
                         HF_FMT(name));
     message->attributes[message->attributes_len++] =
         (struct event_attribute){name, value, ATTRIBUTE_TEXT};
@@ -157,7 +157,7 @@ static enum hf_status payload_body(struct hf_scope *s, const struct message_how 
 
     message->body = hf_str_of((const char *)event->payload.ptr, event->payload.len);
     if (!message->body.len)
-        return hf__fail(s, HF_INVALID, "it has no payload, and %s has no empty messages",
+        return hf__fail(s, HF_INVALID, "it has no payload, and %s does not accept empty messages",
                         how->service);
     if (is_xml_text(message->body))
         return HF_OK;
@@ -186,7 +186,10 @@ static enum hf_status make_id(struct hf_scope *s, const struct template *templat
     *id = usual;
     if (template->len > 0)
         TRY(hf__template_fill(s, template, event, id));
-    return is_id(*id) ? HF_OK : hf__aws_hash(s, *id, id);
+    if (!is_id(*id))
+        TRY(hf__aws_hash(s, *id, id));
+    assert(is_id(*id));
+    return HF_OK;
 }
 
 enum hf_status hf__message_make(struct hf_scope *s, const struct message_how *how,
@@ -210,6 +213,8 @@ enum hf_status hf__message_make(struct hf_scope *s, const struct message_how *ho
                     &message->group));
     if (how->fifo)
         TRY(make_id(s, &how->dedup, event, event->id, &message->dedup));
+    assert(message->body.len > 0);
+    assert(!how->fifo || (message->group.len > 0 && message->dedup.len > 0));
     message->bytes = message->body.len;
     for (size_t i = 0; i < message->attributes_len; i++)
         message->bytes +=

@@ -1,10 +1,10 @@
 /*
  * sinks/broker.c: what the sinks of brokers share; see the header.
  *
- * Nothing here sends anything. Two things are worth knowing:
+ * Nothing here sends anything. What always holds:
  *
- *  (1) A deadline is looked at by two clocks, and the earlier end counts.
- *  (2) No message shows a part of a URL but the host, as there may be a password in it.
+ *  (1) A deadline is checked against two clocks, and the earlier end counts.
+ *  (2) Messages show no part of a URL but the host, as there may be a password in the rest.
  */
 #include "sinks/broker.h"
 
@@ -68,7 +68,7 @@ static enum hf_status read_host(struct hf_scope *s, const struct sink_url *url, 
     if (colon && (!bracket || colon > bracket)) {
         host.len = (size_t)(colon - text.ptr);
         if (!read_port(hf_str_of(colon + 1, text.len - host.len - 1), &parts->port))
-            return wrong_url(s, url, "has a port that is no number from 1 to 65535");
+            return wrong_url(s, url, "has a port that is not a number from 1 to 65535");
     }
     if (host.len > 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']')
         host = hf_str_of(host.ptr + 1, host.len - 2);
@@ -76,7 +76,8 @@ static enum hf_status read_host(struct hf_scope *s, const struct sink_url *url, 
         return wrong_url(s, url, "has no host");
     for (size_t i = 0; i < host.len; i++)
         if (host.ptr[i] <= ' ' || char_in(host.ptr[i], "[]@%,\"\\"))
-            return wrong_url(s, url, "has a host that cannot be one");
+            return wrong_url(s, url, "has an invalid host");
+    assert(parts->port >= 1 && parts->port <= 65535);
     parts->host = hf_scope_copy(url->memory, host);
     return parts->host.ptr ? HF_OK : hf__fail_nomem(s);
 }
@@ -87,9 +88,10 @@ enum hf_status hf__broker_url(struct hf_scope *s, const struct sink_url *url, un
     struct hf_str text, host;
     const char *slash, *at;
 
+    assert(default_port >= 1 && default_port <= 65535);
     *parts = (struct broker_url){.port = default_port};
     if (!str_after(url->rest, HF_STR("//"), &text))
-        return wrong_url(s, url, "goes on with //HOST");
+        return wrong_url(s, url, "has to continue with //HOST");
     slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
     host = slash ? hf_str_of(text.ptr, (size_t)(slash - text.ptr)) : text;
     parts->path = slash ? hf_str_of(slash + 1, text.len - host.len - 1) : HF_STR("");
@@ -106,7 +108,7 @@ enum hf_status hf__broker_url(struct hf_scope *s, const struct sink_url *url, un
 enum hf_status hf__broker_c_text(struct hf_scope *s, const char *what, struct hf_str text)
 {
     if (text.len && memchr(text.ptr, '\0', text.len))
-        return hf__fail(s, HF_INVALID, "%s has a NUL in it", what);
+        return hf__fail(s, HF_INVALID, "%s contains a NUL byte", what);
     return HF_OK;
 }
 
@@ -114,9 +116,10 @@ enum hf_status hf__broker_check_tls(struct hf_scope *s, const struct broker_tls 
 {
     if (tls->on != HF_YES &&
         (tls->ca_file.ptr || tls->cert_file.ptr || tls->key_file.ptr || tls->verify))
-        return hf__fail(s, HF_INVALID, "the sink's URL has options for TLS, but no tls=yes");
+        return hf__fail(s, HF_INVALID, "the sink's URL has options for TLS, but not tls=yes");
     if (!tls->cert_file.ptr != !tls->key_file.ptr)
-        return hf__fail(s, HF_INVALID, "the options cert_file and key_file come together");
+        return hf__fail(s, HF_INVALID,
+                        "the options cert_file and key_file have to be given together");
     TRY(hf__broker_c_text(s, "the option ca_file", tls->ca_file));
     TRY(hf__broker_c_text(s, "the option cert_file", tls->cert_file));
     return hf__broker_c_text(s, "the option key_file", tls->key_file);
@@ -149,6 +152,7 @@ int64_t hf__broker_now_us(void)
 
 void hf__broker_wait_begin(struct broker_wait *wait, struct hf_scope *s, uint64_t timeout_ms)
 {
+    assert(timeout_ms > 0 && timeout_ms <= UINT32_MAX);
     *wait = (struct broker_wait){
         .s = s,
         .timeout_ms = (uint32_t)timeout_ms,
@@ -169,8 +173,11 @@ int hf__broker_wait_ms(const struct broker_wait *wait, int cap)
 {
     int64_t left = (wait->end_us - hf__broker_now_us() + 999) / 1000;
 
+    assert(cap >= 0);
     left = left < 0 ? 0 : left < cap ? left : cap;
-    return (int)hf__scope_left_ms(wait->s, left);
+    left = hf__scope_left_ms(wait->s, left);
+    assert(left >= 0 && left <= cap);
+    return (int)left;
 }
 
 /* ---- sockets -------------------------------------------------------------------------------- */
@@ -179,6 +186,7 @@ enum hf_status hf__broker_poll(struct broker_wait *wait, int fd, short events, s
 {
     struct pollfd poller = {.fd = fd, .events = events};
 
+    assert(fd >= 0);
     *ready = 0;
     TRY(hf__broker_wait_check(wait));
     if (poll(&poller, 1, hf__broker_wait_ms(wait, BROKER_SLICE_MS)) > 0)
@@ -186,7 +194,7 @@ enum hf_status hf__broker_poll(struct broker_wait *wait, int fd, short events, s
     return HF_OK;
 }
 
-/* Is it connected? 0, or what went wrong. */
+/* The errno of a connect() that has ended; 0: the socket is connected. */
 static int connect_error(int fd)
 {
     int error = 0;
@@ -195,7 +203,7 @@ static int connect_error(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 ? error : errno;
 }
 
-/* To one address; *error is why not. */
+/* Connect to one address; *error is an errno, or 0. */
 static enum hf_status connect_to(struct broker_wait *wait, const struct addrinfo *address, int *out,
                                  int *error)
 {
@@ -243,6 +251,7 @@ enum hf_status hf__broker_connect(struct broker_wait *wait, const char *name,
     if (status == HF_OK && *fd < 0)
         status = hf__broker_fail(wait->s, HF_IO, "%s at %s:%u: %s", name, url->host.ptr, url->port,
                                  strerror(why));
+    assert((status == HF_OK) == (*fd >= 0));
     return status;
 }
 
@@ -253,6 +262,7 @@ enum hf_status hf__broker_fail(struct hf_scope *s, enum hf_status status, const 
     struct hf__buf text = {.scope = s};
     va_list args;
 
+    assert(status != HF_OK);
     va_start(args, format);
     hf__buf_vformat(&text, format, args);
     va_end(args);
@@ -266,14 +276,14 @@ enum hf_status hf__broker_fail(struct hf_scope *s, enum hf_status status, const 
 /* ---- order ---------------------------------------------------------------------------------- */
 
 struct waves {
-    size_t *before; /* by delivery: the one before it with its key; SIZE_MAX: none */
-    size_t *wave;   /* by delivery: which one it is in, from 0 */
-    size_t *slots;  /* by hash of a key: the last delivery with it, and 1; 0: none */
-    size_t slots_len;
+    size_t *before;   /* by delivery: the one before it with its key; SIZE_MAX: none */
+    size_t *wave;     /* by delivery: which one it is in, from 0 */
+    size_t *slots;    /* by hash of a key: 1 + the last delivery with that key; 0: none */
+    size_t slots_len; /* a power of 2, at least twice the number of deliveries */
     size_t count;
 };
 
-/* Only for this batch, so anything that spreads will do. */
+/* Not stored anywhere, so the function may change. */
 static size_t hash_of(struct hf_str key)
 {
     return (size_t)fnv_fold(fnv(FNV_BEGIN, key.ptr, key.len));
@@ -284,6 +294,7 @@ static void put_into_wave(struct waves *waves, const struct hf_delivery *deliver
     struct hf_str key = deliveries[at].event->event.key;
     size_t slot = hash_of(key);
 
+    assert((waves->slots_len & (waves->slots_len - 1)) == 0 && at < waves->slots_len / 2);
     waves->before[at] = SIZE_MAX;
     if (key.len == 0)
         return;
@@ -299,6 +310,7 @@ static void put_into_wave(struct waves *waves, const struct hf_delivery *deliver
         *last = at + 1;
         break;
     }
+    assert(waves->before[at] == SIZE_MAX || waves->before[at] < at);
     if (waves->wave[at] >= waves->count)
         waves->count = waves->wave[at] + 1;
 }
@@ -311,9 +323,11 @@ static enum hf_status send_wave(struct hf_scope *s, void *self, const struct wav
     enum hf_status status = HF_OK;
     size_t part_len = 0;
 
+    assert(wave < waves->count);
     for (size_t i = 0; i < len; i++) {
         if (waves->wave[i] != wave)
             continue;
+        assert((wave > 0) == (waves->before[i] != SIZE_MAX));
         if (waves->before[i] != SIZE_MAX && deliveries[waves->before[i]].status != HF_OK) {
             hf__delivery_block(s, &deliveries[i]);
         } else {
@@ -344,6 +358,7 @@ enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_d
         return hf__fail_nomem(s);
     for (size_t i = 0; i < len; i++)
         put_into_wave(&waves, deliveries, i);
+    assert(waves.count <= len);
     if (waves.count == 1)
         return send(s, self, deliveries, len);
     part = hf__scope_array(s, len, sizeof(*part));
@@ -375,16 +390,20 @@ struct broker_lane *hf__broker_lane_take(struct broker_lanes *lanes)
 
     (void)pthread_mutex_lock(&lanes->mutex);
     lane = lanes->idle;
-    if (lane)
+    if (lane) {
         lanes->idle = lane->next;
+        lane->next = NULL;
+    }
     (void)pthread_mutex_unlock(&lanes->mutex);
     return lane;
 }
 
 void hf__broker_lane_keep(struct broker_lanes *lanes, struct broker_lane *lane)
 {
+    assert(!lane->next);
     lane->kept_us = hf__broker_now_us();
     (void)pthread_mutex_lock(&lanes->mutex);
+    assert(lanes->idle != lane);
     lane->next = lanes->idle;
     lanes->idle = lane;
     (void)pthread_mutex_unlock(&lanes->mutex);

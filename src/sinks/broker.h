@@ -16,9 +16,9 @@
 /* ---- URLs ----------------------------------------------------------------------------------- */
 
 struct broker_url {
-    struct hf_str user;     /* decoded, as are the next two, with a NUL behind; absent: none */
-    struct hf_str password; /* absent: none */
-    struct hf_str host;     /* a v6 address without its brackets */
+    struct hf_str user;     /* decoded, followed by a NUL; absent: none */
+    struct hf_str password; /* decoded, followed by a NUL; absent: none */
+    struct hf_str host;     /* followed by a NUL; a v6 address without its brackets */
     unsigned port;
     struct hf_str path; /* behind the slash that follows the host; not decoded */
 };
@@ -31,7 +31,7 @@ enum hf_status hf__broker_url(struct hf_scope *s, const struct sink_url *url, un
 struct broker_tls {
     enum hf_flag on;
     struct hf_str ca_file, cert_file, key_file; /* absent: the system's authorities; none */
-    enum hf_flag verify;                        /* HF_NO: anybody will do */
+    enum hf_flag verify;                        /* HF_NO: certificates are not checked */
 };
 #define BROKER_TLS_OPTIONS(type)                                                                   \
     {.name = "tls", .kind = SINK_YES_NO, .at = offsetof(type, tls.on)},                            \
@@ -42,20 +42,21 @@ struct broker_tls {
         .name = "tls_verify", .kind = SINK_YES_NO, .at = offsetof(type, tls.verify)                \
     }
 
-/* HF_INVALID: files are named, or checks left out, but TLS is not asked for; or half of a pair. */
+/* HF_INVALID: there are options of TLS without tls=yes; or one of cert_file and key_file is missing. */
 enum hf_status hf__broker_check_tls(struct hf_scope *s, const struct broker_tls *tls);
 
-/* The file of the system's authorities, or NULL; for libraries that do not look for it. */
+/* The file with the system's certificate authorities, or NULL; for libraries that do not find it
+ * themselves. */
 const char *hf__broker_authorities(void);
 
-/* A text that a library takes with a NUL: no other in it. HF_INVALID calls it `what`. */
+/* HF_INVALID: a text that a library takes as a C string contains a NUL. Messages call it `what`. */
 enum hf_status hf__broker_c_text(struct hf_scope *s, const char *what, struct hf_str text);
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
 /*
- * How long a batch may take: until the deadline of the scope, by the clock of its env, and
- * timeout_ms, by the system's clock, as with a clock that stands still waiting would never end.
+ * How long a batch may take: until the deadline of the scope, by the clock of its env, and at most
+ * timeout_ms by the system's clock, as waiting would never end if the env's clock stands still.
  */
 struct broker_wait {
     struct hf_scope *s;
@@ -64,7 +65,7 @@ struct broker_wait {
 };
 
 enum {
-    BROKER_SLICE_MS = 20, /* cancellation has nothing to wake a waiting thread with */
+    BROKER_SLICE_MS = 20, /* cancellation is noticed after so long: it cannot wake the thread */
     BROKER_TIMEOUT_MS = 30000
 };
 
@@ -77,7 +78,7 @@ enum hf_status hf__broker_wait_check(struct broker_wait *wait);
 /* Milliseconds that are left, at most `cap`. */
 int hf__broker_wait_ms(const struct broker_wait *wait, int cap);
 
-/* Wait a slice of time for `events` of a file; *ready is what came, or 0. */
+/* Wait up to BROKER_SLICE_MS for `events` of a socket; *ready are those that came, or 0. */
 enum hf_status hf__broker_poll(struct broker_wait *wait, int fd, short events, short *ready);
 
 /* A connected socket that does not block. Failures call the broker `name`. */
@@ -86,7 +87,7 @@ enum hf_status hf__broker_connect(struct broker_wait *wait, const char *name,
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
-/* hf__fail() for a broker that may be in better shape later. */
+/* hf__fail() with may_retry set: the broker may accept messages later. */
 enum hf_status hf__broker_fail(struct hf_scope *s, enum hf_status status, const char *format, ...)
     HF_PRINTF(3, 4);
 
@@ -98,9 +99,8 @@ typedef enum hf_status broker_send_fn(struct hf_scope *s, void *self,
 
 /*
  * Send a batch in waves: of each key the first event, then the second of those whose first was
- * delivered, and so on. So `send` never sees two events of a key, need not care what a broker does
- * with one when it refuses the other, and order is kept. Events without a key are in the first
- * wave.
+ * delivered, and so on. So `send` never sees two events of a key, and order is kept whatever a broker
+ * does with an event after it has refused another one. Events without a key are in the first wave.
  */
 enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
                                      size_t len, broker_send_fn *send);
@@ -109,7 +109,7 @@ enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_d
 
 struct broker_lane {
     struct broker_lane *next;
-    int64_t kept_us; /* when it was kept, by hf__broker_now_us() */
+    int64_t kept_us; /* when it became idle, by hf__broker_now_us() */
 };
 
 struct broker_lanes {
@@ -118,9 +118,9 @@ struct broker_lanes {
 };
 
 void hf__broker_lanes_init(struct broker_lanes *lanes);
-void hf__broker_lanes_destroy(struct broker_lanes *lanes); /* they have been taken out before */
+void hf__broker_lanes_destroy(struct broker_lanes *lanes); /* all lanes have been taken before */
 
-/* One that was kept, or NULL. */
+/* Take an idle lane, or NULL; and make one idle again. */
 struct broker_lane *hf__broker_lane_take(struct broker_lanes *lanes);
 void hf__broker_lane_keep(struct broker_lanes *lanes, struct broker_lane *lane);
 

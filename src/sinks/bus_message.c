@@ -11,9 +11,8 @@
  *     metadata     the headers, and correlationId and causationId where the event has them and no
  *                  header has the name; left out when there are none of these
  *
- * What else an event has (key, source, schema, tenant and so on) has no place there, and is left
- * out. On Redis the parts are fields of their own; other brokers get the object, and eventType or
- * EventType beside it.
+ * All other fields of an event (key, source, schema, tenant and so on) are left out. On Redis the
+ * parts are fields of their own; other brokers get the object, and eventType or EventType beside it.
  */
 #include "sinks/private.h"
 
@@ -29,6 +28,8 @@ enum hf_status hf__sink_bus_message_time(struct hf_scope *s, const struct hf_eve
 
     if (!hf__sink_event_time(seconds * 1000000, whole))
         return hf__fail(s, HF_INVALID, "the event's time is beyond the years 0 to 9999");
+    assert(ms >= seconds * 1000 && ms < seconds * 1000 + 1000);
+    assert(strlen(whole) == strlen("2026-01-31T23:59:59Z"));
     *text =
         hf_scope_format(s, "%.*s.%03dZ", (int)strlen(whole) - 1, whole, (int)(ms - seconds * 1000));
     return text->ptr ? HF_OK : hf__fail_nomem(s);
@@ -45,7 +46,7 @@ enum hf_status hf__sink_bus_message_payload(struct hf_scope *s, const struct hf_
         return HF_OK;
     if (!hf__sink_is_json_type(hf__sink_event_content_type(event)) || !hf__json_valid(payload))
         return hf__fail(s, HF_INVALID,
-                        "its payload is no JSON, as the form outbox-event-bus needs it");
+                        "its payload is not JSON, which the form outbox-event-bus requires");
     hf__sink_put_compact_json(&buf, event->payload);
     if (buf.failed)
         return hf__fail_nomem(s);
@@ -134,6 +135,7 @@ enum hf_status hf__sink_bus_message_json(struct hf_scope *s, const struct hf_eve
     hf__buf_put_str(&buf, hf_str_of("}", 2)); /* and a NUL */
     if (buf.failed)
         return hf__fail_nomem(s);
+    assert(buf.ptr[0] == '{' && buf.ptr[buf.len - 2] == '}' && buf.ptr[buf.len - 1] == '\0');
     *json = hf_str_of((const char *)buf.ptr, buf.len - 1);
     return HF_OK;
 }

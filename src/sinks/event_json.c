@@ -10,15 +10,15 @@
  *     subject            aggregate
  *     aggregatetype partitionkey sequence correlationid causationid tenant destination
  *     traceparent tracestate
- *     urgent             true; left out when the event is not
+ *     urgent             true; left out when the event is not urgent
  *     NAME               a header of that name; see below
  *     headersjson        all other headers, as the text of a JSON object
  *
- * The names of attributes are lower-case letters and digits. A header that has such a name, which
- * is none of the above, and a value that an attribute can have (a text, a truth, a whole number of
- * 32 bits; other numbers become texts) is an attribute by itself. The rest is kept together in
- * "headersjson", where numbers are JSON numbers, binary values base64 and sets lists, so nothing is
- * lost on the way.
+ * The names of attributes are lower-case letters and digits. A header becomes an attribute of its own
+ * if it has such a name, which is not one of the above, and a value that an attribute can have: a
+ * string, a boolean, a whole number of 32 bits; other numbers become strings. All other headers are
+ * together in "headersjson", where numbers are JSON numbers, binary values base64 and sets lists, so
+ * nothing is lost.
  *
  * What always holds:
  *
@@ -42,6 +42,7 @@ struct attributes {
     struct hf_scope *s;
     struct event_attribute *list;
     size_t len;
+    size_t room; /* of the list */
 };
 
 /* ---- the event's own ------------------------------------------------------------------------ */
@@ -68,6 +69,7 @@ bool hf__sink_event_time(int64_t time_us, char text[EVENT_TIME])
     len = snprintf(text, EVENT_TIME, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)tm.tm_year + 1900u,
                    (unsigned)tm.tm_mon + 1, (unsigned)tm.tm_mday, (unsigned)tm.tm_hour,
                    (unsigned)tm.tm_min, (unsigned)tm.tm_sec);
+    assert(len == (int)strlen("2026-01-31T23:59:59"));
     if (us)
         snprintf(text + len, EVENT_TIME - (size_t)len, ".%06uZ", (unsigned)us);
     else
@@ -146,15 +148,16 @@ static enum hf_status add_own(struct attributes *a, const struct hf_event *event
     TRY(attribute_add(a, "destination", event->destination));
     TRY(attribute_add(a, "traceparent", event->trace_parent));
     TRY(attribute_add(a, "tracestate", event->trace_state));
+    assert(a->len < OWN_MAX);
     if (event->urgent)
         a->list[a->len++] =
-            (struct event_attribute){HF_STR("urgent"), HF_STR("true"), ATTRIBUTE_TRUTH};
+            (struct event_attribute){HF_STR("urgent"), HF_STR("true"), ATTRIBUTE_BOOLEAN};
     return HF_OK;
 }
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
-/* Names that mean something already, whether this event has them or not. */
+/* Names of attributes that are not headers, whether this event has them or not. */
 static const char *const taken[] = {
     "specversion",   "id",           "source",        "type",        "time",
     "dataschema",    "subject",      "aggregatetype", "sequence",    "datacontenttype",
@@ -175,7 +178,7 @@ static bool can_be_name(struct hf_str name)
     return name.len > 0;
 }
 
-/* The header as an attribute; false: it cannot be one. */
+/* Make an attribute of a header; false: it goes to "headersjson". */
 static bool as_attribute(struct hf_scope *s, struct hf_str name, struct hf_value value,
                          struct event_attribute *attribute)
 {
@@ -189,7 +192,7 @@ static bool as_attribute(struct hf_scope *s, struct hf_str name, struct hf_value
         attribute->value = hf_value_str(value);
         return attribute->value.len > 0;
     case HF_TYPE_BOOL:
-        attribute->type = ATTRIBUTE_TRUTH;
+        attribute->type = ATTRIBUTE_BOOLEAN;
         attribute->value = hf_value_true(value) ? HF_STR("true") : HF_STR("false");
         return true;
     case HF_TYPE_N:
@@ -209,6 +212,7 @@ static void put_base64(struct hf__buf *buf, struct hf_bytes bytes)
 
     if (!to)
         return;
+    assert(buf->len + len + 2 <= buf->cap);
     to[0] = '"';
     hf__base64_encode(bytes, (char *)to + 1);
     to[len + 1] = '"';
@@ -273,6 +277,7 @@ static enum hf_status add_headers(struct attributes *a, struct hf_item headers)
         return HF_OK;
     TRY(hf_item_check(a->s, headers));
     while (hf_item_next(headers, &walk)) {
+        assert(a->len < a->room);
         if (as_attribute(a->s, walk.name, walk.value, &a->list[a->len])) {
             a->len++;
             continue;
@@ -288,30 +293,41 @@ static enum hf_status add_headers(struct attributes *a, struct hf_item headers)
     hf__buf_put_byte(&rest, '}');
     if (rest.failed)
         return hf__fail_nomem(a->s);
+    assert(a->len < a->room);
     a->list[a->len++] =
         (struct event_attribute){HF_STR("headersjson"), hf_str_of((const char *)rest.ptr, rest.len),
                                  ATTRIBUTE_TEXT};
     return HF_OK;
 }
 
+/* (3) */
+static void attributes_check(const struct attributes *a)
+{
+    assert(a->len > 0 && a->len <= a->room);
+    assert(hf_str_equal(a->list[0].name, HF_STR("specversion")));
+    for (size_t i = 1; DEV_CHECKS && i < a->len; i++)
+        for (size_t j = 0; j < i; j++)
+            assert(!hf_str_equal(a->list[i].name, a->list[j].name));
+}
+
 enum hf_status hf__sink_event_attributes(struct hf_scope *s, const struct hf_event *event,
                                          const struct event_attribute **list, size_t *len)
 {
-    struct attributes a = {.s = s};
-    size_t room = OWN_MAX + 1;
+    struct attributes a = {.s = s, .room = OWN_MAX + 1};
 
     hf__scope_feed(s);
     if (event->headers.ptr) {
         TRY(hf_item_check(s, event->headers));
-        room += hf_item_count(event->headers);
+        a.room += hf_item_count(event->headers);
     }
-    a.list = hf__scope_array(s, room, sizeof(*a.list));
+    a.list = hf__scope_array(s, a.room, sizeof(*a.list));
     if (!a.list)
         return hf__fail_nomem(s);
     TRY(add_own(&a, event));
     TRY(add_headers(&a, event->headers));
     if (hf__scope_starved(s))
         return hf__fail_nomem(s);
+    attributes_check(&a);
     *list = a.list;
     *len = a.len;
     return HF_OK;
@@ -355,7 +371,7 @@ bool hf__sink_is_json_type(struct hf_str type)
     return ends_with(type, HF_STR("/json")) || ends_with(type, HF_STR("+json"));
 }
 
-/* (1): JSON that is known to be sound, without the blanks between its values. */
+/* (1): JSON that is known to be valid, without the blanks between its values. */
 void hf__sink_put_compact_json(struct hf__buf *buf, struct hf_bytes json)
 {
     bool in_string = false;
@@ -376,6 +392,7 @@ void hf__sink_put_compact_json(struct hf__buf *buf, struct hf_bytes json)
             from = i + 1;
         }
     }
+    assert(!in_string);
     hf__buf_put(buf, json.ptr + from, json.len - from);
 }
 

@@ -5,8 +5,8 @@
  *
  *  (1) An event is one line: no line end is inside of it.
  *  (2) A delivery is done when the last byte of its line, the line end, was written, not before.
- *  (3) Writing never waits beyond the deadline of the scope, whatever reads at the other end, as
- *      long as the kernel says whether there is room. Nobody is ended by SIGPIPE.
+ *  (3) Writing never waits beyond the deadline of the scope, whoever reads at the other end, as long
+ *      as the kernel says whether there is room. SIGPIPE never kills the process.
  */
 #include "sinks/private.h"
 
@@ -35,7 +35,7 @@ static enum hf_status put_payload(struct hf_scope *s, struct hf__buf *buf,
         return HF_OK;
     }
     if (payload.len && memchr(payload.ptr, '\n', payload.len)) /* (1) */
-        return hf__fail(s, HF_INVALID, "the payload has a line end in it and is no JSON");
+        return hf__fail(s, HF_INVALID, "the payload contains a line end and is not JSON");
     hf__buf_put(buf, payload.ptr, payload.len);
     return HF_OK;
 }
@@ -84,6 +84,7 @@ enum hf_status hf__lines_make(struct hf_scope *s, enum line_form form,
             buf.len = from;
             continue;
         }
+        assert(memchr(buf.ptr + from, '\n', buf.len - from) == buf.ptr + buf.len - 1); /* (1) */
         lines->ends[i] = buf.len;
     }
     for (size_t i = 0; i < len; i++)
@@ -97,6 +98,7 @@ enum hf_status hf__lines_make(struct hf_scope *s, enum line_form form,
 void hf__lines_done(const struct lines *lines, struct hf_delivery *deliveries, size_t len,
                     size_t written)
 {
+    assert(written <= lines->text.len);
     for (size_t i = 0; i < len; i++)
         if (lines->ends[i] && lines->ends[i] <= written) /* (2) */
             hf__delivery_done(&deliveries[i]);
@@ -104,7 +106,7 @@ void hf__lines_done(const struct lines *lines, struct hf_delivery *deliveries, s
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* SIGPIPE kept away from this thread while it writes: one that we caused is taken back. */
+/* Blocks SIGPIPE in this thread while it writes; a SIGPIPE that the write caused is consumed. */
 struct pipe_guard {
     sigset_t before;
     bool was_pending;
@@ -149,8 +151,8 @@ static enum hf_status wait_for_room(struct hf_scope *s, int fd)
 static enum hf_status write_all(struct hf_scope *s, const char *what, int fd, struct hf_bytes bytes,
                                 size_t *written)
 {
-    struct stat about;
-    bool is_file = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    struct stat info;
+    bool is_file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 
     while (*written < bytes.len) {
         size_t len = bytes.len - *written;
@@ -158,10 +160,12 @@ static enum hf_status write_all(struct hf_scope *s, const char *what, int fd, st
 
         if (!is_file) {
             TRY(wait_for_room(s, fd));
-            if (len > PIPE_BUF) /* so much is what "there is room" means */
+            if (len > PIPE_BUF) /* poll() promises room for so many bytes */
                 len = PIPE_BUF;
         }
+        assert(len > 0);
         put = write(fd, bytes.ptr + *written, len);
+        assert(put <= (ssize_t)len);
         if (put > 0)
             *written += (size_t)put;
         else if (put < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
@@ -177,9 +181,11 @@ enum hf_status hf__lines_write(struct hf_scope *s, const char *what, int fd, str
     struct pipe_guard guard;
     enum hf_status status;
 
+    assert(fd >= 0);
     *written = 0;
     guard_begin(&guard);
     status = write_all(s, what, fd, bytes, written);
     guard_end(&guard, status == HF_IO);
+    assert(status == HF_OK ? *written == bytes.len : *written < bytes.len);
     return status;
 }

@@ -15,15 +15,16 @@
  * What a sink keeps for its whole life may come from url->memory, which is freed after its close().
  * Opening is one thread's; afterwards that memory is only read, as scopes are one thread's.
  *
- * In send(), every delivery comes with HF_INTERNAL. hf__delivery_done() and hf__delivery_fail() say
- * what became of each; send() itself returns HF_OK then. A failure of send() means that nothing is
- * to be had from the sink for now.
+ * In send(), every delivery comes with HF_INTERNAL. hf__delivery_done() and hf__delivery_fail() set
+ * the outcome of each; send() itself returns HF_OK then. A failure of send() means that the sink
+ * accepts nothing for now.
  */
 #ifndef HF_SINKS_PRIVATE_H
 #define HF_SINKS_PRIVATE_H
 
 #include <holdfast/sink.h>
 
+#include "base/assert_held.h"
 #include "base/base.h"
 #include "base/buf.h"
 
@@ -59,8 +60,8 @@ struct sink_option {
 
 /*
  * Put what the URL says into the struct at `out`; what it does not say stays as it is there.
- * HF_INVALID, with its name, for an option that is not in the list, comes twice, or has a value
- * that cannot be. Values are not part of messages, as there may be secrets among them.
+ * HF_INVALID, with its name, for an option that is not in the list, comes twice, or has an invalid
+ * value. Values are not part of messages, as there may be secrets among them.
  */
 enum hf_status hf__sink_options(struct hf_scope *s, const struct sink_url *url,
                                 const struct sink_option *list, size_t len, void *out);
@@ -76,20 +77,20 @@ size_t hf__sink_event_bytes(const struct hf_event *event);
 
 void hf__delivery_done(struct hf_delivery *delivery);
 
-/* Its texts live in the scope. */
+/* The error text is formatted in the scope. */
 void hf__delivery_fail(struct hf_scope *s, struct hf_delivery *delivery, enum hf_status status,
                        bool for_good, const char *format, ...) HF_PRINTF(5, 6);
 
-/* With the error that the scope has. */
+/* Fail it with the error that the scope has. */
 void hf__delivery_fail_with(struct hf_scope *s, struct hf_delivery *delivery, bool for_good);
 
 /*
- * Was an event of the same key before this one in the batch, and is not delivered? Then one that
- * keeps order leaves this one alone. Events without a key have no order.
+ * Is there an undelivered event with the same key before this one in the batch? Then a sink that
+ * keeps order does not send this one. Events without a key have no order.
  */
 bool hf__delivery_blocked(const struct hf_delivery *deliveries, size_t at);
 
-/* Give it as undelivered for that reason, to be tried again. */
+/* Mark a delivery as not done for that reason, to be retried. */
 void hf__delivery_block(struct hf_scope *s, struct hf_delivery *delivery);
 
 /* ---- template.c: "orders.{type}" ------------------------------------------------------------- */
@@ -100,8 +101,8 @@ struct template
 {
     const struct template_part *parts;
     size_t len;
-    bool is_fixed;      /* the same for every event: */
-    struct hf_str text; /* this then */
+    bool is_fixed;      /* the text is the same for every event */
+    struct hf_str text; /* of a fixed template; absent otherwise */
 };
 
 /*
@@ -116,8 +117,8 @@ enum hf_status hf__template_read(struct hf_scope *s, struct hf_scope *memory, co
                                  struct hf_str text, struct template *template);
 
 /*
- * The text for an event, in the scope and with a NUL behind it. HF_INVALID: the event has no such
- * thing, or a header that is no text, number or truth: that event has failed for good.
+ * The text for an event, in the scope and followed by a NUL. HF_INVALID: the event has no such
+ * field, or the header is not a string, a number or a boolean: that event has failed for good.
  */
 enum hf_status hf__template_fill(struct hf_scope *s, const struct template *template,
                                  const struct hf_event *event, struct hf_str *text);
@@ -128,7 +129,7 @@ enum hf_status hf__template_fill_url(struct hf_scope *s, const struct template *
 
 /* ---- event_json.c: CloudEvents 1.0 ----------------------------------------------------------- */
 
-enum attribute_type { ATTRIBUTE_TEXT, ATTRIBUTE_INTEGER, ATTRIBUTE_TRUTH };
+enum attribute_type { ATTRIBUTE_TEXT, ATTRIBUTE_INTEGER, ATTRIBUTE_BOOLEAN };
 
 struct event_attribute {
     struct hf_str name;  /* "partitionkey": lower-case letters and digits */
@@ -165,13 +166,13 @@ bool hf__sink_is_json_type(struct hf_str type);
 
 /*
  * The whole event as one JSON object. HF_INVALID: it has no id or type, a text is not UTF-8, its
- * payload is no JSON, or its time is beyond year 9999. HF_NOMEM.
+ * payload is not JSON, or its time is beyond year 9999. HF_NOMEM.
  */
 enum hf_status hf__sink_bus_message_json(struct hf_scope *s, const struct hf_event *event,
                                          struct hf_str *json);
 
-/* Its parts: id and type are as they have to be; the payload (empty: none), the time, the headers (empty: none).
- */
+/* Parts of that object: a check of id and type; the payload (empty: none); the time; the headers
+ * (empty: none). */
 enum hf_status hf__sink_bus_message_check(struct hf_scope *s, const struct hf_event *event);
 enum hf_status hf__sink_bus_message_payload(struct hf_scope *s, const struct hf_event *event,
                                             struct hf_str *json);
@@ -182,7 +183,7 @@ enum hf_status hf__sink_bus_message_metadata(struct hf_scope *s, const struct hf
 
 /* Forms of brokers that have their own place for attributes. */
 enum broker_form {
-    FORM_USUAL,   /* what a sink does that was not told otherwise: */
+    FORM_DEFAULT, /* the option was left out: as FORM_PAYLOAD */
     FORM_PAYLOAD, /* the payload, with the attributes of CloudEvents beside it */
     FORM_BUS_MESSAGE
 };
@@ -203,18 +204,19 @@ struct lines {
     size_t *ends; /* of each delivery: where its line ends; 0: it has none */
 };
 
-/* The lines of a batch. An event that cannot be a line has failed for good then, and those of its
- * key behind it are not in the lines. HF_NOMEM. */
+/* The lines of a batch. An event that cannot be written as a line has failed for good afterwards, and
+ * later events of its key are not in the lines. HF_NOMEM. */
 enum hf_status hf__lines_make(struct hf_scope *s, enum line_form form,
                               struct hf_delivery *deliveries, size_t len, struct lines *lines);
 
-/* Those whose line is in the first `written` bytes are done. */
+/* Mark the deliveries as done whose line is in the first `written` bytes. */
 void hf__lines_done(const struct lines *lines, struct hf_delivery *deliveries, size_t len,
                     size_t written);
 
 /*
- * Write all of it, from a thread that a closed pipe shall not end; *written is how much was, on
- * failure too. HF_IO, HF_NO_SPACE, and HF_TIMEOUT or HF_CANCELED by the scope, calling it `what`.
+ * Write all of `bytes` without being killed by SIGPIPE; *written is how many bytes were written, on
+ * failure too. HF_IO, HF_NO_SPACE, and HF_TIMEOUT or HF_CANCELED by the scope; messages call the file
+ * `what`.
  */
 enum hf_status hf__lines_write(struct hf_scope *s, const char *what, int fd, struct hf_bytes bytes,
                                size_t *written);
@@ -222,7 +224,7 @@ enum hf_status hf__lines_write(struct hf_scope *s, const char *what, int fd, str
 /* Append a value as plain JSON: numbers as numbers, binary as base64, sets as lists. */
 void hf__sink_put_plain_json(struct hf_scope *s, struct hf__buf *buf, struct hf_value value);
 
-/* Append JSON that is known to be sound, without the blanks between its values. */
+/* Append JSON that is known to be valid, without the blanks between its values. */
 void hf__sink_put_compact_json(struct hf__buf *buf, struct hf_bytes json);
 
 /* ---- one function for each kind -------------------------------------------------------------- */

@@ -10,12 +10,12 @@
  * What always holds:
  *
  *  (1) When send() of a sink is called, every delivery is HF_INTERNAL and nothing else is set. When
- *      hf_sink_send() returns, each one is HF_OK, or has a status and an error; what its sink did
- *      not speak of was not delivered.
+ *      hf_sink_send() returns, each one is HF_OK, or has a status and an error; a delivery for which
+ *      the sink has set no outcome was not delivered.
  *  (2) A sink never sees an event larger than its event_bytes_max, nor, if it keeps order, one that
  *      follows such an event and has its key.
- *  (3) The values of options, and what stands before them, are never part of a message: there may
- *      be secrets in them.
+ *  (3) Messages show neither the values of options nor the URL before them: there may be secrets in
+ *      them.
  */
 #include "client/url.h"
 #include "sinks/private.h"
@@ -31,7 +31,7 @@ struct hf_sink {
 
 /* ---- kinds ---------------------------------------------------------------------------------- */
 
-/* The option of the build is for those that have no function. */
+/* A kind has a function, or else the option of the build that adds it. */
 static const struct kind {
     const char *name;
     sink_open_fn *open;
@@ -79,8 +79,10 @@ static bool is_word(struct hf_str text, const char *word)
 static const struct kind *kind_of(struct hf_str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (is_word(name, kinds[i].name))
+        if (is_word(name, kinds[i].name)) {
+            assert(!kinds[i].open == (kinds[i].build_option != NULL));
             return &kinds[i];
+        }
     return NULL;
 }
 
@@ -92,7 +94,8 @@ static enum hf_status unknown_kind(struct hf_scope *s)
         hf__buf_format(&names, "%s%s:", i ? ", " : "", kinds[i].name);
     if (names.failed)
         return hf__fail_nomem(s);
-    return hf__fail(s, HF_INVALID, "the URL of a sink begins with one of %s", names.ptr);
+    return hf__fail(s, HF_INVALID, "unknown kind of sink: the URL of a sink begins with one of %s",
+                    names.ptr);
 }
 
 /* ---- URLs ----------------------------------------------------------------------------------- */
@@ -104,9 +107,11 @@ enum hf_status hf__sink_decode(struct hf_scope *s, struct hf_scope *memory, cons
 {
     enum hf_status status = hf__url_decode(memory, text, decoded);
 
+    assert(what);
     if (status == HF_INVALID)
         return hf__fail(s, HF_INVALID,
-                        "%s of the sink's URL has a %% without two hex digits behind it", what);
+                        "%s of the sink's URL has a %% that is not followed by two hex digits",
+                        what);
     return status == HF_OK ? HF_OK : hf__fail_nomem(s);
 }
 
@@ -131,6 +136,7 @@ static enum hf_status read_options(struct hf_scope *s, struct hf_str text, struc
                 return hf__fail(s, HF_INVALID, "the sink's URL has the option \"%.*s\" twice",
                                 HF_FMT(name));
         url->given_len++;
+        assert(url->given_len <= OPTIONS_MAX);
     }
     return HF_OK;
 }
@@ -153,6 +159,7 @@ static enum hf_status read_number(struct hf_scope *s, const struct sink_url *url
     bool good = text.len > 0;
     char wanted[80];
 
+    assert(option->min <= max);
     for (size_t i = 0; good && i < text.len; i++) {
         good = text.ptr[i] >= '0' && text.ptr[i] <= '9' && number <= UINT64_MAX / 10 - 1;
         number = number * 10 + (uint64_t)(text.ptr[i] - '0');
@@ -171,6 +178,7 @@ static int word_at(const char *words, struct hf_str word)
 {
     struct hf_str left = hf_str_from(words);
 
+    assert(left.len > 0);
     for (int at = 1; left.len > 0; at++)
         if (hf_str_equal(str_cut(&left, '|'), word))
             return word.len ? at : 0;
@@ -196,6 +204,7 @@ static enum hf_status set_option(struct hf_scope *s, const struct sink_url *url,
         *(enum hf_flag *)at = word == 1 ? HF_YES : HF_NO;
         return HF_OK;
     case SINK_WORD:
+        assert(option->words);
         word = word_at(option->words, value);
         if (!word)
             return wrong_option(s, url, option, option->words);
@@ -210,7 +219,7 @@ static enum hf_status unknown_option(struct hf_scope *s, const struct sink_url *
 {
     struct hf__buf names = {.scope = s};
 
-    hf__buf_format(&names, "%s", len ? "; it has " : "; it has none");
+    hf__buf_format(&names, "%s", len ? "; it has " : "; it has no options");
     for (size_t i = 0; i < len; i++)
         hf__buf_format(&names, "%s%s", i ? ", " : "", list[i].name);
     if (names.failed)
@@ -242,6 +251,7 @@ static enum hf_status open_kind(struct hf_scope *s, const struct kind *kind, str
     struct sink_url url = {.memory = memory};
     struct hf_str options = hf_scope_copy(memory, rest);
 
+    assert(kind->open);
     if (!options.ptr)
         return hf__fail_nomem(s);
     url.kind = hf_str_from(kind->name);
@@ -263,23 +273,26 @@ enum hf_status hf_sink_open(struct hf_scope *s, struct hf_str url, struct hf_sin
     if (!kind)
         return unknown_kind(s);
     if (!kind->open)
-        return hf__fail(s, HF_UNSUPPORTED, "holdfast was built without %s sinks: see %s",
-                        kind->name, kind->build_option);
+        return hf__fail(s, HF_UNSUPPORTED,
+                        "holdfast was built without %s sinks: build it with -D%s=ON", kind->name,
+                        kind->build_option);
     if (memchr(url.ptr, '\0', url.len))
-        return hf__fail(s, HF_INVALID, "the URL of a sink has a NUL in it");
+        return hf__fail(s, HF_INVALID, "the URL of a sink contains a NUL byte");
     memory = hf_scope_new(hf_scope_env(s));
     if (!memory)
         return hf__fail_nomem(s);
     status = open_kind(s, kind, rest, memory, sink);
+    assert((status == HF_OK) == (*sink != NULL));
     if (status != HF_OK) {
         hf_scope_free(memory);
         return status;
     }
+    assert(!(*sink)->memory);
     (*sink)->memory = memory;
     return HF_OK;
 }
 
-/* What `ops` has of the struct as it is now; it may be an older one, and smaller. */
+/* The members that `ops` has; it may be an older and smaller struct. The others get defaults. */
 static struct hf_sink_ops fill_ops(const struct hf_sink_ops *ops)
 {
     struct hf_sink_ops filled = {0};
@@ -291,6 +304,7 @@ static struct hf_sink_ops fill_ops(const struct hf_sink_ops *ops)
         filled.name = "sink";
     if (!filled.batch_max)
         filled.batch_max = 1;
+    assert(filled.name && filled.batch_max > 0);
     return filled;
 }
 
@@ -304,7 +318,7 @@ enum hf_status hf_sink_new(struct hf_scope *s, const struct hf_sink_ops *ops, vo
     *sink = NULL;
     hf__scope_error_clear(s);
     if (!filled.send)
-        return hf__fail(s, HF_INVALID, "the sink %s has no function to send with", filled.name);
+        return hf__fail(s, HF_INVALID, "the sink %s has no send function", filled.name);
     made = hf__env_alloc(env, sizeof(*made));
     if (!made)
         return hf__fail_nomem(s);
@@ -355,6 +369,7 @@ void hf__delivery_fail(struct hf_scope *s, struct hf_delivery *delivery, enum hf
     struct hf__buf text = {.scope = s};
     va_list args;
 
+    assert(status != HF_OK);
     va_start(args, format);
     hf__buf_vformat(&text, format, args);
     va_end(args);
@@ -372,6 +387,7 @@ void hf__delivery_fail_with(struct hf_scope *s, struct hf_delivery *delivery, bo
     delivery->for_good = for_good && delivery->status != HF_NOMEM;
     delivery->error =
         error->message.len ? error->message : hf_str_from(hf_status_text(delivery->status));
+    assert(delivery->status != HF_OK && delivery->error.len > 0);
 }
 
 bool hf__delivery_blocked(const struct hf_delivery *deliveries, size_t at)
@@ -389,7 +405,7 @@ void hf__delivery_block(struct hf_scope *s, struct hf_delivery *delivery)
     (void)s;
     delivery->status = HF_INTERNAL;
     delivery->for_good = false;
-    delivery->error = HF_STR("an event of the same key before it was not delivered");
+    delivery->error = HF_STR("an earlier event with the same key was not delivered");
 }
 
 size_t hf__sink_event_bytes(const struct hf_event *event)
@@ -405,7 +421,7 @@ static bool is_too_large(const struct hf_sink *sink, const struct hf_delivery *d
            hf__sink_event_bytes(&delivery->event->event) > sink->ops.event_bytes_max;
 }
 
-/* (2): mark what the sink shall not see, and send the rest. */
+/* (2): fail the events that are too large, and those that may not overtake them, and send the rest. */
 static enum hf_status send_rest(struct hf_scope *s, struct hf_sink *sink,
                                 struct hf_delivery *deliveries, size_t len)
 {
@@ -421,7 +437,7 @@ static enum hf_status send_rest(struct hf_scope *s, struct hf_sink *sink,
     for (size_t i = 0; i < len; i++) {
         if (is_too_large(sink, &deliveries[i])) {
             hf__delivery_fail(s, &deliveries[i], HF_LIMIT, true,
-                              "payload and headers are %zu bytes; a %s sink takes %zu",
+                              "payload and headers have %zu bytes; a %s sink takes at most %zu",
                               hf__sink_event_bytes(&deliveries[i].event->event), sink->ops.name,
                               sink->ops.event_bytes_max);
         } else if (sink->ops.keeps_order && hf__delivery_blocked(deliveries, i)) {
@@ -432,6 +448,7 @@ static enum hf_status send_rest(struct hf_scope *s, struct hf_sink *sink,
                 (struct hf_delivery){.event = deliveries[i].event, .status = HF_INTERNAL};
         }
     }
+    assert(rest_len < len);
     if (rest_len > 0)
         status = sink->ops.send(s, sink->self, rest, rest_len);
     for (size_t i = 0; i < rest_len; i++)
@@ -447,9 +464,10 @@ static void delivery_finish(struct hf_delivery *delivery)
         delivery->error = (struct hf_str){0};
     } else if (!delivery->error.len) {
         delivery->error = delivery->status == HF_INTERNAL
-                              ? HF_STR("the sink did not say what became of it")
+                              ? HF_STR("the sink reported no outcome for it")
                               : hf_str_from(hf_status_text(delivery->status));
     }
+    assert((delivery->status == HF_OK) == (delivery->error.len == 0));
 }
 
 enum hf_status hf_sink_send(struct hf_scope *s, struct hf_sink *sink,
@@ -460,7 +478,7 @@ enum hf_status hf_sink_send(struct hf_scope *s, struct hf_sink *sink,
 
     hf__scope_error_clear(s);
     if (len > sink->ops.batch_max)
-        return hf__fail(s, HF_INVALID, "a %s sink takes %zu events in one call, not %zu",
+        return hf__fail(s, HF_INVALID, "a %s sink takes at most %zu events in one call, not %zu",
                         sink->ops.name, sink->ops.batch_max, len);
     for (size_t i = 0; i < len; i++) {
         deliveries[i].status = HF_INTERNAL;

@@ -12,9 +12,9 @@
  *
  * What always holds:
  *
- *  (1) Answers tell of entries by their place. An answer with more entries than the call had, or
- *      whose FailedEntryCount is not the number of those that have failed, is no answer; a place
- *      that it does not have was not delivered.
+ *  (1) An answer lists the entries by their place. It is invalid if it has more entries than the
+ *      call, or if FailedEntryCount is not the number of entries that have failed. An entry that is
+ *      missing in it was not delivered.
  *  (2) An entry is done when it has an EventId and no ErrorCode.
  */
 #include "sinks/aws.h"
@@ -85,7 +85,7 @@ static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *
         at++;
     if (at == detail->len || detail->ptr[at] != '{' || !hf__json_valid(*detail))
         return hf__fail(s, HF_INVALID,
-                        "its payload is no JSON object, as the detail of an EventBridge event is");
+                        "its payload is not a JSON object, which detail=payload requires");
     return HF_OK;
 }
 
@@ -102,13 +102,13 @@ static enum hf_status make_names(struct hf_scope *s, const struct eventbridge *b
     if (bridge->detail_type.len)
         TRY(hf__template_fill(s, &bridge->detail_type, event, detail_type));
     if (!source->len || count_characters(*source) > SOURCE_MAX || !hf__utf8_valid(*source))
-        return hf__fail(s, HF_INVALID, "its source is not 1 to %d characters", SOURCE_MAX);
+        return hf__fail(s, HF_INVALID, "its source does not have 1 to %d characters", SOURCE_MAX);
     if (str_after(*source, HF_STR("aws."), &rest))
         return hf__fail(s, HF_INVALID,
-                        "its source begins with \"aws.\", which EventBridge keeps for AWS");
+                        "its source begins with \"aws.\", which EventBridge reserves for AWS");
     if (!detail_type->len || count_characters(*detail_type) > DETAIL_TYPE_MAX ||
         !hf__utf8_valid(*detail_type))
-        return hf__fail(s, HF_INVALID, "its detail type is not 1 to %d characters",
+        return hf__fail(s, HF_INVALID, "its detail type does not have 1 to %d characters",
                         DETAIL_TYPE_MAX);
     return HF_OK;
 }
@@ -140,6 +140,7 @@ static enum hf_status entry_make(struct hf_scope *s, void *self, const struct hf
     if (buf.failed)
         return hf__fail_nomem(s);
     entry->text = hf_str_of((const char *)buf.ptr, buf.len);
+    assert(entry->text.ptr[0] == '{' && entry->text.ptr[entry->text.len - 1] == '}');
     entry->bytes =
         source.len + detail_type.len + detail.len + (event->time_us > 0 ? TIME_BYTES : 0);
     return HF_OK;
@@ -151,6 +152,7 @@ static enum hf_status request_make(struct hf_scope *s, void *self, struct aws_en
     struct hf__buf buf = {.scope = s};
 
     (void)self;
+    assert(len > 0 && len <= AWS_BATCH);
     hf__buf_put_str(&buf, HF_STR("{\"Entries\":["));
     for (size_t i = 0; i < len; i++) {
         if (i)
@@ -197,7 +199,7 @@ static const struct field answer_list[] = {
 static TABLE(answer, "PutEventsResponse");
 #undef T
 
-/* Would it be refused again? Whatever is not known to be, is tried again. */
+/* Would the entry be refused again? Entries with an unknown code are retried. */
 static bool is_for_good(struct hf_str code)
 {
     static const char *const codes[] = {"MalformedDetail",
@@ -217,24 +219,24 @@ static bool is_for_good(struct hf_str code)
 static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str body,
                                   struct hf_delivery *const *deliveries, size_t len)
 {
-    struct put_answer told = {.entries = NULL};
+    struct put_answer parsed = {.entries = NULL};
     int64_t failed = 0;
 
     (void)self;
-    TRY(hf__wire_read_answer(s, &answer, body, &told));
-    for (size_t i = 0; i < told.entries_len; i++)
-        failed += told.entries[i].code.len || !told.entries[i].event_id.len;
-    if (!told.entries || told.entries_len > len || failed != told.failed) /* (1) */
+    TRY(hf__wire_read_answer(s, &answer, body, &parsed));
+    for (size_t i = 0; i < parsed.entries_len; i++)
+        failed += parsed.entries[i].code.len || !parsed.entries[i].event_id.len;
+    if (!parsed.entries || parsed.entries_len > len || failed != parsed.failed) /* (1) */
         return HF_INVALID;
-    for (size_t i = 0; i < told.entries_len; i++) {
-        const struct put_entry *told_entry = &told.entries[i];
+    for (size_t i = 0; i < parsed.entries_len; i++) {
+        const struct put_entry *result = &parsed.entries[i];
 
-        hf__aws_told(s, "EventBridge", deliveries[i],
-                     &(struct aws_outcome){.done = !told_entry->code.len &&
-                                                   told_entry->event_id.len > 0, /* (2) */
-                                           .for_good = is_for_good(told_entry->code),
-                                           .code = told_entry->code,
-                                           .message = told_entry->message});
+        hf__aws_outcome(s, "EventBridge", deliveries[i],
+                        &(struct aws_outcome){.done = !result->code.len &&
+                                                      result->event_id.len > 0, /* (2) */
+                                              .for_good = is_for_good(result->code),
+                                              .code = result->code,
+                                              .message = result->message});
     }
     return HF_OK;
 }
@@ -278,8 +280,8 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
     if (!name.len ||
         (str_after(name, HF_STR("arn:"), &rest) && !hf__aws_arn(name, "events", &ask.region)))
         return hf__fail(s, HF_INVALID,
-                        "an EventBridge sink is eventbridge:BUS, with the name or ARN of a bus; "
-                        "\"default\" is one");
+                        "the URL of an EventBridge sink is eventbridge:BUS, with the name or ARN "
+                        "of a bus, such as eventbridge:default");
     return hf__aws_open(s, url->memory, &ask, &o->aws, &bridge->aws);
 }
 

@@ -3,19 +3,19 @@
  *
  *     exec:/usr/local/bin/on-order --verbose
  *
- * The payload is its standard input, what else is known of the event is in its variables:
+ * The payload is its standard input, and environment variables have the rest of the event:
  *
  *     HF_EVENT_ID TYPE SOURCE KEY SEQUENCE TIME CONTENT_TYPE SCHEMA AGGREGATE AGGREGATE_TYPE TENANT
- *     DESTINATION CORRELATION CAUSATION TRACE_PARENT TRACE_STATE     (those that the event has)
+ *     DESTINATION CORRELATION CAUSATION TRACE_PARENT TRACE_STATE URGENT  (those that the event has)
  *     HF_EVENT_HEADERS     a JSON object
  *     HF_EVENT_ATTEMPT     1, 2, ...
  *
  * and its exit code is the outcome, with the numbers of sysexits.h:
  *
  *     0                    done
- *     64, 65               it is wrong with this event for good (EX_USAGE, EX_DATAERR)
- *     69                   no event can be taken for now (EX_UNAVAILABLE)
- *     75 and all others, and death by a signal: try again
+ *     64, 65               this event would fail again (EX_USAGE, EX_DATAERR)
+ *     69                   the program accepts no event for now (EX_UNAVAILABLE)
+ *     75 and all others, and death by a signal: retry
  *
  * The command line is split into words by quotes and backslashes (hf__child_words()). No shell sees
  * it, and nothing of an event is ever part of it.
@@ -23,9 +23,9 @@
  * What always holds:
  *
  *  (1) A child that was started is waited for, and is signaled only before that (base/child.c).
- *  (2) It leads a process group of its own. One that does not end in time is ended with all that it
- *      started: SIGTERM, and SIGKILL when it is still there a little later.
- *  (3) The payload is a file in memory, which the child may read or leave: nobody waits for it.
+ *  (2) A child leads a process group of its own. A child that does not end in time is killed with
+ *      all processes of its group: by SIGTERM, and after grace_ms by SIGKILL.
+ *  (3) The payload is a file in memory, so nothing waits for a child that does not read it.
  */
 #include "sinks/private.h"
 
@@ -39,7 +39,7 @@
 enum {
     TIMEOUT_MS = 30000,
     GRACE_MS = 2000, /* from SIGTERM to SIGKILL */
-    SAID_MAX = 512   /* of its standard error, for the message of a failure */
+    SAID_MAX = 512   /* bytes of its standard error that a failure shows */
 };
 
 struct options {
@@ -65,7 +65,7 @@ static const struct sink_option options[] = {
 struct variables {
     struct hf_scope *s;
     char **list;
-    size_t len;
+    size_t len, room; /* the list ends with a NULL, which has its place in the room */
     enum hf_status status;
 };
 
@@ -78,7 +78,7 @@ static void variable_set(struct variables *v, const char *name, struct hf_str va
         return;
     if (memchr(value.ptr, '\0', value.len)) {
         v->status =
-            hf__fail(v->s, HF_INVALID, "there is a NUL in what " PREFIX "%s would be", name);
+            hf__fail(v->s, HF_INVALID, "the value of " PREFIX "%s contains a NUL byte", name);
         return;
     }
     text = hf_scope_alloc(v->s, size);
@@ -87,6 +87,7 @@ static void variable_set(struct variables *v, const char *name, struct hf_str va
         return;
     }
     snprintf(text, size, PREFIX "%s=%.*s", name, HF_FMT(value));
+    assert(v->len + 1 < v->room);
     v->list[v->len++] = text;
 }
 
@@ -113,11 +114,12 @@ static void set_headers(struct variables *v, struct hf_item headers)
     variable_set(v, "HEADERS", hf_str_of((const char *)buf.ptr, buf.len));
 }
 
-/* Ours, without those of an event that we may have been started for ourselves, and the event's. */
+/* The variables of this process, without those of an event that it was started for itself, and the
+ * variables of the event. */
 static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_event *stored,
                                      char ***list)
 {
-    enum { OWN = 20 };
+    enum { OWN = 20, OTHERS = 5 }; /* others: TIME, SEQUENCE, URGENT, ATTEMPT, HEADERS */
     const struct hf_event *event = &stored->event;
     const struct {
         const char *name;
@@ -136,6 +138,7 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
                  {"CAUSATION", event->causation},
                  {"TRACE_PARENT", event->trace_parent},
                  {"TRACE_STATE", event->trace_state}};
+    _Static_assert(ARRAY_LEN(texts) + OTHERS <= OWN, "there is room for all variables");
     struct variables v = {.s = s};
     char time[EVENT_TIME];
     struct hf_str rest;
@@ -143,7 +146,8 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
 
     while (environ && environ[count])
         count++;
-    v.list = hf__scope_array(s, count + OWN + 1, sizeof(*v.list));
+    v.room = count + OWN + 1;
+    v.list = hf__scope_array(s, v.room, sizeof(*v.list));
     if (!v.list)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < count; i++)
@@ -159,13 +163,14 @@ static enum hf_status make_variables(struct hf_scope *s, const struct hf_outbox_
         set_number(&v, "URGENT", 1);
     set_number(&v, "ATTEMPT", (uint64_t)stored->attempts + 1);
     set_headers(&v, event->headers);
+    assert(!v.list[v.len]);
     *list = v.list;
     return v.status;
 }
 
 /* ---- the child ------------------------------------------------------------------------------ */
 
-/* One run of it. */
+/* One run of the program. */
 struct run {
     struct child child;
     char said[SAID_MAX + 1]; /* the beginning of its standard error */
@@ -195,11 +200,12 @@ static int run_begin(const struct exec *exec, char **variables, struct hf_bytes 
 
 /* ---- outcomes ------------------------------------------------------------------------------- */
 
-/* ": " and what it said, on one line; or nothing. */
-static const char *what_it_said(struct run *run, const char **colon)
+/* The beginning of its standard error, on one line; *colon is ": ", or "" when there is nothing. */
+static const char *stderr_text(struct run *run, const char **colon)
 {
     size_t len = run->child.said;
 
+    assert(len <= SAID_MAX);
     while (len && (unsigned char)run->said[len - 1] <= ' ')
         len--;
     for (size_t i = 0; i < len; i++)
@@ -213,13 +219,14 @@ static const char *what_it_said(struct run *run, const char **colon)
 static enum hf_status outcome_report(struct hf_scope *s, const struct exec *exec, struct run *run,
                                      struct hf_delivery *delivery)
 {
-    const char *colon, *said = what_it_said(run, &colon);
+    const char *colon, *said = stderr_text(run, &colon);
     int outcome = run->child.outcome;
-    /* The program lets the system collect its children: nothing is known, so try again. */
+    /* The outcome is unknown if this process lets the system collect its children: then retry. */
     int code = run->child.unknown ? EX_TEMPFAIL : WEXITSTATUS(outcome);
 
+    assert(WIFSIGNALED(outcome) || WIFEXITED(outcome));
     if (WIFSIGNALED(outcome)) {
-        hf__delivery_fail(s, delivery, HF_IO, false, "%s was ended by signal %d%s%s",
+        hf__delivery_fail(s, delivery, HF_IO, false, "%s was killed by signal %d%s%s",
                           exec->words[0], WTERMSIG(outcome), colon, said);
         return HF_OK;
     }
@@ -228,7 +235,7 @@ static enum hf_status outcome_report(struct hf_scope *s, const struct exec *exec
         return HF_OK;
     }
     if (code == EX_UNAVAILABLE)
-        return hf__fail(s, HF_IO, "%s takes nothing for now%s%s", exec->words[0], colon, said);
+        return hf__fail(s, HF_IO, "%s is not accepting events%s%s", exec->words[0], colon, said);
     hf__delivery_fail(s, delivery, code == EX_USAGE || code == EX_DATAERR ? HF_INVALID : HF_IO,
                       code == EX_USAGE || code == EX_DATAERR, "%s ended with exit code %d%s%s",
                       exec->words[0], code, colon, said);
@@ -245,7 +252,7 @@ static enum hf_status run_once(struct hf_scope *s, const struct exec *exec, char
 
     if (error == E2BIG) {
         hf__delivery_fail(s, delivery, HF_LIMIT, true,
-                          "its headers and texts are more than variables can have");
+                          "its headers and texts are too large for environment variables");
         return HF_OK;
     }
     if (error)
@@ -262,9 +269,9 @@ static enum hf_status run_once(struct hf_scope *s, const struct exec *exec, char
         hf__delivery_fail(s, delivery, HF_IO, false,
                           "%s did not end within %llu ms, and was killed", exec->words[0],
                           (unsigned long long)exec->options.timeout_ms);
-    else /* perhaps because of this event: others may go better */
+    else /* perhaps because of this event: others may succeed */
         hf__delivery_fail(s, delivery, HF_TIMEOUT, false,
-                          "%s did not end until the deadline, and was killed", exec->words[0]);
+                          "%s did not end before the deadline, and was killed", exec->words[0]);
     return HF_OK;
 }
 
@@ -311,8 +318,9 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
         return hf__fail_nomem(s);
     if (status != HF_OK)
         return hf_scope_fail_because(s, HF_INVALID, hf_scope_error(url->memory),
-                                     "the command of an exec sink cannot be run: %s",
+                                     "the URL of an exec sink has an invalid command: %s",
                                      hf_scope_error_text(url->memory));
+    assert(exec->words[0]);
     return HF_OK;
 }
 

@@ -9,13 +9,13 @@
  *
  * What always holds, whenever the lock is not held:
  *
- *  (1) The file ends with a line end, or is empty, unless somebody died while writing, or the disk
- *      was full and the half line could not be taken back. Who writes next repairs that: half a
- *      line of ours is cut off, as its event was not done and comes again; what we do not recognise
- *      as ours gets its line end, and stays.
+ *  (1) The file ends with a line end, or is empty, unless a process died while writing, or the disk
+ *      was full and the incomplete line could not be removed. The next writer repairs that: an
+ *      incomplete line of ours is removed, as its event was not done and comes again; any other
+ *      incomplete line stays, and gets its line end.
  *  (2) A delivery is done when its line was synced (or written, with sync=no). After a failed sync
- *      nothing that is in the kernel is trusted any more: the file is opened again, and the batch
- *      is written again.
+ *      the kernel's pages are not trusted any more: the file is opened again, and the batch is
+ *      written again.
  */
 #include "sinks/private.h"
 
@@ -28,9 +28,9 @@
 
 enum {
     FILE_MODE = 0640,
-    REOPENS_MAX = 100,          /* that the file is replaced while we wait for its lock */
-    LOCK_MS = 10,               /* between two looks at a lock that is held */
-    TAIL_MAX = 16 * 1024 * 1024 /* a line of ours is shorter */
+    REOPENS_MAX = 100,          /* how often the file may be replaced while we wait for its lock */
+    LOCK_MS = 10,               /* between two attempts to lock */
+    TAIL_MAX = 16 * 1024 * 1024 /* bytes; a line of ours is shorter */
 };
 
 /* How every line of ours begins: see event_json.c. */
@@ -45,7 +45,7 @@ struct options {
 struct file {
     struct hf_env env;
     struct options options;
-    struct hf_str path; /* ends with a NUL */
+    struct hf_str path; /* followed by a NUL */
     int fd;             /* -1: not open */
 };
 
@@ -91,9 +91,10 @@ static enum hf_status file_open(struct hf_scope *s, struct file *file)
 {
     /* O_NONBLOCK: a FIFO without a reader must not keep us; it does nothing to a file. */
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    struct stat about;
+    struct stat info;
     bool made = false;
 
+    assert(file->fd < 0);
     file->fd = open(file->path.ptr, flags);
     if (file->fd < 0 && errno == ENOENT) {
         file->fd = open(file->path.ptr, flags | O_CREAT, FILE_MODE);
@@ -101,9 +102,9 @@ static enum hf_status file_open(struct hf_scope *s, struct file *file)
     }
     if (file->fd < 0)
         return fail_errno(s, file, "opening");
-    if (fstat(file->fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+    if (fstat(file->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         file_drop(file);
-        return hf__fail(s, HF_INVALID, "%s is no regular file", file->path.ptr);
+        return hf__fail(s, HF_INVALID, "%s is not a regular file", file->path.ptr);
     }
     if (made && file->options.sync != HF_NO) {
         enum hf_status status = sync_directory(s, file);
@@ -115,7 +116,7 @@ static enum hf_status file_open(struct hf_scope *s, struct file *file)
     return HF_OK;
 }
 
-/* Is what we have open what the path leads to? */
+/* Is the open file the one that the path leads to? */
 static bool is_current(const struct file *file)
 {
     struct stat ours, theirs;
@@ -126,6 +127,7 @@ static bool is_current(const struct file *file)
 
 static enum hf_status file_lock(struct hf_scope *s, const struct file *file)
 {
+    assert(file->fd >= 0);
     while (flock(file->fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR)
             continue;
@@ -136,7 +138,7 @@ static enum hf_status file_lock(struct hf_scope *s, const struct file *file)
     return HF_OK;
 }
 
-/* Open and locked, and the file of that name. */
+/* Open and lock the file that has the name at this moment. */
 static enum hf_status file_take(struct hf_scope *s, struct file *file)
 {
     for (int i = 0; i < REOPENS_MAX; i++) {
@@ -150,17 +152,19 @@ static enum hf_status file_take(struct hf_scope *s, struct file *file)
         file_drop(file); /* and the lock with it */
         TRY(status);
     }
-    return hf__fail(s, HF_IO, "%s is replaced again and again", file->path.ptr);
+    return hf__fail(s, HF_IO, "%s was replaced %d times while this process waited for its lock",
+                    file->path.ptr, REOPENS_MAX);
 }
 
 /* ---- the end of the file -------------------------------------------------------------------- */
 
-/* Where the last line begins that has no end; the file's length if all have one. */
+/* Where an incomplete last line begins; the file's length if the last line is complete. */
 static enum hf_status find_torn(struct hf_scope *s, const struct file *file, off_t size, off_t *at)
 {
     char block[4096];
     off_t from = size;
 
+    assert(size >= 0);
     *at = 0;
     while (from > 0 && size - from < TAIL_MAX) {
         size_t len = from < (off_t)sizeof(block) ? (size_t)from : sizeof(block);
@@ -175,6 +179,7 @@ static enum hf_status find_torn(struct hf_scope *s, const struct file *file, off
             return HF_OK;
         }
     }
+    assert(from >= 0 && from <= size);
     *at = from;
     return HF_OK;
 }
@@ -183,14 +188,15 @@ static enum hf_status find_torn(struct hf_scope *s, const struct file *file, off
 static enum hf_status file_repair(struct hf_scope *s, const struct file *file, off_t *size)
 {
     char start[sizeof(OUR_LINE) - 1];
-    struct stat about;
+    struct stat info;
     off_t torn;
     size_t len, written;
 
-    if (fstat(file->fd, &about) != 0)
-        return fail_errno(s, file, "looking at");
-    *size = about.st_size;
+    if (fstat(file->fd, &info) != 0)
+        return fail_errno(s, file, "reading the size of");
+    *size = info.st_size;
     TRY(find_torn(s, file, *size, &torn));
+    assert(torn >= 0 && torn <= *size);
     if (torn == *size)
         return HF_OK;
     len = *size - torn < (off_t)sizeof(start) ? (size_t)(*size - torn) : sizeof(start);
@@ -198,8 +204,9 @@ static enum hf_status file_repair(struct hf_scope *s, const struct file *file, o
         return fail_errno(s, file, "reading");
     if (memcmp(start, OUR_LINE, len) == 0) {
         if (ftruncate(file->fd, torn) != 0)
-            return fail_errno(s, file, "cutting half a line off");
-        hf__env_log(&file->env, HF_LOG_WARNING, "sink: half a line was cut off %s", file->path.ptr);
+            return fail_errno(s, file, "removing an incomplete line from");
+        hf__env_log(&file->env, HF_LOG_WARNING, "sink: removed an incomplete line at the end of %s",
+                    file->path.ptr);
         *size = torn;
         return HF_OK;
     }
@@ -214,12 +221,13 @@ static enum hf_status file_append(struct hf_scope *s, const struct file *file, s
     size_t written;
     off_t size = 0;
 
+    assert(text.len > 0 && text.ptr[text.len - 1] == '\n');
     TRY(file_repair(s, file, &size));
     status = hf__lines_write(s, file->path.ptr, file->fd, text, &written);
     if (status != HF_OK) {
         if (written > 0 && ftruncate(file->fd, size) != 0)
             hf__env_log(&file->env, HF_LOG_WARNING,
-                        "sink: what was written of a batch could not be cut off %s",
+                        "sink: could not remove an incomplete batch at the end of %s",
                         file->path.ptr);
         return status;
     }
@@ -241,6 +249,7 @@ static enum hf_status file_send(struct hf_scope *s, void *self, struct hf_delive
     if (lines.text.len == 0)
         return HF_OK;
     TRY(file_take(s, file));
+    assert(file->fd >= 0);
     status = file_append(s, file, lines.text);
     if (status != HF_OK) {
         file_drop(file); /* (2) */
@@ -291,7 +300,7 @@ enum hf_status hf__sink_file_open(struct hf_scope *s, const struct sink_url *url
     if (status == HF_OK)
         status = hf__sink_decode(s, url->memory, "the path", url->rest, &file->path);
     if (status == HF_OK && (!file->path.len || memchr(file->path.ptr, '\0', file->path.len)))
-        status = hf__fail(s, HF_INVALID, "a file sink is file:PATH");
+        status = hf__fail(s, HF_INVALID, "the URL of a file sink is file:PATH");
     ops.batch_max = file->options.batch;
     if (status == HF_OK)
         status = hf_sink_new(s, &ops, file, sink);

@@ -3,22 +3,22 @@
  *
  *     kafka:BROKER[:PORT][,BROKER[:PORT]...]/TOPIC
  *
- * librdkafka's idempotent producer, whose acknowledgements come from all replicas in sync. A batch
- * is handed over event by event, and then its delivery reports are waited for. Options with a dot
- * in their name are librdkafka's own and are handed on, but for those that would undo what is
+ * The sink uses librdkafka's idempotent producer, with acknowledgements from all in-sync replicas. It
+ * produces the events of a batch one by one, and then waits for their delivery reports. Options with
+ * a dot in their name are librdkafka's own and are passed on, except those that would break what is
  * promised here.
  *
- * A lane is a producer. librdkafka goes on sending what it was given, long after we have stopped
- * waiting; so a producer with whose messages we are not through is purged, and closed: nothing of a
- * batch is sent when the call for it has ended.
+ * A lane is a producer. librdkafka goes on sending its messages long after we have stopped waiting;
+ * so a producer with open messages is purged and closed: nothing of a batch is sent after the call
+ * for it has ended.
  *
  * What always holds:
  *
  *  (1) An event is delivered when its own delivery report says so.
  *  (2) A lane is kept only when every message on it was reported, its batch did not fail, and it
  *      had no fatal error.
- *  (3) Brokers refuse requests, which have many messages. Who of them is to blame is found by
- *      sending them one by one.
+ *  (3) Brokers refuse whole requests, which have many messages. The message that is to blame is found
+ *      by sending them one by one.
  *
  * Events of one key go one by one, in waves. The producer's numbers are not enough to keep order
  * when one is refused: librdkafka may send the next one before it notices ("gapless" or not, with
@@ -37,8 +37,8 @@ enum {
     KAFKA_BATCH_BYTES = 4 * 1024 * 1024,
     KAFKA_THREADS = 4,
     TOPIC_MAX = 249,
-    DOWN_MS = 2000, /* all brokers are down and nothing moves: that long is enough */
-    PURGE_MS = 500, /* for the reports of what was purged */
+    DOWN_MS = 2000, /* a batch fails when all brokers are down and no report has come for so long */
+    PURGE_MS = 500, /* how long to wait for the reports of purged messages */
     REASON_MAX = 300
 };
 
@@ -90,11 +90,11 @@ struct kafka_batch;
 struct kafka_lane {
     struct broker_lane lane;
     rd_kafka_t *producer;
-    struct kafka_batch *batch; /* that reports are for */
-    rd_kafka_resp_err_t error; /* the last that librdkafka told of, by itself */
-    char reason[REASON_MAX];   /* in words */
-    bool down;                 /* it told that no broker is there, and nothing moved since */
-    bool denied;               /* it told that we may not in */
+    struct kafka_batch *batch; /* the batch that gets the reports; NULL: the lane is idle */
+    rd_kafka_resp_err_t error; /* the last one that librdkafka reported by its callback */
+    char reason[REASON_MAX];   /* the text of that error */
+    bool down;                 /* all brokers are down, and no message was delivered since */
+    bool denied;               /* the brokers refuse our credentials */
 };
 
 /* A batch under way. */
@@ -105,19 +105,30 @@ struct kafka_batch {
     struct hf_delivery *deliveries;
     size_t len;
     bool *ended;                 /* by delivery: its outcome is known */
-    bool *sent;                  /* by delivery: a report is to come */
+    bool *sent;                  /* by delivery: its report has not come yet */
     rd_kafka_resp_err_t *errors; /* by delivery: of its last report */
-    size_t open;                 /* reports to come */
-    int64_t moved_us;            /* when the last report came */
+    size_t open;                 /* how many reports have not come yet */
+    int64_t moved_us;            /* when the last report of a delivery came */
 };
+
+static void batch_check(const struct kafka_batch *batch)
+{
+    size_t open = 0;
+
+    for (size_t i = 0; DEV_CHECKS && i < batch->len; i++) {
+        assert(!batch->sent[i] || !batch->ended[i]);
+        open += batch->sent[i];
+    }
+    assert(!DEV_CHECKS || open == batch->open);
+}
 
 /* ---- what reports mean ---------------------------------------------------------------------- */
 
 enum blame {
     BLAME_NONE,
-    BLAME_EVENT,  /* or another of its request: (3) */
-    BLAME_TOPIC,  /* it is not there, or not for us */
-    BLAME_OTHERS, /* it was not sent because of something else */
+    BLAME_EVENT,  /* or another one of its request: (3) */
+    BLAME_TOPIC,  /* the topic does not exist, or we may not write to it */
+    BLAME_OTHERS, /* the message was not sent because of another one or of the producer */
     BLAME_BROKER
 };
 
@@ -154,7 +165,7 @@ static enum blame blame_of(rd_kafka_resp_err_t error)
     }
 }
 
-/* An event that its topic, or Kafka, does not take. */
+/* Fail an event that its topic, or Kafka, does not accept. */
 static void fail_event(struct kafka_batch *batch, size_t at, rd_kafka_resp_err_t error)
 {
     bool missing = error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
@@ -165,6 +176,7 @@ static void fail_event(struct kafka_batch *batch, size_t at, rd_kafka_resp_err_t
                             : error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE         ? HF_LIMIT
                                                                                     : HF_INVALID;
 
+    assert(!batch->ended[at] && !batch->sent[at]);
     hf__delivery_fail(batch->wait.s, &batch->deliveries[at], status, !missing,
                       "Kafka refuses it: %s", batch->kafka->lib.rd_kafka_err2str(error));
     batch->ended[at] = true;
@@ -176,6 +188,7 @@ static enum hf_status fail_batch(struct kafka_batch *batch, rd_kafka_resp_err_t 
     const char *words = kafka->lib.rd_kafka_err2str(error);
     enum hf_status status = HF_IO;
 
+    assert(error != RD_KAFKA_RESP_ERR_NO_ERROR);
     if (blame_of(error) == BLAME_TOPIC) {
         status = error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ? HF_DENIED : HF_NOT_FOUND;
         return hf__broker_fail(batch->wait.s, status, "Kafka at %s, topic \"%.*s\": %s",
@@ -199,6 +212,7 @@ static void on_report(rd_kafka_t *producer, const rd_kafka_message_t *message, v
     (void)producer;
     if (!batch || at >= batch->len || !batch->sent[at])
         return;
+    assert(batch->open > 0 && !batch->ended[at]);
     batch->sent[at] = false;
     batch->open--;
     batch->errors[at] = message->err;
@@ -219,14 +233,14 @@ static void on_error(rd_kafka_t *producer, int error, const char *reason, void *
     if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
         lane->down = true;
         if (lane->reason[0])
-            return; /* what came before says more */
+            return; /* the error before this one says more */
     }
     if (error == RD_KAFKA_RESP_ERR__AUTHENTICATION)
         lane->denied = true;
     snprintf(lane->reason, sizeof(lane->reason), "%s", reason ? reason : "");
 }
 
-/* Instead of the library's own, which prints. What matters comes as an error or a report. */
+/* Replaces the library's own function, which prints. What matters comes as an error or a report. */
 static void ignore_log(const rd_kafka_t *producer, int level, const char *facility,
                        const char *text)
 {
@@ -238,7 +252,7 @@ static void ignore_log(const rd_kafka_t *producer, int level, const char *facili
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-/* Reports that do not come before it is closed do not come at all. */
+/* Reports that have not come by now never come. */
 static void close_lane(struct kafka *kafka, struct kafka_lane *lane)
 {
     if (lane->producer)
@@ -253,6 +267,7 @@ static enum hf_status take_lane(struct hf_scope *s, struct kafka *kafka, struct 
     rd_kafka_conf_t *conf;
 
     if (lane) {
+        assert(!lane->batch && lane->producer);
         *out = lane;
         return HF_OK;
     }
@@ -269,15 +284,15 @@ static enum hf_status take_lane(struct hf_scope *s, struct kafka *kafka, struct 
     }
     if (!lane->producer) {
         close_lane(kafka, lane);
-        return hf__broker_fail(s, HF_IO, "librdkafka cannot make a producer: %s", why);
+        return hf__broker_fail(s, HF_IO, "librdkafka could not create a producer: %s", why);
     }
     *out = lane;
     return HF_OK;
 }
 
 /*
- * Keep the lane, or see to it that nothing of the batch is sent any more: (2). One with which a
- * batch failed is not kept: for a while it would remember a topic as missing, or not for us.
+ * Keep the lane, or make sure that nothing of the batch is sent any more: (2). A lane with which a
+ * batch failed is not kept: for a while it would remember a topic as missing or forbidden.
  */
 static void leave_lane(struct kafka_batch *batch, bool keep)
 {
@@ -288,6 +303,7 @@ static void leave_lane(struct kafka_batch *batch, bool keep)
 
     if (!lane)
         return;
+    batch_check(batch);
     if (batch->open) {
         (void)lib->rd_kafka_purge(lane->producer, RD_KAFKA_PURGE_F_QUEUE |
                                                       RD_KAFKA_PURGE_F_INFLIGHT |
@@ -298,6 +314,7 @@ static void leave_lane(struct kafka_batch *batch, bool keep)
     } else if (!keep || lib->rd_kafka_fatal_error(lane->producer, text, sizeof(text))) {
         close_lane(batch->kafka, lane);
     } else {
+        assert(keep && !batch->open); /* (2) */
         lane->batch = NULL;
         hf__broker_lane_keep(&batch->kafka->lanes, &lane->lane);
     }
@@ -350,14 +367,14 @@ static bool is_topic(struct hf_str text)
     return true;
 }
 
-/* Where it goes. The key is absent when the event has none. */
+/* The topic and the key of an event. The key is absent when the event has none. */
 static enum hf_status message_address(struct hf_scope *s, const struct kafka *kafka,
                                       const struct hf_event *event, struct hf_str *topic,
                                       struct hf_str *key)
 {
     TRY(hf__template_fill(s, &kafka->topic, event, topic));
     if (!is_topic(*topic))
-        return hf__fail(s, HF_INVALID, "\"%.*s\" cannot be a topic of Kafka", HF_FMT(*topic));
+        return hf__fail(s, HF_INVALID, "invalid Kafka topic \"%.*s\"", HF_FMT(*topic));
     if (kafka->form == FORM_BUS_MESSAGE)
         *key = event->id;
     else
@@ -386,6 +403,7 @@ static enum hf_status message_produce(struct kafka_batch *batch, size_t at)
     enum hf_status status = message_address(batch->wait.s, kafka, event, &topic, &key);
     rd_kafka_resp_err_t error;
 
+    assert(!batch->ended[at] && !batch->sent[at]);
     if (status == HF_OK)
         status = make_value(batch->wait.s, kafka, event, &value);
     if (status == HF_OK)
@@ -397,6 +415,7 @@ static enum hf_status message_produce(struct kafka_batch *batch, size_t at)
         batch->ended[at] = true;
         return HF_OK;
     }
+    assert(headers && topic.len > 0);
     error = lib->rd_kafka_producev(batch->lane->producer, RD_KAFKA_V_TOPIC(topic.ptr),
                                    RD_KAFKA_V_KEY(key.len ? key.ptr : NULL, key.len),
                                    RD_KAFKA_V_VALUE(gone ? NULL : (void *)(uintptr_t)value.ptr,
@@ -437,11 +456,12 @@ static enum hf_status reports_await(struct kafka_batch *batch)
     return HF_OK;
 }
 
-/* What the reports of a round say of the batch; *alone: (3) is called for. */
+/* Judge the batch by its reports, all of which have come; *alone: do (3). */
 static enum hf_status reports_judge(struct kafka_batch *batch, bool *alone)
 {
     rd_kafka_resp_err_t others = RD_KAFKA_RESP_ERR_NO_ERROR;
 
+    assert(!batch->open);
     *alone = false;
     for (size_t i = 0; i < batch->len; i++) {
         enum blame blame = batch->ended[i] ? BLAME_NONE : blame_of(batch->errors[i]);
@@ -455,11 +475,11 @@ static enum hf_status reports_judge(struct kafka_batch *batch, bool *alone)
         else if (blame == BLAME_OTHERS)
             others = batch->errors[i];
     }
-    /* Not sent because of others, and no other is to blame: then it is the producer. */
+    /* Messages were not sent because of others, but no other is to blame: it is the producer. */
     return others && !*alone ? fail_batch(batch, others) : HF_OK;
 }
 
-/* All at once. */
+/* Produce all events at once. */
 static enum hf_status produce_all(struct kafka_batch *batch, bool *alone)
 {
     for (size_t i = 0; i < batch->len; i++)
@@ -468,7 +488,7 @@ static enum hf_status produce_all(struct kafka_batch *batch, bool *alone)
     return reports_judge(batch, alone);
 }
 
-/* (3) Those that are left one by one. */
+/* (3) Produce the events that have no outcome yet one by one. */
 static enum hf_status produce_alone(struct kafka_batch *batch)
 {
     for (size_t i = 0; i < batch->len; i++) {
@@ -513,6 +533,7 @@ static enum hf_status kafka_send_wave(struct hf_scope *s, void *self,
     if (status == HF_OK && alone)
         status = produce_alone(&batch);
     leave_lane(&batch, status == HF_OK);
+    assert(!batch.lane);
     return status;
 }
 
@@ -559,7 +580,7 @@ static void kafka_close(void *self)
     hf__env_free(&env, kafka, sizeof(*kafka));
 }
 
-/* Options of librdkafka that would undo what is promised here, or load code. */
+/* Options of librdkafka that would break what is promised here, or load code. */
 static bool is_ours(const char *name)
 {
     static const char *const ours[] = {
@@ -578,7 +599,7 @@ static bool is_ours(const char *name)
     return false;
 }
 
-/* The library's words may have the value in them, so they are not shown. */
+/* The library's message may contain the value, so it is not shown. */
 static enum hf_status set_conf(struct hf_scope *s, struct kafka *kafka, const char *name,
                                const char *value)
 {
@@ -588,7 +609,7 @@ static enum hf_status set_conf(struct hf_scope *s, struct kafka *kafka, const ch
     case RD_KAFKA_CONF_UNKNOWN:
         return hf__fail(s, HF_INVALID, "librdkafka has no option %s", name);
     default:
-        return hf__fail(s, HF_INVALID, "librdkafka does not take the value of the option %s", name);
+        return hf__fail(s, HF_INVALID, "librdkafka rejects the value of the option %s", name);
     }
 }
 
@@ -600,7 +621,8 @@ static enum hf_status set_given(struct hf_scope *s, struct kafka *kafka, struct 
     if (!copy.ptr)
         return hf__fail_nomem(s);
     if (is_ours(copy.ptr))
-        return hf__fail(s, HF_INVALID, "the option %s of librdkafka is not to be set", copy.ptr);
+        return hf__fail(s, HF_INVALID,
+                        "the option %s of librdkafka cannot be set: the sink sets it", copy.ptr);
     TRY(hf__broker_c_text(s, copy.ptr, value));
     return set_conf(s, kafka, copy.ptr, value.ptr);
 }
@@ -611,8 +633,12 @@ static enum hf_status set_given(struct hf_scope *s, struct kafka *kafka, struct 
 /* Word number `at` of "one|two", from 1, in the scope. */
 static struct hf_str word_of(struct hf_scope *s, const char *words, int at)
 {
-    while (--at > 0)
-        words = strchr(words, '|') + 1;
+    assert(at > 0);
+    while (--at > 0) {
+        words = strchr(words, '|');
+        assert(words);
+        words++;
+    }
     return hf_scope_copy(s, hf_str_of(words, strcspn(words, "|")));
 }
 
@@ -664,8 +690,8 @@ static enum hf_status read_path(struct hf_scope *s, const struct sink_url *url, 
         return hf__fail(s, HF_INVALID, "the URL of a kafka sink is kafka:BROKER[,BROKER...]/TOPIC");
     if (memchr(rest.ptr, '@', len))
         return hf__fail(s, HF_INVALID,
-                        "the URL of a kafka sink has a user before its brokers; the "
-                        "options sasl.username and sasl.password are for that");
+                        "the URL of a kafka sink has a user before its brokers; use the "
+                        "options sasl.username and sasl.password instead");
     kafka->brokers = hf_scope_copy(url->memory, hf_str_of(rest.ptr, len));
     if (!kafka->brokers.ptr)
         return hf__fail_nomem(s);
@@ -674,15 +700,15 @@ static enum hf_status read_path(struct hf_scope *s, const struct sink_url *url, 
     TRY(hf__template_read(s, url->memory, "the topic", topic, &kafka->topic));
     if (kafka->topic.is_fixed && !is_topic(kafka->topic.text))
         return hf__fail(s, HF_INVALID,
-                        "a topic of Kafka has letters, digits, \".\", \"_\" and "
-                        "\"-\", at most %d",
+                        "a Kafka topic has letters, digits, \".\", \"_\" and \"-\", at most %d of "
+                        "them",
                         TOPIC_MAX);
     if (kafka->key_text.ptr)
         TRY(hf__template_read(s, url->memory, "the key", kafka->key_text, &kafka->key));
     return HF_OK;
 }
 
-/* Those without a dot are ours. */
+/* Options without a dot are ours. */
 static enum hf_status read_options(struct hf_scope *s, const struct sink_url *url,
                                    struct kafka *kafka)
 {
@@ -716,7 +742,7 @@ static enum hf_status read_options(struct hf_scope *s, const struct sink_url *ur
     ours.given_len = 0;
     for (size_t i = 0; i < url->given_len; i++) {
         if (hf_str_equal(url->given[i].name, HF_STR("acks")))
-            return hf__fail(s, HF_INVALID, "acks is \"all\" and stays so");
+            return hf__fail(s, HF_INVALID, "the option acks cannot be set: it is always \"all\"");
         if (!memchr(url->given[i].name.ptr, '.', url->given[i].name.len))
             given[ours.given_len++] = url->given[i];
     }
@@ -734,7 +760,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
     return make_conf(s, url, kafka);
 }
 
-/* What librdkafka lets pass. */
+/* The largest message that librdkafka accepts; 0: unknown. */
 static size_t event_max(const struct kafka *kafka)
 {
     char text[32];

@@ -5,19 +5,19 @@
  *
  * An event is a PUBLISH with quality of service 1, with the attributes of CloudEvents as user
  * properties; it is answered by a PUBACK, which has a reason. Quality 0 has no answer. Quality 2
- * would promise more only within a session, and libmosquitto does not tell when such a message is
+ * would promise more only within a session, and libmosquitto does not report when such a message is
  * refused; so there is no option for it.
  *
- * libmosquitto is driven by hand, with poll(): its own loop uses select(), which cannot take files
- * beyond 1023, and its own thread would send again by itself what we have given up.
+ * libmosquitto is driven by poll() here: its own loop uses select(), which cannot handle descriptors
+ * beyond 1023, and its own thread would resend messages that we have given up.
  *
  * What always holds:
  *
- *  (1) An event is delivered when its PUBACK said success, or, unless subscribers are required,
- *      that nobody has subscribed. A server keeps no message for nobody: that is how MQTT is.
+ *  (1) An event is delivered when its PUBACK reports success, or, unless subscribers are required,
+ *      that there is no subscriber. MQTT servers drop a message that has no subscriber.
  *  (2) A lane, which is a connection with a session of its own, is kept only when every message on
  *      it was answered.
- *  (3) What a server says of a topic that is the same for all events fails the batch.
+ *  (3) When all events have the same topic, an answer that refuses the topic fails the batch.
  *
  * A server may refuse one message and take the next; events of one key go one by one, in waves.
  */
@@ -43,7 +43,7 @@ enum {
     MQTT_BATCH_BYTES = 4 * 1024 * 1024,
     MQTT_EVENT_MAX = 255 * 1024 * 1024, /* a packet has up to 268,435,455 bytes */
     MQTT_KEEPALIVE_S = 60,
-    WINDOW = 100 /* not answered; servers may want fewer, and the library minds that */
+    WINDOW = 100 /* unanswered messages; the library sends fewer if the server wants that */
 };
 
 #define MQTT_FUNCTIONS(X)                                                                          \
@@ -98,10 +98,10 @@ struct mqtt_batch;
 struct mqtt_lane {
     struct broker_lane lane;
     struct mosquitto *client;
-    bool greeted;             /* a CONNACK came, */
-    int greeting;             /* with this reason */
-    int farewell;             /* the reason of the last DISCONNECT */
-    struct mqtt_batch *batch; /* that answers are for */
+    bool answered;            /* the CONNACK has come */
+    int connect_reason;       /* the reason in the CONNACK; 0: success */
+    int disconnect_reason;    /* the reason of the last DISCONNECT; 0: none */
+    struct mqtt_batch *batch; /* the batch that gets the answers; NULL: none */
 };
 
 /* A batch under way. */
@@ -111,22 +111,33 @@ struct mqtt_batch {
     struct mqtt_lane *lane;
     struct hf_delivery *deliveries;
     size_t len;
-    int *ids;    /* by delivery: the packet; 0: not sent, or answered */
-    size_t open; /* not answered */
-    enum hf_status status;
-    struct hf_error error; /* of the first answer that fails the batch */
+    int *ids;              /* by delivery: the id of its packet; 0: not sent, or answered */
+    size_t open;           /* how many packets are not answered */
+    enum hf_status status; /* of the first answer that fails the batch */
+    struct hf_error error; /* of the same answer */
 };
+
+static void batch_check(const struct mqtt_batch *batch)
+{
+    size_t open = 0;
+
+    for (size_t i = 0; DEV_CHECKS && i < batch->len; i++)
+        open += batch->ids[i] != 0;
+    assert(!DEV_CHECKS || open == batch->open);
+    assert(batch->status == batch->error.status);
+}
 
 static enum hf_status connection_fail(struct hf_scope *s, const struct mqtt *mqtt,
                                       const struct mqtt_lane *lane, const char *doing, int code)
 {
+    assert(code != MOSQ_ERR_SUCCESS);
     if (code == MOSQ_ERR_NOMEM)
         return hf__fail_nomem(s);
-    if (lane && lane->farewell)
-        return hf__broker_fail(s, HF_IO, "the MQTT server at %s:%u says goodbye, %s: %s",
+    if (lane && lane->disconnect_reason)
+        return hf__broker_fail(s, HF_IO, "the MQTT server at %s:%u disconnected while %s: %s",
                                mqtt->url.host.ptr, mqtt->url.port, doing,
-                               mqtt->lib.mosquitto_reason_string(lane->farewell));
-    return hf__broker_fail(s, HF_IO, "the MQTT server at %s:%u, %s: %s", mqtt->url.host.ptr,
+                               mqtt->lib.mosquitto_reason_string(lane->disconnect_reason));
+    return hf__broker_fail(s, HF_IO, "the MQTT server at %s:%u, while %s: %s", mqtt->url.host.ptr,
                            mqtt->url.port, doing,
                            code == MOSQ_ERR_ERRNO ? strerror(errno)
                                                   : mqtt->lib.mosquitto_strerror(code));
@@ -134,17 +145,18 @@ static enum hf_status connection_fail(struct hf_scope *s, const struct mqtt *mqt
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* The batch has failed; others of it are still listened to. */
+/* Fail the batch. The answers to its other messages are still read. */
 static void fail_batch(struct mqtt_batch *batch, enum hf_status status, int reason)
 {
     const struct mqtt *mqtt = batch->mqtt;
 
+    assert(status != HF_OK);
     if (batch->status != HF_OK)
         return;
-    batch->status =
-        hf__broker_fail(batch->wait.s, status, "the MQTT server at %s:%u takes nothing: %s",
-                        mqtt->url.host.ptr, mqtt->url.port,
-                        mqtt->lib.mosquitto_reason_string(reason));
+    batch->status = hf__broker_fail(batch->wait.s, status,
+                                    "the MQTT server at %s:%u is not accepting messages: %s",
+                                    mqtt->url.host.ptr, mqtt->url.port,
+                                    mqtt->lib.mosquitto_reason_string(reason));
     batch->error = *hf_scope_error(batch->wait.s);
 }
 
@@ -192,7 +204,7 @@ static void take_reason(struct mqtt_batch *batch, struct hf_delivery *delivery, 
         fail_batch(batch, status, reason);
         return;
     }
-    hf__delivery_fail(batch->wait.s, delivery, status, for_good, "the MQTT server answers: %s",
+    hf__delivery_fail(batch->wait.s, delivery, status, for_good, "the MQTT server refuses it: %s",
                       mqtt->lib.mosquitto_reason_string(reason));
 }
 
@@ -206,6 +218,7 @@ static void on_publish(struct mosquitto *client, void *user, int id, int reason,
     (void)properties;
     for (size_t i = 0; batch && id && i < batch->len; i++) {
         if (batch->ids[i] == id) {
+            assert(batch->open > 0);
             batch->ids[i] = 0;
             batch->open--;
             take_reason(batch, &batch->deliveries[i], reason);
@@ -222,8 +235,8 @@ static void on_connect(struct mosquitto *client, void *user, int reason, int fla
     (void)client;
     (void)flags;
     (void)properties;
-    lane->greeted = true;
-    lane->greeting = reason;
+    lane->answered = true;
+    lane->connect_reason = reason;
 }
 
 static void on_disconnect(struct mosquitto *client, void *user, int reason,
@@ -234,10 +247,10 @@ static void on_disconnect(struct mosquitto *client, void *user, int reason,
     (void)client;
     (void)properties;
     if (reason >= MQTT_RC_UNSPECIFIED) /* smaller ones are the library's own */
-        lane->farewell = reason;
+        lane->disconnect_reason = reason;
 }
 
-/* Send and receive what can be, waiting a slice of time for it. */
+/* Send and receive what is possible, and wait up to BROKER_SLICE_MS for it. */
 static enum hf_status connection_pump(struct broker_wait *wait, const struct mqtt *mqtt,
                                       struct mqtt_lane *lane, const char *doing)
 {
@@ -253,7 +266,7 @@ static enum hf_status connection_pump(struct broker_wait *wait, const struct mqt
      * its time, between two answers: 40 ms for each batch. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
     TRY(hf__broker_poll(wait, fd, (short)(POLLIN | (writes ? POLLOUT : 0)), &ready));
-    /* TLS may have read more from the socket than it has handed out. */
+    /* TLS may have read more from the socket than it has returned. */
     if (ready & (POLLIN | POLLERR | POLLHUP) || mqtt->tls.on == HF_YES)
         code = lib->mosquitto_loop_read(lane->client, 1);
     if (code == MOSQ_ERR_SUCCESS && writes)
@@ -265,10 +278,10 @@ static enum hf_status connection_pump(struct broker_wait *wait, const struct mqt
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-static void close_lane(struct mqtt *mqtt, struct mqtt_lane *lane, bool politely)
+static void close_lane(struct mqtt *mqtt, struct mqtt_lane *lane, bool graceful)
 {
     if (lane->client) {
-        if (politely)
+        if (graceful)
             (void)mqtt->lib.mosquitto_disconnect_v5(lane->client, 0, NULL);
         mqtt->lib.mosquitto_destroy(lane->client);
     }
@@ -316,14 +329,16 @@ static int set_options(const struct mqtt *mqtt, struct mosquitto *client)
     return code;
 }
 
-/* What a server refuses us with. */
+/* Fail because the server refuses the connection. */
 static enum hf_status fail_refused(struct hf_scope *s, const struct mqtt *mqtt, int reason)
 {
     bool denied = reason == MQTT_RC_BAD_USERNAME_OR_PASSWORD || reason == MQTT_RC_NOT_AUTHORIZED ||
                   reason == MQTT_RC_BANNED || reason == MQTT_RC_CLIENTID_NOT_VALID ||
                   reason == MQTT_RC_BAD_AUTHENTICATION_METHOD;
 
-    return hf__broker_fail(s, denied ? HF_DENIED : HF_IO, "the MQTT server at %s:%u refuses us: %s",
+    assert(reason != 0);
+    return hf__broker_fail(s, denied ? HF_DENIED : HF_IO,
+                           "the MQTT server at %s:%u refuses the connection: %s",
                            mqtt->url.host.ptr, mqtt->url.port,
                            mqtt->lib.mosquitto_reason_string(reason));
 }
@@ -334,12 +349,12 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct mqtt *mqtt,
     const struct mqtt_library *lib = &mqtt->lib;
     int fd, code;
 
-    /* The library would wait for minutes for one that is not there. */
+    /* The library would wait for minutes for a server that does not answer. */
     TRY(hf__broker_connect(wait, "the MQTT server", &mqtt->url, &fd));
     (void)close(fd);
     code = begin_library(lib);
     if (code != MOSQ_ERR_SUCCESS)
-        return connection_fail(wait->s, mqtt, NULL, "beginning", code);
+        return connection_fail(wait->s, mqtt, NULL, "initializing the library", code);
     lane->client = lib->mosquitto_new(mqtt->client_id.ptr, true, lane);
     if (!lane->client)
         return hf__fail_nomem(wait->s);
@@ -353,16 +368,16 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct mqtt *mqtt,
                                           MQTT_KEEPALIVE_S, NULL, NULL);
     if (code != MOSQ_ERR_SUCCESS)
         return connection_fail(wait->s, mqtt, lane, "connecting", code);
-    while (!lane->greeted) {
+    while (!lane->answered) {
         enum hf_status status = connection_pump(wait, mqtt, lane, "connecting");
 
-        if (status != HF_OK && !(lane->greeted && lane->greeting))
+        if (status != HF_OK && !(lane->answered && lane->connect_reason))
             return status;
     }
-    return lane->greeting ? fail_refused(wait->s, mqtt, lane->greeting) : HF_OK;
+    return lane->connect_reason ? fail_refused(wait->s, mqtt, lane->connect_reason) : HF_OK;
 }
 
-/* A kept connection is good when nothing came on it and it was not silent for too long. */
+/* An idle connection is usable if nothing came on it and it was not idle for too long. */
 static bool is_fresh(const struct mqtt *mqtt, const struct mqtt_lane *lane)
 {
     int64_t idle_us = hf__broker_now_us() - lane->lane.kept_us;
@@ -378,6 +393,7 @@ static enum hf_status take_lane(struct broker_wait *wait, struct mqtt *mqtt, str
     enum hf_status status;
 
     while ((lane = (struct mqtt_lane *)hf__broker_lane_take(&mqtt->lanes))) {
+        assert(lane->client && !lane->batch);
         if (is_fresh(mqtt, lane)) {
             *out = lane;
             return HF_OK;
@@ -410,7 +426,7 @@ static enum hf_status add_property(struct hf_scope *s, const struct mqtt *mqtt,
 
     if (!name.ptr || !value.ptr)
         return hf__fail_nomem(s);
-    TRY(hf__broker_c_text(s, "a text of it", value));
+    TRY(hf__broker_c_text(s, "one of its texts", value));
     if (is_type)
         code =
             mqtt->lib.mosquitto_property_add_string(properties, MQTT_PROP_CONTENT_TYPE, value.ptr);
@@ -420,7 +436,7 @@ static enum hf_status add_property(struct hf_scope *s, const struct mqtt *mqtt,
     if (code == MOSQ_ERR_NOMEM)
         return hf__fail_nomem(s);
     if (code != MOSQ_ERR_SUCCESS)
-        return hf__fail(s, HF_INVALID, "MQTT does not take its %s: %s", name.ptr,
+        return hf__fail(s, HF_INVALID, "MQTT does not accept its %s: %s", name.ptr,
                         mqtt->lib.mosquitto_strerror(code));
     return HF_OK;
 }
@@ -448,7 +464,7 @@ static bool is_topic(const struct mqtt *mqtt, struct hf_str text)
            mqtt->lib.mosquitto_pub_topic_check2(text.ptr, text.len) == MOSQ_ERR_SUCCESS;
 }
 
-/* Hand one over. What is wrong with the event fails it, for good. */
+/* Pass one event to the library. A mistake in the event fails it for good. */
 static enum hf_status hand_over(struct mqtt_batch *batch, size_t at, struct hf_str topic,
                                 const mosquitto_property *properties)
 {
@@ -456,6 +472,7 @@ static enum hf_status hand_over(struct mqtt_batch *batch, size_t at, struct hf_s
     const struct hf_event *event = &batch->deliveries[at].event->event;
     int id = 0, code;
 
+    assert(!batch->ids[at]);
     code =
         mqtt->lib.mosquitto_publish_v5(batch->lane->client, &id, topic.ptr, (int)event->payload.len,
                                        event->payload.ptr, 1, mqtt->retain == HF_YES, properties);
@@ -467,12 +484,12 @@ static enum hf_status hand_over(struct mqtt_batch *batch, size_t at, struct hf_s
     case MOSQ_ERR_OVERSIZE_PACKET:
     case MOSQ_ERR_PAYLOAD_SIZE:
         hf__delivery_fail(batch->wait.s, &batch->deliveries[at], HF_LIMIT, true,
-                          "with its properties it is larger than this MQTT server takes");
+                          "with its properties it is larger than the MQTT server accepts");
         return HF_OK;
     case MOSQ_ERR_INVAL:
     case MOSQ_ERR_MALFORMED_UTF8:
         hf__delivery_fail(batch->wait.s, &batch->deliveries[at], HF_INVALID, true,
-                          "libmosquitto does not take it: %s", mqtt->lib.mosquitto_strerror(code));
+                          "libmosquitto rejects it: %s", mqtt->lib.mosquitto_strerror(code));
         return HF_OK;
     default:
         return connection_fail(batch->wait.s, mqtt, batch->lane, "publishing", code);
@@ -489,8 +506,7 @@ static enum hf_status message_publish(struct mqtt_batch *batch, size_t at)
 
     status = hf__template_fill(batch->wait.s, &mqtt->topic, event, &topic);
     if (status == HF_OK && !is_topic(mqtt, topic))
-        status = hf__fail(batch->wait.s, HF_INVALID, "\"%.*s\" cannot be the topic of a message",
-                          HF_FMT(topic));
+        status = hf__fail(batch->wait.s, HF_INVALID, "invalid topic \"%.*s\"", HF_FMT(topic));
     if (status == HF_OK)
         status = make_properties(batch->wait.s, mqtt, event, &properties);
     if (status == HF_OK) {
@@ -512,6 +528,7 @@ static enum hf_status publish_all(struct mqtt_batch *batch)
     }
     while (batch->open)
         TRY(connection_pump(&batch->wait, batch->mqtt, batch->lane, "waiting for answers"));
+    batch_check(batch);
     if (batch->status != HF_OK)
         *hf__scope_error_edit(batch->wait.s) = batch->error;
     return batch->status;
@@ -594,14 +611,14 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
     TRY(hf__broker_c_text(s, "the option client_id", mqtt->client_id));
     TRY(hf__broker_url(s, url, mqtt->tls.on == HF_YES ? MQTT_TLS_PORT : MQTT_PORT, &mqtt->url));
     if (mqtt->url.path.len == 0)
-        return hf__fail(s, HF_INVALID, "the URL of an mqtt sink ends with a topic");
+        return hf__fail(s, HF_INVALID, "the URL of an mqtt sink has to end with a topic");
     TRY(hf__sink_decode(s, url->memory, "the topic", mqtt->url.path, &topic));
     TRY(hf__template_read(s, url->memory, "the topic", topic, &mqtt->topic));
     TRY(hf__library_load(s, HF_MQTT_LIBRARY, symbols, ARRAY_LEN(symbols), &mqtt->lib));
     if (mqtt->topic.is_fixed && !is_topic(mqtt, mqtt->topic.text))
         return hf__fail(s, HF_INVALID,
-                        "the topic of an mqtt sink has no \"+\" and no \"#\", and at most 65535 "
-                        "bytes");
+                        "the topic of an mqtt sink may not contain \"+\" or \"#\", and has at most "
+                        "65535 bytes");
     return HF_OK;
 }
 
@@ -629,7 +646,7 @@ enum hf_status hf__sink_mqtt_open(struct hf_scope *s, const struct sink_url *url
     hf__broker_lanes_init(&mqtt->lanes);
     status = set_up(s, url, mqtt);
     if (status == HF_OK) {
-        ops.workers = mqtt->client_id.ptr ? 1 : 0; /* a server has one client of a name */
+        ops.workers = mqtt->client_id.ptr ? 1 : 0; /* a client_id has one connection */
         status = hf_sink_new(s, &ops, mqtt, sink);
     }
     if (status != HF_OK)

@@ -8,18 +8,18 @@
  * PubAck to the subject that the message names: ours end with the place of the event in its batch,
  * so that answers find their events in whichever order they come.
  *
- * libnats can reconnect by itself, and sends then what it had kept: after we have said that it was
- * not delivered, and behind what was sent later. So that is off, and a connection that was lost is
- * replaced by us.
+ * libnats can reconnect by itself, and then sends the messages that it has buffered: after we have
+ * reported them as not delivered, and behind later ones. So that is off, and the sink itself replaces
+ * a lost connection.
  *
  * What always holds:
  *
- *  (1) An event is delivered when a PubAck without an error came for it. "Duplicate" is one.
+ *  (1) An event is delivered when a PubAck without an error came for it; "duplicate" is not an error.
  *  (2) At most WINDOW messages or WINDOW_BYTES are not answered.
  *  (3) A lane is kept only when every message on it was answered.
- *  (4) Where no stream listens there is no answer but "no responders". With one subject for all
- *      that fails the batch. With a template it is the fault of the event when no stream has the
- *      subject, and of the batch when one has it, but cannot be asked for now.
+ *  (4) When no stream listens to a subject, the answer is "no responders". If all events have one
+ *      subject, that fails the batch. If the subject is a template, it fails the event when no stream
+ *      has the subject, and the batch when a stream has it but does not answer.
  *
  * A stream may refuse one message and take the next; events of one key go one by one, in waves.
  */
@@ -36,7 +36,7 @@ enum {
     NATS_PORT = 4222,
     NATS_BATCH = 250,
     NATS_BATCH_BYTES = 8 * 1024 * 1024,
-    NATS_EVENT_MAX = 64 * 1024 * 1024, /* the largest that a server can be told to take */
+    NATS_EVENT_MAX = 64 * 1024 * 1024, /* the highest max_payload of a server */
     WINDOW = 128,
     WINDOW_BYTES = 4 * 1024 * 1024,
     CONNECT_MS = 10000,
@@ -115,13 +115,25 @@ struct nats_batch {
     struct nats_lane *lane;
     struct hf_delivery *deliveries;
     size_t len;
-    size_t *sizes;     /* by delivery; 0: not sent, or answered */
-    size_t open;       /* not answered, or by "no responders" */
-    size_t nobody;     /* of these: how many by "no responders" */
-    size_t open_bytes; /* their bytes */
-    enum hf_status status;
-    struct hf_error error; /* of the first answer that fails the batch */
+    size_t *sizes;         /* by delivery: 1 + its bytes; 0: not sent, or answered */
+    size_t open;           /* messages that have no answer that names them */
+    size_t open_bytes;     /* sum of their sizes */
+    size_t nobody;         /* answers "no responders", which do not name their messages */
+    enum hf_status status; /* of the first answer that fails the batch */
+    struct hf_error error; /* of the same answer */
 };
+
+static void batch_check(const struct nats_batch *batch)
+{
+    size_t open = 0, bytes = 0;
+
+    for (size_t i = 0; DEV_CHECKS && i < batch->len; i++) {
+        open += batch->sizes[i] != 0;
+        bytes += batch->sizes[i];
+    }
+    assert(!DEV_CHECKS || (open == batch->open && bytes == batch->open_bytes));
+    assert(batch->status == batch->error.status);
+}
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
@@ -189,19 +201,21 @@ static enum hf_status connection_fail(struct hf_scope *s, const struct nats *nat
 {
     enum hf_status status = HF_IO;
 
+    assert(code != NATS_OK);
     if (code == NATS_NO_MEMORY)
         return hf__fail_nomem(s);
     if (code == NATS_CONNECTION_AUTH_FAILED || code == NATS_NOT_PERMITTED)
         status = HF_DENIED;
     else if (code == NATS_TIMEOUT)
         status = HF_TIMEOUT;
-    return hf__broker_fail(s, status, "NATS at %s:%u, %s: %s", nats->url.host.ptr, nats->url.port,
-                           doing, nats->lib.natsStatus_GetText(code));
+    return hf__broker_fail(s, status, "NATS at %s:%u, while %s: %s", nats->url.host.ptr,
+                           nats->url.port, doing, nats->lib.natsStatus_GetText(code));
 }
 
-/* The batch has failed; others of it are still listened to. */
+/* Fail the batch with the error of the scope. The answers to its other messages are still read. */
 static void fail_batch(struct nats_batch *batch, enum hf_status status)
 {
+    assert(status != HF_OK && hf_scope_error(batch->wait.s)->status == status);
     if (batch->status != HF_OK)
         return;
     batch->status = status;
@@ -227,7 +241,7 @@ static enum hf_status find_stream(struct nats_batch *batch, struct hf_str subjec
                                                   "$JS.API.STREAM.NAMES", (const char *)request.ptr,
                                                   hf__broker_wait_ms(&batch->wait, CONNECT_MS) + 1);
     if (code != NATS_OK)
-        return connection_fail(batch->wait.s, nats, "asking for a stream", code);
+        return connection_fail(batch->wait.s, nats, "looking for a stream", code);
     status = hf__wire_read_answer(batch->wait.s, &names_fields, data_of(nats, answer), &names);
     nats->lib.natsMsg_Destroy(answer);
     *found = names.total > 0;
@@ -248,10 +262,10 @@ static void take_no_responders(struct nats_batch *batch, struct hf_delivery *del
         fail_batch(batch, status);
     } else if (!found) {
         hf__delivery_fail(s, delivery, HF_NOT_FOUND, false,
-                          "no stream of JetStream has the subject \"%.*s\"", HF_FMT(subject));
+                          "no JetStream stream has the subject \"%.*s\"", HF_FMT(subject));
     } else {
         status = hf__broker_fail(s, HF_NOT_FOUND,
-                                 "no stream of JetStream at %s:%u answers for the subject \"%.*s\"",
+                                 "no JetStream stream at %s:%u answers for the subject \"%.*s\"",
                                  batch->nats->url.host.ptr, batch->nats->url.port, HF_FMT(subject));
         fail_batch(batch, status);
     }
@@ -265,14 +279,15 @@ static void take_ack(struct nats_batch *batch, natsMsg *message, struct hf_deliv
 
     status = hf__wire_read_answer(s, &ack_fields, data_of(batch->nats, message), &ack);
     if (status != HF_OK) {
-        fail_batch(batch, hf__broker_fail(s, HF_IO, "NATS answered with what is no PubAck"));
+        fail_batch(batch, hf__broker_fail(s, HF_IO, "NATS sent an answer that is not a PubAck"));
     } else if (!ack.error && ack.stream.len > 0 && ack.seq > 0) {
         hf__delivery_done(delivery); /* (1) */
     } else if (!ack.error) {
         hf__delivery_fail(s, delivery, HF_IO, false, "JetStream's answer names no stream");
     } else if (ack.error->code == ERROR_UNAVAILABLE && ack.error->err_code != ERROR_MAX_SIZE) {
         fail_batch(batch,
-                   hf__broker_fail(s, HF_NO_SPACE, "JetStream takes nothing: %.*s (%lld)",
+                   hf__broker_fail(s, HF_NO_SPACE,
+                                   "JetStream is not accepting messages: %.*s (%lld)",
                                    HF_FMT(ack.error->description), (long long)ack.error->err_code));
     } else {
         hf__delivery_fail(s, delivery, HF_INVALID, ack.error->err_code == ERROR_MAX_SIZE,
@@ -291,14 +306,15 @@ static size_t place_of(const struct nats *nats, const natsMsg *message)
 
 static void message_end(struct nats_batch *batch, size_t at)
 {
+    assert(batch->open > 0 && batch->sizes[at] > 0 && batch->open_bytes >= batch->sizes[at]);
     batch->open--;
     batch->open_bytes -= batch->sizes[at];
     batch->sizes[at] = 0;
 }
 
 /*
- * The library takes "no responders" for a failure of its own, and does not tell whose answer it
- * was. When nothing else is open, it was theirs who are left.
+ * The library returns "no responders" as an error of its own, without the message that it answers.
+ * Once all other messages are answered, it is the answer to all that are left.
  */
 static void take_nobody(struct nats_batch *batch)
 {
@@ -310,6 +326,7 @@ static void take_nobody(struct nats_batch *batch)
             take_no_responders(batch, &batch->deliveries[i]);
         }
     }
+    assert(batch->open == 0 && batch->open_bytes == 0);
     batch->nobody = 0;
 }
 
@@ -390,7 +407,7 @@ static enum hf_status set_headers(struct hf_scope *s, const struct nats *nats,
     return set_header(s, nats, message, "Nats-Msg-Id", event->id) ? HF_OK : hf__fail_nomem(s);
 }
 
-/* Subjects go into a line of the protocol, and have dots between parts that are not empty. */
+/* Subjects are part of a line of the protocol, and have dots between non-empty parts. */
 static bool is_subject(struct hf_str text)
 {
     bool empty = true;
@@ -405,7 +422,7 @@ static bool is_subject(struct hf_str text)
     return !empty;
 }
 
-/* *message is NULL when the event cannot be one: HF_NOMEM apart, it has failed for good. */
+/* HF_NOMEM; with any other failure the event cannot become a message, and has failed for good. */
 static enum hf_status make_message(struct nats_batch *batch, size_t at, natsMsg **message)
 {
     const struct nats *nats = batch->nats;
@@ -417,10 +434,10 @@ static enum hf_status make_message(struct nats_batch *batch, size_t at, natsMsg 
     *message = NULL;
     TRY(hf__template_fill(s, &nats->subject, event, &subject));
     if (!is_subject(subject))
-        return hf__fail(s, HF_INVALID, "\"%.*s\" cannot be the subject of a message",
-                        HF_FMT(subject));
+        return hf__fail(s, HF_INVALID, "invalid subject \"%.*s\"", HF_FMT(subject));
     if (event->payload.len > NATS_EVENT_MAX)
-        return hf__fail(s, HF_LIMIT, "its payload has %zu bytes", event->payload.len);
+        return hf__fail(s, HF_LIMIT, "its payload has %zu bytes; NATS takes at most %d",
+                        event->payload.len, NATS_EVENT_MAX);
     reply = hf_scope_format(s, "%s.%zu", batch->lane->inbox, at);
     if (!reply.ptr ||
         nats->lib.natsMsg_Create(message, subject.ptr, reply.ptr, (const char *)event->payload.ptr,
@@ -431,6 +448,7 @@ static enum hf_status make_message(struct nats_batch *batch, size_t at, natsMsg 
         nats->lib.natsMsg_Destroy(*message);
         *message = NULL;
     }
+    assert((status == HF_OK) == (*message != NULL));
     return status;
 }
 
@@ -442,6 +460,8 @@ static enum hf_status message_publish(struct nats_batch *batch, size_t at)
     natsMsg *message;
     natsStatus code;
 
+    assert(!batch->sizes[at]);
+    assert(batch->open < WINDOW && batch->open_bytes < WINDOW_BYTES); /* (2) */
     status = make_message(batch, at, &message);
     if (status == HF_NOMEM)
         return status;
@@ -452,8 +472,9 @@ static enum hf_status message_publish(struct nats_batch *batch, size_t at)
     code = batch->nats->lib.natsConnection_PublishMsg(batch->lane->connection, message);
     batch->nats->lib.natsMsg_Destroy(message);
     if (code == NATS_MAX_PAYLOAD) {
-        hf__delivery_fail(batch->wait.s, delivery, HF_LIMIT, true,
-                          "with its headers it is larger than this NATS takes (max_payload)");
+        hf__delivery_fail(
+            batch->wait.s, delivery, HF_LIMIT, true,
+            "with its headers it is larger than the NATS server accepts (max_payload)");
         return HF_OK;
     }
     if (code != NATS_OK)
@@ -477,6 +498,7 @@ static enum hf_status publish_all(struct nats_batch *batch)
         TRY(answers_take(batch, BROKER_SLICE_MS));
         take_nobody(batch);
     }
+    batch_check(batch);
     if (batch->status != HF_OK)
         *hf__scope_error_edit(batch->wait.s) = batch->error;
     return batch->status;
@@ -494,7 +516,7 @@ static void close_lane(struct nats *nats, struct nats_lane *lane)
     hf__env_free(&nats->env, lane, sizeof(*lane));
 }
 
-/* Instead of the library's own, which prints. Nothing is lost: what it tells of fails a call. */
+/* Replaces the library's own function, which prints. No error is lost: calls fail with it, too. */
 static void ignore_error(natsConnection *connection, natsSubscription *subscription,
                          natsStatus code, void *user)
 {
@@ -575,8 +597,9 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct nats *nats,
     if (code != NATS_OK)
         return connection_fail(wait->s, nats, "connecting", code);
     if (lib->natsConnection_HasHeaderSupport(lane->connection) != NATS_OK)
-        return hf__fail(wait->s, HF_UNSUPPORTED, "NATS at %s:%u is too old for headers",
-                        nats->url.host.ptr, nats->url.port);
+        return hf__fail(wait->s, HF_UNSUPPORTED,
+                        "NATS at %s:%u is too old: it does not support headers", nats->url.host.ptr,
+                        nats->url.port);
     if (lib->natsInbox_Create(&lane->inbox) != NATS_OK)
         return hf__fail_nomem(wait->s);
     subject = hf_scope_format(wait->s, "%s.*", lane->inbox);
@@ -652,7 +675,7 @@ static enum hf_status nats_probe(struct hf_scope *s, void *self)
                                                  hf__broker_wait_ms(&wait, CONNECT_MS) + 1);
     if (code != NATS_OK) {
         close_lane(nats, lane);
-        return connection_fail(s, nats, "asking whether it is there", code);
+        return connection_fail(s, nats, "probing the connection", code);
     }
     hf__broker_lane_keep(&nats->lanes, &lane->lane);
     return HF_OK;
@@ -692,12 +715,12 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
     TRY(hf__broker_c_text(s, "the option token", nats->token));
     TRY(hf__broker_url(s, url, NATS_PORT, &nats->url));
     if (nats->url.path.len == 0)
-        return hf__fail(s, HF_INVALID, "the URL of a nats sink ends with a subject");
+        return hf__fail(s, HF_INVALID, "the URL of a nats sink has to end with a subject");
     TRY(hf__sink_decode(s, url->memory, "the subject", nats->url.path, &subject));
     TRY(hf__template_read(s, url->memory, "the subject", subject, &nats->subject));
     if (nats->subject.is_fixed && !is_subject(nats->subject.text))
         return hf__fail(s, HF_INVALID,
-                        "the subject of a nats sink has parts between dots, without "
+                        "the subject of a nats sink has non-empty parts between dots, without "
                         "spaces, \"*\" and \">\"");
     return hf__library_load(s, HF_NATS_LIBRARY, symbols, ARRAY_LEN(symbols), &nats->lib);
 }

@@ -3,27 +3,26 @@
  *
  *     rabbitmq://[USER:PASSWORD@]HOST[:PORT]/VHOST/EXCHANGE?routing_key=TEMPLATE
  *
- * Every message is persistent, mandatory and confirmed. Messages of a batch are published one
- * behind the other, and RabbitMQ numbers them on its own; its confirms name those numbers. One that
- * no queue takes comes back (basic.return), and is confirmed all the same, after that.
+ * Every message is persistent, mandatory and confirmed. The messages of a batch are published without
+ * waiting, and RabbitMQ numbers them on its own; its confirms name those numbers. A message that no
+ * queue takes is returned (basic.return), and confirmed after that.
  *
  * librabbitmq blocks and is for one thread, so a lane is a connection with one channel. Frames are
  * read here one by one, those of a returned message too, as the library's function for that waits
- * for ever.
+ * without a limit.
  *
  * What always holds:
  *
- *  (1) An event is delivered when it was confirmed, and did not come back before.
- *  (2) A lane is kept only when all that was published on it is confirmed. So the numbers of a
- *      batch begin behind those of the batch before.
- *  (3) What RabbitMQ says by closing the channel or the connection, or by blocking it, fails the
- *      batch; but for one thing: a message that is larger than it takes. Then the limit is in the
- *      text, the events beyond it have failed for good, and the rest is published again.
- *  (4) At most WINDOW messages or WINDOW_BYTES are under way, and nothing is written to a socket
- *      that would block; what blocks all the same ends with TCP_USER_TIMEOUT.
+ *  (1) An event is delivered when its message was confirmed, and not returned before.
+ *  (2) A lane is kept only when all messages on it are confirmed. So the numbers of a batch begin
+ *      behind those of the batch before.
+ *  (3) When RabbitMQ closes the channel or the connection, or blocks it, the batch fails; with one
+ *      exception: a message was larger than RabbitMQ accepts. Then its text contains the limit, the
+ *      events beyond it have failed for good, and the rest is published again.
+ *  (4) At most WINDOW messages or WINDOW_BYTES are not confirmed, and nothing is written to a socket
+ *      that would block; a write that blocks all the same ends with TCP_USER_TIMEOUT.
  *
- * An event that comes back does not hold up those behind it; events of one key go one by one, in
- * waves.
+ * A returned event does not hold up those behind it; events of one key go one by one, in waves.
  */
 #include <amqp.h>
 #include <amqp_ssl_socket.h>
@@ -46,9 +45,9 @@ enum {
     AMQP_TLS_PORT = 5671,
     AMQP_BATCH = 200,
     AMQP_BATCH_BYTES = 4 * 1024 * 1024,
-    AMQP_MESSAGE_MAX = 128 * 1024 * 1024, /* what RabbitMQ takes, unless it is told otherwise */
-    AMQP_SHORT_MAX = 255,                 /* of a key, an id and the like */
-    AMQP_HEADER_ROOM = 2048,              /* of the header's frame, for all but the table */
+    AMQP_MESSAGE_MAX = 128 * 1024 * 1024, /* RabbitMQ's default */
+    AMQP_SHORT_MAX = 255,                 /* bytes of a short string of AMQP */
+    AMQP_HEADER_ROOM = 2048,              /* bytes of the header frame besides the table */
     WINDOW = 128,
     WINDOW_BYTES = 1024 * 1024,
     CONNECT_MS = 10000,
@@ -105,7 +104,7 @@ struct rabbit {
 struct rabbit_lane {
     struct broker_lane lane;
     amqp_connection_state_t connection;
-    uint64_t published; /* how many; the number of the last one */
+    uint64_t published; /* messages on this lane; the number of the last one */
 };
 
 /* A batch under way; see (2). */
@@ -115,19 +114,33 @@ struct rabbit_batch {
     struct rabbit_lane *lane;
     struct hf_delivery *deliveries;
     size_t len;
-    bool *ended;       /* by delivery: its outcome is known */
-    uint64_t first;    /* number of sent[0] on the lane */
-    size_t *sent;      /* by publishing: which delivery */
-    size_t *sizes;     /* and its bytes */
-    bool *confirmed;   /* by publishing */
-    size_t sent_len;   /* how many were published */
-    size_t open;       /* of these: not confirmed */
-    size_t open_bytes; /* their bytes */
-    bool returning;    /* a basic.return was read; its header is not here yet */
-    uint64_t body;     /* bytes of a returned message that follow */
-    struct hf_str return_text;
-    bool too_large; /* (3) */
+    bool *ended;               /* by delivery: its outcome is known */
+    uint64_t first;            /* number of sent[0] on the lane */
+    size_t *sent;              /* by message: which delivery it is */
+    size_t *sizes;             /* by message: its bytes */
+    bool *confirmed;           /* by message */
+    size_t sent_len;           /* messages that were published */
+    size_t open;               /* messages that are not confirmed */
+    size_t open_bytes;         /* sum of their bytes */
+    bool returning;            /* a basic.return was read, and its header has not come yet */
+    uint64_t body;             /* bytes of the body of a returned message that have not come yet */
+    struct hf_str return_text; /* why it was returned */
+    bool too_large;            /* (3) */
 };
+
+static void batch_check(const struct rabbit_batch *batch)
+{
+    size_t open = 0, bytes = 0;
+
+    assert(batch->sent_len <= batch->len);
+    assert(batch->lane->published + 1 == batch->first + batch->sent_len); /* (2) */
+    for (size_t at = 0; DEV_CHECKS && at < batch->sent_len; at++) {
+        open += !batch->confirmed[at];
+        bytes += batch->confirmed[at] ? 0 : batch->sizes[at];
+        assert(!batch->confirmed[at] || batch->ended[batch->sent[at]]);
+    }
+    assert(!DEV_CHECKS || (open == batch->open && bytes == batch->open_bytes));
+}
 
 static amqp_bytes_t bytes_of(struct hf_str text)
 {
@@ -142,12 +155,13 @@ static struct hf_str text_of(amqp_bytes_t bytes)
 static enum hf_status connection_fail(struct hf_scope *s, const struct rabbit *rabbit,
                                       const char *doing, int code)
 {
+    assert(code != AMQP_STATUS_OK);
     return hf__broker_fail(s, code == AMQP_STATUS_TIMEOUT ? HF_TIMEOUT : HF_IO,
-                           "RabbitMQ at %s:%u, %s: %s", rabbit->url.host.ptr, rabbit->url.port,
-                           doing, rabbit->lib.amqp_error_string2(code));
+                           "RabbitMQ at %s:%u, while %s: %s", rabbit->url.host.ptr,
+                           rabbit->url.port, doing, rabbit->lib.amqp_error_string2(code));
 }
 
-/* The broker's own words, by which it closes a channel or a connection. */
+/* Fail because the broker closes the channel or the connection, with its code and text. */
 static enum hf_status fail_closed(struct hf_scope *s, const struct rabbit *rabbit, int code,
                                   amqp_bytes_t text)
 {
@@ -157,7 +171,7 @@ static enum hf_status fail_closed(struct hf_scope *s, const struct rabbit *rabbi
                             : code == 506              ? HF_NO_SPACE
                                                        : HF_IO;
 
-    return hf__broker_fail(s, status, "RabbitMQ at %s:%u closes with %d: %.*s",
+    return hf__broker_fail(s, status, "RabbitMQ at %s:%u reports error %d: %.*s",
                            rabbit->url.host.ptr, rabbit->url.port, code, HF_FMT(words));
 }
 
@@ -188,12 +202,12 @@ static enum hf_status check_reply(struct hf_scope *s, const struct rabbit *rabbi
     }
 }
 
-static void close_lane(struct rabbit *rabbit, struct rabbit_lane *lane, bool politely)
+static void close_lane(struct rabbit *rabbit, struct rabbit_lane *lane, bool graceful)
 {
     if (lane->connection) {
         struct timeval second = {.tv_sec = 1};
 
-        if (politely) {
+        if (graceful) {
             (void)rabbit->lib.amqp_set_rpc_timeout(lane->connection, &second);
             (void)rabbit->lib.amqp_connection_close(lane->connection, AMQP_REPLY_SUCCESS);
         }
@@ -238,7 +252,7 @@ static amqp_socket_t *make_socket(struct hf_scope *s, const struct rabbit *rabbi
     return socket;
 }
 
-/* We want to be told when RabbitMQ stops to read, and when it does not like our password. */
+/* The capabilities let RabbitMQ report when it stops reading, and when it refuses our password. */
 static amqp_rpc_reply_t log_in(const struct rabbit *rabbit, amqp_connection_state_t connection)
 {
     amqp_field_value_t yes = {.kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1};
@@ -261,7 +275,7 @@ static amqp_rpc_reply_t log_in(const struct rabbit *rabbit, amqp_connection_stat
         rabbit->url.password.ptr ? rabbit->url.password.ptr : "guest");
 }
 
-/* The channel, with confirms; the exchange has to be there. */
+/* Open the channel with confirms. The exchange has to exist. */
 static enum hf_status open_channel(struct hf_scope *s, const struct rabbit *rabbit,
                                    amqp_connection_state_t connection)
 {
@@ -270,7 +284,7 @@ static enum hf_status open_channel(struct hf_scope *s, const struct rabbit *rabb
     (void)lib->amqp_channel_open(connection, CHANNEL);
     TRY(check_reply(s, rabbit, "opening a channel", lib->amqp_get_rpc_reply(connection)));
     (void)lib->amqp_confirm_select(connection, CHANNEL);
-    TRY(check_reply(s, rabbit, "asking for confirms", lib->amqp_get_rpc_reply(connection)));
+    TRY(check_reply(s, rabbit, "enabling confirms", lib->amqp_get_rpc_reply(connection)));
     if (rabbit->exchange.len == 0)
         return HF_OK;
     (void)lib->amqp_exchange_declare(connection, CHANNEL, bytes_of(rabbit->exchange),
@@ -309,7 +323,7 @@ static enum hf_status connect_lane(struct broker_wait *wait, struct rabbit *rabb
     return open_channel(wait->s, rabbit, lane->connection);
 }
 
-/* A kept connection is good when nothing came on it and its heartbeats are not overdue. */
+/* An idle connection is usable if nothing came on it and its heartbeats are not overdue. */
 static bool is_fresh(struct rabbit *rabbit, struct rabbit_lane *lane)
 {
     int64_t idle_us = hf__broker_now_us() - lane->lane.kept_us;
@@ -348,20 +362,22 @@ static enum hf_status take_lane(struct broker_wait *wait, struct rabbit *rabbit,
     return HF_OK;
 }
 
-/* ---- what comes back ------------------------------------------------------------------------ */
+/* ---- confirms and returns ------------------------------------------------------------------- */
 
-/* Publishing number `at` of the batch is confirmed, or refused. */
+/* Message `at` of the batch is confirmed, or refused. */
 static void message_confirm(struct rabbit_batch *batch, size_t at, bool refused)
 {
     size_t which = batch->sent[at];
 
+    assert(at < batch->sent_len && which < batch->len);
     if (batch->confirmed[at])
         return;
+    assert(batch->open > 0 && batch->open_bytes >= batch->sizes[at]);
     batch->confirmed[at] = true;
     batch->open--;
     batch->open_bytes -= batch->sizes[at];
     if (batch->ended[which])
-        return; /* it came back: (1) */
+        return; /* it was returned: (1) */
     batch->ended[which] = true;
     if (refused)
         hf__delivery_fail(batch->wait.s, &batch->deliveries[which], HF_IO, false,
@@ -378,7 +394,8 @@ static enum hf_status take_confirm(struct rabbit_batch *batch, uint64_t tag, boo
     if (multiple && tag == 0)
         tag = end - 1;
     if (tag < batch->first || tag >= end)
-        return connection_fail(batch->wait.s, batch->rabbit, "reading a confirm of nothing",
+        return connection_fail(batch->wait.s, batch->rabbit,
+                               "reading a confirm of an unknown message",
                                AMQP_STATUS_BAD_AMQP_DATA);
     for (size_t at = multiple ? 0 : (size_t)(tag - batch->first); at <= tag - batch->first; at++)
         message_confirm(batch, at, refused);
@@ -398,7 +415,7 @@ static enum hf_status take_return(struct rabbit_batch *batch, const amqp_basic_r
     return batch->return_text.ptr ? HF_OK : hf__fail_nomem(batch->wait.s);
 }
 
-/* Whose is the message that comes back? By its id; of two with one id, the first. */
+/* Fail the event with the id of a returned message; of two with one id, the first. */
 static void fail_returned(struct rabbit_batch *batch, struct hf_str id)
 {
     for (size_t at = 0; at < batch->sent_len; at++) {
@@ -422,7 +439,7 @@ static enum hf_status take_header(struct rabbit_batch *batch, const amqp_frame_t
     bool known = false;
 
     if (!batch->returning)
-        return connection_fail(batch->wait.s, batch->rabbit, "reading a header of nothing",
+        return connection_fail(batch->wait.s, batch->rabbit, "reading a header without a message",
                                AMQP_STATUS_BAD_AMQP_DATA);
     batch->returning = false;
     batch->body = frame->payload.properties.body_size;
@@ -494,7 +511,7 @@ static enum hf_status take_method(struct rabbit_batch *batch, const amqp_method_
         struct hf_str why = text_of(blocked->reason);
 
         return hf__broker_fail(batch->wait.s, HF_THROTTLED,
-                               "RabbitMQ at %s:%u blocks those who publish: %.*s",
+                               "RabbitMQ at %s:%u blocks publishers: %.*s",
                                batch->rabbit->url.host.ptr, batch->rabbit->url.port, HF_FMT(why));
     }
     default:
@@ -502,7 +519,7 @@ static enum hf_status take_method(struct rabbit_batch *batch, const amqp_method_
     }
 }
 
-/* Read frames until none is there, waiting `wait_ms` for the first. */
+/* Read all frames that have come, and wait `wait_ms` for the first. */
 static enum hf_status frames_read(struct rabbit_batch *batch, int wait_ms)
 {
     const struct amqp_library *lib = &batch->rabbit->lib;
@@ -554,7 +571,7 @@ static amqp_field_value_t field_of(const struct event_attribute *attribute)
         return (amqp_field_value_t){.kind = AMQP_FIELD_KIND_I64,
                                     .value.i64 = strtoll(digits, NULL, 10)};
     }
-    if (attribute->type == ATTRIBUTE_TRUTH)
+    if (attribute->type == ATTRIBUTE_BOOLEAN)
         return (amqp_field_value_t){.kind = AMQP_FIELD_KIND_BOOLEAN,
                                     .value.boolean =
                                         hf_str_equal(attribute->value, HF_STR("true"))};
@@ -562,8 +579,8 @@ static amqp_field_value_t field_of(const struct event_attribute *attribute)
                                 .value.bytes = bytes_of(attribute->value)};
 }
 
-/* Attributes as headers: cloudEvents_x, but for the content type; eventType and eventId in the form
- * outbox-event-bus. */
+/* Attributes as headers: cloudEvents_x for all but the content type; eventType and eventId in the
+ * form outbox-event-bus. */
 static enum hf_status make_headers(struct hf_scope *s, const struct rabbit *rabbit,
                                    const struct hf_event *event, size_t frame_max,
                                    amqp_table_t *table)
@@ -597,12 +614,12 @@ static enum hf_status make_headers(struct hf_scope *s, const struct rabbit *rabb
         bytes += name.len + list[i].value.len + 16;
     }
     if (bytes > frame_max)
-        return hf__fail(s, HF_LIMIT, "its headers have about %zu bytes; RabbitMQ takes %zu", bytes,
-                        frame_max);
+        return hf__fail(s, HF_LIMIT, "its headers have about %zu bytes; RabbitMQ takes at most %zu",
+                        bytes, frame_max);
     return HF_OK;
 }
 
-/* Properties of CloudEvents' form. What does not fit is in the headers all the same. */
+/* Properties of the CloudEvents form. Texts that are too long for a property are only in the headers. */
 static void add_properties(const struct hf_event *event, amqp_basic_properties_t *p)
 {
     if (is_short(event->id)) {
@@ -638,11 +655,11 @@ static enum hf_status make_message(struct hf_scope *s, const struct rabbit *rabb
     if (is_bus)
         TRY(hf__sink_bus_message_json(s, event, &message->body));
     if (message->body.len > max)
-        return hf__fail(s, HF_LIMIT, "its payload has %zu bytes; this RabbitMQ takes %llu",
+        return hf__fail(s, HF_LIMIT, "it has %zu bytes; this RabbitMQ takes at most %llu",
                         message->body.len, (unsigned long long)max);
     TRY(hf__template_fill(s, &rabbit->routing_key, event, &message->key));
     if (message->key.len > AMQP_SHORT_MAX)
-        return hf__fail(s, HF_LIMIT, "its routing key has %zu bytes; AMQP takes %d",
+        return hf__fail(s, HF_LIMIT, "its routing key has %zu bytes; AMQP takes at most %d",
                         message->key.len, AMQP_SHORT_MAX);
     p->_flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_HEADERS_FLAG;
     p->delivery_mode = AMQP_DELIVERY_PERSISTENT;
@@ -692,6 +709,8 @@ static enum hf_status message_publish(struct rabbit_batch *batch, size_t which)
         return HF_OK;
     }
     TRY(wait_for_room(batch));
+    assert(!batch->ended[which] && batch->sent_len < batch->len);
+    assert(batch->open < WINDOW && batch->open_bytes < WINDOW_BYTES); /* (4) */
     code = lib->amqp_basic_publish(batch->lane->connection, CHANNEL,
                                    bytes_of(batch->rabbit->exchange), bytes_of(message.key), 1, 0,
                                    &message.properties, bytes_of(message.body));
@@ -706,7 +725,7 @@ static enum hf_status message_publish(struct rabbit_batch *batch, size_t which)
     return HF_OK;
 }
 
-/* Publish all that has no outcome yet, and wait for the confirms. */
+/* Publish all events that have no outcome yet, and wait for the confirms. */
 static enum hf_status publish_all(struct rabbit_batch *batch)
 {
     batch->first = batch->lane->published + 1;
@@ -718,6 +737,7 @@ static enum hf_status publish_all(struct rabbit_batch *batch)
             TRY(message_publish(batch, i));
     while (batch->open || batch->returning || batch->body)
         TRY(frames_read(batch, BROKER_SLICE_MS));
+    batch_check(batch);
     return HF_OK;
 }
 
@@ -755,7 +775,7 @@ static enum hf_status rabbit_send_wave(struct hf_scope *s, void *self,
             hf__broker_lane_keep(&rabbit->lanes, &batch.lane->lane);
         else
             close_lane(rabbit, batch.lane, false);
-    } while (again); /* ends: each time there is one less that is too large */
+    } while (again); /* ends: at least one event has failed as too large each time */
     return status;
 }
 
@@ -801,8 +821,8 @@ static enum hf_status read_path(struct hf_scope *s, const struct sink_url *url,
 
     if (!slash)
         return hf__fail(s, HF_INVALID,
-                        "the URL of a rabbitmq sink ends with /VHOST/EXCHANGE; the usual VHOST, "
-                        "which is \"/\", is written %%2F");
+                        "the URL of a rabbitmq sink has to end with /VHOST/EXCHANGE; the default "
+                        "VHOST \"/\" is written %%2F");
     TRY(hf__sink_decode(s, url->memory, "the vhost", hf_str_of(path.ptr, len), &rabbit->vhost));
     TRY(hf__broker_c_text(s, "the vhost", rabbit->vhost));
     TRY(hf__sink_decode(s, url->memory, "the exchange", hf_str_of(slash + 1, path.len - len - 1),
@@ -813,7 +833,8 @@ static enum hf_status read_path(struct hf_scope *s, const struct sink_url *url,
         return hf__fail(s, HF_INVALID, "the name of the exchange is longer than %d bytes",
                         AMQP_SHORT_MAX);
     if (rabbit->exchange.len == 0 && rabbit->routing_text.len == 0)
-        return hf__fail(s, HF_INVALID, "a rabbitmq sink without an exchange needs routing_key");
+        return hf__fail(s, HF_INVALID,
+                        "a rabbitmq sink without an exchange needs the option routing_key");
     return hf__template_read(s, url->memory, "the routing key",
                              rabbit->routing_text.ptr ? rabbit->routing_text : HF_STR("{type}"),
                              &rabbit->routing_key);

@@ -6,24 +6,26 @@
  * An event is one XADD, with a field for each attribute of CloudEvents and one called "data". A
  * batch is a pipeline: all commands are written, and the answers, which come in the order of the
  * commands, are matched with them by counting. hiredis makes the commands and reads the answers;
- * bytes are carried here, as its own sockets neither mind a deadline in the middle of a write nor a
- * peer that is gone (SIGPIPE). It knows no TLS: a tunnel has to do that.
+ * the sink itself sends and receives the bytes, as hiredis' own functions heed no deadline in the
+ * middle of a write, and raise SIGPIPE when the peer has closed the connection. There is no TLS: use
+ * a tunnel.
  *
  * What always holds:
  *
  *  (1) An event is delivered when its own answer was read, and was an id; with `replicas`, when
- *      so many replicas said that they have the batch, too.
- *  (2) Answers that say that Redis takes nothing from anybody (out of memory, loading, read-only,
- *      no password) fail the batch, not its events, as do those about the stream when there is one
- *      for all. All others belong to one event.
+ *      so many replicas have confirmed the batch, too.
+ *  (2) Answers that concern all clients (out of memory, loading, read-only, no password) fail the
+ *      batch, not its events; so do those about the stream when all events have the same one. All
+ *      others concern one event.
  *  (3) A connection on which an answer is outstanding is never used again.
- *  (4) Nothing is sent that is longer than Redis reads: it would hang up, and take the events
- *      around it along.
+ *  (4) Nothing is sent that is longer than Redis accepts: it would close the connection, and the
+ *      other events of the pipeline would fail as well.
  *
  * A pipeline in which an event fails goes on behind it; events of one key go one by one, in waves.
  */
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -38,7 +40,7 @@ enum {
     REDIS_PORT = 6379,
     REDIS_BATCH = 500,
     REDIS_BATCH_BYTES = 8 * 1024 * 1024,
-    REDIS_BULK_MAX = 512 * 1024 * 1024, /* what Redis reads at most, unless it is told otherwise */
+    REDIS_BULK_MAX = 512 * 1024 * 1024, /* Redis' default for proto-max-bulk-len */
     REDIS_READ = 16 * 1024,
     REDIS_ERROR_MAX = 300 /* bytes of an answer's text that are shown */
 };
@@ -64,7 +66,7 @@ struct redis {
     struct broker_url url;
     struct hf_str db; /* absent: 0 */
     struct template stream;
-    uint64_t maxlen; /* 0: no end */
+    uint64_t maxlen; /* 0: no limit */
     uint64_t replicas;
     int form; /* enum broker_form */
     uint64_t timeout_ms;
@@ -88,13 +90,14 @@ static enum hf_status connection_fail(struct hf_scope *s, const struct redis *re
                            why);
 }
 
-/* Read what is there into the reader. */
+/* Feed the bytes that have come to the reader. */
 static enum hf_status replies_receive(struct hf_scope *s, struct redis *redis,
                                       struct redis_lane *lane)
 {
     char bytes[REDIS_READ];
     ssize_t len = recv(lane->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
+    assert(len <= (ssize_t)sizeof(bytes));
     if (len == 0)
         return connection_fail(s, redis, "the connection was closed");
     if (len < 0)
@@ -126,9 +129,10 @@ static enum hf_status next_reply(struct broker_wait *wait, struct redis *redis,
         if (ready & POLLOUT && out->len) {
             ssize_t len = send(lane->fd, out->ptr, out->len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-            /* What the server had to say before it hung up may still be read. */
+            /* An answer that the server sent before it closed the connection may still be read. */
             if (len < 0 && errno != EAGAIN && errno != EINTR && !(ready & POLLIN))
                 return connection_fail(wait->s, redis, strerror(errno));
+            assert(len <= (ssize_t)out->len);
             if (len > 0)
                 *out = hf_bytes_of(out->ptr + len, out->len - (size_t)len);
         }
@@ -142,7 +146,10 @@ static void put_command(const struct redis *redis, struct hf__buf *buf, int argc
                         const size_t *lens)
 {
     char *command;
-    int len = redis->lib.redisFormatCommandArgv(&command, argc, argv, lens);
+    int len;
+
+    assert(argc > 0);
+    len = redis->lib.redisFormatCommandArgv(&command, argc, argv, lens);
 
     if (len < 0) {
         buf->failed = true;
@@ -168,7 +175,7 @@ static struct hf_str text_of(const redisReply *reply)
     return hf_str_of(reply->str ? reply->str : "", len < REDIS_ERROR_MAX ? len : REDIS_ERROR_MAX);
 }
 
-/* (2) Is it the state of the server, not the event? Then *status is what to call it. */
+/* (2) Does an error concern all clients? Then *status is its status. */
 static bool is_state(const redisReply *reply, enum hf_status *status)
 {
     static const struct {
@@ -189,7 +196,7 @@ static bool is_state(const redisReply *reply, enum hf_status *status)
         {"NOAUTH ", HF_DENIED},
         {"WRONGPASS ", HF_DENIED},
         {"ERR Protocol error: unauthenticated", HF_DENIED},
-        {"ERR Protocol error", HF_IO}, /* it hangs up then */
+        {"ERR Protocol error", HF_IO}, /* Redis closes the connection after it */
         {"ERR unknown command", HF_UNSUPPORTED},
         {"ERR max number of clients", HF_THROTTLED},
     };
@@ -200,7 +207,7 @@ static bool is_state(const redisReply *reply, enum hf_status *status)
             return true;
         }
     }
-    /* Of the command it concerns all; of a key only those that go there. */
+    /* A command that is not permitted concerns all events; a key only those of its stream. */
     if (reply_starts_with(reply, "NOPERM ") && !memmem(reply->str, reply->len, " key", 4)) {
         *status = HF_DENIED;
         return true;
@@ -219,8 +226,8 @@ static enum hf_status take_error(struct hf_scope *s, const struct redis *redis,
     enum hf_status status;
 
     if (is_state(reply, &status))
-        return hf__broker_fail(s, status, "Redis at %s:%u takes nothing: %.*s", redis->url.host.ptr,
-                               redis->url.port, HF_FMT(text));
+        return hf__broker_fail(s, status, "Redis at %s:%u is not accepting messages: %.*s",
+                               redis->url.host.ptr, redis->url.port, HF_FMT(text));
     if (names_stream && redis->stream.is_fixed)
         return hf__broker_fail(s, why, "Redis at %s:%u refuses the stream \"%.*s\": %.*s",
                                redis->url.host.ptr, redis->url.port, HF_FMT(redis->stream.text),
@@ -245,10 +252,10 @@ static void close_lane(struct redis *redis, struct redis_lane *lane)
     hf__env_free(&redis->env, lane, sizeof(*lane));
 }
 
-/* One command and its answer, which is the caller's. */
-static enum hf_status greet_with(struct broker_wait *wait, struct redis *redis,
-                                 struct redis_lane *lane, int argc, const char **argv,
-                                 const size_t *lens, redisReply **reply)
+/* Send one command and read its answer, which the caller frees. */
+static enum hf_status command_call(struct broker_wait *wait, struct redis *redis,
+                                   struct redis_lane *lane, int argc, const char **argv,
+                                   const size_t *lens, redisReply **reply)
 {
     struct hf__buf buf = {.scope = wait->s};
     struct hf_bytes out;
@@ -260,7 +267,7 @@ static enum hf_status greet_with(struct broker_wait *wait, struct redis *redis,
     return next_reply(wait, redis, lane, &out, reply);
 }
 
-/* What a server answers with that does not let us do that. */
+/* Fail because the server refuses a command. */
 static enum hf_status fail_refused(struct hf_scope *s, const struct redis *redis,
                                    const char *command, const redisReply *reply)
 {
@@ -269,26 +276,27 @@ static enum hf_status fail_refused(struct hf_scope *s, const struct redis *redis
 
     if (!is_state(reply, &status))
         status = strcmp(command, "AUTH") == 0 ? HF_DENIED : HF_INVALID;
-    return hf__broker_fail(s, status, "Redis at %s:%u answers to %s: %.*s", redis->url.host.ptr,
+    return hf__broker_fail(s, status, "Redis at %s:%u refuses %s: %.*s", redis->url.host.ptr,
                            redis->url.port, command, HF_FMT(text));
 }
 
-static enum hf_status handshake_send(struct broker_wait *wait, struct redis *redis,
-                                     struct redis_lane *lane, int argc, const char **argv,
-                                     const size_t *lens)
+/* The same with a command whose answer only matters if it is an error. */
+static enum hf_status command_run(struct broker_wait *wait, struct redis *redis,
+                                  struct redis_lane *lane, int argc, const char **argv,
+                                  const size_t *lens)
 {
     redisReply *reply;
     enum hf_status status = HF_OK;
 
-    TRY(greet_with(wait, redis, lane, argc, argv, lens, &reply));
+    TRY(command_call(wait, redis, lane, argc, argv, lens, &reply));
     if (reply->type == REDIS_REPLY_ERROR)
         status = fail_refused(wait->s, redis, argv[0], reply);
     redis->lib.freeReplyObject(reply);
     return status;
 }
 
-/* How long a text may be; servers that do not tell have the usual limit. Without a password they
- * would not let us do anything else either. */
+/* Learn how long a text may be; servers that do not answer that have the default. A server that wants
+ * a password refuses all other commands, too. */
 static enum hf_status learn_limit(struct broker_wait *wait, struct redis *redis,
                                   struct redis_lane *lane)
 {
@@ -298,7 +306,7 @@ static enum hf_status learn_limit(struct broker_wait *wait, struct redis *redis,
     redisReply *reply;
 
     lane->bulk_max = REDIS_BULK_MAX;
-    TRY(greet_with(wait, redis, lane, 3, argv, lens, &reply));
+    TRY(command_call(wait, redis, lane, 3, argv, lens, &reply));
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
         reply->element[1]->type == REDIS_REPLY_STRING && reply->element[1]->len)
         lane->bulk_max = strtoull(reply->element[1]->str, NULL, 10);
@@ -317,18 +325,18 @@ static enum hf_status log_in(struct broker_wait *wait, struct redis *redis, stru
         const char *argv[] = {"AUTH", named ? url->user.ptr : url->password.ptr, url->password.ptr};
         const size_t lens[] = {4, named ? url->user.len : url->password.len, url->password.len};
 
-        TRY(handshake_send(wait, redis, lane, named ? 3 : 2, argv, lens));
+        TRY(command_run(wait, redis, lane, named ? 3 : 2, argv, lens));
     }
     if (redis->db.ptr) {
         const char *argv[] = {"SELECT", redis->db.ptr};
         const size_t lens[] = {6, redis->db.len};
 
-        TRY(handshake_send(wait, redis, lane, 2, argv, lens));
+        TRY(command_run(wait, redis, lane, 2, argv, lens));
     }
     return learn_limit(wait, redis, lane);
 }
 
-/* A kept connection on which there is something to read is closed, or out of step. */
+/* An idle connection on which there is something to read is closed, or out of step. */
 static bool is_quiet(const struct redis_lane *lane)
 {
     struct pollfd poller = {.fd = lane->fd, .events = POLLIN};
@@ -343,6 +351,7 @@ static enum hf_status take_lane(struct broker_wait *wait, struct redis *redis,
     enum hf_status status;
 
     while ((lane = (struct redis_lane *)hf__broker_lane_take(&redis->lanes))) {
+        assert(lane->fd >= 0 && lane->reader);
         if (is_quiet(lane)) {
             *out = lane;
             return HF_OK;
@@ -382,19 +391,20 @@ struct redis_batch {
 struct redis_words {
     const char **argv;
     size_t *lens;
-    int len;
-    size_t longest;
+    int len, room;
+    size_t longest; /* bytes of the longest word */
 };
 
 static void add_word(struct redis_words *words, struct hf_str text)
 {
+    assert(words->len < words->room);
     words->argv[words->len] = text.len ? text.ptr : "";
     words->lens[words->len++] = text.len;
     if (text.len > words->longest)
         words->longest = text.len;
 }
 
-/* The fields of the form outbox-event-bus, all of which are there. */
+/* The fields of the form outbox-event-bus; every event has all of them. */
 static enum hf_status make_bus_fields(struct hf_scope *s, const struct hf_event *event,
                                       const struct event_attribute **list, size_t *len)
 {
@@ -434,9 +444,11 @@ static enum hf_status make_words(struct hf_scope *s, const struct redis *redis,
     TRY(is_bus ? make_bus_fields(s, event, &list, &len)
                : hf__sink_event_attributes(s, event, &list, &len));
     room = 2 * len + 8;
+    assert(room <= INT_MAX);
     *words = (struct redis_words){
         .argv = hf__scope_array(s, room, sizeof(*words->argv)),
         .lens = hf__scope_array(s, room, sizeof(*words->lens)),
+        .room = (int)room,
     };
     if (!words->argv || !words->lens)
         return hf__fail_nomem(s);
@@ -478,10 +490,11 @@ static enum hf_status make_commands(struct hf_scope *s, const struct redis *redi
             hf__delivery_fail_with(s, delivery, true);
         } else if (words.longest > batch->lane->bulk_max) {
             hf__delivery_fail(s, delivery, HF_LIMIT, true,
-                              "it has %zu bytes in one field; this Redis takes %llu", words.longest,
-                              (unsigned long long)batch->lane->bulk_max);
+                              "a field of it has %zu bytes; this Redis takes at most %llu",
+                              words.longest, (unsigned long long)batch->lane->bulk_max);
         } else {
             put_command(redis, &batch->commands, words.len, words.argv, words.lens);
+            assert(batch->sent_len <= i);
             batch->sent[batch->sent_len++] = i;
         }
     }
@@ -527,14 +540,14 @@ static enum hf_status read_answers(struct redis *redis, struct redis_batch *batc
         if (count < (long long)redis->replicas) {
             memset(batch->stored, 0, batch->sent_len); /* (1) */
             return hf__broker_fail(batch->wait.s, HF_IO,
-                                   "%lld replicas of Redis have the events; %llu are wanted", count,
-                                   (unsigned long long)redis->replicas);
+                                   "%lld replicas of Redis have the events; %llu are required",
+                                   count, (unsigned long long)redis->replicas);
         }
     }
     return HF_OK;
 }
 
-/* Those that were stored are delivered, whatever happened to the rest. */
+/* Events that were stored are delivered, whatever happened to the rest. */
 static void note_stored(const struct redis *redis, struct redis_batch *batch, enum hf_status status)
 {
     if (status != HF_OK && redis->replicas)
@@ -590,7 +603,7 @@ static enum hf_status redis_probe(struct hf_scope *s, void *self)
 
     hf__broker_wait_begin(&wait, s, redis->timeout_ms);
     TRY(take_lane(&wait, redis, &lane));
-    status = handshake_send(&wait, redis, lane, 1, argv, lens);
+    status = command_run(&wait, redis, lane, 1, argv, lens);
     if (status == HF_OK)
         hf__broker_lane_keep(&redis->lanes, &lane->lane);
     else
@@ -627,7 +640,8 @@ static enum hf_status read_path(struct hf_scope *s, const struct sink_url *url, 
         path = hf_str_of(path.ptr + digits + 1, path.len - digits - 1);
     }
     if (path.len == 0)
-        return hf__fail(s, HF_INVALID, "the URL of a redis sink ends with the name of a stream");
+        return hf__fail(s, HF_INVALID,
+                        "the URL of a redis sink has to end with the name of a stream");
     TRY(hf__sink_decode(s, url->memory, "the stream", path, &stream));
     return hf__template_read(s, url->memory, "the stream", stream, &redis->stream);
 }
@@ -659,7 +673,7 @@ static enum hf_status set_up(struct hf_scope *s, const struct sink_url *url, str
 
     TRY(hf__sink_options(s, url, options, ARRAY_LEN(options), redis));
     if (redis->exact && !redis->maxlen)
-        return hf__fail(s, HF_INVALID, "the option maxlen_exact is for maxlen");
+        return hf__fail(s, HF_INVALID, "the option maxlen_exact needs the option maxlen");
     TRY(hf__broker_url(s, url, REDIS_PORT, &redis->url));
     TRY(read_path(s, url, redis));
     return hf__library_load(s, HF_REDIS_LIBRARY, symbols, ARRAY_LEN(symbols), &redis->lib);

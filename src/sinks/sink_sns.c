@@ -59,7 +59,7 @@ static void put_attribute(struct hf__buf *buf, size_t number,
     hf__buf_put_url(buf, attribute->value, "");
 }
 
-/* Up to 100 characters of ASCII that begin with no blank. */
+/* Up to 100 characters of ASCII; the first is not a blank. */
 static enum hf_status make_subject(struct hf_scope *s, const struct sns *sns,
                                    const struct hf_event *event, struct hf_str *subject)
 {
@@ -71,7 +71,7 @@ static enum hf_status make_subject(struct hf_scope *s, const struct sns *sns,
     TRY(hf__template_fill(s, &sns->subject, event, subject));
     for (size_t i = 0; i < subject->len; i++)
         if (subject->ptr[i] < (i ? ' ' : '!') || subject->ptr[i] >= 127)
-            return hf__fail(s, HF_INVALID, "its subject has characters that SNS does not take");
+            return hf__fail(s, HF_INVALID, "its subject has characters that SNS does not accept");
     if (subject->len > SUBJECT_MAX)
         subject->len = SUBJECT_MAX;
     return HF_OK;
@@ -98,6 +98,7 @@ static enum hf_status entry_make(struct hf_scope *s, void *self, const struct hf
     if (buf.failed)
         return hf__fail_nomem(s);
     entry->text = hf_str_of((const char *)buf.ptr, buf.len);
+    assert(entry->text.len > 0 && entry->text.ptr[0] == '&'); /* it follows the id */
     entry->bytes = message.bytes + subject.len;
     return HF_OK;
 }
@@ -122,6 +123,7 @@ static enum hf_status request_make(struct hf_scope *s, void *self, struct aws_en
     struct hf__buf buf = {.scope = s};
 
     (void)self;
+    assert(len > 0 && len <= AWS_BATCH);
     hf__buf_put_str(&buf, HF_STR("Action=PublishBatch&Version=2010-03-31&TopicArn="));
     hf__buf_put_url(&buf, entries[0]->target, "");
     for (size_t i = 0; i < len; i++) {
@@ -143,9 +145,8 @@ struct sns_answer {
     struct hf_scope *s;
     struct hf_delivery *const *deliveries;
     size_t len;
-    bool is_one; /* it has a result in it */
-    /* of the entry that is being read: */
-    struct hf_str id, message_id, code, message, sender_fault;
+    bool has_result;
+    struct hf_str id, message_id, code, message, sender_fault; /* of the entry that is being read */
 };
 
 static void end_entry(struct sns_answer *answer, bool successful)
@@ -157,7 +158,7 @@ static void end_entry(struct sns_answer *answer, bool successful)
                                   .message = answer->message};
 
     if (place != SIZE_MAX && (!successful || answer->message_id.len))
-        hf__aws_told(answer->s, "SNS", answer->deliveries[place], &outcome);
+        hf__aws_outcome(answer->s, "SNS", answer->deliveries[place], &outcome);
     answer->id = answer->message_id = answer->code = answer->message = answer->sender_fault =
         (struct hf_str){0};
 }
@@ -178,7 +179,7 @@ static bool read_element(void *user, struct hf_str path, struct hf_str text)
 
     if (!str_after(path, HF_STR(RESULT), &rest))
         return true;
-    answer->is_one = true;
+    answer->has_result = true;
     successful = str_after(rest, HF_STR("/Successful"), &member);
     if (!successful && !str_after(rest, HF_STR("/Failed"), &member))
         return true;
@@ -197,7 +198,7 @@ static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str 
 
     (void)self;
     TRY(hf__xml_walk(s, body, read_element, &answer));
-    return answer.is_one ? HF_OK : HF_INVALID;
+    return answer.has_result ? HF_OK : HF_INVALID;
 }
 
 /* ---- the sink ------------------------------------------------------------------------------- */
@@ -234,7 +235,7 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
                               &sns->subject));
     if (!hf__aws_arn(name, "sns", &ask.region))
         return hf__fail(s, HF_INVALID,
-                        "an SNS sink is sns:TOPIC-ARN, such as "
+                        "the URL of an SNS sink is sns:TOPIC-ARN, such as "
                         "sns:arn:aws:sns:eu-central-1:123456789012:orders");
     TRY(hf__message_prepare(s, url->memory, "SNS", &sns->options.message, hf__message_is_fifo(name),
                             &sns->how));

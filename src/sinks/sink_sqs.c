@@ -8,7 +8,7 @@
  *
  *  (1) The ids of entries are their places in the call, so they are distinct and of characters that
  *      SQS takes, whatever the ids of events are.
- *  (2) An entry that the answer does not have, or has in both lists, was not delivered.
+ *  (2) An entry that is missing in the answer, or is in both of its lists, was not delivered.
  */
 #include "sinks/aws.h"
 
@@ -74,6 +74,7 @@ static enum hf_status entry_make(struct hf_scope *s, void *self, const struct hf
     if (buf.failed)
         return hf__fail_nomem(s);
     entry->text = hf_str_of((const char *)buf.ptr, buf.len);
+    assert(entry->text.len > 0 && entry->text.ptr[0] == ','); /* it follows the id */
     entry->bytes = message.bytes;
     return HF_OK;
 }
@@ -84,6 +85,7 @@ static enum hf_status request_make(struct hf_scope *s, void *self, struct aws_en
     struct hf__buf buf = {.scope = s};
 
     (void)self;
+    assert(len > 0 && len <= AWS_BATCH);
     hf__buf_put_str(&buf, HF_STR("{\"QueueUrl\":"));
     hf__wire_write_str(&buf, entries[0]->target);
     hf__buf_put_str(&buf, HF_STR(",\"Entries\":["));
@@ -152,25 +154,25 @@ static TABLE(answer, "SendMessageBatchResult");
 static enum hf_status read_answer(struct hf_scope *s, void *self, struct hf_str body,
                                   struct hf_delivery *const *deliveries, size_t len)
 {
-    struct sqs_answer told = {.done = NULL};
+    struct sqs_answer parsed = {.done = NULL};
 
     (void)self;
-    TRY(hf__wire_read_answer(s, &answer, body, &told));
-    for (size_t i = 0; i < told.done_len; i++) {
-        size_t place = hf__aws_place(told.done[i].id, len);
+    TRY(hf__wire_read_answer(s, &answer, body, &parsed));
+    for (size_t i = 0; i < parsed.done_len; i++) {
+        size_t place = hf__aws_place(parsed.done[i].id, len);
 
-        if (place != SIZE_MAX && told.done[i].message_id.len)
-            hf__aws_told(s, "SQS", deliveries[place], &(struct aws_outcome){.done = true});
+        if (place != SIZE_MAX && parsed.done[i].message_id.len)
+            hf__aws_outcome(s, "SQS", deliveries[place], &(struct aws_outcome){.done = true});
     }
-    for (size_t i = 0; i < told.failed_len; i++) {
-        const struct sqs_failed *failure = &told.failed[i];
+    for (size_t i = 0; i < parsed.failed_len; i++) {
+        const struct sqs_failed *failure = &parsed.failed[i];
         size_t place = hf__aws_place(failure->id, len);
         const struct aws_outcome outcome = {.for_good = failure->sender_fault == HF_YES,
                                             .code = failure->code,
                                             .message = failure->message};
 
         if (place != SIZE_MAX)
-            hf__aws_told(s, "SQS", deliveries[place], &outcome);
+            hf__aws_outcome(s, "SQS", deliveries[place], &outcome);
     }
     return HF_OK;
 }
@@ -223,7 +225,7 @@ static enum hf_status open_parts(struct hf_scope *s, const struct sink_url *url,
         return status;
     if (status != HF_OK)
         return hf__fail(s, HF_INVALID,
-                        "an SQS sink is sqs:QUEUE-URL, such as "
+                        "the URL of an SQS sink is sqs:QUEUE-URL, such as "
                         "sqs:https://sqs.eu-central-1.amazonaws.com/123456789012/orders");
     ask.region = there.signing_region;
     TRY(hf__message_prepare(s, url->memory, "SQS", &sqs->options.message, hf__message_is_fifo(name),

@@ -1,9 +1,9 @@
 /*
  * sinks/sink_stdout.c: a line for each event on standard output, for people and for pipes.
  *
- * Done means that the kernel has the line: nobody says more of a pipe. When writing stops in the
- * middle of a line, the next one begins with a line end, so that a reader loses no more than that
- * one, which is written again.
+ * A delivery is done when the kernel has the line: nothing more is known of a pipe. When writing
+ * stops in the middle of a line, the next write begins with a line end, so that a reader loses only
+ * that line, which is written again.
  */
 #include "sinks/private.h"
 
@@ -11,8 +11,8 @@
 
 struct out {
     struct hf_env env;
-    int form; /* enum line_form */
-    bool torn;
+    int form;  /* enum line_form */
+    bool torn; /* the last write ended in the middle of a line */
 };
 
 static const struct sink_option options[] = {
@@ -33,6 +33,7 @@ static enum hf_status out_send(struct hf_scope *s, void *self, struct hf_deliver
         out->torn = false;
     }
     status = hf__lines_write(s, "standard output", STDOUT_FILENO, lines.text, &written);
+    assert(written <= lines.text.len);
     hf__lines_done(&lines, deliveries, len, written);
     out->torn = written > 0 && lines.text.ptr[written - 1] != '\n';
     return status;
@@ -60,7 +61,7 @@ enum hf_status hf__sink_stdout_open(struct hf_scope *s, const struct sink_url *u
     enum hf_status status;
 
     if (url->rest.len)
-        return hf__fail(s, HF_INVALID, "nothing but options may follow \"stdout:\"");
+        return hf__fail(s, HF_INVALID, "only options may follow \"stdout:\"");
     out = hf__env_alloc(hf_scope_env(s), sizeof(*out));
     if (!out)
         return hf__fail_nomem(s);

@@ -19,17 +19,17 @@
  * What an answer means is a table by its status:
  *
  *     ok       200-299                  done
- *     retry    408, 425, 500-599        try this event again
- *     outage   429, 300-399             the receiver takes nothing for now, or is somewhere else
+ *     retry    408, 425, 500-599        retry this event
+ *     outage   429, 300-399             the receiver accepts no events for now, or has moved
  *     all others                        this event is refused for good
  *
- * "Retry-After" on a status to be retried makes it an outage that lasts so long. A receiver that
- * cannot be reached is one, too; a connection that broke after the request had left, or an answer
- * that did not come in time, is the event's, as that is what a receiver looks like that dies of it.
+ * "Retry-After" with a status of "retry" makes it an outage that lasts so long. A receiver that cannot
+ * be reached is an outage, too. If the connection broke after the request was sent, or the answer did
+ * not come in time, the event has failed, as the event may be what crashes the receiver.
  *
  * What always holds:
  *
- *  (1) What an event says is never part of the host, and in the path only percent-encoded.
+ *  (1) Texts of an event are never part of the host, and percent-encoded in the path.
  *  (2) No field has a line end or a character outside of ASCII in it: values are percent-encoded as
  *      CloudEvents' binding to HTTP has it. Redirects are not followed.
  *  (3) Secrets are never part of an error or a log line.
@@ -51,10 +51,10 @@
 enum {
     TIMEOUT_MS = 10000,
     ANSWER_MAX = 64 * 1024,
-    QUOTE_MAX = 200, /* of an answer, for the message of a failure */
+    QUOTE_MAX = 200, /* bytes of an answer that a failure shows */
     SECRETS_MAX = 8,
     SECRET_MAX = 4096,
-    FIELDS_OWN = 16, /* that are not attributes of the event */
+    FIELDS_OWN = 16, /* header fields that are not attributes of the event */
     MAC = 32,
     RETRY_AFTER_MAX_S = 3600
 };
@@ -120,7 +120,7 @@ static bool is_visible(struct hf_str text)
     return text.len > 0;
 }
 
-/* As it is a field's value: visible, with blanks inside at most. */
+/* Can the text be a header field as it is: visible, with blanks only inside? */
 static bool is_field_value(struct hf_str text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -147,6 +147,7 @@ static struct hf_str encode_value(struct hf_scope *s, struct hf_str value)
 
 static void field_add(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(head->fields_len < HTTP_FIELDS_MAX);
     if (value.len)
         head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
@@ -159,7 +160,7 @@ static enum hf_status add_attributes(struct hf_scope *s, const struct hf_event *
 
     TRY(hf__sink_event_attributes(s, event, &list, &len));
     if (len + FIELDS_OWN > HTTP_FIELDS_MAX)
-        return hf__fail(s, HF_LIMIT, "it has more headers than a request has room for");
+        return hf__fail(s, HF_LIMIT, "it has too many headers for a request");
     for (size_t i = 0; i < len; i++) {
         struct hf_str name, value;
 
@@ -182,6 +183,7 @@ static enum hf_status body_sign(struct hf_scope *s, const struct webhook *hook, 
 {
     struct hf__buf text = {.scope = s}, out = {.scope = s};
 
+    assert(hook->secrets_len > 0 && hook->secrets_len <= SECRETS_MAX);
     hf__buf_reserve(&text, id.len + timestamp.len + body.len + 2);
     hf__buf_put_str(&text, id);
     hf__buf_put_byte(&text, '.');
@@ -198,6 +200,7 @@ static enum hf_status body_sign(struct hf_scope *s, const struct webhook *hook, 
         if (!HMAC(EVP_sha256(), hook->secrets[i].ptr, (int)hook->secrets[i].len, text.ptr, text.len,
                   mac, &mac_len))
             return hf__fail_nomem(s);
+        assert(mac_len == MAC && hf__base64_encoded_len(MAC) == sizeof(base64));
         hf__base64_encode(hf_bytes_of(mac, MAC), base64);
         hf__buf_put_str(&out, i ? HF_STR(" v1,") : HF_STR("v1,"));
         hf__buf_put(&out, base64, sizeof(base64));
@@ -249,7 +252,7 @@ static enum hf_status make_body(struct hf_scope *s, const struct webhook *hook,
         return HF_OK;
     }
     if (!is_field_value(type))
-        return hf__fail(s, HF_INVALID, "its content type cannot be a field of a request");
+        return hf__fail(s, HF_INVALID, "its content type is not valid in a header field");
     *body = event->payload;
     field_add(head, "Content-Type", type);
     return add_attributes(s, event, head);
@@ -276,7 +279,7 @@ static enum hf_status request_build(struct hf_scope *s, const struct webhook *ho
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* Seconds, or a date; 0 when it says nothing of use. */
+/* Retry-After in seconds or as a date; 0: there is none, or it is invalid or over. */
 static uint32_t retry_after_ms(const struct webhook *hook, const struct http_answer *answer)
 {
     struct hf_str text = hf__answer_field(answer, "retry-after");
@@ -317,14 +320,21 @@ static struct hf_str body_quote(struct hf_scope *s, struct hf_bytes body)
     return hf_str_of(text, len);
 }
 
+static enum meaning meaning_of(const struct webhook *hook, int status)
+{
+    assert(status >= 100 && (size_t)status < ARRAY_LEN(hook->meanings)); /* (1) of answer_read.c */
+    return (enum meaning)hook->meanings[status];
+}
+
 static enum hf_status take_answer(struct hf_scope *s, const struct webhook *hook,
                                   const struct http_answer *answer, struct hf_delivery *delivery)
 {
-    enum meaning meaning = (enum meaning)hook->meanings[answer->status];
+    enum meaning meaning = meaning_of(hook, answer->status);
     uint32_t wait_ms = retry_after_ms(hook, answer);
     struct hf_str said = body_quote(s, answer->body);
     const char *colon = said.len ? ": " : "";
 
+    assert(wait_ms <= RETRY_AFTER_MAX_S * 1000);
     if (meaning == RETRY && wait_ms)
         meaning = OUTAGE;
     switch (meaning) {
@@ -333,8 +343,8 @@ static enum hf_status take_answer(struct hf_scope *s, const struct webhook *hook
         return HF_OK;
     case OUTAGE:
         hf__fail(s, answer->status == 429 ? HF_THROTTLED : HF_IO,
-                 "the receiver takes nothing for now: HTTP status %d%s%.*s", answer->status, colon,
-                 HF_FMT(said));
+                 "the receiver is not accepting events: HTTP status %d%s%.*s", answer->status,
+                 colon, HF_FMT(said));
         hf__scope_error_edit(s)->may_retry = true;
         hf__scope_error_edit(s)->retry_after_ms = wait_ms;
         return hf_scope_error(s)->status;
@@ -372,7 +382,7 @@ static enum hf_status event_post(struct hf_scope *s, const struct webhook *hook,
     if (status == HF_OK)
         return take_answer(s, hook, &answer, delivery);
     if (status != HF_CANCELED && status != HF_NOMEM && hf_scope_error(s)->may_have_happened) {
-        hf__delivery_fail_with(s, delivery, false); /* perhaps it died of this one */
+        hf__delivery_fail_with(s, delivery, false); /* perhaps this event crashed it */
         hf__scope_error_clear(s);
         return HF_OK;
     }
@@ -407,6 +417,7 @@ static enum hf_status read_codes(struct hf_scope *s, struct webhook *hook, const
             numbers[1] = numbers[0];
         if (numbers[0] < 200 || numbers[1] > 599 || numbers[0] > numbers[1])
             goto wrong;
+        assert(numbers[1] < ARRAY_LEN(hook->meanings));
         for (unsigned code = numbers[0]; code <= numbers[1]; code++)
             hook->meanings[code] = (uint8_t)meaning;
         numbers[0] = numbers[1] = 0;
@@ -433,7 +444,7 @@ static enum hf_status read_meanings(struct hf_scope *s, struct webhook *hook)
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         if (!lists[i].given.ptr)
             TRY(read_codes(s, hook, lists[i].name, lists[i].usual, lists[i].meaning));
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) /* what was said wins over what is usual */
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) /* options override defaults */
         if (lists[i].given.ptr)
             TRY(read_codes(s, hook, lists[i].name, lists[i].given, lists[i].meaning));
     return HF_OK;
@@ -451,6 +462,7 @@ static enum hf_status add_secret(struct hf_scope *s, struct hf_scope *memory, st
     struct hf_str base64;
     size_t len = text.len;
 
+    assert(text.len > 0);
     if (!key)
         return hf__fail_nomem(s);
     if (hook->secrets_len == SECRETS_MAX)
@@ -461,6 +473,7 @@ static enum hf_status add_secret(struct hf_scope *s, struct hf_scope *memory, st
     } else {
         memcpy(key, text.ptr, text.len);
     }
+    assert(len <= text.len);
     hook->secrets[hook->secrets_len].ptr = key;
     hook->secrets[hook->secrets_len++].len = len;
     return HF_OK;
@@ -483,18 +496,21 @@ static enum hf_status add_secrets(struct hf_scope *s, struct hf_scope *memory, s
                : hf__fail(s, HF_INVALID, "a secret of the webhook sink is empty");
 }
 
-static enum hf_status of_variable(struct hf_scope *s, const struct webhook *hook,
-                                  struct hf_scope *memory, struct hf_str name, struct hf_str *value)
+static enum hf_status read_variable(struct hf_scope *s, const struct webhook *hook,
+                                    struct hf_scope *memory, struct hf_str name,
+                                    struct hf_str *value)
 {
+    assert(name.ptr[name.len] == '\0');
     *value = hf_scope_copy(memory, hf_str_from(hook->env.getenv(name.ptr, hook->env.user)));
     if (!value->ptr)
         return hf__fail_nomem(s);
-    return value->len ? HF_OK
-                      : hf__fail(s, HF_INVALID, "the variable %.*s is not set", HF_FMT(name));
+    return value->len
+               ? HF_OK
+               : hf__fail(s, HF_INVALID, "the environment variable %.*s is not set", HF_FMT(name));
 }
 
-static enum hf_status of_file(struct hf_scope *s, struct hf_str path, char text[SECRET_MAX],
-                              struct hf_str *value)
+static enum hf_status read_secret_file(struct hf_scope *s, struct hf_str path,
+                                       char text[SECRET_MAX], struct hf_str *value)
 {
     int fd = open(path.ptr, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t len = fd < 0 ? -1 : read(fd, text, SECRET_MAX);
@@ -519,12 +535,12 @@ static enum hf_status read_secrets(struct hf_scope *s, struct hf_scope *memory,
     if (o->secret.ptr)
         TRY(add_secrets(s, memory, hook, o->secret));
     if (o->secret_env.ptr) {
-        TRY(of_variable(s, hook, memory, o->secret_env, &text));
+        TRY(read_variable(s, hook, memory, o->secret_env, &text));
         TRY(add_secrets(s, memory, hook, text));
     }
     if (o->secret_file.ptr) {
         char room[SECRET_MAX];
-        enum hf_status status = of_file(s, o->secret_file, room, &text);
+        enum hf_status status = read_secret_file(s, o->secret_file, room, &text);
 
         if (status == HF_OK)
             status = add_secrets(s, memory, hook, text);
@@ -533,11 +549,11 @@ static enum hf_status read_secrets(struct hf_scope *s, struct hf_scope *memory,
     }
     hook->authorization = o->authorization;
     if (o->authorization_env.ptr)
-        TRY(of_variable(s, hook, memory, o->authorization_env, &hook->authorization));
+        TRY(read_variable(s, hook, memory, o->authorization_env, &hook->authorization));
     if (hook->authorization.len && !is_field_value(hook->authorization))
         return hf__fail(s, HF_INVALID,
-                        "the authorization of a webhook sink has line ends or "
-                        "characters outside of ASCII in it");
+                        "the authorization of a webhook sink contains line ends or characters "
+                        "outside of ASCII");
     return HF_OK;
 }
 
@@ -561,12 +577,14 @@ static enum hf_status read_target(struct hf_scope *s, const struct sink_url *url
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK || !is_visible(path) || memchr(path.ptr, '#', path.len))
-        return hf__fail(s, HF_INVALID,
-                        "a webhook sink is webhook:https://HOST/PATH, without a template in HOST");
+        return hf__fail(
+            s, HF_INVALID,
+            "the URL of a webhook sink is webhook:https://HOST/PATH, without a template "
+            "in HOST");
     if (hook->options.query.len) {
         if (!is_visible(hook->options.query) ||
             memchr(hook->options.query.ptr, '#', hook->options.query.len))
-            return hf__fail(s, HF_INVALID, "the option query is no query of a URL");
+            return hf__fail(s, HF_INVALID, "the option query is not a valid query of a URL");
         path = hf_scope_format(url->memory, "%.*s?%.*s", HF_FMT(path), HF_FMT(hook->options.query));
         if (!path.ptr)
             return hf__fail_nomem(s);

@@ -1,9 +1,9 @@
 /*
  * sinks/template.c: names that differ by event: "orders.{type}".
  *
- * A template is read once into parts, each a text as it stands or a place for something of the
- * event. Filling one in cannot be surprised by the event: what it puts in is never read as a
- * template, and what it does not have is a failure, not an empty text, unless a default was given.
+ * A template is read once into parts, each a literal text or a placeholder for a field or a header of
+ * the event. What an event contributes is never read as a template. A field that the event does not
+ * have is a failure, not an empty text, unless the placeholder has a default.
  */
 #include "sinks/private.h"
 
@@ -11,9 +11,9 @@ enum part_kind { PART_TEXT, PART_FIELD, PART_HEADER };
 
 struct template_part {
     enum part_kind kind;
-    struct hf_str text;     /* as it stands; or the name, for messages; or that of the header */
-    size_t at;              /* of a field: where in struct hf_event */
-    struct hf_str fallback; /* when the event has none; absent: that is a failure */
+    struct hf_str text;     /* the literal text, or the name of the field or header */
+    size_t at;              /* of a field: its offset in struct hf_event */
+    struct hf_str fallback; /* the default; absent: an event without the field is a failure */
 };
 
 static const struct {
@@ -50,7 +50,7 @@ static enum hf_status read_place(struct hf_scope *s, const char *what, struct hf
     if (str_after(name, HF_STR("header."), &part->text)) {
         part->kind = PART_HEADER;
         if (part->text.len == 0)
-            return hf__fail(s, HF_INVALID, "%s has a {header.} without the name of a header", what);
+            return hf__fail(s, HF_INVALID, "%s has {header.} without the name of a header", what);
         return HF_OK;
     }
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
@@ -59,30 +59,31 @@ static enum hf_status read_place(struct hf_scope *s, const char *what, struct hf
             return HF_OK;
         }
     return hf__fail(s, HF_INVALID,
-                    "%s has {%.*s}, which is none of type, key, id, source, aggregate, "
+                    "%s has {%.*s}, which is not one of type, key, id, source, aggregate, "
                     "aggregate_type, tenant, destination, correlation, causation, schema, "
                     "header.NAME",
                     what, HF_FMT(name));
 }
 
-/* The part at *at, which moves behind it. Text is taken in place: a doubled brace ends a part, and
- * its second half is skipped. */
+/* Read the part at *at, and move *at behind it. A literal part points into `text`, so a doubled brace
+ * is a part of its own, whose second half is skipped. */
 static enum hf_status read_part(struct hf_scope *s, const char *what, struct hf_str text,
                                 size_t *at, struct template_part *part)
 {
     size_t from = *at;
     char c = text.ptr[from];
 
+    assert(from < text.len);
     if (c == '{' && !(from + 1 < text.len && text.ptr[from + 1] == '{')) {
         const char *close = memchr(text.ptr + from, '}', text.len - from);
 
         if (!close)
-            return hf__fail(s, HF_INVALID, "%s has a { without a }; a brace itself is {{", what);
+            return hf__fail(s, HF_INVALID, "%s has a { without a }; write {{ for a brace", what);
         *at = (size_t)(close - text.ptr) + 1;
         return read_place(s, what, hf_str_of(text.ptr + from + 1, *at - from - 2), part);
     }
     if (c == '}' && !(from + 1 < text.len && text.ptr[from + 1] == '}'))
-        return hf__fail(s, HF_INVALID, "%s has a } without a {; a brace itself is }}", what);
+        return hf__fail(s, HF_INVALID, "%s has a } without a {; write }} for a brace", what);
     if (c == '{' || c == '}') {
         *part = (struct template_part){.text = hf_str_of(text.ptr + from, 1)};
         *at = from + 2;
@@ -90,6 +91,7 @@ static enum hf_status read_part(struct hf_scope *s, const char *what, struct hf_
     }
     while (*at < text.len && text.ptr[*at] != '{' && text.ptr[*at] != '}')
         (*at)++;
+    assert(*at > from && *at <= text.len);
     *part = (struct template_part){.text = hf_str_of(text.ptr + from, *at - from)};
     return HF_OK;
 }
@@ -109,6 +111,7 @@ enum hf_status hf__template_read(struct hf_scope *s, struct hf_scope *memory, co
         TRY(read_part(s, what, copy, &at, &parts[template->len]));
         template->is_fixed = template->is_fixed &&parts[template->len].kind == PART_TEXT;
         template->len++;
+        assert(template->len <= copy.len);
     }
     if (template->is_fixed) {
         TRY(hf__template_fill(s, template, &none, &template->text));
@@ -149,15 +152,16 @@ static enum hf_status value_of(struct hf_scope *s, const struct template_part *p
         *value = header_of(s, header);
         if (!value->ptr && header.ptr)
             return hf__fail(s, HF_INVALID,
-                            "the header %.*s of the event is no text, number or truth",
+                            "the header %.*s of the event is not a string, a number or a boolean",
                             HF_FMT(part->text));
     } else {
+        assert(part->kind == PART_FIELD && part->at + sizeof(*value) <= sizeof(*event));
         memcpy(value, (const char *)event + part->at, sizeof(*value));
     }
     if (!value->len)
         *value = part->fallback;
     if (!value->ptr)
-        return hf__fail(s, HF_INVALID, "the event has no %s%.*s, which is where it goes by",
+        return hf__fail(s, HF_INVALID, "the event has no %s%.*s, which the sink's URL refers to",
                         part->kind == PART_HEADER ? "header " : "", HF_FMT(part->text));
     return HF_OK;
 }
@@ -167,6 +171,7 @@ static enum hf_status template_fill(struct hf_scope *s, const struct template *t
 {
     struct hf__buf buf = {.scope = s};
 
+    assert(template->parts);
     for (size_t i = 0; i < template->len; i++) {
         struct hf_str value;
 

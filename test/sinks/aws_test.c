@@ -212,7 +212,7 @@ TEST(aws, what_nobody_knows_is_found_and_fails_by_attempts)
     CHECK_INT(HF_OK, shop->d.deliveries[0].status);
     CHECK_INT(HF_INVALID, shop->d.deliveries[1].status);
     CHECK(!shop->d.deliveries[1].for_good);
-    CHECK_HAS("SQS refused: HTTP status 400, WrongPhaseOfMoon: said so",
+    CHECK_HAS("SQS refused the request: HTTP status 400, WrongPhaseOfMoon: said so",
               shop->d.deliveries[1].error);
     shop_close(shop);
 }
@@ -599,7 +599,7 @@ TEST(aws, payloads_by_themselves_have_attributes_beside_them)
         CHECK_STR("eyJpZCI6Ilx1MDA2MiJ9Ag==", str_of(shop->fake.entries[1].body));
         CHECK_HAS("content-encoding", str_of(shop->fake.last_body));
         CHECK_INT(HF_INVALID, shop->d.deliveries[1].status);
-        CHECK_HAS("no empty messages", shop->d.deliveries[1].error);
+        CHECK_HAS("does not accept empty messages", shop->d.deliveries[1].error);
         CHECK_INT(HF_INVALID, shop->d.deliveries[2].status);
         CHECK(shop->d.deliveries[2].for_good);
         shop_close(shop);

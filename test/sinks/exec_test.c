@@ -105,9 +105,9 @@ TEST(exec, exit_codes_are_outcomes)
         {"exit 64", HF_OK, HF_INVALID, true, "64"},
         {"printf 'a\\nb\\033c\\n' >&2; exit 65", HF_OK, HF_INVALID, true, "65: a b?c"},
         {"exit 255", HF_OK, HF_IO, false, "255"},
-        {"kill -9 $$", HF_OK, HF_IO, false, "was ended by signal 9"},
+        {"kill -9 $$", HF_OK, HF_IO, false, "was killed by signal 9"},
         {"exec 2>&-; exit 75", HF_OK, HF_IO, false, "75"},
-        {"echo closed >&2; exit 69", HF_IO, HF_INTERNAL, false, "takes nothing for now: closed"},
+        {"echo closed >&2; exit 69", HF_IO, HF_INTERNAL, false, "is not accepting events: closed"},
     };
     struct workshop *w = workshop_open(t);
 
@@ -263,7 +263,7 @@ TEST(exec, what_cannot_be_variables_fails_for_good)
     CHECK_OK(desk_send(&w->d));
     CHECK_INT(HF_INVALID, w->d.deliveries[0].status);
     CHECK(w->d.deliveries[0].for_good);
-    CHECK_HAS("a NUL in what HF_EVENT_TENANT would be", w->d.deliveries[0].error);
+    CHECK_HAS("the value of HF_EVENT_TENANT contains a NUL byte", w->d.deliveries[0].error);
     memset(large, 'x', len);
     w->d.events[0].event.tenant = hf_str_of(large, len);
     CHECK_OK(desk_send(&w->d));

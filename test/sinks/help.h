@@ -37,7 +37,7 @@ enum hf_status desk_try_sink(struct desk *d, const char *format, ...) HF_PRINTF(
 
 /* Forget all events. */
 void desk_clear(struct desk *d);
-/* One more event to be sent; texts are copied. NULL: it has none. */
+/* One more event to be sent; texts are copied. NULL: it has no options. */
 struct hf_event *desk_add(struct desk *d, const char *id, const char *key, const char *payload);
 
 /* Send them all in one call, in a scope that was reset. */

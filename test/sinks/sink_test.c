@@ -55,8 +55,8 @@ TEST(sink, options_are_refused_by_name_and_never_by_value)
         {"stdout:?form=SECRET", "the option form of a stdout sink has to be event|payload"},
         {"stdout:?form", "has to be event|payload"},
         {"stdout:?form=event&form=event", "has the option \"form\" twice"},
-        {"stdout:?form=%4", "a % without two hex digits"},
-        {"stdout:there", "nothing but options may follow"},
+        {"stdout:?form=%4", "a % that is not followed by two hex digits"},
+        {"stdout:there", "only options may follow"},
         {"file:/tmp/x?batch=0",
          "the option batch of a file sink has to be a number from 1 to 10000"},
         {"file:/tmp/x?batch=10001", "a number from 1 to 10000"},
@@ -73,7 +73,8 @@ TEST(sink, options_are_refused_by_name_and_never_by_value)
         {"sqs:", "an SQS sink is sqs:QUEUE-URL"},
         {"sqs:orders", "an SQS sink is sqs:QUEUE-URL"},
         {"sqs:https://sqs.{type}.amazonaws.com/1/a", "an SQS sink is sqs:QUEUE-URL"},
-        {"sqs:https://sqs.eu-central-1.amazonaws.com/1/a?dedup={id}", "the option dedup is for"},
+        {"sqs:https://sqs.eu-central-1.amazonaws.com/1/a?dedup={id}",
+         "the option dedup is only for"},
         {"sqs:https://sqs.eu-central-1.amazonaws.com/1/a?max_bytes=1048577",
          "from 1024 to 1048576"},
         {"sqs:https://sqs.eu-central-1.amazonaws.com/1/{kind}", "the queue has {kind}"},
@@ -90,7 +91,8 @@ TEST(sink, options_are_refused_by_name_and_never_by_value)
         {"webhook:https://example.com/{typ}", "the path has {typ}"},
         {"webhook:https://example.com/?secret=whsec_SECRET!", "has to be base64"},
         {"webhook:https://example.com/?secret=", "a secret of the webhook sink is empty"},
-        {"webhook:https://example.com/?secret_env=NONE", "the variable NONE is not set"},
+        {"webhook:https://example.com/?secret_env=NONE",
+         "the environment variable NONE is not set"},
         {"webhook:https://example.com/?secret_file=/nonexistent", "secret_file cannot be read"},
         {"webhook:https://example.com/?retry=40", "the option retry of a webhook sink has to be"},
         {"webhook:https://example.com/?ok=199", "the option ok of a webhook sink has to be"},
@@ -246,7 +248,7 @@ TEST(sink, what_nobody_spoke_of_was_not_delivered)
     CHECK(!d.deliveries[0].for_good && !d.deliveries[0].error.ptr);
     CHECK_INT(HF_INTERNAL, d.deliveries[1].status);
     CHECK(!d.deliveries[1].for_good);
-    CHECK_STR("the sink did not say what became of it", d.deliveries[1].error);
+    CHECK_STR("the sink reported no outcome for it", d.deliveries[1].error);
     CHECK_INT(HF_INVALID, d.deliveries[2].status);
     CHECK(d.deliveries[2].for_good);
     CHECK_STR("no 7", d.deliveries[2].error);
@@ -276,7 +278,7 @@ TEST(sink, an_event_that_is_too_large_is_kept_away_and_blocks_its_key)
     CHECK_OK(desk_send(&d));
     CHECK_INT(HF_LIMIT, d.deliveries[0].status);
     CHECK(d.deliveries[0].for_good);
-    CHECK_HAS("11 bytes; a own sink takes 10", d.deliveries[0].error);
+    CHECK_HAS("11 bytes; a own sink takes at most 10", d.deliveries[0].error);
     CHECK_INT(HF_INTERNAL, d.deliveries[1].status);
     CHECK(!d.deliveries[1].for_good);
     CHECK_INT(HF_OK, d.deliveries[2].status);
@@ -356,15 +358,15 @@ TEST(template, that_cannot_be_says_why)
     static const struct {
         const char *text, *part;
     } cases[] = {
-        {"{typ}", "the topic has {typ}, which is none of type, key"},
-        {"{}", "the topic has {}, which is none of"},
+        {"{typ}", "the topic has {typ}, which is not one of type, key"},
+        {"{}", "the topic has {}, which is not one of"},
         {"{header.}", "without the name of a header"},
         {"a{type", "a { without a }"},
         {"a}b", "a } without a {"},
-        {"{a{type}", "none of"},
-        {"{tenant}", "the event has no tenant, which is where it goes by"},
+        {"{a{type}", "not one of"},
+        {"{tenant}", "the event has no tenant, which the sink's URL refers to"},
         {"{header.q}", "the event has no header q"},
-        {"{header.list}", "the header list of the event is no text, number or truth"},
+        {"{header.list}", "the header list of the event is not a string, a number or a boolean"},
     };
     struct hf_event event = {.type = HF_STR("t")};
     struct hf_str out;
