@@ -1,26 +1,25 @@
 /*
  * outbox/bus.c: an event bus over an outbox: opening it, and who handles what.
  *
- * A bus is a relay whose sink calls functions. The relay does what is hard: order, retries, putting
- * aside, many processes. What is left is to find the function for an event (here), to let it pass
- * the middleware (bus_call.c), and to call it and whoever waits (bus_handle.c). Emitting is in
- * bus_emit.c.
+ * A bus is a relay whose sink calls functions. The relay does what is hard: order, retries, dead
+ * letters, many processes. The bus finds the function for an event (here), passes the event through
+ * the middleware (bus_call.c), and calls the function and those who wait for the event
+ * (bus_handle.c). Emitting is in bus_emit.c.
  *
- * Handlers are sorted by type, so the most exact one is found by a few binary searches: the type
- * itself, then what is before each of its dots, from the last one on, with a '*', then "*".
+ * Handlers are sorted by type, so the most exact one is found by a few binary searches: for the type
+ * itself, then for each prefix that ends with a dot, the longest first, followed by '*', then for "*".
  *
  * What always holds:
  *
  *  (1) A type has at most one handler.
  *  (2) No function of the user's is called while the mutex is held, and none needs anything that
- *      the mutex guards: handlers may be added and taken away while they run.
- *  (3) No event ends as delivered unless a handler or somebody who waits has had it, or the options
- *      or a middleware said that it need not be.
- *  (4) A handler for one event is out of the registry while it runs, so that no second event gets
- *      it; when it fails it is back for the next attempt, unless it was taken off meanwhile or
- *      another has its type. Putting it back needs no memory.
- *  (5) What a middleware is called for does not change while an event is on its way: those that are
- *      added are for the next one.
+ *      the mutex guards: handlers may be added and removed while they run.
+ *  (3) An event is reported as delivered only if a handler or a waiter has had it, or if the options
+ *      or a middleware let it go without one.
+ *  (4) A handler for one event (hf_bus_once()) is out of the registry while it runs, so that no second
+ *      event gets it; when it fails it is put back for the next attempt, unless it was removed
+ *      meanwhile or another handler has its type. Putting it back needs no memory.
+ *  (5) Middleware that is added while an event is on its way is called for the next event only.
  */
 #include "outbox/bus.h"
 
@@ -42,12 +41,12 @@ enum hf_status hf__bus_check_type(struct hf_scope *s, struct hf_str type)
                                    HF_EVENT_TEXT_MAX);
     if (star && (star != type.ptr + type.len - 1 || (type.len > 1 && star[-1] != '.')))
         return hf_scope_fail(s, HF_INVALID,
-                             "the type %.*s has a '*' that is not its last part alone",
+                             "invalid type %.*s: a '*' has to be all of the last part",
                              HF_FMT(type));
     return HF_OK;
 }
 
-/* How the type is sorted in comparison with `head` and `tail` put together. */
+/* Compare the type with `head` followed by `tail`. */
 static int type_compare(struct hf_str type, struct hf_str head, struct hf_str tail)
 {
     size_t of_head = type.len < head.len ? type.len : head.len;
@@ -62,7 +61,7 @@ static int type_compare(struct hf_str type, struct hf_str head, struct hf_str ta
     return order != 0 ? order : (rest > tail.len) - (rest < tail.len);
 }
 
-/* Where it is, or would be. */
+/* The place of the handler of that type, or where it would be inserted. */
 static size_t registry_place_of(const struct hf_bus *bus, struct hf_str head, struct hf_str tail,
                                 bool *there)
 {
@@ -128,6 +127,7 @@ static void registry_insert(struct hf_bus *bus, struct bus_handler *handler)
 
 static void registry_remove_at(struct hf_bus *bus, size_t place)
 {
+    ASSERT_HELD(&bus->mutex);
     assert(place < bus->handlers_len);
     bus->handlers_len--;
     memmove(&bus->handlers[place], &bus->handlers[place + 1],
@@ -187,7 +187,7 @@ void hf__bus_put_back(struct hf_bus *bus, struct bus_handler *handler, bool fail
         handler_free(bus, handler);
 }
 
-/* Room for `more` handlers. */
+/* Make room for `more` handlers. */
 static bool registry_reserve(struct hf_bus *bus, size_t more)
 {
     size_t needed = bus->handlers_len + bus->taken_len + more;
@@ -210,7 +210,7 @@ static bool registry_reserve(struct hf_bus *bus, size_t more)
     return true;
 }
 
-/* All of these handlers, or none: then *refused is one that is there already, or NULL. (1) */
+/* Add all of these handlers, or none: then *refused is one whose type has a handler, or NULL. (1) */
 static bool add_all(struct hf_bus *bus, struct bus_handler **added, size_t len,
                     struct bus_handler **refused)
 {
@@ -245,7 +245,7 @@ static enum hf_status bus_subscribe(struct hf_scope *s, struct hf_bus *bus,
     bool made = true, done = false;
 
     if (!handle)
-        return hf_scope_fail(s, HF_INVALID, "a handler is a function");
+        return hf_scope_fail(s, HF_INVALID, "the handler function is missing");
     for (size_t i = 0; i < len; i++)
         TRY(hf__bus_check_type(s, types[i]));
     if (len == 0)
@@ -293,7 +293,7 @@ enum hf_status hf_bus_subscribe(struct hf_scope *s, struct hf_bus *bus, const st
     return bus_subscribe(s, bus, types, len, handle, user, false);
 }
 
-/* Those that run for their one event are not to come back; returns how many. (4) */
+/* Mark handlers that run for their one event, so that they are not put back; returns how many. (4) */
 static size_t taken_mark_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle,
                              const void *user)
 {
@@ -398,7 +398,8 @@ enum hf_status hf_bus_use(struct hf_scope *s, struct hf_bus *bus, int phases,
     if (!middleware || !(phases & (HF_BUS_EMIT | HF_BUS_HANDLE)) ||
         (phases & ~(HF_BUS_EMIT | HF_BUS_HANDLE)))
         return hf_scope_fail(s, HF_INVALID,
-                             "middleware is a function, for emitting, handling or both");
+                             "middleware needs a function, and phases that are HF_BUS_EMIT, "
+                             "HF_BUS_HANDLE or both");
     added = hf__env_zalloc(&bus->env, sizeof(*added));
     if (!added)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a middleware");
@@ -420,9 +421,9 @@ enum hf_status hf_bus_use(struct hf_scope *s, struct hf_bus *bus, int phases,
 static void log_error(const struct hf_bus *bus, const struct hf_outbox_event *event,
                       const struct hf_error *error, enum hf_relay_outcome outcome)
 {
-    const char *then = outcome == HF_RELAY_GIVEN_UP ? "was put aside"
-                       : outcome == HF_RELAY_UNSURE ? "was handled, which could not be noted yet"
-                                                    : "will be tried again";
+    const char *then = outcome == HF_RELAY_GIVEN_UP ? "became a dead letter"
+                       : outcome == HF_RELAY_UNSURE ? "was handled, but that is not recorded yet"
+                                                    : "will be retried";
     char line[LINE_MAX_LEN];
     int len;
 
@@ -484,7 +485,9 @@ static enum hf_status options_check(struct hf_scope *s, struct hf_bus_options *o
     o->unhandled = o->unhandled ? o->unhandled : HF_BUS_PARK;
     o->dropped = o->dropped ? o->dropped : HF_BUS_IGNORE;
     if (!is_policy(o->unhandled) || !is_policy(o->dropped))
-        return hf_scope_fail(s, HF_INVALID, "that is no way to treat an event without a handler");
+        return hf_scope_fail(s, HF_INVALID,
+                             "unhandled and dropped have to be HF_BUS_PARK, HF_BUS_RETRY or "
+                             "HF_BUS_IGNORE");
     o->middleware_concurrency = o->middleware_concurrency ? o->middleware_concurrency : 1;
     if (o->middleware_concurrency > HF_BUS_CONCURRENCY_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
@@ -493,8 +496,9 @@ static enum hf_status options_check(struct hf_scope *s, struct hf_bus_options *o
                                    "a middleware_concurrency of %u is more than %d",
                                    o->middleware_concurrency, HF_BUS_CONCURRENCY_MAX);
     if (relay->on_ended || relay->on_error || relay->dry_run)
-        return hf_scope_fail(s, HF_INVALID,
-                             "on_ended, on_error and dry_run of a bus's relay are the bus's own");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "the options of a bus's relay may not set on_ended, on_error or dry_run");
     return HF_OK;
 }
 

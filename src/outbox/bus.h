@@ -12,18 +12,18 @@
 
 #include "base/assert_held.h"
 
-/* A handler of a type. Whoever calls it has copied what it needs: it may be gone meanwhile. */
+/* A handler of a type. A caller copies what it needs, as the handler may be freed meanwhile. */
 struct bus_handler {
     struct bus_handler *next; /* in bus->taken */
     hf_bus_fn *handle;
     void *user;
     bool once;
-    bool off; /* taken: not to be put back */
+    bool off; /* it was removed while it ran: it is not put back */
     size_t type_len;
     char type[];
 };
 
-/* Added, and there until the bus is closed. */
+/* Middleware stays until the bus is closed. */
 struct bus_middleware {
     struct bus_middleware *next;
     int phases;
@@ -35,21 +35,21 @@ struct bus_middleware {
 struct hf_bus_wait {
     struct hf_bus *bus;
     struct hf_bus_wait *next;
-    struct hf_scope *box; /* where the event is put; of whoever has the mutex */
+    struct hf_scope *box; /* memory of the event; the bus's mutex guards it */
     struct hf_event event;
-    enum hf_status status; /* of putting it there */
+    enum hf_status status; /* of copying the event */
     bool done;
     size_t type_len;
     char type[];
 };
 
-/* A scope in which an event is handled, or which has middleware called for somebody who emits: it
- * is there until that is over. */
+/* A scope in which an event is handled, or in which a helper calls middleware for an emitter. The
+ * entry lives until that is over. */
 struct bus_active {
     struct bus_active *next, **link;
     const struct hf_scope *scope;
-    const struct hf_event *event; /* that is being handled; NULL: none */
-    bool helper;                  /* of who emits */
+    const struct hf_event *event; /* the event that is being handled; NULL: none */
+    bool helper;                  /* of an emitter */
 };
 
 struct hf_bus {
@@ -64,7 +64,7 @@ struct hf_bus {
     struct bus_handler **handlers; /* sorted by type */
     size_t handlers_len;
     size_t handlers_cap;       /* at least handlers_len + taken_len, so what was taken fits again */
-    struct bus_handler *taken; /* once, and running now */
+    struct bus_handler *taken; /* handlers for one event that are running */
     size_t taken_len;
     struct bus_middleware *first, *last;
     struct hf_bus_wait *waits;
@@ -78,20 +78,20 @@ static inline struct hf_str handler_type(const struct bus_handler *handler)
     return hf_str_of(handler->type, handler->type_len);
 }
 
-/* Can something be registered for it? HF_INVALID. */
+/* HF_INVALID: not a type that a handler can be registered for. */
 enum hf_status hf__bus_check_type(struct hf_scope *s, struct hf_str type);
 
 /* The most exact handler that fits, or NULL. The mutex is held. */
 struct bus_handler *hf__bus_find(struct hf_bus *bus, struct hf_str type);
 
-/* Out of the registry while it is called; and back, or away for good when it has done its duty, was
- * taken off, or another has its type now. The mutex is held. */
+/* Take a handler out of the registry while it is called; and put it back, or free it when it has
+ * succeeded, was removed, or another handler has its type now. The mutex is held. */
 void hf__bus_take(struct hf_bus *bus, struct bus_handler *handler);
 void hf__bus_put_back(struct hf_bus *bus, struct bus_handler *handler, bool failed);
 
 /* ---- bus_call.c: the way through the middleware ---------------------------------------------- */
 
-/* The end of the way. */
+/* What the last middleware calls. */
 typedef enum hf_status bus_end_fn(struct hf_scope *s, struct hf_bus_call *call);
 
 struct bus_frame; /* one middleware that is being called */
@@ -101,33 +101,32 @@ struct hf_bus_call {
     enum hf_bus_phase phase;
     struct hf_event event;
     struct hf_tx *tx;
-    const struct bus_middleware *last; /* later ones are for the next event */
+    const struct bus_middleware *last; /* the last one that is called for this event */
     struct bus_frame *frame;           /* the innermost */
     bus_end_fn *end;
-    bool reached; /* the end */
+    bool reached; /* the end was called */
     bool dropped;
     bool for_good;           /* handling: it would fail again */
-    struct hf_event *stored; /* emitting: where to put it at the end */
+    struct hf_event *stored; /* emitting: where the end puts the event */
 };
 
-/* All the way; what became of it is in the call. */
+/* Pass the event through the middleware and to the end; the outcome is in the call. */
 enum hf_status hf__bus_run(struct hf_scope *s, struct hf_bus_call *call);
 
-/* A failure that was returned without a word gets one. */
-enum hf_status hf__bus_said(struct hf_scope *s, enum hf_status status);
+/* A status that was returned without an error in the scope gets one. Returns it. */
+enum hf_status hf__bus_error_ensure(struct hf_scope *s, enum hf_status status);
 
 /* ---- bus_handle.c ---------------------------------------------------------------------------- */
 
 /* The sink of the bus's relay; `self` is the bus. */
 extern const struct hf_sink_ops hf__bus_sink;
 
-/* Note what goes on in a scope, and that it is over. What goes on in this scope, which is the
- * caller's own; NULL: nothing. */
+/* Add and remove the entry of a scope; and find the entry of the caller's own scope, or NULL. */
 void hf__bus_active_begin(struct hf_bus *bus, struct bus_active *active);
 void hf__bus_active_end(struct hf_bus *bus, struct bus_active *active);
 const struct bus_active *hf__bus_active(struct hf_bus *bus, const struct hf_scope *s);
 
-/* Close: nobody waits any more. */
+/* Free all waits when the bus is closed. */
 void hf__bus_forget_waits(struct hf_bus *bus);
 
 #endif

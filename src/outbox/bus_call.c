@@ -2,10 +2,11 @@
  * outbox/bus_call.c: the way of an event through the middleware.
  *
  * Each middleware is a frame on the stack: hf_bus_next() calls the next one inside of it, and the
- * end of the way inside of the last. A frame remembers whether it went on or dropped the event, so
- * that doing neither, both, or one twice is found out, also when the middleware says nothing of it.
+ * end of the way inside of the last. A frame remembers whether its middleware called hf_bus_next() or
+ * hf_bus_drop(), so that calling neither, both, or one twice is an error, whatever the middleware
+ * returns.
  *
- * A middleware that fails without having gone on has decided: its failure is what is told.
+ * A middleware may fail without calling either: its failure is the outcome.
  */
 #include "outbox/bus.h"
 
@@ -16,7 +17,7 @@ struct bus_frame {
     bool next, drop, wrong;
 };
 
-enum hf_status hf__bus_said(struct hf_scope *s, enum hf_status status)
+enum hf_status hf__bus_error_ensure(struct hf_scope *s, enum hf_status status)
 {
     if (status == HF_OK || hf_scope_error(s)->status == status)
         return status;
@@ -56,16 +57,19 @@ static enum hf_status go_on(struct hf_scope *s, struct hf_bus_call *call,
     }
     call->frame = &frame;
     status = frame.middleware->call(s, call, frame.middleware->user);
+    assert(call->frame == &frame);
     call->frame = frame.outer;
     if (frame.wrong)
         return hf_scope_fail(s, HF_INTERNAL,
-                             "middleware %zu while %s went on or dropped the event more than once",
+                             "middleware %zu, while %s, called hf_bus_next() or hf_bus_drop() more "
+                             "than once",
                              number, phase_name(call));
     if (status == HF_OK && !frame.next && !frame.drop)
-        return hf_scope_fail(s, HF_INTERNAL,
-                             "middleware %zu while %s neither went on nor dropped the event",
-                             number, phase_name(call));
-    return hf__bus_said(s, status);
+        return hf_scope_fail(
+            s, HF_INTERNAL,
+            "middleware %zu, while %s, called neither hf_bus_next() nor hf_bus_drop()", number,
+            phase_name(call));
+    return hf__bus_error_ensure(s, status);
 }
 
 enum hf_status hf__bus_run(struct hf_scope *s, struct hf_bus_call *call)
@@ -80,7 +84,8 @@ static enum hf_status frame_check_undecided(struct hf_scope *s, struct bus_frame
 {
     if (frame->next || frame->drop) {
         frame->wrong = true;
-        return hf_scope_fail(s, HF_INTERNAL, "middleware %zu has decided on the event already",
+        return hf_scope_fail(s, HF_INTERNAL,
+                             "middleware %zu has already called hf_bus_next() or hf_bus_drop()",
                              frame->number);
     }
     return HF_OK;

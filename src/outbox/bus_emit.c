@@ -9,12 +9,12 @@
  *  (1) An event is stored when it has come to the end of the way and nothing failed on the way back.
  *      All events of a call are stored together, or none is.
  *  (2) The id that middleware sees is the one that is stored, unless it sets another; also when it
- *      puts an event without one in its place. Helpers begin when all ids are known, and the events
+ *      replaces the event by one without an id. Helpers begin when all ids are known, and the events
  *      are stored in the order of the call. So those of one key are handled in that order, whichever
- *      was through the middleware first.
- *  (3) What is told is the failure of the first event, in the order of the call, whose middleware
- *      failed: the same as if they had been called one after the other. Those before it come to
- *      their end, those behind it are canceled, and no other begins.
+ *      passed the middleware first.
+ *  (3) The call fails with the failure of the first event, in the order of the call, whose middleware
+ *      failed: the same as if the events had been passed one after the other. Middleware of earlier
+ *      events comes to its end, that of later ones is canceled, and no other begins.
  *  (4) A scope has one thread at a time. When the caller's is canceled or late, so are the helpers'.
  *  (5) A transaction has one thread, too: when the scope has one, there are no helpers.
  *  (6) Helpers have no helpers: a call has at most `middleware_concurrency` threads.
@@ -31,17 +31,17 @@ struct bus_emission {
     struct hf_tx *tx;
     struct hf_event *events; /* as they are now */
     struct hf_str *places;   /* that were reserved for them, in their order */
-    bool *reached;           /* the end of the way */
+    bool *reached;           /* by event: it passed all middleware */
     size_t len;
 };
 
 struct bus_helper {
     struct bus_crew *crew;
-    struct hf_scope *scope; /* it may be canceled by who has the crew's mutex */
+    struct hf_scope *scope; /* a thread that has the crew's mutex may cancel it */
     struct bus_active active;
     pthread_t thread;
     bool started;
-    size_t at; /* the event that it is with; the crew's mutex guards it */
+    size_t at; /* the event that it passes; the crew's mutex guards it */
 };
 
 struct bus_crew {
@@ -49,16 +49,16 @@ struct bus_crew {
     struct bus_helper *helpers;
     size_t len;
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t ended;  /* a helper has */
+    pthread_cond_t ended;  /* a helper has ended */
     size_t running;
-    size_t next;                     /* event that nobody has taken */
-    const struct bus_helper *failed; /* at the first event, in their order; NULL: none did */
+    size_t next;                     /* the first event that no helper has taken */
+    const struct bus_helper *failed; /* the helper whose failed event is the first; NULL: none */
     bool over;                       /* the caller's scope was canceled, or is late */
 };
 
 /* ---- an event ------------------------------------------------------------------------------- */
 
-/* What is emitted while another event is handled has that one as its cause. */
+/* An event that is emitted while another one is handled has that one as its cause. */
 static void event_fill(const struct hf_bus *bus, const struct hf_event *cause,
                        struct hf_event *event)
 {
@@ -76,7 +76,7 @@ static void event_fill(const struct hf_bus *bus, const struct hf_event *cause,
     }
 }
 
-/* Make it what the middleware sees. */
+/* Prepare an event for the middleware. */
 static enum hf_status begin_event(struct hf_scope *s, struct bus_emission *e, size_t at)
 {
     struct hf_event *event = &e->events[at];
@@ -126,6 +126,7 @@ static enum hf_status emission_store(struct hf_scope *s, struct bus_emission *e)
             continue;
         if (!e->events[i].id.len && same_place(&e->events[i], &e->given[i]))
             e->events[i].id = e->places[i]; /* (2) */
+        assert(len <= i);
         e->events[len] = e->events[i];
         e->places[len++] = e->places[i];
     }
@@ -147,7 +148,7 @@ static bool take_event(struct bus_helper *helper)
     return more;
 }
 
-/* (3): all that have not begun are behind it. */
+/* (3): events that have not begun are behind it. */
 static void note_failure(struct bus_helper *helper)
 {
     struct bus_crew *crew = helper->crew;
@@ -181,7 +182,7 @@ static void *helper_run(void *user)
     return NULL;
 }
 
-/* Until all helpers have ended. (4) */
+/* Wait until all helpers have ended. (4) */
 static enum hf_status crew_wait(struct hf_scope *s, struct bus_crew *crew)
 {
     enum hf_status status = HF_OK;
@@ -202,7 +203,8 @@ static enum hf_status crew_wait(struct hf_scope *s, struct bus_crew *crew)
     return status;
 }
 
-/* If the system has fewer threads than that, those do it; if it has none, this one. */
+/* Start the helpers and wait for them. If the system has too few threads, fewer helpers do all the
+ * work; if it has none, this thread does. */
 static enum hf_status run_crew(struct hf_scope *s, struct bus_crew *crew)
 {
     const struct hf_error *error;
@@ -239,7 +241,7 @@ static enum hf_status open_crew(struct hf_scope *s, struct bus_crew *crew)
 
         helper->scope = hf_scope_new(hf_scope_env(s));
         if (!helper->scope)
-            return hf_scope_fail(s, HF_NOMEM, "no memory to call middleware at once");
+            return hf_scope_fail(s, HF_NOMEM, "no memory to call middleware concurrently");
         if (left_ms < UINT32_MAX)
             hf_scope_timeout_ms(helper->scope, left_ms ? left_ms : 1);
         helper->crew = crew;
@@ -265,7 +267,7 @@ static void close_crew(struct bus_crew *crew)
     pthread_mutex_destroy(&crew->mutex);
 }
 
-/* What middleware made of the events is in the helpers' scopes until they are stored. */
+/* The events, as middleware has changed them, are in the helpers' scopes until they are stored. */
 static enum hf_status emit_at_once(struct hf_scope *s, struct bus_emission *e, size_t width)
 {
     struct bus_crew crew = {.e = e, .len = width};

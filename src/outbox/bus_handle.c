@@ -1,24 +1,25 @@
 /*
  * outbox/bus_handle.c: handling an event, and waiting for one.
  *
- * The relay hands events to the sink of the bus one at a time, on several threads. Whatever becomes
- * of one is told of that one: the sink as a whole never fails, so no handler's failure is taken for
- * an outage, or for anything else that the relay has a meaning for.
+ * The relay passes events to the sink of the bus one at a time, on several threads. A failure is
+ * reported for its event alone: the sink as a whole never fails, so the relay never takes a handler's
+ * failure for an outage.
  *
- * Who waits (hf_bus_wait_begin()) is in a list, with memory of its own for the event, which whoever
- * handles such an event fills. Where there is a handler it is called first, and who waits is told
- * when it has succeeded; where there is none the event counts as handled.
+ * Each hf_bus_wait_begin() adds an entry to a list, with memory of its own, into which the thread that
+ * handles such an event copies it. If there is a handler, it is called first, and waiters are notified
+ * when it has succeeded; if there is none, the event counts as handled.
  */
 #include "outbox/bus.h"
 
 enum { WAIT_MS = 5000, STEP_MAX_MS = 10 };
 
-/* ---- who waits ------------------------------------------------------------------------------ */
+/* ---- waiters -------------------------------------------------------------------------------- */
 
 static bool type_fits(struct hf_str wanted, struct hf_str type)
 {
     size_t len = wanted.len - 1;
 
+    assert(wanted.len > 0);
     if (hf_str_equal(wanted, type))
         return true;
     return wanted.ptr[len] == '*' && type.len > len && memcmp(wanted.ptr, type.ptr, len) == 0;
@@ -60,9 +61,10 @@ static enum hf_status copy_event(struct hf_scope *s, const struct hf_event *from
     return hf_scope_built(s);
 }
 
-/* Give it to all who wait for it; returns how many there were, and in *status whether the event got
- * to them. */
-static size_t hand_over(struct hf_bus *bus, const struct hf_event *event, enum hf_status *status)
+/* Copy the event to all who wait for it; returns how many there were. *status: HF_OK, or a copy
+ * failed. */
+static size_t waiters_notify(struct hf_bus *bus, const struct hf_event *event,
+                             enum hf_status *status)
 {
     size_t count = 0;
 
@@ -133,7 +135,8 @@ static bool is_done(struct hf_bus_wait *wait)
     return done;
 }
 
-/* Wait for it, a little longer each time, until then by the clock of the scope. */
+/* Wait until the event is there or timeout_ms are over, by the clock of the scope, looking after
+ * growing delays. */
 static enum hf_status wait_until(struct hf_scope *s, struct hf_bus_wait *wait, uint32_t timeout_ms)
 {
     const struct hf_env *env = hf_scope_env(s);
@@ -166,8 +169,10 @@ enum hf_status hf_bus_wait_end(struct hf_scope *s, struct hf_bus_wait *wait, uin
     status = wait_until(s, wait, timeout_ms ? timeout_ms : WAIT_MS);
     *event = (struct hf_event){0};
     pthread_mutex_lock(&wait->bus->mutex);
-    while (*at != wait)
+    while (*at != wait) {
+        assert(*at);
         at = &(*at)->next;
+    }
     *at = wait->next;
     pthread_mutex_unlock(&wait->bus->mutex);
     if (wait->done && wait->status == HF_OK) /* if only just */
@@ -191,7 +196,7 @@ enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus, struct hf
     return hf_bus_wait_end(s, wait, timeout_ms, event);
 }
 
-/* ---- what is under way ---------------------------------------------------------------------- */
+/* ---- active scopes -------------------------------------------------------------------------- */
 
 void hf__bus_active_begin(struct hf_bus *bus, struct bus_active *active)
 {
@@ -227,8 +232,8 @@ const struct bus_active *hf__bus_active(struct hf_bus *bus, const struct hf_scop
 
 /* ---- handling ------------------------------------------------------------------------------- */
 
-static enum hf_status as_told(struct hf_scope *s, struct hf_bus_call *call,
-                              enum hf_bus_unhandled policy, const char *why)
+static enum hf_status policy_apply(struct hf_scope *s, struct hf_bus_call *call,
+                                   enum hf_bus_unhandled policy, const char *why)
 {
     if (policy == HF_BUS_IGNORE)
         return HF_OK;
@@ -236,15 +241,16 @@ static enum hf_status as_told(struct hf_scope *s, struct hf_bus_call *call,
     return hf_scope_fail(s, HF_NOT_FOUND, "%s events of type %.*s", why, HF_FMT(call->event.type));
 }
 
-static enum hf_status nobody_handles(struct hf_scope *s, struct hf_bus_call *call, size_t waiters,
+static enum hf_status fail_unhandled(struct hf_scope *s, struct hf_bus_call *call, size_t waiters,
                                      enum hf_status handed)
 {
     if (handed != HF_OK)
-        return hf_scope_fail(s, handed, "no memory for who waits for the event");
-    return waiters ? HF_OK : as_told(s, call, call->bus->o.unhandled, "there is no handler for");
+        return hf_scope_fail(s, handed, "no memory to copy the event to a waiter");
+    return waiters ? HF_OK
+                   : policy_apply(s, call, call->bus->o.unhandled, "there is no handler for");
 }
 
-/* The end of the way. (3) and (4) of bus.c */
+/* Call the handler, and notify waiters. (3) and (4) of bus.c */
 static enum hf_status event_handle(struct hf_scope *s, struct hf_bus_call *call)
 {
     struct hf_bus *bus = call->bus;
@@ -263,21 +269,21 @@ static enum hf_status event_handle(struct hf_scope *s, struct hf_bus_call *call)
         if (once)
             hf__bus_take(bus, once);
     } else {
-        waiters = hand_over(bus, &call->event, &handed);
+        waiters = waiters_notify(bus, &call->event, &handed);
     }
     pthread_mutex_unlock(&bus->mutex);
     if (!function)
-        return nobody_handles(s, call, waiters, handed);
+        return fail_unhandled(s, call, waiters, handed);
 
     status = function(s, &call->event, user);
 
     pthread_mutex_lock(&bus->mutex);
     if (status == HF_OK)
-        (void)hand_over(bus, &call->event, &handed);
+        (void)waiters_notify(bus, &call->event, &handed);
     if (once)
         hf__bus_put_back(bus, once, status != HF_OK);
     pthread_mutex_unlock(&bus->mutex);
-    return hf__bus_said(s, status);
+    return hf__bus_error_ensure(s, status);
 }
 
 static void event_deliver(struct hf_scope *s, struct hf_bus *bus, struct hf_delivery *delivery)
@@ -293,7 +299,7 @@ static void event_deliver(struct hf_scope *s, struct hf_bus *bus, struct hf_deli
     status = hf__bus_run(s, &call);
     hf__bus_active_end(bus, &active);
     if (status == HF_OK && call.dropped)
-        status = as_told(s, &call, bus->o.dropped, "the middleware dropped");
+        status = policy_apply(s, &call, bus->o.dropped, "the middleware dropped");
     delivery->status = status;
     delivery->for_good = status != HF_OK && call.for_good;
     delivery->error = status == HF_OK ? hf_str_of(NULL, 0) : hf_scope_error(s)->message;

@@ -6,18 +6,19 @@
  *
  * What always holds, in all of these files:
  *
- *  (1) How many buckets there are is written into the table once, and everybody goes by that. With
- *      two opinions, one would emit where the other never looks.
- *  (2) An event that was emitted is in p until it was delivered, put aside (f) or discarded. It
- *      moves in one transaction; where there are none it is put into its new place first and taken
- *      from the old one then, so a crash in between leaves it in both, never in none.
- *  (3) Nothing but emitting, retrying and replaying puts an event into p: all else is conditional
- *      on it being there. Nothing is changed in h but by what was published.
- *  (4) A claim is taken, kept, completed and given back with its token and fence in the condition.
- *  (5) Nobody who has left is called any more, and nobody is called while the mutex is held.
+ *  (1) How many buckets there are is written into the table once, and all processes use that number.
+ *      Otherwise one would emit into a bucket that the other never reads.
+ *  (2) An event that was emitted is in p until it was delivered, became a dead letter (f) or was
+ *      discarded. It moves in one transaction; where there are none it is put into its new place
+ *      first and then removed from the old one, so a crash in between leaves it in both, never in
+ *      none.
+ *  (3) Only emitting, retrying and replaying put an event into p: all other writes are conditional on
+ *      it being there. Only publishing changes h.
+ *  (4) A claim is taken, extended, completed and released with its token and fence in the condition.
+ *  (5) A waker that was removed is not called any more, and none is called while the mutex is held.
  *
- * Delivery is at least once. One put that is sent again, as its answer got lost, after the event
- * was delivered already, stores it again: with the same id.
+ * Delivery is at least once. A put whose answer got lost is sent again; if the event was delivered
+ * meanwhile, that stores it again, with the same id.
  */
 #include "outbox/outbox.h"
 
@@ -28,15 +29,15 @@
 enum {
     ATTEMPTS = 5,
     FIRST_DELAY_MS = 20,
-    MODE_FRESH_MS = 60000, /* for so long the stamp is not looked at again */
-    MODE_OVER_MS = 600000, /* after so long without a new one it says nothing any more */
+    MODE_FRESH_MS = 60000, /* for so long the stamp is not read again */
+    MODE_OVER_MS = 600000, /* a stamp that is older counts no more */
     MODE_ROUNDS = 5
 };
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-#define EXPIRES "ttl"                    /* what the time to live is called by default, */
-#define EXPIRES_ATTR "expires_attribute" /* and where the config says that it is another */
+#define EXPIRES "ttl"                    /* the default name of the time to live */
+#define EXPIRES_ATTR "expires_attribute" /* in the config: its name, if it is another */
 
 /* Attributes of its items: those of outbox_item.c, of ids, of the config, of relays and buckets. */
 static const char *const own[] = {"id",        "type",        "key",          "content_type",
@@ -117,8 +118,8 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_outbox *outbox,
     return hf_scope_ok(s);
 }
 
-/* (1) Write down how many buckets there are, and what the time to live is called if it is not
- * EXPIRES; or read what others wrote. */
+/* (1) Store the number of buckets, and the name of the time to live if it is not EXPIRES; or read what
+ * another process has stored. */
 static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *outbox,
                                        uint32_t wanted, bool adopt)
 {
@@ -244,7 +245,7 @@ void hf_outbox_close(struct hf_outbox *outbox)
     hf__env_free(&env, outbox, sizeof(*outbox));
 }
 
-/* ---- who listens ---------------------------------------------------------------------------- */
+/* ---- wakers --------------------------------------------------------------------------------- */
 
 bool hf__outbox_listen(struct hf_outbox *outbox, outbox_wake_fn *wake, void *user)
 {
@@ -272,7 +273,7 @@ void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *u
 
         if (waker->wake != wake || waker->user != user)
             continue;
-        waker->wake = NULL; /* (5) nobody begins to call it, and those who do come to an end */
+        waker->wake = NULL; /* (5) no call begins any more, and those that run come to an end */
         while (waker->running)
             pthread_cond_wait(&outbox->ended, &outbox->mutex);
         break;
@@ -366,7 +367,7 @@ static enum hf_status find_relay(struct hf_scope *s, struct hf_outbox *outbox, s
     return HF_OK;
 }
 
-/* May work of the other kind be going on? */
+/* HF_INVALID: work of the other kind may be active. */
 static enum hf_status check_other_mode(struct hf_scope *s, struct hf_outbox *outbox,
                                        enum outbox_mode mode, struct hf_item found)
 {
@@ -375,7 +376,7 @@ static enum hf_status check_other_mode(struct hf_scope *s, struct hf_outbox *out
 
     if (since_ms < MODE_OVER_MS)
         return hf_scope_fail(s, HF_INVALID,
-                             "outbox %.*s is for %s work: there was some %d seconds ago",
+                             "outbox %.*s is for %s work, which was active %d seconds ago",
                              HF_FMT(outbox->table),
                              mode == OUTBOX_COMPETING ? "ordered" : "competing",
                              (int)(since_ms > 0 ? since_ms / 1000 : 0));
@@ -411,7 +412,8 @@ static enum hf_status stamp_mode(struct hf_scope *s, struct hf_outbox *outbox,
         if (status != HF_CONDITION)
             return status;
     }
-    return hf_scope_fail(s, HF_IN_USE, "outbox %.*s: the kind of work changes again and again",
+    return hf_scope_fail(s, HF_IN_USE,
+                         "outbox %.*s is used for ordered and competing work at the same time",
                          HF_FMT(outbox->table));
 }
 
@@ -436,7 +438,7 @@ enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Would it have happened, had nobody else been there at the same time? */
+/* Did it fail only because of another transaction at the same time? */
 static bool is_conflict(const struct hf_error *error)
 {
     bool conflict = error->status == HF_TX_CONFLICT || error->status == HF_TX_IN_PROGRESS;

@@ -6,13 +6,13 @@
  * placeholders; the table may have other names for them: struct pattern_at of the outbox.
  *
  *     pk    sk        what
- *     p.n   seq       an event that waits
- *     f.n   seq       one that has failed, and was put aside
- *     h.n   seq       one that was delivered, with a time to live
- *     i.ID  i         an id that a caller chose is taken, by which seq; with a time to live
+ *     p.n   seq       a pending event
+ *     f.n   seq       a dead letter: an event that has failed for good
+ *     h.n   seq       a delivered event of the history, with a time to live
+ *     i.ID  i         the seq of the event with an id that a caller chose; with a time to live
  *     c     config    how many buckets there are; ordered or competing
- *     c     m.RELAY   a relay: how often it has said that it lives, which buckets it wants
- *     c     b.n       whose the bucket is, and the fence, which grows with every new owner
+ *     c     m.RELAY   a relay: the number of its heartbeats, which buckets it wants
+ *     c     b.n       the owner of a bucket, and the fence, which grows with every new owner
  *
  * An event keeps its seq for ever, so it is found in any state: an id that we made is its seq. It
  * begins with the time when it is due, in milliseconds, followed by its bucket. That of an urgent
@@ -31,27 +31,28 @@
 enum {
     OUTBOX_SEQ_LEN = 26, /* 10 of the time, 2 of the bucket, 14 that nobody else has */
     OUTBOX_WAKERS_MAX = 64,
-    OUTBOX_SKEW_MS = 60000, /* by how much the clock of one who emits may be ahead of ours, or step
-                               back, before that delays an event or changes the order */
+    OUTBOX_SKEW_MS = 60000, /* by how much an emitter's clock may be ahead of ours, or step back,
+                               before that delays an event or changes the order */
     OUTBOX_CAUSE_MAX = 200, /* bytes */
     OUTBOX_PAGE = 100,      /* items that lists ask for at once */
     OUTBOX_LOOK_MAX = 50,   /* buckets of one hf__outbox_look(): a statement may name no more */
-    OUTBOX_LOOK_AGAIN_MS = 60000 /* after one that failed, or did not say all */
+    OUTBOX_LOOK_AGAIN_MS = 60000 /* after a look that failed, or had an incomplete answer */
 };
 
-/* Places of urgent events are by so much earlier than their time, which is 2020, and all of them are
- * before this one: that of others who are due then. So it has to do until 2070. */
+/* The time in the place of an urgent event is earlier by so much, the time from 1970 to 2020. So all
+ * urgent events are before OUTBOX_URGENT_END, the place of other events that are due in 2020, and this
+ * works until 2070. */
 #define OUTBOX_URGENT_MS INT64_C(1577836800000)
 #define OUTBOX_URGENT_END "01dxf6dt00"
 
-/* Called after something was emitted into that bucket (UINT32_MAX: it is not known which, nor
- * whether it is urgent), among the urgent ones or not. */
+/* Called after events were emitted into that bucket, urgent ones or others. UINT32_MAX: neither the
+ * bucket is known nor whether they are urgent. */
 typedef void outbox_wake_fn(void *user, uint32_t bucket, bool urgent);
 
 struct outbox_waker {
-    outbox_wake_fn *wake; /* NULL: the place is free, unless it is being called */
+    outbox_wake_fn *wake; /* NULL: the place is free, unless a call is running */
     void *user;
-    uint32_t running; /* calls that are under way */
+    uint32_t running; /* calls that are running */
 };
 
 /* Where an event is, in any partition. */
@@ -74,17 +75,17 @@ struct hf_outbox {
     bool transactions;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t ended;  /* a call of a waker has ended */
-    int64_t last_ms;       /* of the seq that was made last: they only grow */
+    int64_t last_ms;       /* time of the last seq that was made */
     uint64_t last_count;
     struct outbox_waker wakers[OUTBOX_WAKERS_MAX];
     size_t wakers_len;     /* places that are or were in use */
-    enum outbox_mode mode; /* as it was found or stamped last, */
-    int64_t mode_until_us; /* and until when, by the elapsed clock, that need not be asked again */
-    uint64_t unreadable;   /* items that were put aside as they are no events */
-    int64_t strays_us;     /* when to look for others where nobody reads, */
-    uint32_t strays_at;    /* and from which bucket that does not exist on */
-    bool claims_bare;      /* the last claim saw no event in any bucket */
-    int64_t look_again_us; /* not before this buckets are asked all at once */
+    enum outbox_mode mode; /* as it was read or stamped last */
+    int64_t mode_until_us; /* until then, by the elapsed clock, the mode is not read again */
+    uint64_t unreadable;   /* items that became dead letters as they are not events */
+    int64_t strays_us;     /* when strays are searched next, by the elapsed clock */
+    uint32_t strays_at; /* the bucket, which does not exist, with which that begins; 0: the first */
+    bool claims_bare;   /* the last claim saw no event in any bucket */
+    int64_t look_again_us; /* before that, by the elapsed clock, hf__outbox_look() fails at once */
 };
 
 /* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
@@ -117,15 +118,15 @@ static inline struct hf_attr ttl_attr(const struct hf_outbox *outbox, int64_t at
 struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t bucket);
 
 /*
- * A stored event as it is told; its texts are those of the item. A due_us of 0 is that of one that
- * was not scheduled: hf__outbox_due_ms() is since when it is due. HF_CORRUPT: it is none; the
- * message says why. Of one that was put aside, what cannot be read is left out.
+ * Read the item of an event; the texts of the event are those of the item. An event that was not
+ * scheduled has a due_us of 0: hf__outbox_due_ms() says since when it is due. HF_CORRUPT: the item is
+ * not an event; the message says why. Unreadable parts of a dead letter are left out.
  */
 enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbox,
                                struct hf_item item, struct hf_outbox_event *event);
 
-/* The same view, of a copy of its item. False: a part of it is not in the item, but was made of what
- * is there, as a payload that is a map; then the copy has to be viewed. */
+/* Move a view to a copy of its item. False: a part of the view is not in the item, but was converted,
+ * like a payload that is a map; then call hf__outbox_view() for the copy. */
 bool hf__outbox_view_move(struct hf_outbox_event *event, struct hf_item copy);
 
 /* The bucket of a key; the hash is frozen. */
@@ -145,8 +146,8 @@ void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, bool urgent
 void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, struct hf_str key,
                             int64_t due_ms, bool urgent, struct outbox_place *place);
 
-/* Is it a place of urgent ones? What was emitted with a time before 2020 has one, too. An empty one
- * is OUTBOX_SEQ_LEN zeros. */
+/* Is it the place of an urgent event, or of one that is due before 2020? An empty place is
+ * OUTBOX_SEQ_LEN zeros. */
 static inline bool is_urgent_seq(const char *seq)
 {
     return memcmp(seq, OUTBOX_URGENT_END, sizeof(OUTBOX_URGENT_END) - 1) < 0;
@@ -167,13 +168,13 @@ static inline struct hf_str place_seq(const struct outbox_place *place)
 /* Since when an event is due, or from when on. */
 int64_t hf__outbox_due_ms(const struct hf_outbox_event *event);
 
-/* Not due yet? That of one which was not scheduled is a matter of clocks: see OUTBOX_SKEW_MS. */
+/* Is it not due yet? For an event that was not scheduled see OUTBOX_SKEW_MS. */
 bool hf__outbox_is_early(const struct hf_outbox_event *event, int64_t now_us);
 
-/* HF_INVALID: the event cannot be one; it is the number-th of those that are emitted. */
+/* HF_INVALID: the event is invalid; it is the number-th of those that are emitted. */
 enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event, size_t number);
 
-/* Is the place that was made for an event still the right one, after it was changed? */
+/* Is the place that was made for an event still right after the event was changed? */
 bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_place *place,
                            const struct hf_event *event);
 
@@ -187,17 +188,17 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
                                 const struct outbox_place *place, struct hf_str blob,
                                 const struct hf_attr *more, size_t more_len, struct hf_item *item);
 
-/* The same event in that partition, with these attributes instead of all that says how it fared: as
- * many as there is room for, so the ones that matter most come first. */
+/* The item of the same event in that partition, with these attributes instead of those of its delivery:
+ * as many as there is room for, so put the most important ones first. */
 struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outbox,
                                 struct hf_item item, const char *partition,
                                 const struct outbox_place *place, const struct hf_attr *more,
                                 size_t more_len);
 
-/* Can all that happens to an event that waits be noted in its item? */
+/* Has the item of a pending event room for everything that may be noted in it? */
 bool hf__outbox_has_room(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item);
 
-/* A failure as it is kept: its text cut, and what failures of its kind have in common. */
+/* A failure as it is stored: its text, cut, and the cause, which failures of one kind share. */
 struct outbox_failure {
     enum hf_status status;
     struct hf_str name; /* of the status */
@@ -210,12 +211,12 @@ struct outbox_failure hf__outbox_failure(struct hf_scope *s, const struct hf_err
 
 struct holders;
 
-/* What is absent is not asked for. A type may end with "*". */
+/* A text that is absent selects all events. A type may end with "*". */
 struct outbox_only {
     struct hf_str type, key, tenant;
 };
 
-/* HF_INVALID: no event has such a text. */
+/* HF_INVALID: a text is longer than that of any event. */
 enum hf_status hf__outbox_only_check(struct hf_scope *s, const struct outbox_only *only);
 
 bool hf__outbox_only_has(const struct outbox_only *only, const struct hf_event *event);
@@ -224,7 +225,7 @@ bool hf__outbox_only_has(const struct outbox_only *only, const struct hf_event *
 struct hf_str hf__outbox_only_filter(struct holders *h, const struct outbox_only *only);
 struct hf_str hf__outbox_and(struct hf_scope *s, struct hf_str one, struct hf_str other);
 
-/* The bucket that they are in; UINT32_MAX: any. */
+/* The bucket that these events are in; UINT32_MAX: any. */
 uint32_t hf__outbox_only_bucket(const struct hf_outbox *outbox, const struct outbox_only *only);
 
 /* For people, and to compare; absent: all. */
@@ -236,9 +237,9 @@ struct hf_str hf__outbox_only_text(struct hf_scope *s, const struct outbox_only 
 struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event *event);
 
-/* hf_outbox_emit() of events for which places were reserved in their order, whether or not they
- * became their ids. That costs no more than making one, unless an event's key or time was changed
- * meanwhile: it and all behind it get new ones, as their order is that of the events. */
+/* hf_outbox_emit() of events for which places were reserved in their order, whether or not the places
+ * became their ids. If an event's key or time was changed meanwhile, it and all events behind it get
+ * new places, as the order of the places is that of the events. */
 enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
                                         const struct hf_event *events, const struct hf_str *places,
                                         size_t len);
@@ -256,17 +257,17 @@ void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *u
  */
 enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox, bool competing);
 
-/* Tell those who listen. UINT32_MAX: any bucket. */
+/* Call all wakers. UINT32_MAX: any bucket. */
 void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket, bool urgent);
 
 /*
- * Let these actions happen together, with a token; sent again in doubt and after conflicts. What
- * fails in doubt says so.
+ * Write these actions in one transaction, with a token; it is sent again after an ambiguous failure or
+ * a conflict. The error says whether it may have happened.
  */
 enum hf_status hf__outbox_transact(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_transact_write *actions, size_t len);
 
-/* hf_write_many(), sent again in doubt. */
+/* hf_write_many(), sent again after an ambiguous failure. */
 enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_write *writes, size_t len);
 
@@ -275,19 +276,19 @@ enum hf_status hf__outbox_write_many(struct hf_scope *s, struct hf_outbox *outbo
 /* May its payload have to go to the blob store? */
 bool hf__outbox_is_large(const struct hf_outbox *outbox, const struct hf_event *event);
 
-/* Fetch the payloads of those that have them in the blob store, or say why not: blob_error. */
+/* Fetch the payloads that are in the blob store, or set blob_error. */
 void hf__outbox_fetch(struct hf_scope *s, const struct hf_outbox *outbox,
                       struct hf_outbox_event *events, size_t len);
 
-/* Whether it may be there, and another time will do: neither had, nor lost, nor damaged. */
-static inline bool is_blob_away(enum hf_status blob_error)
+/* Could the payload not be fetched for a reason that may pass: it is neither missing nor damaged? */
+static inline bool is_blob_unavailable(enum hf_status blob_error)
 {
     return blob_error != HF_OK && blob_error != HF_NOT_FOUND && blob_error != HF_CORRUPT &&
            blob_error != HF_INVALID;
 }
 struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_event *event);
 
-/* Its blob is new from now on, for a sweep that runs while the event moves. */
+/* Make its blob new, so that a sweep that runs while the event moves does not remove it. */
 enum hf_status hf__outbox_renew(struct hf_scope *s, const struct hf_outbox *outbox,
                                 const struct hf_outbox_event *event);
 
@@ -304,49 +305,49 @@ enum hf_status hf__outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
                               struct hf_outbox_event *event);
 
-/* An item was passed over, for the reason that the scope has. */
+/* Log that an item was skipped, with the error of the scope. */
 void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox);
 
 /* ---- outbox_reject.c ------------------------------------------------------------------------- */
 
-/* Put an item aside that waits and that hf__outbox_view() could not read: the scope says why. It is
- * logged and counted; what comes of it does not matter to those who read others. */
+/* Make a dead letter of a pending item that hf__outbox_view() could not read; the scope has the error.
+ * It is logged and counted; a failure is logged, as the caller goes on with other items. */
 void hf__outbox_reject(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item);
 
-/* How many that were, by this handle. */
+/* How many items this handle has rejected. */
 uint64_t hf__outbox_unreadable(struct hf_outbox *outbox);
 
-/* Look for such items where nobody reads, once a minute. */
+/* Search such items where relays do not read, once a minute. */
 void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox);
 
 /* ---- outbox_claim.c -------------------------------------------------------------------------- */
 
-/* What is known of an attempt that has failed. */
+/* How an attempt that has failed is counted. */
 enum outbox_try {
-    OUTBOX_TRIED,    /* it is to be counted */
-    OUTBOX_BEGUN,    /* it was counted by hf__outbox_begin() or hf__outbox_claim_begin() */
-    OUTBOX_NOT_TRIED /* there was none: it is given up for those before */
+    OUTBOX_TRIED,    /* it has to be counted */
+    OUTBOX_BEGUN,    /* hf__outbox_begin() or hf__outbox_claim_begin() has counted it */
+    OUTBOX_NOT_TRIED /* there was no attempt: the event is given up because of earlier ones */
 };
 
-/* hf_outbox_claim() without payloads of the blob store, by one who counts himself what he begins of
- * what may have ended a process; and whether an event is such. */
+/* hf_outbox_claim() without payloads of the blob store, for relays, which count attempts of suspects
+ * themselves; and whether an event is a suspect. */
 enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_claim_options *options, struct hf_claim_list *list);
 
 bool hf__outbox_is_suspect(const struct hf_outbox_event *event);
 
-/* As hf__outbox_begin(), of a claimed one. HF_LOST: the claim is lost. */
+/* hf__outbox_begin() for a claimed event. HF_LOST: the claim is lost. */
 enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outbox,
                                       const struct hf_claimed_event *event, struct hf_str by);
 
-/* hf_outbox_fail(), with what is known of the attempt. */
+/* hf_outbox_fail(), with how the attempt is counted. */
 enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_claimed_event *event, const struct hf_error *error,
                                bool for_good, const struct hf_claim_options *options,
                                enum outbox_try tried);
 
-/* hf_outbox_release(), not to be claimed before next_us; 0: at once. `begun`: it was counted, and
- * did not begin. */
+/* hf_outbox_release(); the event is not claimed before next_us (0: at once). `begun`: an attempt was
+ * counted, but did not begin. */
 enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_claimed_event *event, int64_t next_us,
                                   bool begun);
@@ -355,30 +356,30 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
 
 /*
  * Events of a bucket that wait, by a consistent read, in order, behind `after` (absent: from the
- * start) and due at now_ms: at most `limit`. Those of emitters whose clocks are ahead are among
- * them up to skew_ms (OUTBOX_SKEW_MS at most): all that is scheduled for that time is read to find
- * them. Those that wait to be tried again are among them (next_us), as those behind them may have
- * to wait for them. They are of one answer of the database, so whoever was committed before one of
- * them is there, too. *more: there may be others behind them. Items that are no events are put
- * aside (`aside`), or logged. Others may emit, late, in front of what was read: look from the start
- * now and then.
+ * start) and due at now_ms: at most `limit`. Events of emitters whose clocks are ahead by up to skew_ms
+ * (OUTBOX_SKEW_MS at most) are among them: to find them, all that is scheduled for that time is read.
+ * Events that wait for a retry are among them (next_us), as those behind them may have to wait for
+ * them. All are of one answer of the database, so events that were committed before one of them are
+ * there, too. *more: there may be others behind them. Items that are not events become dead letters
+ * (`reject`), or are logged. Late emitters may add events in front of those that were read: read from
+ * the start now and then.
  */
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t skew_ms,
-                               uint32_t limit, bool aside, struct hf_outbox_event **events,
+                               uint32_t limit, bool reject, struct hf_outbox_event **events,
                                size_t *len, bool *more);
 
 /*
- * Which of these buckets have something that hf__outbox_read() would look at, from the start: one
- * request for all, by a consistent read. Not *whole: it did not say, and all are shown. What it
- * fails with where there are no statements, or they are not allowed, is no trouble: read each. Then
- * it fails at once for OUTBOX_LOOK_AGAIN_MS.
+ * Which of these buckets have events that hf__outbox_read() would read from the start: one request for
+ * all, by a consistent read. Not *whole: the answer is incomplete, and all are shown. If it fails, as
+ * there are no statements or they are not allowed, read each bucket. It fails at once for the next
+ * OUTBOX_LOOK_AGAIN_MS.
  */
 enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
                                const uint32_t *buckets, size_t len, int64_t now_ms,
                                uint32_t skew_ms, bool *shown, bool *whole);
 
-/* The same for whatever has that sort key or a greater one. */
+/* The same for items with that sort key or a greater one. */
 enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outbox,
                                       const uint32_t *buckets, size_t len, struct hf_str from,
                                       bool *shown);
@@ -388,35 +389,33 @@ enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox,
                                    int64_t now_ms, int64_t *due_ms);
 
 /*
- * They were delivered: they leave, in as few requests as can be, or go to the history. Removing
- * what is gone already is no failure. On failure some may have left; it can be called again.
+ * Remove delivered events, in as few requests as possible, or move them to the history. It is not a
+ * failure if an event was removed already. On failure some may be removed; call it again.
  */
 enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_outbox_event *const *events, size_t len);
 
 /*
- * An attempt is about to begin that may end its process: it is counted now, as a crash, so that it
- * is known afterwards; and who made it, as while that one lives it is none. hf__outbox_unbegin():
- * it did not begin after all. `event` has the attempts and crashes of before. Refused, HF_LOST, as
- * below.
+ * Count an attempt that may crash its process before it begins, as a crash, so that it is known
+ * afterwards; and by whom, as it is not a crash while that process lives. hf__outbox_unbegin(): it did
+ * not begin after all. `event` has the attempts and crashes before this one. HF_LOST as below.
  */
 enum hf_status hf__outbox_begin(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_outbox_event *event, struct hf_str by);
 enum hf_status hf__outbox_unbegin(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_outbox_event *event, struct hf_str by);
 
-/* Was its last attempt counted by that one? */
+/* Did that relay count its last attempt? */
 bool hf__outbox_is_begun(const struct hf_outbox_event *event, struct hf_str by);
 
-/* What is said of an event whose attempts ended their process so often, or may have. */
+/* The error of an event with so many attempts whose process ended, or may have ended. */
 struct hf_error hf__outbox_crash_error(struct hf_scope *s, uint32_t crashes);
 
 /*
- * An attempt has failed: one more attempt is counted, and it is not tried before next_us; or it is
- * put aside (give_up), as event->item says what it is. Refused, HF_LOST, unless the event is there
- * with as many attempts as in `event`. When it was done event->attempts is counted up, and the
- * state, error and times in it are as they are now; its texts and its item are not. A lost answer
- * is recognised.
+ * Note that an attempt has failed: count it, and do not retry before next_us; or make a dead letter of
+ * event->item (give_up). HF_LOST: the event is not there any more with as many attempts as in `event`.
+ * On success event->attempts is counted up, and its state, error and times are updated; its texts and
+ * its item are not. A lost answer is recognised.
  */
 enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
                                    struct hf_outbox_event *event, const struct hf_error *error,
@@ -430,8 +429,8 @@ static inline enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct 
     return hf__outbox_note_try(s, outbox, event, error, next_us, give_up, OUTBOX_TRIED);
 }
 
-/* The items of an event that was delivered, by the claim `done` if any, or put aside, by `try_id`
- * and with so many attempts; absent when there is no memory. */
+/* The items of an event that was delivered, by the claim `done` if any; and of a dead letter, made by
+ * `try_id` and with so many attempts. Absent when there is no memory. */
 struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbox *outbox,
                                        const struct hf_outbox_event *event, struct hf_str done);
 struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -439,13 +438,13 @@ struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox
                                       const struct outbox_failure *failure, struct hf_str try_id,
                                       int64_t now_us);
 
-/* Move an event to those that are put aside: `del` takes it from where it waits, on its condition.
+/* Make a dead letter: put `failed`, and delete the pending event by `del`, on its condition.
  * HF_CONDITION: that did not hold. */
-enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox,
-                                    const struct hf_delete_item *del, struct hf_item failed,
-                                    struct hf_str try_id);
+enum hf_status hf__outbox_make_dead_letter(struct hf_scope *s, struct hf_outbox *outbox,
+                                           const struct hf_delete_item *del, struct hf_item failed,
+                                           struct hf_str try_id);
 
-/* Is an event of that key put aside? For failed_blocks. */
+/* Is there a dead letter with that key? For failed_blocks. */
 enum hf_status hf__outbox_key_failed(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                      struct hf_str key, bool *failed);
 

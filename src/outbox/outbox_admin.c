@@ -1,13 +1,13 @@
 /*
  * outbox/outbox_admin.c: failed events, and the history, by hand.
  *
- *  (1) An event that is retried moves from f to p, in its old place, with nothing of how it
- *      fared but its fence; one that is replayed is put into p and stays in h until it was
- *      delivered again.
+ *  (1) A dead letter that is retried moves from f to p, to its old place, without the attributes of
+ *      its delivery except the fence; an event that is replayed is put into p and stays in h until it
+ *      was delivered again.
  *  (2) An event is discarded where it was found: if it has moved meanwhile, it is looked for
  *      again.
- *  (3) Cleaning up touches h alone, so what waits or has failed stays, whatever is asked for.
- *  (4) One that cannot be found keeps nothing from the others.
+ *  (3) Cleaning up removes only from h, so pending events and dead letters stay.
+ *  (4) An event that is not found does not stop the call for the others.
  */
 #include "outbox/outbox.h"
 
@@ -22,7 +22,7 @@ static struct hf_item pk_name(struct hf_scope *s, const struct hf_outbox *outbox
 
 /* ---- retrying ------------------------------------------------------------------------------- */
 
-/* Take it from f, if it is as it was when it was read. */
+/* Delete it from f, if it has not changed since it was read. */
 static struct hf_delete_item failed_del(struct hf_scope *s, const struct hf_outbox *outbox,
                                         const struct hf_outbox_event *event)
 {
@@ -34,7 +34,7 @@ static struct hf_delete_item failed_del(struct hf_scope *s, const struct hf_outb
 
     if (event->ended_us)
         del.values = HF_ITEM(s, HF_N(":ended", event->ended_us));
-    else /* it had no room for that */
+    else /* the item had no room for `ended` */
         del.condition = HF_STR("attribute_exists(#pk) AND attribute_not_exists(#ended)");
     return del;
 }
@@ -55,11 +55,11 @@ static struct hf_put_item waiting_put(struct hf_scope *s, const struct hf_outbox
                                 .names = pk_name(s, outbox)};
 }
 
-/* Without transactions, or what a crash without them has left: it may wait already. */
-static enum hf_status put_back_by_steps(struct hf_scope *s, struct hf_outbox *outbox,
-                                        const struct hf_put_item *put,
-                                        const struct hf_delete_item *del, struct hf_item key,
-                                        struct hf_str id, bool *done)
+/* Without transactions: put it into p, where a crash may have left it already, then delete it from f. */
+static enum hf_status event_put_back_by_steps(struct hf_scope *s, struct hf_outbox *outbox,
+                                              const struct hf_put_item *put,
+                                              const struct hf_delete_item *del, struct hf_item key,
+                                              struct hf_str id, bool *done)
 {
     struct hf_item found;
     enum hf_status status;
@@ -74,9 +74,9 @@ static enum hf_status put_back_by_steps(struct hf_scope *s, struct hf_outbox *ou
     return status == HF_CONDITION ? HF_OK : status;
 }
 
-/* (1) A failed event waits again; not done: it is not there any more. */
-static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_outbox_event *event, bool *done)
+/* (1) Move a dead letter back to p; not *done: it is not there any more. */
+static enum hf_status event_put_back(struct hf_scope *s, struct hf_outbox *outbox,
+                                     const struct hf_outbox_event *event, bool *done)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_put_item put = waiting_put(s, outbox, event, id_str(&id));
@@ -89,7 +89,7 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
     TRY(hf_scope_built(s));
     TRY(hf__outbox_renew(s, outbox, event));
     if (!outbox->transactions)
-        return put_back_by_steps(s, outbox, &put, &del, key, id_str(&id), done);
+        return event_put_back_by_steps(s, outbox, &put, &del, key, id_str(&id), done);
     status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
     *done = status == HF_OK;
     if (status != HF_TX_CANCELED)
@@ -104,7 +104,7 @@ static enum hf_status put_back(struct hf_scope *s, struct hf_outbox *outbox,
     return status == HF_CONDITION ? HF_OK : status;
 }
 
-/* One that waits to be tried again does not any more. */
+/* Remove the delay of an event that waits for a retry. */
 static enum hf_status event_retry_now(struct hf_scope *s, struct hf_outbox *outbox,
                                       const struct hf_outbox_event *event, bool *done)
 {
@@ -151,11 +151,11 @@ static enum hf_status remove_from(struct hf_scope *s, struct hf_outbox *outbox,
 
 /* ---- by ids --------------------------------------------------------------------------------- */
 
-enum errand { RETRY, DISCARD };
+enum admin_job { JOB_RETRY, JOB_DISCARD };
 
 /* *known: there is such an event, and it is not published. *done: it was changed. */
-static enum hf_status run_one(struct hf_scope *s, struct hf_outbox *outbox, enum errand errand,
-                              struct hf_str id, bool *known, bool *done)
+static enum hf_status job_run_one(struct hf_scope *s, struct hf_outbox *outbox, enum admin_job job,
+                                  struct hf_str id, bool *known, bool *done)
 {
     *known = *done = false;
     for (int round = 0; round < ROUNDS && !*done; round++) { /* (2) */
@@ -164,26 +164,25 @@ static enum hf_status run_one(struct hf_scope *s, struct hf_outbox *outbox, enum
 
         if (status != HF_OK && status != HF_NOT_FOUND)
             return status;
-        /* It was there, and is gone: by a request of ours that arrived twice, or as good as that.
-         */
-        *done = *known && status == HF_NOT_FOUND && errand == DISCARD;
+        /* It was there, and is gone: by a request of ours that arrived twice, or by another's. */
+        *done = *known && status == HF_NOT_FOUND && job == JOB_DISCARD;
         *known = *done || (status == HF_OK && event.state != HF_EVENT_PUBLISHED);
         if (!*known || *done)
             return HF_OK;
-        if (errand == DISCARD) {
+        if (job == JOB_DISCARD) {
             TRY(remove_from(s, outbox, event.state == HF_EVENT_FAILED ? "f" : "p", &event, done));
         } else if (event.state == HF_EVENT_FAILED) {
-            TRY(put_back(s, outbox, &event, done));
+            TRY(event_put_back(s, outbox, &event, done));
         } else {
             if (event.next_us <= outbox->env.wall_us(outbox->env.user))
-                return HF_OK; /* it is to be delivered anyway */
+                return HF_OK; /* it is due anyway */
             TRY(event_retry_now(s, outbox, &event, done));
         }
     }
     return HF_OK;
 }
 
-static enum hf_status job_run(struct hf_scope *s, struct hf_outbox *outbox, enum errand errand,
+static enum hf_status job_run(struct hf_scope *s, struct hf_outbox *outbox, enum admin_job job,
                               const struct hf_str *ids, size_t len, uint64_t *done)
 {
     struct hf_str missing = {NULL, 0};
@@ -195,7 +194,7 @@ static enum hf_status job_run(struct hf_scope *s, struct hf_outbox *outbox, enum
         struct hf_scope_mark mark = hf_scope_mark(s);
         bool known, changed;
 
-        TRY(run_one(s, outbox, errand, ids[i], &known, &changed));
+        TRY(job_run_one(s, outbox, job, ids[i], &known, &changed));
         hf_scope_rewind(s, mark);
         if (!known && !changed && !missing.ptr)
             missing = ids[i]; /* (4) */
@@ -203,10 +202,10 @@ static enum hf_status job_run(struct hf_scope *s, struct hf_outbox *outbox, enum
         if (done)
             *done = count;
     }
-    if (count && errand == RETRY)
+    if (count && job == JOB_RETRY)
         hf_outbox_wake(outbox);
     if (missing.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "there is no event %.*s in %.*s that waits or failed",
+        return hf_scope_fail(s, HF_NOT_FOUND, "there is no pending or failed event %.*s in %.*s",
                              HF_FMT(missing), HF_FMT(outbox->table));
     return hf_scope_ok(s);
 }
@@ -214,13 +213,13 @@ static enum hf_status job_run(struct hf_scope *s, struct hf_outbox *outbox, enum
 enum hf_status hf_outbox_retry(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_str *ids, size_t len, uint64_t *done)
 {
-    return job_run(s, outbox, RETRY, ids, len, done);
+    return job_run(s, outbox, JOB_RETRY, ids, len, done);
 }
 
 enum hf_status hf_outbox_discard(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_str *ids, size_t len, uint64_t *done)
 {
-    return job_run(s, outbox, DISCARD, ids, len, done);
+    return job_run(s, outbox, JOB_DISCARD, ids, len, done);
 }
 
 /* ---- all of a list -------------------------------------------------------------------------- */
@@ -232,9 +231,9 @@ typedef enum hf_status change_fn(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_outbox_event *event, bool *done);
 
 /* Change all that is listed, oldest first, page by page; at most options->limit. */
-static enum hf_status run_all(struct hf_scope *s, struct hf_outbox *outbox, list_fn *list,
-                              change_fn *change, const struct hf_event_list_options *options,
-                              uint64_t *done)
+static enum hf_status list_change(struct hf_scope *s, struct hf_outbox *outbox, list_fn *list,
+                                  change_fn *change, const struct hf_event_list_options *options,
+                                  uint64_t *done)
 {
     struct hf_scope_mark mark;
     struct hf_event_list_options o;
@@ -276,7 +275,8 @@ static enum hf_status run_all(struct hf_scope *s, struct hf_outbox *outbox, list
 enum hf_status hf_outbox_retry_all(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_event_list_options *options, uint64_t *done)
 {
-    enum hf_status status = run_all(s, outbox, hf__outbox_failed, put_back, options, done);
+    enum hf_status status =
+        list_change(s, outbox, hf__outbox_failed, event_put_back, options, done);
 
     hf_outbox_wake(outbox);
     return status;
@@ -291,7 +291,7 @@ static enum hf_status discard_failed(struct hf_scope *s, struct hf_outbox *outbo
 enum hf_status hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_event_list_options *options, uint64_t *done)
 {
-    return run_all(s, outbox, hf__outbox_failed, discard_failed, options, done);
+    return list_change(s, outbox, hf__outbox_failed, discard_failed, options, done);
 }
 
 /* ---- the history ---------------------------------------------------------------------------- */
@@ -318,7 +318,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_event_list_options *options, uint64_t *done)
 {
-    enum hf_status status = run_all(s, outbox, hf__outbox_history, replay_one, options, done);
+    enum hf_status status = list_change(s, outbox, hf__outbox_history, replay_one, options, done);
 
     hf_outbox_wake(outbox);
     return status;

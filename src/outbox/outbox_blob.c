@@ -2,8 +2,8 @@
  * outbox/outbox_blob.c: payloads that are too large for an item.
  *
  * They are in a blob store, in the part of the table (hf_blobs_part_of()); the item has `blob`,
- * their digest, and `blob_size` instead of `payload`. Whoever shows an event to somebody, a relay,
- * a list, a claim, fetches it just before, so what is in memory while it waits is small.
+ * their digest, and `blob_size` instead of `payload`. Relays, lists and claims fetch a payload just
+ * before they hand out the event, so events that wait in memory are small.
  *
  *  (1) A blob is put before the event is written, each time when that is tried: so an event that is
  *      there has its payload. A blob whose event was not written after all is swept.
@@ -11,8 +11,8 @@
  *      in use. Where one goes the other way (retried, replayed), its blob is put once more before,
  *      and counts as new; who has no blob store cannot do that. So a sweep never misses one,
  *      whatever moves while it reads, as long as it takes less time than blobs have to be old.
- *  (3) An event whose payload cannot be had is told with the reason, and is never delivered without
- *      it.
+ *  (3) An event whose payload cannot be fetched is handed out with the reason, and is never delivered
+ *      without its payload.
  */
 #include "outbox/outbox.h"
 
@@ -29,13 +29,13 @@ bool hf__outbox_is_large(const struct hf_outbox *outbox, const struct hf_event *
 
 /* ---- fetching ------------------------------------------------------------------------------- */
 
-/* Would it say so of any blob? */
+/* Would any other blob fail with it, too? */
 static bool is_for_all(enum hf_status error)
 {
-    return is_blob_away(error) && error != HF_DENIED && error != HF_NOMEM;
+    return is_blob_unavailable(error) && error != HF_DENIED && error != HF_NOMEM;
 }
 
-/* Each for itself, to know which of them fails. `none`: not HF_OK: all do, with that. */
+/* Fetch each payload for itself, to find those that fail. `none` not HF_OK: all fail with it. */
 static void fetch_each(struct hf_scope *s, const struct hf_outbox *outbox,
                        struct hf_outbox_event *events, size_t len, enum hf_status none)
 {
@@ -91,8 +91,8 @@ struct hf_str hf__outbox_blob_text(struct hf_scope *s, const struct hf_outbox_ev
     if (event->blob_error == HF_UNSUPPORTED)
         return HF_STR("its payload is in a blob store, and this outbox was opened without one");
     if (event->blob_error == HF_INVALID)
-        return HF_STR("its payload is in a blob store, under a name that is none");
-    if (!is_blob_away(event->blob_error))
+        return HF_STR("its payload is in a blob store, under an invalid name");
+    if (!is_blob_unavailable(event->blob_error))
         return hf_scope_format(s, "its payload, the blob %.*s, is %s", HF_FMT(event->blob),
                                event->blob_error == HF_CORRUPT ? "damaged"
                                                                : "not in the blob store");
@@ -163,7 +163,7 @@ static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox
             TRY(hf__uses_add(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
         last = sk_of(outbox, page.last);
         if (last.len > sizeof(after))
-            return hf_scope_fail(s, HF_CORRUPT, "table %.*s has an item that is no event",
+            return hf_scope_fail(s, HF_CORRUPT, "table %.*s has an item that is not an event",
                                  HF_FMT(outbox->table));
         after_len = page.last.ptr ? last.len : 0;
         if (after_len)

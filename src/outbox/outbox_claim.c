@@ -1,5 +1,5 @@
 /*
- * outbox/outbox_claim.c: claims on single events, for workers that come and go.
+ * outbox/outbox_claim.c: claims on single events, for competing workers.
  *
  * A claim is four attributes of an event that waits: owner (for people), token (an id of this
  * claim), lease (until when, by the owner's clock) and fence, which grows with every claim and
@@ -11,20 +11,21 @@
  *  (2) The lease is counted from its own write, not from when a batch was begun, and a claim is
  *      taken over only if that lease, as it was seen, has ended by more than the skew, or is one
  *      of the dead (opener.c).
- *  (3) Whoever completes, fails, extends or releases has his token and fence in the condition.
- *  (4) A claim that was taken over is a failed attempt: what lets its workers die is put aside
- *      in the end, with a text that says so.
- *  (5) Workers begin at random buckets, and leave a bucket where others are at work until they
- *      have looked at the others, so that they meet rarely. All that is due is found: pages
- *      that have nothing but what others have claimed are passed.
- *  (6) A claim that may be there, and that nobody can be told of, is taken back: with the fence
- *      that it has or would have had, so that it does not come to be later. Otherwise it would
- *      keep the event from all others for a lease, and count as an attempt that nobody made.
- *  (7) Relays claim ahead of what they do, and count themselves what they begin (`ahead`). What one
- *      of them leaves when it ends was begun or not: it is a suspect, and no attempt was made as
- *      far as is known. Suspects are counted when they begin: relay_suspect.c.
- *  (8) After a claim that saw no event at all the next one first asks all buckets at once where
- *      there is something by now (hf__outbox_look()), and reads no others.
+ *  (3) Completing, failing, extending and releasing have the token and the fence of the claim in
+ *      their condition.
+ *  (4) A claim that was taken over is a failed attempt: an event that kills its workers becomes a dead
+ *      letter in the end, with a text that says so.
+ *  (5) Workers begin at random buckets, and leave a bucket where others claim until they have looked
+ *      at all buckets, so that they rarely meet. All due events are found: pages of which others
+ *      have claimed everything are passed.
+ *  (6) A claim that may have been written, but cannot be returned to the caller, is undone: with the
+ *      fence that it has or would have had, so that a late request cannot write it. Otherwise it
+ *      would lock the event for a lease, and count as an attempt that nobody made.
+ *  (7) Relays claim more than they handle at once, and count attempts themselves when they begin
+ *      (`ahead`). When a relay ends, it is not known which of its events were begun: they are
+ *      suspects, and no attempt is counted. Suspects are counted when they begin: relay_suspect.c.
+ *  (8) After a claim that saw no event at all, the next one first asks for all buckets at once which
+ *      of them have events (hf__outbox_look()), and reads only those.
  */
 #include "outbox/outbox.h"
 
@@ -116,17 +117,18 @@ static struct hf_str seen_condition(struct holders *h, const struct hf_outbox_ev
                           "#next <= :now)");
 }
 
-/* (4) What is said of a claim that was not heard of any more. */
+/* (4) The failure of an event whose claim has expired. */
 static struct outbox_failure silent_failure(struct hf_scope *s, const struct hf_outbox_event *event)
 {
-    struct hf_str text = hf_scope_format(s, "\"%.*s\" claimed it and was not heard of any more",
-                                         HF_FMT(event->owner));
+    struct hf_str text =
+        hf_scope_format(s, "\"%.*s\" claimed it and did not finish within its lease",
+                        HF_FMT(event->owner));
     struct hf_error error = {.status = HF_TIMEOUT, .message = text};
 
     return hf__outbox_failure(s, &error);
 }
 
-/* Was it claimed by one who counts himself what he begins? */
+/* (7) Was it claimed by a relay, which counts its attempts itself? */
 static bool is_ahead(const struct hf_outbox_event *event)
 {
     return hf_value_true(hf_item_get(event->item, HF_STR("ahead")));
@@ -137,7 +139,7 @@ bool hf__outbox_is_suspect(const struct hf_outbox_event *event)
     return event->crashes || hf_value_true(hf_item_get(event->item, HF_STR("suspect")));
 }
 
-/* (4) What a claim that is taken over leaves: an attempt, or (7) a suspect. */
+/* (4) What a takeover records of the old claim: an attempt, or (7) a suspect. */
 static struct hf_str taken_over(struct hf_scope *s, const struct hf_outbox_event *event,
                                 int64_t now_us, struct holders *h)
 {
@@ -241,7 +243,8 @@ static enum hf_status fail_lost(struct hf_scope *s, const struct hf_claimed_even
                                 bool doubtful)
 {
     enum hf_status status =
-        hf_scope_fail(s, HF_LOST, "the claim on event %.*s is lost: another has it, or it is gone",
+        hf_scope_fail(s, HF_LOST,
+                      "the claim on event %.*s is lost: another worker has it, or it was removed",
                       HF_FMT(event->event.event.id));
 
     return doubtful ? hf_scope_doubt(s) : status;
@@ -255,7 +258,7 @@ static bool is_over(const struct hf_outbox *outbox, const struct hf_outbox_event
     return event->lease_us + (int64_t)o->skew_ms * 1000 < now_us || is_orphan(outbox, event->item);
 }
 
-/* It is claimed: as it is now. */
+/* Read the item of an event that was claimed. */
 static enum hf_status claim_read(struct hf_scope *s, const struct hf_outbox *outbox,
                                  struct hf_item item, struct hf_claimed_event *event)
 {
@@ -265,7 +268,7 @@ static enum hf_status claim_read(struct hf_scope *s, const struct hf_outbox *out
     return hf_scope_ok(s);
 }
 
-/* (4) It was begun too often. HF_CONDITION: another was first. */
+/* (4) Make a dead letter of an event that was begun too often. HF_CONDITION: it has changed. */
 static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox,
                                     const struct hf_outbox_event *event)
 {
@@ -279,22 +282,23 @@ static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
-    return hf__outbox_put_aside(s, outbox, &del,
-                                hf__outbox_failed_item(s, outbox, event,
-                                                       event->attempts + UINT64_C(1), &failure,
-                                                       id_str(&id), wall_us(outbox)),
-                                id_str(&id));
+    return hf__outbox_make_dead_letter(s, outbox, &del,
+                                       hf__outbox_failed_item(s, outbox, event,
+                                                              event->attempts + UINT64_C(1),
+                                                              &failure, id_str(&id),
+                                                              wall_us(outbox)),
+                                       id_str(&id));
 }
 
-/* There is no room in it for a claim: docs/emitting.md. As event_exhaust(). */
+/* The same with an event that has no room for a claim: docs/emitting.md. */
 static enum hf_status event_refuse(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_outbox_event *event)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct hf_error error = {
-        .status = HF_LIMIT,
-        .message = hf_scope_format(s, "it has %zu bytes, and only %d leave room for a claim",
-                                   hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
+    struct hf_error error = {.status = HF_LIMIT,
+                             .message = hf_scope_format(
+                                 s, "it has %zu bytes, and only %d or fewer leave room for a claim",
+                                 hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
     struct outbox_failure failure = hf__outbox_failure(s, &error);
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
@@ -304,10 +308,11 @@ static enum hf_status event_refuse(struct hf_scope *s, struct hf_outbox *outbox,
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
-    return hf__outbox_put_aside(s, outbox, &del,
-                                hf__outbox_failed_item(s, outbox, event, event->attempts, &failure,
-                                                       id_str(&id), wall_us(outbox)),
-                                id_str(&id));
+    return hf__outbox_make_dead_letter(s, outbox, &del,
+                                       hf__outbox_failed_item(s, outbox, event, event->attempts,
+                                                              &failure, id_str(&id),
+                                                              wall_us(outbox)),
+                                       id_str(&id));
 }
 
 static struct hf_update_item take_back_request(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -325,7 +330,7 @@ static struct hf_update_item take_back_request(struct hf_scope *s, const struct 
     NAMES(&h, "#token", "#fence", "#let", "#owner", "#lease");
     VALUE(&h, HF_S(":token", token));
     VALUE(&h, HF_N(":fence", fence + 1));
-    if (!token_of(seen->item).len) { /* of one that is another's the claim stays as it is */
+    if (!token_of(seen->item).len) { /* another worker's expired claim stays as it is */
         NAMES(&h, "#pk");
         update.condition =
             fence ? HF_STR("(#token = :token AND #fence = :fence) OR "
@@ -342,7 +347,8 @@ static struct hf_update_item take_back_request(struct hf_scope *s, const struct 
     return update;
 }
 
-/* (6) True: it is not ours, and will not be. In a scope of its own, as time may be up in ours. */
+/* (6) True: the event is not claimed by us, and will not be. It has a scope of its own, as the
+ * caller's deadline may have passed. */
 static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *seen,
                       struct hf_str token)
 {
@@ -368,7 +374,7 @@ static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *se
     return sure;
 }
 
-/* (6) It may be claimed, and cannot be told. */
+/* (6) The event may be claimed by us, but the claim cannot be returned. */
 static enum hf_status claim_undo(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_outbox_event *seen, struct hf_str token)
 {
@@ -381,10 +387,11 @@ static enum hf_status claim_undo(struct hf_scope *s, struct hf_outbox *outbox,
     return hf_scope_doubt(s);
 }
 
-/* What was read is due, and free. *got: it is ours. HF_CONDITION: another was first. */
-static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_outbox_event *seen, const struct hf_claim_options *o,
-                               bool ahead, struct hf_claimed_event *event, bool *got)
+/* Claim an event that is due and free. *got: it is ours. HF_CONDITION: another worker was first. */
+static enum hf_status event_claim(struct hf_scope *s, struct hf_outbox *outbox,
+                                  const struct hf_outbox_event *seen,
+                                  const struct hf_claim_options *o, bool ahead,
+                                  struct hf_claimed_event *event, bool *got)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_update_item update;
@@ -412,7 +419,7 @@ static enum hf_status claim_it(struct hf_scope *s, struct hf_outbox *outbox,
     return HF_OK;
 }
 
-/* A claim of many. */
+/* A call that claims many events. */
 struct claiming {
     struct hf_outbox *outbox;
     struct hf_claim_options o;
@@ -456,7 +463,7 @@ static enum hf_status claims_reserve(struct hf_scope *s, struct claiming *c)
     return HF_OK;
 }
 
-/* What is due in a bucket, and free or over. */
+/* Events of a bucket that are due, and free or with an expired claim. */
 static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, uint32_t bucket,
                                   int64_t now_us)
 {
@@ -495,7 +502,7 @@ static struct hf_query free_query(struct hf_scope *s, const struct claiming *c, 
                              .consistent = HF_YES};
 }
 
-/* Claim of a page what there is. *away: others are at work here. */
+/* Claim events of a page. *away: others claim here, so leave the bucket. */
 static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
                                  const struct hf_query_result *page, bool patient, bool *away)
 {
@@ -515,7 +522,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
         if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
             continue;
         TRY(claims_reserve(s, c));
-        status = claim_it(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
+        status = event_claim(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
         if (status != HF_OK && status != HF_CONDITION) {
             c->unsure += hf_scope_error(s)->may_have_happened;
             return status;
@@ -553,7 +560,7 @@ static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint3
     return HF_OK;
 }
 
-/* (8) Those that it could not be told of are read. */
+/* (8) Buckets of which nothing is known are read. */
 static void look_first(struct hf_scope *s, struct claiming *c)
 {
     struct hf_outbox *outbox = c->outbox;
@@ -578,7 +585,7 @@ static void look_first(struct hf_scope *s, struct claiming *c)
     }
 }
 
-/* (8) Was there nothing the last time? */
+/* (8) Did the last claim see no event? */
 static bool looks_first(struct hf_outbox *outbox)
 {
     bool looks;
@@ -675,13 +682,14 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
         TRY(hf__outbox_get(s, outbox, id, &seen));
         if (seen.state != HF_EVENT_PENDING)
             return hf_scope_fail(s, HF_NOT_FOUND, "event %.*s %s", HF_FMT(id),
-                                 seen.state == HF_EVENT_FAILED ? "was put aside" : "was published");
+                                 seen.state == HF_EVENT_FAILED ? "is a dead letter"
+                                                               : "was published");
         if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is not due yet", HF_FMT(id));
         if (token_of(seen.item).len && !is_over(outbox, &seen, &o, now_us))
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
                                  HF_FMT(seen.owner));
-        status = claim_it(s, outbox, &seen, &o, false, event, &got);
+        status = event_claim(s, outbox, &seen, &o, false, event, &got);
         if (status == HF_OK && got)
             hf__outbox_fetch(s, outbox, &event->event, 1);
         if (status != HF_CONDITION && (status != HF_OK || got))
@@ -796,7 +804,7 @@ enum hf_status hf_outbox_published_tx(struct hf_scope *s, struct hf_outbox *outb
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-/* The end of an update that ends a claim: what was counted beforehand is no crash (7). */
+/* The end of an update that ends a claim: an attempt that was counted before is not a crash (7). */
 static const char *crashes_back(struct holders *h, const struct hf_claimed_event *event, bool begun)
 {
     if (!begun)
@@ -870,10 +878,11 @@ enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
         return fail_for_now(s, outbox, event, &failure, &o, tried == OUTBOX_BEGUN);
     del = own_del(s, outbox, event);
     TRY(hf_scope_built(s));
-    status = hf__outbox_put_aside(s, outbox, &del,
-                                  hf__outbox_failed_item(s, outbox, &event->event, attempts,
-                                                         &failure, id_str(&id), wall_us(outbox)),
-                                  id_str(&id));
+    status =
+        hf__outbox_make_dead_letter(s, outbox, &del,
+                                    hf__outbox_failed_item(s, outbox, &event->event, attempts,
+                                                           &failure, id_str(&id), wall_us(outbox)),
+                                    id_str(&id));
     return status == HF_CONDITION ? fail_lost(s, event, hf_scope_error(s)->may_have_happened)
                                   : status;
 }
@@ -885,7 +894,7 @@ enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
     const struct hf_error unknown = {.status = HF_INTERNAL,
                                      .message = HF_STR("the worker gave no reason")};
 
-    if (!error || error->status == HF_OK) /* what was stored as HF_OK would be no failure */
+    if (!error || error->status == HF_OK) /* HF_OK cannot be stored as a failure */
         error = &unknown;
     return hf__outbox_fail(s, outbox, event, error, for_good, options, OUTBOX_TRIED);
 }
@@ -953,7 +962,7 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
 {
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str condition = own_condition(&h, event);
-    bool first = begun && !event->event.attempts; /* nothing had been said of it */
+    bool first = begun && !event->event.attempts; /* there was no attempt before */
     struct hf_update_item update;
     const char *back;
     struct hf_item found;

@@ -1,8 +1,7 @@
 /*
  * outbox/outbox_emit.c: storing events.
  *
- *  (1) All events are looked at before anything is sent: one that cannot be stored is told
- *      before another one is.
+ *  (1) All events are checked before anything is sent: if one is invalid, none is stored.
  *  (2) One event is one put. Nobody else has its seq, so a refusal is our own doing, by a
  *      request whose answer got lost or that arrived twice; unless another event is there,
  *      which is as good as impossible.
@@ -10,7 +9,7 @@
  *  (4) An id that the caller chose is an item of its own in the same transaction, and shows who
  *      made it. Where there are no transactions the id and the time give the event its place,
  *      so a repetition meets the event itself.
- *  (5) Those who listen are told after it is known that the events are there.
+ *  (5) Wakers are called after it is known that the events are stored.
  *  (6) Large payloads are put into the blob store after (1), and before an event that has one is
  *      sent.
  *  (7) An id that was reserved is the place that the event gets. When the event has changed so that
@@ -400,7 +399,7 @@ static enum hf_status send_each(struct hf_scope *s, struct hf_outbox *outbox, st
 
 /* ---- emitting ------------------------------------------------------------------------------- */
 
-static void tell_ids(const struct hf_emit_options *o, const struct emission *list, size_t len)
+static void ids_report(const struct hf_emit_options *o, const struct emission *list, size_t len)
 {
     for (size_t i = 0; o->ids && i < len; i++)
         o->ids[i] = list[i].id;
@@ -422,7 +421,7 @@ static enum hf_status emit_now(struct hf_scope *s, struct hf_outbox *outbox,
     status = len == 1        ? send_one(s, outbox, &list[0])
              : o->each_alone ? send_each(s, outbox, list, len)
                              : send_together(s, outbox, list, len);
-    tell_ids(o, list, len);
+    ids_report(o, list, len);
     if (status == HF_OK || o->each_alone) {
         woken_add(&woken, list, len);
         relays_wake(&woken);
@@ -464,7 +463,7 @@ static enum hf_status emit_into(struct hf_scope *s, struct hf_outbox *outbox, st
         TRY(add_actions(s, outbox, &list[i], actions, &actions_len));
     for (size_t i = 0; i < actions_len; i++)
         TRY(hf_tx_add(s, tx, &actions[i]));
-    tell_ids(o, list, len);
+    ids_report(o, list, len);
     *woken = (struct woken){.outbox = outbox};
     woken_add(woken, list, len);
     return hf_tx_on_commit(s, tx, relays_wake, woken);

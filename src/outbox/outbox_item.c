@@ -7,8 +7,8 @@
  *
  *  (1) Of two events of one outbox handle that are due at the same time, or both at once, the one
  *      that was emitted later has the greater seq; also when the clock steps back, by up to
- *      OUTBOX_SKEW_MS. When it steps back by more the seqs go back with it, as events that are due
- *      in an hour would help nobody.
+ *      OUTBOX_SKEW_MS. When it steps back by more the seqs go back with it, as events would otherwise
+ *      be due only when the clock is where it was.
  *  (2) The bucket is that of the key, by a hash that is the same for ever.
  *  (3) What is left out by the caller is left out in the item, and comes back as it would have been
  *      filled in: a text is absent, not empty.
@@ -223,8 +223,8 @@ static const struct {
              TEXT(trace_parent), TEXT(trace_state)};
 #undef TEXT
 
-/* What says how it fared; nothing of it is part of the event. So is the time to live, under the name
- * that the table has for it. The fence is not here: it stays. */
+/* Attributes of the delivery, which are not part of the event. The time to live is another one, under
+ * the name that the table has for it. The fence is not here: it stays. */
 static const char *const states[] = {"attempts",   "crashes", "tried",  "next",  "error",
                                      "error_text", "cause",   "ended",  "begun", "owner",
                                      "lease",      "token",   "opener", "ahead", "suspect",
@@ -266,9 +266,8 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
     if (event->due_us / 1000 > TIME_MAX_MS)
         return fail_invalid(s, event, number, "the time when it is due is too far away");
     if (event->urgent && event->due_us)
-        return fail_invalid(
-            s, event, number,
-            "it is urgent, and so due at once: leave out when it is due, or urgent");
+        return fail_invalid(s, event, number,
+                            "an urgent event is due at once: leave out due_us, or urgent");
     return HF_OK;
 }
 
@@ -295,7 +294,7 @@ static struct hf_attr named_text(const char *name, struct hf_str text)
     return (struct hf_attr){.name = hf_str_from(name), .type = HF_TYPE_S, .text = text};
 }
 
-/* The texts as they are stored (3): those with what they would be anyway are left out. */
+/* The texts as they are stored (3): texts that are equal to their defaults are left out. */
 static size_t add_texts(const struct hf_outbox *outbox, const struct hf_event *given,
                         struct hf_attr *attrs)
 {
@@ -316,7 +315,7 @@ static size_t add_texts(const struct hf_outbox *outbox, const struct hf_event *g
     return len;
 }
 
-/* Which part of it cannot be stored, as the item as a whole cannot be. */
+/* Fail with the part of the event because of which its item is invalid. */
 static enum hf_status fail_unstorable(struct hf_scope *s, const struct hf_event *event,
                                       size_t number)
 {
@@ -329,8 +328,8 @@ static enum hf_status fail_unstorable(struct hf_scope *s, const struct hf_event 
             hf_item_check(s, HF_ITEM(s, HF_S("text", *text_in(&copy, i)))) == HF_INVALID)
             return hf_scope_fail(s, HF_INVALID, "event %zu: %s is not UTF-8", number,
                                  texts[i].name);
-    return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): its headers are no item", number,
-                         HF_FMT(event->type));
+    return hf_scope_fail(s, HF_INVALID, "event %zu (%.*s): its headers are not a valid item",
+                         number, HF_FMT(event->type));
 }
 
 enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -411,8 +410,7 @@ static struct hf_item item_move(struct hf_scope *s, const struct hf_outbox *outb
     return hf_item_make(s, attrs, len);
 }
 
-/* (4) Each of them that there is room for, from the first on; of the last, a text, as much as fits.
- */
+/* (4) Add the attributes that there is room for, from the first on; the last one, a text, is cut. */
 static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
                                  const struct hf_attr *more, size_t more_len)
 {
@@ -520,8 +518,8 @@ struct outbox_failure hf__outbox_failure(struct hf_scope *s, const struct hf_err
 
 /* ---- from an item to its event -------------------------------------------------------------- */
 
-/* The attributes of an item. Most that are asked for are absent, and each event is looked at by who
- * reads, sends and notes it; so the item is walked once. */
+/* The attributes of an item. Most attributes that are looked up are absent, so the item is walked
+ * once, and lookups search this list. */
 struct attrs {
     struct hf_item item;
     struct hf_item_walk list[ATTRS_MAX];
@@ -554,13 +552,13 @@ static struct hf_value value_of(const struct attrs *attrs, const char *name)
     return value_named(attrs, hf_str_from(name));
 }
 
-/* What is wrong: NULL: nothing is; "": there is no memory to say it. */
+/* A mistake as text; NULL: there is none; "": there is no memory for the text. */
 static const char *mistake_text(struct hf_str text)
 {
     return text.ptr ? text.ptr : "";
 }
 
-/* 0 when it is absent; otherwise what is wrong with it. */
+/* Read a number; 0 when it is absent. Returns the mistake, or NULL. */
 static const char *read_i64(struct hf_scope *s, const struct attrs *attrs, const char *name,
                             int64_t least, int64_t most, int64_t *out)
 {
@@ -570,7 +568,7 @@ static const char *read_i64(struct hf_scope *s, const struct attrs *attrs, const
     if (!value.ptr || (hf_value_i64(value, out) && *out >= least && *out <= most))
         return NULL;
     return mistake_text(
-        hf_scope_format(s, "its %s is not an N that is a whole number of its range", name));
+        hf_scope_format(s, "its %s is not an N with a whole number in range", name));
 }
 
 static enum hf_status status_named(struct hf_str name)
@@ -593,8 +591,8 @@ static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox
     if (event->ref.len == OUTBOX_SEQ_LEN &&
         read_digits(event->ref.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) &&
         bucket >= outbox->buckets)
-        return mistake_text(hf_scope_format(s, "its bucket is %llu, and there are %u, from 0 on",
-                                            (unsigned long long)bucket, outbox->buckets));
+        return mistake_text(hf_scope_format(s, "its bucket is %llu, and buckets are 0 to %u",
+                                            (unsigned long long)bucket, outbox->buckets - 1));
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return mistake_text(
             hf_scope_format(s,
@@ -617,7 +615,7 @@ static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox
                                                        HF_FMT(at->hash)));
 }
 
-/* As bytes, a text, or whatever else: then it is told as JSON. */
+/* A payload is bytes, a text, or any other value, which becomes JSON. */
 static const char *read_payload(struct hf_scope *s, struct hf_value value, struct hf_event *event)
 {
     enum hf_type type = hf_value_type(value);
@@ -627,7 +625,7 @@ static const char *read_payload(struct hf_scope *s, struct hf_value value, struc
     if (type == HF_TYPE_NONE || type == HF_TYPE_B)
         return NULL;
     if (type != HF_TYPE_S && hf__plain_write(s, value, &text) != HF_OK)
-        return hf_scope_error(s)->status == HF_NOMEM ? "" : "its payload is no JSON";
+        return hf_scope_error(s)->status == HF_NOMEM ? "" : "its payload is not JSON";
     event->payload = hf_bytes_of(text.ptr, text.len);
     return NULL;
 }
@@ -644,11 +642,12 @@ static const char *read_headers(struct hf_scope *s, struct hf_value value, struc
     if (hf__plain_read(s, hf_value_str(value), &event->headers) == HF_OK)
         return NULL;
     event->headers = (struct hf_item){0};
-    return hf_scope_error(s)->status == HF_NOMEM ? ""
-                                                 : "its headers are a text that is no JSON object";
+    return hf_scope_error(s)->status == HF_NOMEM
+               ? ""
+               : "its headers are a text that is not a JSON object";
 }
 
-/* Whatever is wrong, all that can be read is; the first mistake is told. */
+/* Reading goes on after a mistake; the first one is reported. */
 static void mistake_keep_first(const char **wrong, const char *another)
 {
     if (!*wrong)
@@ -735,7 +734,7 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
         return hf_scope_fail(s, HF_NOMEM, "no memory to read an event");
     if (wrong)
         return hf_scope_fail(s, HF_CORRUPT,
-                             "the item \"%.*s\", \"%.*s\" of table %.*s is no event: %s",
+                             "the item \"%.*s\", \"%.*s\" of table %.*s is not an event: %s",
                              HF_FMT(pk_of(outbox, item)), HF_FMT(sk_of(outbox, item)),
                              HF_FMT(outbox->table), wrong);
     assert(event->ref.len == OUTBOX_SEQ_LEN && event->bucket < outbox->buckets);
@@ -748,7 +747,7 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
     return HF_OK;
 }
 
-/* Where that is in a copy of the item; NULL: it is not in the item. */
+/* The place in a copy of the item that corresponds to `ptr`; NULL: that is not in the item. */
 static const void *place_in_copy(struct hf_item item, struct hf_item copy, const void *ptr,
                                  size_t len)
 {
@@ -770,18 +769,19 @@ bool hf__outbox_view_move(struct hf_outbox_event *event, struct hf_item copy)
 {
     struct hf_str *others[] = {&event->ref, &event->error_text, &event->cause, &event->owner,
                                &event->blob};
-    struct hf_event *told = &event->event;
+    struct hf_event *inner = &event->event;
     struct hf_item item = event->item;
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        text_move(item, copy, text_in(told, i));
+        text_move(item, copy, text_in(inner, i));
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         text_move(item, copy, others[i]);
-    if ((told->payload.len && !place_in_copy(item, copy, told->payload.ptr, told->payload.len)) ||
-        (told->headers.ptr && !place_in_copy(item, copy, told->headers.ptr, told->headers.len)))
+    if ((inner->payload.len &&
+         !place_in_copy(item, copy, inner->payload.ptr, inner->payload.len)) ||
+        (inner->headers.ptr && !place_in_copy(item, copy, inner->headers.ptr, inner->headers.len)))
         return false;
-    told->payload.ptr = place_in_copy(item, copy, told->payload.ptr, told->payload.len);
-    told->headers.ptr = place_in_copy(item, copy, told->headers.ptr, told->headers.len);
+    inner->payload.ptr = place_in_copy(item, copy, inner->payload.ptr, inner->payload.len);
+    inner->headers.ptr = place_in_copy(item, copy, inner->headers.ptr, inner->headers.len);
     event->item = copy;
     return true;
 }

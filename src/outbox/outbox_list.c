@@ -1,16 +1,17 @@
 /*
  * outbox/outbox_list.c: looking at events.
  *
- *  (1) A cursor is a seq, which names its bucket: those that wait are listed bucket by bucket,
- *      behind it in its bucket and in those that follow; the others by seq alone, over all
- *      buckets at once. It can be kept and used elsewhere.
- *  (2) Every page is followed, consistently. A limit counts what is handed out; there is a
- *      `next` when there is more to be handed out.
- *  (3) What has expired is not seen, whether it was removed or not.
- *  (4) Counting takes as much memory as a page does, however much there is.
- *  (5) Newest first, urgent ones are where they belong by the time of their emission: a bucket is
- *      two shelves then, and a cursor stands for its time in both. Oldest first, as for whoever
- *      changes all that is listed, they come before the others, and a bucket is one shelf.
+ *  (1) A cursor is a seq, which names its bucket: pending events are listed bucket by bucket,
+ *      from the cursor on; dead letters and the history by seq alone, over all buckets at once. A
+ *      cursor can be kept and used by another process.
+ *  (2) All pages are read, consistently. A limit counts the events that are returned; there is a
+ *      `next` when there are more.
+ *  (3) An expired event is never seen, whether the database has removed it or not.
+ *  (4) Counting takes the memory of one page, however many events there are.
+ *  (5) Newest first, urgent events are sorted by the time of their emission like all others: a bucket
+ *      needs two scans then, and a cursor stands for its time in both. Oldest first, as functions
+ *      need it that change all events of a list, urgent events come before the others, and a bucket
+ *      is one scan.
  */
 #include "outbox/outbox.h"
 
@@ -20,12 +21,12 @@
 
 enum {
     LIMIT = 100,
-    CAUSES_MAX = 100, /* different ones that are told; the rest is one */
+    CAUSES_MAX = 100, /* different ones that are reported; the rest is one of them */
     EXAMPLE_MAX = 256,
     SK_MAX = 1024
 };
 
-/* ---- one bucket after another page ---------------------------------------------------------- */
+/* ---- scans ---------------------------------------------------------------------------------- */
 
 /* What is listed. */
 struct plan {
@@ -40,8 +41,8 @@ struct plan {
     bool backward;
 };
 
-/* Where we are in a bucket. */
-struct shelf {
+/* Reads the events of a bucket, or of its urgent or other half, one by one. */
+struct scan {
     struct hf_query query;
     struct hf_query_result result;
     size_t at; /* in the result */
@@ -78,8 +79,8 @@ static struct hf_str filter_of(struct holders *h, const struct plan *p)
     return filter;
 }
 
-/* (5) Where the urgent ones of a bucket end, or where it ends. */
-static struct hf_str lane_end(struct hf_scope *s, bool urgent, struct hf_str after)
+/* (5) Where a scan backward begins: at the cursor, or at the end of the urgent or of all events. */
+static struct hf_str scan_end(struct hf_scope *s, bool urgent, struct hf_str after)
 {
     char to[OUTBOX_SEQ_LEN + 1];
 
@@ -89,10 +90,10 @@ static struct hf_str lane_end(struct hf_scope *s, bool urgent, struct hf_str aft
     return hf_scope_copy(s, hf_str_from(to));
 }
 
-/* Of that bucket, behind `after` (absent: from the beginning); backward the urgent ones, or the
- * others. */
-static struct hf_query shelf_query(struct hf_scope *s, const struct plan *p, uint32_t bucket,
-                                   bool urgent, struct hf_str after)
+/* Events of that bucket behind `after` (absent: from the beginning); backward only the urgent ones, or
+ * only the others. */
+static struct hf_query scan_query(struct hf_scope *s, const struct plan *p, uint32_t bucket,
+                                  bool urgent, struct hf_str after)
 {
     struct holders h = {.s = s, .at = &p->outbox->at};
     struct hf_query query = {.table = p->outbox->table,
@@ -112,7 +113,7 @@ static struct hf_query shelf_query(struct hf_scope *s, const struct plan *p, uin
     } else if (p->backward) {
         query.key_condition = HF_STR("#pk = :pk AND #sk BETWEEN :first AND :after");
         VALUE(&h, HF_S(":first", urgent ? HF_STR("0") : HF_STR(OUTBOX_URGENT_END)));
-        VALUE(&h, HF_S(":after", lane_end(s, urgent, after)));
+        VALUE(&h, HF_S(":after", scan_end(s, urgent, after)));
     } else if (after.len) {
         query.key_condition = HF_STR("#pk = :pk AND #sk > :after");
         VALUE(&h, HF_S(":after", after));
@@ -140,36 +141,36 @@ void hf__outbox_log_skipped(struct hf_scope *s, const struct hf_outbox *outbox)
         outbox->env.log(HF_LOG_ERROR, hf_str_from(hf_scope_error_text(s)), outbox->env.user);
 }
 
-/* Let the next one be its head. */
-static enum hf_status shelf_next(struct hf_scope *s, const struct plan *p, struct shelf *shelf)
+/* Move the head to the next event. */
+static enum hf_status scan_next(struct hf_scope *s, const struct plan *p, struct scan *scan)
 {
     for (;;) {
-        assert(shelf->at <= shelf->result.items_len);
-        while (shelf->at < shelf->result.items_len) {
-            struct hf_item item = shelf->result.items[shelf->at++];
+        assert(scan->at <= scan->result.items_len);
+        while (scan->at < scan->result.items_len) {
+            struct hf_item item = scan->result.items[scan->at++];
 
-            if (hf__outbox_view(s, p->outbox, item, &shelf->head) != HF_OK)
+            if (hf__outbox_view(s, p->outbox, item, &scan->head) != HF_OK)
                 hf__outbox_log_skipped(s, p->outbox);
-            else if (is_wanted(p, &shelf->head))
+            else if (is_wanted(p, &scan->head))
                 return HF_OK;
         }
-        shelf->head.ref = hf_str_of(NULL, 0);
-        if (shelf->asked && !shelf->query.start.ptr)
+        scan->head.ref = hf_str_of(NULL, 0);
+        if (scan->asked && !scan->query.start.ptr)
             return HF_OK;
-        TRY(hf_query(s, p->outbox->db, &shelf->query, &shelf->result)); /* (2) */
-        shelf->query.start = shelf->result.last;
-        shelf->query.limit = OUTBOX_PAGE; /* after a first page that may be small */
-        shelf->asked = true;
-        shelf->at = 0;
+        TRY(hf_query(s, p->outbox->db, &scan->query, &scan->result)); /* (2) */
+        scan->query.start = scan->result.last;
+        scan->query.limit = OUTBOX_PAGE; /* after a first page that may be small */
+        scan->asked = true;
+        scan->at = 0;
     }
 }
 
-static enum hf_status shelf_open(struct hf_scope *s, const struct plan *p, uint32_t bucket,
-                                 bool urgent, struct hf_str after, struct shelf *shelf)
+static enum hf_status scan_open(struct hf_scope *s, const struct plan *p, uint32_t bucket,
+                                bool urgent, struct hf_str after, struct scan *scan)
 {
-    *shelf = (struct shelf){.query = shelf_query(s, p, bucket, urgent, after)};
+    *scan = (struct scan){.query = scan_query(s, p, bucket, urgent, after)};
     TRY(hf_scope_built(s));
-    return shelf_next(s, p, shelf);
+    return scan_next(s, p, scan);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -192,16 +193,16 @@ static enum hf_status gathered_add(struct hf_scope *s, struct gathered *all,
     return HF_OK;
 }
 
-/* Take the head of a shelf, or note that there is more than the limit. */
-static enum hf_status source_take(struct hf_scope *s, const struct plan *p, struct shelf *shelf,
-                                  struct gathered *all, bool *full)
+/* Add the head of a scan to the list; *full: the list is full, and there is more. */
+static enum hf_status scan_take(struct hf_scope *s, const struct plan *p, struct scan *scan,
+                                struct gathered *all, bool *full)
 {
-    assert(all->len <= p->o.limit && shelf->head.ref.len);
+    assert(all->len <= p->o.limit && scan->head.ref.len);
     *full = all->len == p->o.limit;
     if (*full)
         return HF_OK;
-    TRY(gathered_add(s, all, &shelf->head));
-    return shelf_next(s, p, shelf);
+    TRY(gathered_add(s, all, &scan->head));
+    return scan_next(s, p, scan);
 }
 
 static bool is_asked(const struct plan *p, uint32_t bucket)
@@ -216,18 +217,18 @@ static enum hf_status list_by_bucket(struct hf_scope *s, const struct plan *p,
 {
     for (uint32_t bucket = from->bucket; bucket < p->outbox->buckets && !*full; bucket++) {
         struct hf_str after = bucket == from->bucket ? p->o.after : hf_str_of(NULL, 0);
-        struct shelf shelf;
+        struct scan scan;
 
         if (!is_asked(p, bucket))
             continue;
-        TRY(shelf_open(s, p, bucket, false, after, &shelf));
-        while (shelf.head.ref.len && !*full)
-            TRY(source_take(s, p, &shelf, all, full));
+        TRY(scan_open(s, p, bucket, false, after, &scan));
+        while (scan.head.ref.len && !*full)
+            TRY(scan_take(s, p, &scan, all, full));
     }
     return HF_OK;
 }
 
-static bool is_before(const struct plan *p, const struct shelf *a, const struct shelf *b)
+static bool is_before(const struct plan *p, const struct scan *a, const struct scan *b)
 {
     char one[OUTBOX_SEQ_LEN + 1], other[OUTBOX_SEQ_LEN + 1];
 
@@ -243,23 +244,23 @@ static bool is_before(const struct plan *p, const struct shelf *a, const struct 
 static enum hf_status list_by_seq(struct hf_scope *s, const struct plan *p, struct gathered *all,
                                   bool *full)
 {
-    uint32_t lanes = p->backward ? 2 : 1, len = p->outbox->buckets * lanes;
-    struct shelf *shelves = hf_scope_alloc(s, len * sizeof(*shelves));
+    uint32_t per_bucket = p->backward ? 2 : 1, len = p->outbox->buckets * per_bucket;
+    struct scan *scans = hf_scope_alloc(s, len * sizeof(*scans));
 
     TRY(hf_scope_built(s));
-    memset(shelves, 0, len * sizeof(*shelves));
+    memset(scans, 0, len * sizeof(*scans));
     for (uint32_t i = 0; i < len; i++)
-        if (is_asked(p, i / lanes))
-            TRY(shelf_open(s, p, i / lanes, i % lanes, p->o.after, &shelves[i]));
+        if (is_asked(p, i / per_bucket))
+            TRY(scan_open(s, p, i / per_bucket, i % per_bucket, p->o.after, &scans[i]));
     while (!*full) {
-        struct shelf *first = NULL;
+        struct scan *first = NULL;
 
         for (uint32_t i = 0; i < len; i++)
-            if (shelves[i].head.ref.len && (!first || is_before(p, &shelves[i], first)))
-                first = &shelves[i];
+            if (scans[i].head.ref.len && (!first || is_before(p, &scans[i], first)))
+                first = &scans[i];
         if (!first)
             break;
-        TRY(source_take(s, p, first, all, full));
+        TRY(scan_take(s, p, first, all, full));
     }
     return HF_OK;
 }
@@ -291,7 +292,7 @@ static enum hf_status events_list(struct hf_scope *s, struct hf_outbox *outbox,
     p.page = p.page < OUTBOX_PAGE ? p.page : OUTBOX_PAGE;
     assert(p.page > 0);
     if (p.o.after.len && !hf__outbox_place_read(outbox, p.o.after, &from))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position in a list of events",
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is not a position in a list of events",
                              HF_FMT(p.o.after));
     TRY(state == HF_EVENT_PENDING ? list_by_bucket(s, &p, &from, all, &full)
                                   : list_by_seq(s, &p, all, &full));
@@ -356,7 +357,7 @@ enum hf_status hf_outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
 
 /* ---- one ------------------------------------------------------------------------------------ */
 
-/* Where the event with that id is: its id is its place, or an item says where. */
+/* The place of the event with an id that its emitter chose: an item has it. */
 static enum hf_status place_of(struct hf_scope *s, struct hf_outbox *outbox, struct hf_str id,
                                struct outbox_place *place, bool *found)
 {
@@ -372,7 +373,7 @@ static enum hf_status place_of(struct hf_scope *s, struct hf_outbox *outbox, str
     return HF_OK;
 }
 
-/* In whichever partition; twice, as it may move while we look. */
+/* Look for an event in all partitions; twice, as it may move meanwhile. */
 static enum hf_status event_find_at(struct hf_scope *s, struct hf_outbox *outbox,
                                     const struct outbox_place *place, struct hf_outbox_event *event)
 {
@@ -411,7 +412,8 @@ enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, stru
 
     *event = (struct hf_outbox_event){.state = (enum hf_event_state)0};
     if (!id.len || id.len > HF_EVENT_TEXT_MAX)
-        return hf_scope_fail(s, HF_INVALID, "an id of %zu bytes cannot be one", id.len);
+        return hf_scope_fail(s, HF_INVALID, "an id has 1 to %d bytes, not %zu", HF_EVENT_TEXT_MAX,
+                             id.len);
     if (hf__outbox_place_read(outbox, id, &place))
         TRY(event_find_at(s, outbox, &place, event));
     if (!event->item.ptr) {
@@ -439,7 +441,7 @@ struct tally {
     struct hf_outbox *outbox;
     struct hf_outbox_stats *stats;
     struct outbox_only only;
-    bool part; /* not of all */
+    bool part; /* only some events are counted */
     struct kind *kinds;
     size_t kinds_len;
     int64_t now_us;
@@ -549,7 +551,7 @@ static void count_page(struct hf_scope *s, struct tally *t, const struct hf_quer
     }
 }
 
-/* One partition of one bucket, or as much of it as may be read. */
+/* Count one partition of one bucket, or as much of it as the limit allows. */
 static enum hf_status count_bucket(struct hf_scope *s, struct tally *t, const char *partition,
                                    uint32_t bucket)
 {
@@ -586,7 +588,7 @@ static int more_frequent(const void *a, const void *b)
     return one < other ? 1 : one > other ? -1 : 0;
 }
 
-static enum hf_status tell_causes(struct hf_scope *s, struct tally *t)
+static enum hf_status causes_report(struct hf_scope *s, struct tally *t)
 {
     struct hf_outbox_cause *causes = hf_scope_alloc(s, (t->kinds_len + 1) * sizeof(*causes));
 
@@ -603,7 +605,7 @@ static enum hf_status tell_causes(struct hf_scope *s, struct tally *t)
     return HF_OK;
 }
 
-/* Each partition of each bucket that may have some. */
+/* Count each partition of each bucket that may have such events. */
 static enum hf_status count_all(struct hf_scope *s, struct tally *t)
 {
     uint32_t bucket = hf__outbox_only_bucket(t->outbox, &t->only);
@@ -621,7 +623,7 @@ static enum hf_status count_all(struct hf_scope *s, struct tally *t)
         TRY(count_bucket(s, t, "f", i));
     for (uint32_t i = from; i < to; i++)
         TRY(count_bucket(s, t, "h", i));
-    return tell_causes(s, t);
+    return causes_report(s, t);
 }
 
 static enum hf_status events_count(struct hf_scope *s, struct hf_outbox *outbox, uint64_t limit,

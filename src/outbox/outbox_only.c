@@ -2,7 +2,7 @@
  * outbox/outbox_only.c: a part of the events of an outbox: those of a type, a key, a tenant.
  *
  * A key names its bucket, so what is asked of one key reads one bucket. Types and tenants are
- * everywhere, and are told apart by the database (lists, counts, claims) or by us (relays, which
+ * everywhere, and are filtered by the database (lists, counts, claims) or by us (relays, which
  * have to know what is ahead of what they deliver). What always holds: the filter of a request and
  * hf__outbox_only_has() accept the same events.
  */
@@ -19,14 +19,14 @@ enum hf_status hf__outbox_only_check(struct hf_scope *s, const struct outbox_onl
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i].text.len > HF_EVENT_TEXT_MAX)
-            return hf_scope_fail_limit(
-                s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, all[i].text.len),
-                "a %s of %zu bytes is asked for; no event has one of more than %d", all[i].name,
-                all[i].text.len, HF_EVENT_TEXT_MAX);
+            return hf_scope_fail_limit(s, HF_INVALID,
+                                       HF_ERROR_LIMIT(HF_EVENT_TEXT_MAX, all[i].text.len),
+                                       "the %s to look for has %zu bytes; events have at most %d",
+                                       all[i].name, all[i].text.len, HF_EVENT_TEXT_MAX);
     return HF_OK;
 }
 
-/* What types have to begin with. False: they have to be equal. */
+/* The prefix that types need to have. False: they need to be equal. */
 static bool is_prefix(struct hf_str type, struct hf_str *prefix)
 {
     *prefix = type;

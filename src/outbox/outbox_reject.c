@@ -2,22 +2,23 @@
  * outbox/outbox_reject.c: items that wait and cannot be read.
  *
  * Programs in other languages put events into the table, too (docs/emitting.md), and make mistakes.
- * What cannot be read is neither skipped, as nobody would ever hear of it, nor is it in the way of
- * others: it is put aside, as an event that failed, with what is wrong with it.
+ * An item that cannot be read is not skipped, as nobody would notice it, and does not block others: it
+ * becomes a dead letter, with its mistake as the error.
  *
- *  (1) All that the item has goes along, but for what said how it fared. Where its sort key is no
- *      seq, or of another bucket, it gets a place that follows from its key, so that two who put it
- *      aside at once put it into the same; `from` says where it was.
- *  (2) Retrying lets it wait again, as any other that failed. Who mended it before gets it
- *      delivered; what was in a bucket that does not exist is in one that does now.
- *  (3) Once a minute buckets are looked through that do not exist: those right behind the last, as
- *      who has another number in mind is often there, and a few others in turn, all within 21
- *      minutes; and sort keys that come behind those of all events, which nobody would read. A seq
- *      begins with a zero until the year 3084.
- *  (4) It leaves if it is the item that was read: each of its attributes is as it was, up to a
- *      hundred, and it has none of docs/emitting.md more. One that was mended meanwhile stays, and
- *      nothing is put aside. Without transactions it is marked first, on this condition.
- *  (5) What has no room for its new place stays where it is; what has none for its cause goes
+ *  (1) The dead letter has all attributes of the item except those of its delivery. If its sort key is
+ *      not a seq, or is of another bucket, it gets a place that follows from its key, so that two
+ *      processes that move it at once use the same place; `from` is the old key.
+ *  (2) Retrying makes it pending again, like any other dead letter. If it was corrected before, it is
+ *      delivered; if it was in a bucket that does not exist, it is in one that does now.
+ *  (3) Once a minute buckets are searched that do not exist: those right behind the last, where a
+ *      program with another number of buckets often puts events, and a few others in turn, all within
+ *      21 minutes; and sort keys behind those of all events, which no relay reads. A seq begins with
+ *      a zero until the year 3084.
+ *  (4) The item is removed only if it is still the one that was read: each of its attributes, up to a
+ *      hundred, is the same, and it has no other one of docs/emitting.md. An item that was corrected
+ *      meanwhile stays, and there is no dead letter. Without transactions the item is marked first,
+ *      on this condition.
+ *  (5) An item without room for its new place stays where it is; one without room for its cause moves
  *      without it: outbox_item.c.
  */
 #include "outbox/outbox.h"
@@ -26,46 +27,46 @@
 
 enum {
     EVERY_MS = 60000,
-    NEAR = 16,   /* buckets right behind the last, which every look looks at, */
-    BEYOND = 48, /* and so many of those behind them, of which there are up to a thousand */
+    NEAR = 16,   /* buckets right behind the last, which are searched each time */
+    BEYOND = 48, /* buckets behind those, of up to a thousand, which are searched each time */
     FEW = 10,
     TIME_US = 1000,
     COMPARED_MAX = 100 /* attributes: an expression has at most 300 operators and 4 KB */
 };
 
-/* The attributes of docs/emitting.md, and `put`, which is another one each time that an event is let
- * go on by hand. */
-static const char *const told[] = {"type",
-                                   "key",
-                                   "payload",
-                                   "headers",
-                                   "content_type",
-                                   "time",
-                                   "due",
-                                   "sequence",
-                                   "id",
-                                   "source",
-                                   "schema",
-                                   "correlation",
-                                   "causation",
-                                   "aggregate",
-                                   "tenant",
-                                   "destination",
-                                   "trace_parent",
-                                   "trace_state",
-                                   "aggregate_type",
-                                   "urgent",
-                                   "put"};
+/* The attributes of docs/emitting.md, and `put`, which changes each time that an event is retried or
+ * replayed. */
+static const char *const event_attrs[] = {"type",
+                                          "key",
+                                          "payload",
+                                          "headers",
+                                          "content_type",
+                                          "time",
+                                          "due",
+                                          "sequence",
+                                          "id",
+                                          "source",
+                                          "schema",
+                                          "correlation",
+                                          "causation",
+                                          "aggregate",
+                                          "tenant",
+                                          "destination",
+                                          "trace_parent",
+                                          "trace_state",
+                                          "aggregate_type",
+                                          "urgent",
+                                          "put"};
 
-static bool is_told(struct hf_str name)
+static bool is_event_attr(struct hf_str name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(told); i++)
-        if (hf_str_equal(name, hf_str_from(told[i])))
+    for (size_t i = 0; i < ARRAY_LEN(event_attrs); i++)
+        if (hf_str_equal(name, hf_str_from(event_attrs[i])))
             return true;
     return false;
 }
 
-/* Where it goes (1). False: its own place is none. */
+/* The place of the dead letter (1). False: it is not the item's own place. */
 static bool place_for(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item,
                       struct outbox_place *place)
 {
@@ -90,7 +91,7 @@ struct same {
     struct hf_str condition;
 };
 
-/* That the attribute is as in the item that was read; value absent: that it is not there. */
+/* Require that the attribute has this value; value absent: that it does not exist. */
 static void same_attr(struct same *same, struct hf_str name, struct hf_value value)
 {
     struct hf_scope *s = same->s;
@@ -120,12 +121,13 @@ static struct hf_delete_item same_del(struct hf_scope *s, const struct hf_outbox
     struct same same = {.s = s, .condition = HF_STR("")};
     struct hf_item_walk walk = {0};
 
-    /* The key, which makes it an item that is there; what is told; and the rest. */
+    /* The key, so that the item has to exist; the attributes of events; and all others. */
     same_attr(&same, outbox->at.hash, hf_item_get(item, outbox->at.hash));
-    for (size_t i = 0; i < ARRAY_LEN(told); i++)
-        same_attr(&same, hf_str_from(told[i]), hf_item_get(item, hf_str_from(told[i])));
+    for (size_t i = 0; i < ARRAY_LEN(event_attrs); i++)
+        same_attr(&same, hf_str_from(event_attrs[i]),
+                  hf_item_get(item, hf_str_from(event_attrs[i])));
     while (hf_item_next(item, &walk))
-        if (!is_told(walk.name) && !hf_str_equal(walk.name, outbox->at.hash))
+        if (!is_event_attr(walk.name) && !hf_str_equal(walk.name, outbox->at.hash))
             same_attr(&same, walk.name, walk.value);
     return (struct hf_delete_item){.table = outbox->table,
                                    .key = hf__outbox_key_of(s, outbox, pk_of(outbox, item),
@@ -135,8 +137,8 @@ static struct hf_delete_item same_del(struct hf_scope *s, const struct hf_outbox
                                    .values = hf_item_make(s, same.values, same.values_len)};
 }
 
-static enum hf_status put_aside(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item,
-                                const struct hf_error *error)
+static enum hf_status item_make_dead_letter(struct hf_scope *s, struct hf_outbox *outbox,
+                                            struct hf_item item, const struct hf_error *error)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = hf__outbox_failure(s, error);
@@ -154,10 +156,10 @@ static enum hf_status put_aside(struct hf_scope *s, struct hf_outbox *outbox, st
     size_t first = stays ? 1 : 0;
 
     TRY(hf_scope_built(s));
-    return hf__outbox_put_aside(s, outbox, &del,
-                                hf__outbox_moved(s, outbox, item, "f", &place, attrs + first,
-                                                 ARRAY_LEN(attrs) - first),
-                                id_str(&id));
+    return hf__outbox_make_dead_letter(s, outbox, &del,
+                                       hf__outbox_moved(s, outbox, item, "f", &place, attrs + first,
+                                                        ARRAY_LEN(attrs) - first),
+                                       id_str(&id));
 }
 
 void hf__outbox_reject(struct hf_scope *s, struct hf_outbox *outbox, struct hf_item item)
@@ -167,12 +169,12 @@ void hf__outbox_reject(struct hf_scope *s, struct hf_outbox *outbox, struct hf_i
 
     error.message = hf_scope_copy(s, error.message);
     hf__outbox_log_skipped(s, outbox);
-    status = put_aside(s, outbox, item, &error);
+    status = item_make_dead_letter(s, outbox, item, &error);
     if (status == HF_OK) {
         pthread_mutex_lock(&outbox->mutex);
         outbox->unreadable++;
         pthread_mutex_unlock(&outbox->mutex);
-    } else if (status != HF_CONDITION) { /* it stays where it is, and is met again */
+    } else if (status != HF_CONDITION) { /* the item stays, and is found again */
         hf__outbox_log_skipped(s, outbox);
     }
     hf_scope_ok(s);
@@ -188,7 +190,7 @@ uint64_t hf__outbox_unreadable(struct hf_outbox *outbox)
     return count;
 }
 
-/* ---- where nobody looks --------------------------------------------------------------------- */
+/* ---- strays --------------------------------------------------------------------------------- */
 
 /* A few items of that bucket whose sort keys come behind `from`. */
 static enum hf_status look_into(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
@@ -220,8 +222,8 @@ static enum hf_status look_into(struct hf_scope *s, struct hf_outbox *outbox, ui
     return HF_OK;
 }
 
-/* At most OUTBOX_LOOK_MAX of them: one request says which have such items; or it cannot be asked
- * so, and each is looked into. */
+/* Search at most OUTBOX_LOOK_MAX buckets: one request says which of them have such items; if that
+ * fails, all are read. */
 static enum hf_status look_into_some(struct hf_scope *s, struct hf_outbox *outbox,
                                      const uint32_t *buckets, size_t len, struct hf_str from)
 {
@@ -277,5 +279,5 @@ void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox)
     }
     pthread_mutex_unlock(&outbox->mutex);
     if (due && look_around(s, outbox, beyond) != HF_OK)
-        hf_scope_ok(s); /* another time, then */
+        hf_scope_ok(s); /* the next search is in a minute */
 }

@@ -1,14 +1,14 @@
 /*
- * outbox/outbox_work.c: what relays do: read, note what was delivered, note what failed.
+ * outbox/outbox_work.c: what relays do: read events, note deliveries, note failures.
  *
  *  (1) Reads are consistent. A page of events is one answer of the database, as what a later one
  *      shows may have been committed after what an earlier one did not.
- *  (2) What was delivered leaves without a condition, in batches: whoever delivered it, it was.
- *      With a history it is put there first, so a crash in between lets it be delivered again.
+ *  (2) Delivered events are removed without a condition, in batches, whichever relay delivered them.
+ *      If there is a history, an event is put there first, so a crash in between repeats a delivery.
  *  (3) A failure is counted once: conditional on the count before, with an id of the attempt.
  *  (4) An attempt that may end its process is counted before it begins, as a crash; when it fails
- *      it is a crash no more, and when it succeeds the event is gone. So `crashes` are the attempts
- *      after which nobody was left to say how they ended.
+ *      it is a crash no more, and when it succeeds the event is removed. So `crashes` are the attempts
+ *      whose process ended before it could note the outcome.
  */
 #include "outbox/outbox.h"
 
@@ -38,7 +38,7 @@ static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox 
 
 enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
                                struct hf_str after, int64_t now_ms, uint32_t skew_ms,
-                               uint32_t limit, bool aside, struct hf_outbox_event **events,
+                               uint32_t limit, bool reject, struct hf_outbox_event **events,
                                size_t *len, bool *more)
 {
     char to[OUTBOX_SEQ_LEN + 1];
@@ -68,7 +68,7 @@ enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uin
                 return HF_OK;
             }
             status = hf__outbox_view(s, outbox, result.items[i], &found[*len]);
-            if (status == HF_CORRUPT && aside)
+            if (status == HF_CORRUPT && reject)
                 hf__outbox_reject(s, outbox, result.items[i]);
             else if (status == HF_CORRUPT)
                 hf__outbox_log_skipped(s, outbox);
@@ -125,7 +125,7 @@ static void look_later(struct hf_outbox *outbox)
     pthread_mutex_unlock(&outbox->mutex);
 }
 
-/* Which of these have a sk that is so, compared with the bound? */
+/* Which of these buckets have an item whose sort key compares so with the bound? */
 static enum hf_status buckets_look(struct hf_scope *s, struct hf_outbox *outbox,
                                    const uint32_t *buckets, size_t len, const char *compare,
                                    struct hf_str bound, bool *shown, bool *whole)
@@ -142,7 +142,7 @@ static enum hf_status buckets_look(struct hf_scope *s, struct hf_outbox *outbox,
     *whole = false;
     if (!look_may(outbox))
         return hf_scope_fail(s, HF_UNSUPPORTED,
-                             "statements did not work a short time ago, or cannot have the names");
+                             "statements failed a short time ago, or cannot have these names");
     for (size_t i = 0; i < len; i++) {
         assert(buckets[i] < HF_OUTBOX_BUCKETS_MAX); /* strays are in one that does not exist */
         parameters[i] =
@@ -321,15 +321,15 @@ static uint64_t attempts_after(const struct hf_outbox_event *event, enum outbox_
     return event->attempts + (uint64_t)(tried != OUTBOX_NOT_TRIED);
 }
 
-/* Others were first; or we were, if it is in doubt, and it was changed since. */
+/* Another process has changed the event; or we have, if an answer got lost, and then another. */
 static enum hf_status fail_lost(struct hf_scope *s, const struct hf_outbox_event *event)
 {
     bool doubtful = hf_scope_error(s)->may_have_happened;
-    enum hf_status status =
-        hf_scope_fail(s, HF_LOST,
-                      "event %.*s is not as it was: another has delivered it, or counted a "
-                      "failure, or it was discarded",
-                      HF_FMT(event->event.id));
+    enum hf_status status = hf_scope_fail(
+        s, HF_LOST,
+        "event %.*s has changed: another relay delivered it or noted a failure, or it "
+        "was discarded",
+        HF_FMT(event->event.id));
 
     return doubtful ? hf_scope_doubt(s) : status;
 }
@@ -421,11 +421,11 @@ struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox
                             ARRAY_LEN(attrs) - first);
 }
 
-/* Without transactions, where it has no room for a mark: there, then not here any more. When it was
- * delivered or taken meanwhile it is in both. */
-static enum hf_status put_aside_full(struct hf_scope *s, struct hf_outbox *outbox,
-                                     const struct hf_delete_item *del,
-                                     const struct hf_put_item *put)
+/* Without transactions, if the item has no room for a mark: put the dead letter, then remove the event.
+ * If it was delivered or claimed meanwhile it is in both places. */
+static enum hf_status dead_letter_full(struct hf_scope *s, struct hf_outbox *outbox,
+                                       const struct hf_delete_item *del,
+                                       const struct hf_put_item *put)
 {
     struct hf_item found;
     enum hf_status status;
@@ -437,10 +437,11 @@ static enum hf_status put_aside_full(struct hf_scope *s, struct hf_outbox *outbo
     return status == HF_CONDITION && !found.ptr ? hf_scope_ok(s) : status;
 }
 
-/* Without transactions: mark it as ours, on the condition; then there, then not here any more. */
-static enum hf_status put_aside_by_steps(struct hf_scope *s, struct hf_outbox *outbox,
-                                         const struct hf_delete_item *del,
-                                         const struct hf_put_item *put, struct hf_str try_id)
+/* Without transactions: mark the event as ours, on the condition; then put the dead letter, then remove
+ * the event. */
+static enum hf_status dead_letter_by_steps(struct hf_scope *s, struct hf_outbox *outbox,
+                                           const struct hf_delete_item *del,
+                                           const struct hf_put_item *put, struct hf_str try_id)
 {
     const struct hf_attr name[] = {HF_S("#try", HF_STR("try"))};
     const struct hf_attr value[] = {HF_S(":try", try_id)};
@@ -471,9 +472,9 @@ static enum hf_status put_aside_by_steps(struct hf_scope *s, struct hf_outbox *o
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
-enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox,
-                                    const struct hf_delete_item *del, struct hf_item failed,
-                                    struct hf_str try_id)
+enum hf_status hf__outbox_make_dead_letter(struct hf_scope *s, struct hf_outbox *outbox,
+                                           const struct hf_delete_item *del, struct hf_item failed,
+                                           struct hf_str try_id)
 {
     struct hf_put_item put = {.table = outbox->table, .item = failed};
     const struct hf_transact_write actions[] = {{.put = &put}, {.del = del}};
@@ -485,8 +486,8 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
     TRY(hf_scope_built(s));
     if (!outbox->transactions)
         return hf__outbox_has_room(s, outbox, failed)
-                   ? put_aside_by_steps(s, outbox, del, &put, try_id)
-                   : put_aside_full(s, outbox, del, &put);
+                   ? dead_letter_by_steps(s, outbox, del, &put, try_id)
+                   : dead_letter_full(s, outbox, del, &put);
     status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
     if (status != HF_TX_CANCELED)
         return status;
@@ -496,7 +497,7 @@ enum hf_status hf__outbox_put_aside(struct hf_scope *s, struct hf_outbox *outbox
         if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), try_id))
             return hf_scope_ok(s);
     }
-    status = hf_scope_fail(s, HF_CONDITION, "the event is not as it was");
+    status = hf_scope_fail(s, HF_CONDITION, "the event has changed since it was read");
     return doubtful ? hf_scope_doubt(s) : status;
 }
 
@@ -514,11 +515,11 @@ static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
     del.condition = same_attempts(&h, attempts_before(event, tried));
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = h.values_len ? hf_item_make(s, h.values, h.values_len) : (struct hf_item){0};
-    status =
-        hf__outbox_put_aside(s, outbox, &del,
-                             hf__outbox_failed_item(s, outbox, event, attempts_after(event, tried),
-                                                    failure, id_str(&id), now_us),
-                             id_str(&id));
+    status = hf__outbox_make_dead_letter(s, outbox, &del,
+                                         hf__outbox_failed_item(s, outbox, event,
+                                                                attempts_after(event, tried),
+                                                                failure, id_str(&id), now_us),
+                                         id_str(&id));
     return status == HF_CONDITION ? fail_lost(s, event) : status;
 }
 
@@ -582,7 +583,7 @@ enum hf_status hf__outbox_begin(struct hf_scope *s, struct hf_outbox *outbox,
     return send_change(s, outbox, event, &update, &h);
 }
 
-/* All that beginning has changed is again as it was read; if it was read before that. */
+/* Undo hf__outbox_begin(): restore all attributes that it changed, if `event` was read before. */
 enum hf_status hf__outbox_unbegin(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_outbox_event *event, struct hf_str by)
 {

@@ -1,20 +1,19 @@
 /*
  * relay/relay.c: from the outbox to a sink: opening, what is done next, and what was done.
  *
- * A relay owns buckets (relay_member.c), reads them (relay_read.c), holds some of what is there, by
- * key (relay_key.c), sends it (relay_send.c) and notes what was delivered (relay_note.c). All of
- * this is cut into tasks that last for one request or one call of the sink: hf__relay_next() says
- * which is next. A number of threads do nothing but that, or hf_relay_turn() does (relay_run.c); so
- * whatever a relay waits for, any of its threads may go on with anything else. One more thread, the
- * heartbeat thread, has the lease to look after. With `competing` events are claimed one by one
- * instead (relay_claim.c).
+ * A relay owns buckets (relay_member.c), reads them (relay_read.c), holds some of their events, by key
+ * (relay_key.c), sends them (relay_send.c) and notes deliveries (relay_note.c). All of this is divided
+ * into tasks that last for one request or one call of the sink: hf__relay_next() chooses the next one.
+ * The worker threads do nothing else, or hf_relay_step() does (relay_run.c); so while one task waits,
+ * other threads go on with other tasks. One more thread, the heartbeat thread, renews the lease. With
+ * `competing` events are claimed one by one instead (relay_claim.c).
  *
  *  (1) The state of a relay is guarded by its mutex, which is not held during requests, calls of
  *      the sink, and callbacks.
  *  (2) Nothing is begun when the lease has ended by our own clock, counted from before the renewal
  *      was sent: then all buckets are dropped, and what is under way is not noted.
- *  (3) Whoever emits into the outbox of this process wakes the relay for that bucket; no thread
- *      polls in shorter intervals than poll_ms when nothing happens.
+ *  (3) Emitting into the outbox in this process wakes the relay for that bucket; no thread polls in
+ *      shorter intervals than poll_ms when nothing happens.
  */
 #include "relay/relay.h"
 
@@ -50,7 +49,7 @@ void hf__relay_consumed(struct hf_relay *relay, struct hf_scope *s)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-void hf__relay_trouble(struct hf_relay *relay, struct hf_scope *s)
+void hf__relay_report_error(struct hf_relay *relay, struct hf_scope *s)
 {
     if (relay->o.on_error)
         relay->o.on_error(hf_scope_error(s), relay->o.user);
@@ -105,20 +104,19 @@ static void set_defaults(struct hf_relay_options *o)
 static enum hf_status check_options(struct hf_scope *s, const struct hf_relay_options *o)
 {
     if (o->preset > HF_RELAY_RELIABILITY)
-        return hf_scope_fail(s, HF_INVALID, "there is no preset %d", (int)o->preset);
+        return hf_scope_fail(s, HF_INVALID, "invalid preset %d", (int)o->preset);
     if (o->heartbeat_ms > o->lease_ms / 2)
         return hf_scope_fail(s, HF_INVALID,
                              "a heartbeat of %u ms is more than half of a lease of %u ms",
                              o->heartbeat_ms, o->lease_ms);
     if (o->stuck > HF_STUCK_GIVE_UP)
-        return hf_scope_fail(s, HF_INVALID, "there is no %d to do with what is stuck",
-                             (int)o->stuck);
+        return hf_scope_fail(s, HF_INVALID, "invalid value %d of the option stuck", (int)o->stuck);
     if (o->workers > RELAY_WORKERS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
                                    hf_error_limit_of("workers", RELAY_WORKERS_MAX, o->workers),
                                    "%u workers are more than %d", o->workers, RELAY_WORKERS_MAX);
     if (o->competing && (o->dry_run || o->failed_blocks))
-        return hf_scope_fail(s, HF_INVALID, "%s means nothing for competing relays",
+        return hf_scope_fail(s, HF_INVALID, "competing relays do not support %s",
                              o->dry_run ? "dry_run" : "failed_blocks");
     return hf__outbox_only_check(s, &(struct outbox_only){.type = o->only_type,
                                                           .key = o->only_key,

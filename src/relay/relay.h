@@ -49,8 +49,8 @@ struct relay_heartbeat {
 
     /* the mutex guards these */
     struct timer *timer;
-    pthread_t thread; /* the one that does it just now, */
-    bool inside;      /* if there is one */
+    pthread_t thread; /* the thread that is inside, if there is one */
+    bool inside;      /* a thread does it at this moment */
 };
 
 struct hf_relay {
@@ -63,8 +63,8 @@ struct hf_relay {
     struct hf_scope *names; /* holds the texts of the options */
     struct outbox_only only;
     struct hf_str only_text; /* absent: all */
-    uint32_t only_bucket;    /* that all of these are in; UINT32_MAX: any */
-    struct pattern_id self;  /* who began what: relay_suspect.c */
+    uint32_t only_bucket;    /* the bucket of all events of `only`; UINT32_MAX: any */
+    struct pattern_id self;  /* the name by which it counts attempts: relay_suspect.c */
     size_t batch_max;        /* events of one call of the sink */
     uint32_t sends_max;      /* calls of it at once */
     struct relay_worker *workers;
@@ -72,7 +72,7 @@ struct hf_relay {
 
     pthread_mutex_t mutex;    /* guards these, and what the headers of the parts say */
     pthread_cond_t work_cond; /* for workers */
-    pthread_cond_t idle_cond; /* for who waits for an end */
+    pthread_cond_t idle_cond; /* for those who wait until the relay has ended or is idle */
     bool started, stopping, canceled, paused, ended;
     int64_t timed_us; /* a worker waits until then; INT64_MAX: none does */
     size_t idle;      /* workers that wait */
@@ -114,25 +114,25 @@ static inline int64_t relay_now_us(const struct hf_relay *relay)
     return hf__env_elapsed_us(&relay->env);
 }
 
-/* There may be something new in that bucket; UINT32_MAX: in any. */
+/* There may be new events in that bucket; UINT32_MAX: in any. */
 void hf__relay_wake(struct hf_relay *relay, uint32_t bucket, bool urgent);
 
-/* Let a worker look for something to do. The mutex is held. */
+/* Wake a worker, so that it looks for a task. The mutex is held. */
 void hf__relay_signal(struct hf_relay *relay);
 
-/* The scope `s` (of a worker or the heartbeat thread) is to be used for the next call; and what it
- * has consumed. */
+/* Prepare the scope `s` (of a worker or the heartbeat thread) for the next call; and add the capacity
+ * that it has consumed to the metrics. */
 void hf__relay_begin(struct hf_relay *relay, struct hf_scope *s, uint32_t timeout_ms);
 void hf__relay_consumed(struct hf_relay *relay, struct hf_scope *s); /* takes the mutex */
 
-/* What is to be done next; *next_us: if nothing, when there may be. The mutex is held. */
+/* The next task; *next_us: if there is none, when there may be one. The mutex is held. */
 struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
 void hf__relay_do(struct relay_worker *worker, const struct task *task);
 
-/* Tell on_error of the scope's error. The mutex is not held. */
-void hf__relay_trouble(struct hf_relay *relay, struct hf_scope *s);
+/* Call on_error with the scope's error. The mutex is not held. */
+void hf__relay_report_error(struct hf_relay *relay, struct hf_scope *s);
 
-/* The wait before the next try, after so many failures (from 1): doubled, capped, +-10 %. */
+/* The delay before the next attempt, after so many failures (from 1): doubled, capped, +-10 %. */
 uint32_t hf__relay_backoff_ms(const struct hf_relay *relay, uint32_t first_ms, uint32_t failures);
 
 /* Assert that the parts are as their headers say. It is called when a task is chosen: all of the

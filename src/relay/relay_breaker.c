@@ -2,9 +2,9 @@
  * relay/relay_breaker.c: whether the sink can be reached, and how much may be sent: the circuit
  * breaker and the rate.
  *
- *  (1) An outage lasts from the first failure of the sink as a whole until something was sent. In
- *      it one event at a time is tried, after waits that double: a sink whose probe succeeds and
- *      whose sends fail is asked as rarely as one that is away.
+ *  (1) An outage lasts from the first failure of the sink as a whole until an event was sent. During
+ *      an outage one event at a time is sent, after delays that double: so a sink whose probe succeeds
+ *      and whose sends fail is called as rarely as one that cannot be reached.
  *  (2) An outage is reported once; another one with the same text soon after is not.
  *  (3) The rate is a bucket of tokens that holds those of RATE_BURST_MS.
  */
@@ -50,30 +50,31 @@ void hf__rate_spend(struct hf_relay *relay, size_t spent)
 static bool outage_is_news(struct hf_relay *relay, struct hf_str text, int64_t now_us)
 {
     uint64_t hash = fnv(FNV_BEGIN, text.ptr, text.len);
-    bool news = !relay->sender.breaker.told_us || hash != relay->sender.breaker.told_hash ||
-                now_us - relay->sender.breaker.told_us > (int64_t)relay->o.backoff_max_ms * 1000;
+    bool news =
+        !relay->sender.breaker.reported_us || hash != relay->sender.breaker.reported_hash ||
+        now_us - relay->sender.breaker.reported_us > (int64_t)relay->o.backoff_max_ms * 1000;
 
     if (news) {
-        relay->sender.breaker.told_hash = hash;
-        relay->sender.breaker.told_us = now_us;
+        relay->sender.breaker.reported_hash = hash;
+        relay->sender.breaker.reported_us = now_us;
     }
     return news;
 }
 
 void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
-                        bool *tell)
+                        bool *report)
 {
     uint32_t wait_ms, asked_ms = error->retry_after_ms;
     int64_t now_us = relay_now_us(relay);
 
     ASSERT_RELAY_HELD(relay);
-    *tell = false;
+    *report = false;
     if (breaker_is_open(&relay->sender) && !was_probe)
         return;
     if (!breaker_has_outage(&relay->sender)) {
         relay->metrics.outages++;
         relay->sender.breaker.probe_wait_ms = relay->o.breaker_ms;
-        *tell = outage_is_news(relay, error->message, now_us);
+        *report = outage_is_news(relay, error->message, now_us);
     } else if (relay->sender.breaker.probe_wait_ms < relay->o.backoff_max_ms) {
         relay->sender.breaker.probe_wait_ms *= 2; /* (1) */
     }
@@ -102,7 +103,7 @@ void hf__probe_run(struct relay_worker *worker)
 {
     struct hf_relay *relay = worker->relay;
     enum hf_status status;
-    bool tell;
+    bool report;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms < PROBE_TIMEOUT_MS ? relay->o.timeout_ms
@@ -118,7 +119,7 @@ void hf__probe_run(struct relay_worker *worker)
         relay->sender.breaker.state =
             BREAKER_HALF_OPEN; /* one event may find out whether the outage is over (1) */
     else
-        hf__breaker_failed(relay, true, hf_scope_error(worker->work), &tell);
+        hf__breaker_failed(relay, true, hf_scope_error(worker->work), &report);
     hf__relay_signal(relay);
     pthread_cond_broadcast(&relay->idle_cond);
     pthread_mutex_unlock(&relay->mutex);

@@ -3,15 +3,17 @@
  *
  * A worker claims a few events, sends them, notes each, and claims again. While it does, the
  * heartbeat thread renews its claims when a third of the lease is over. When the sink cannot be
- * reached, or the relay is stopped, what was not sent is given back.
+ * reached, or the relay is stopped, events that were not sent are released.
  *
- *  (1) What a worker has claimed stays in its memory as long as the heartbeat thread works on it.
- *  (2) When a claim shows nothing, one worker at a time looks again: at the next poll, or when the
- *      relay is woken.
+ *  (1) The claims of a worker stay in its memory as long as the heartbeat thread uses them.
+ *  (2) When there was nothing to claim, one worker at a time tries again: at the next poll, or when
+ *      the relay is woken.
  *  (3) A payload that is lost in the blob store fails its event. When the store does not answer,
- *      its events are given back for later, untried, and the others are sent: relay_payload.c.
- *  (4) What was left by a relay that ended is sent by itself, and counted before it begins; when it
- *      may be given up for that, nothing else is sent meanwhile: relay_suspect.c.
+ *      its events are released for later, without an attempt, and the others are sent:
+ *      relay_payload.c.
+ *  (4) An event that was claimed by a relay that ended is sent by itself, and its attempt is counted
+ *      before it begins; when this may be its last attempt, nothing else is sent meanwhile:
+ *      relay_suspect.c.
  */
 #include "relay/relay.h"
 
@@ -42,7 +44,7 @@ void hf__relay_claims_check(const struct hf_relay *relay)
 bool hf__relay_claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     ASSERT_RELAY_HELD(relay);
-    if (relay->paused || relay->sender.away || breaker_is_open(&relay->sender) ||
+    if (relay->paused || relay->sender.has_left || breaker_is_open(&relay->sender) ||
         relay->claims.running >= relay->sends_max)
         return false;
     if (breaker_has_outage(&relay->sender) && relay->claims.running > relay->metrics.stuck)
@@ -159,7 +161,7 @@ static void outcome_report(struct relay_worker *worker, const struct hf_claimed_
     metric_add(relay, &relay->metrics.writes, 1);
     if (status == HF_OK) {
         metric_add(relay, counter, 1);
-        hf__relay_tell(relay, &event->event, outcome, error);
+        hf__relay_report_event(relay, &event->event, outcome, error);
         known_update(relay, &event->event,
                      outcome == HF_RELAY_RETRY ? known_until(relay, relay->o.backoff_max_ms) : 0);
         return;
@@ -167,10 +169,10 @@ static void outcome_report(struct relay_worker *worker, const struct hf_claimed_
     if (status == HF_LOST)
         metric_add(relay, &relay->metrics.refused, 1);
     else
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     if (outcome == HF_RELAY_DELIVERED) {
         metric_add(relay, &relay->metrics.unsure, 1);
-        hf__relay_tell(relay, &event->event, HF_RELAY_UNSURE, hf_scope_error(worker->io));
+        hf__relay_report_event(relay, &event->event, HF_RELAY_UNSURE, hf_scope_error(worker->io));
     }
 }
 
@@ -266,11 +268,11 @@ static enum hf_status fetch_and_send(struct relay_worker *worker,
     for (size_t i = 0; i < len; i++) {
         enum hf_status error = whole[i].blob_error;
 
-        deliveries[i] =
-            (struct hf_delivery){.event = is_blob_away(error) ? NULL : &whole[i], .status = error};
+        deliveries[i] = (struct hf_delivery){.event = is_blob_unavailable(error) ? NULL : &whole[i],
+                                             .status = error};
         if (error == HF_OK)
             sent[sent_len++] = deliveries[i];
-        else if (!is_blob_away(error))
+        else if (!is_blob_unavailable(error))
             deliveries[i].error = hf__outbox_blob_text(s, &whole[i]);
     }
     *asked = sent_len > 0;
@@ -289,7 +291,7 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     struct hf_relay *relay = worker->relay;
     struct hf_delivery *deliveries;
     enum hf_status status;
-    bool tell = false, asked = false;
+    bool report = false, asked = false;
 
     hf_scope_reset(worker->work);
     hf_scope_timeout_ms(worker->work, relay->o.timeout_ms);
@@ -309,10 +311,10 @@ static bool send_some(struct relay_worker *worker, const struct hf_claimed_event
     if (status == HF_OK && asked)
         hf__breaker_passed(relay, was_probe);
     else if (status != HF_OK && !relay->canceled)
-        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &tell);
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &report);
     pthread_mutex_unlock(&relay->mutex);
-    if (tell)
-        hf__relay_trouble(relay, worker->work);
+    if (report)
+        hf__relay_report_error(relay, worker->work);
     outcomes_note(worker, events, deliveries, len, status == HF_OK, begun);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.running -= len;
@@ -325,7 +327,7 @@ static bool is_stopping(struct hf_relay *relay)
     bool stopping;
 
     pthread_mutex_lock(&relay->mutex);
-    stopping = relay->stopping || relay->paused || relay->sender.away;
+    stopping = relay->stopping || relay->paused || relay->sender.has_left;
     pthread_mutex_unlock(&relay->mutex);
     return stopping;
 }
@@ -433,7 +435,7 @@ static bool send_suspect(struct relay_worker *worker, struct hf_claimed_event ev
     } else if (status == HF_LOST) {
         metric_add(relay, &relay->metrics.refused, 1);
     } else {
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
         claim_release(worker, &event, 0, begun);
     }
     sender_leave(worker);
@@ -544,7 +546,7 @@ void hf__relay_claim_run(struct relay_worker *worker, bool was_probe)
     }
     pthread_mutex_unlock(&relay->mutex);
     if (status != HF_OK)
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     if (status == HF_OK && list.events_len) {
         hf_scope_timeout_ms(worker->io, 0);
         claims_set(worker, &list, now_us);

@@ -11,27 +11,28 @@
 
 struct relay_worker;
 
-enum { RELAY_KNOWN = 64 /* events that wait to be tried again and are remembered */ };
+enum { RELAY_KNOWN = 64 /* events that wait for a retry and are remembered */ };
 
 /* What a worker has claimed; its memory is that of `io`. */
 struct worker_claims {
     const struct hf_claimed_event *events;
-    size_t first, len; /* those from `first` on are not done with */
+    size_t first, len; /* events from `first` on have no outcome yet */
     int64_t renew_us;
-    bool renewing; /* the heartbeat thread renews them just now: they have to stay */
-    bool gone;     /* they were given back while a call did not return: relay_stuck.c */
+    bool renewing; /* the heartbeat thread renews them at this moment: they have to stay */
+    bool gone;     /* they were released while a call did not return: relay_stuck.c */
 };
 
-/* One that is due and was given back, or waits to be tried again, for the lag. */
+/* An event that is due and was released, or waits for a retry; for the lag. */
 struct relay_known {
     char seq[RELAY_SEQ_SIZE];
     int64_t due_us;   /* wall; 0: none */
-    int64_t until_us; /* elapsed: somebody has dealt with it by then, if we have not */
+    int64_t until_us; /* elapsed: another relay has delivered it by then, if we have not */
 };
 
 struct relay_claims {
-    bool woken, empty; /* there may be some; there was nothing to claim */
-    int64_t next_us;   /* when to claim next */
+    bool woken;      /* there may be new events */
+    bool empty;      /* there was nothing to claim */
+    int64_t next_us; /* when to claim next */
     uint32_t failures;
     uint32_t running; /* workers that claim, or send what they have claimed */
     struct relay_known known[RELAY_KNOWN];
@@ -41,11 +42,11 @@ struct relay_claims {
 bool hf__relay_claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
 void hf__relay_claim_run(struct relay_worker *worker, bool was_probe);
 
-/* The heartbeat thread: renew what is under way. Returns in how many microseconds there is more. */
+/* The heartbeat thread: renew claims. Returns in how many microseconds to call it again. */
 int64_t hf__relay_claim_renew(struct hf_relay *relay);
 
-/* When the oldest that we know of was due, or now_us; and how many were claimed and not sent. The
- * mutex is held. */
+/* When the oldest known event was due, or now_us; and how many were claimed and not sent. The mutex is
+ * held. */
 int64_t hf__relay_claim_oldest_us(const struct hf_relay *relay, int64_t now_us, uint64_t *waiting);
 
 /* DEV_CHECKS. The mutex is held. */

@@ -1,20 +1,22 @@
 /*
  * relay/relay_key.c: keys, and the events of them that are held in memory.
  *
- * An event is held from when it was read until it was noted as delivered; of a key so many are held
- * at most, and what comes behind those is passed over and read again later. So a key that cannot go
- * on, or has a hundred thousand events, takes little memory and stands in nobody's way.
+ * An event is held from when it was read until its delivery was noted. The number of held events of a
+ * key is limited; later ones are skipped and read again later. So a key that is blocked, or has a
+ * hundred thousand events, takes little memory and does not block other keys.
  *
  *  (1) An event is held once at most: it is in keys.by_seq by its place (seq), whatever its state.
- *  (2) What waits of a key is in order: by `sequence` where two have one, else by place, which is
- *      what puts urgent ones in front; their `sequence` is not looked at. All of the
- *      key that is in the table and not held is behind key->after, or was not read yet; with
- *      `skips` nothing that is behind it is held except by reading on from there.
- *  (3) A key is in keys.ready when its first event can be begun: none of it runs, its
- *      bucket is ours, and it waits for no other event to be read. Those whose first event is urgent are in front there.
- *  (4) A key that has nothing to remember is not there.
- *  (5) While a read of a bucket runs, what has ended since is remembered: the read may still show
- *      it, or as it was before a failure was noted. What nothing was written about is not.
+ *  (2) The events of a key that wait are in order: by `sequence` where two have one, else by place,
+ *      which puts urgent events in front; the `sequence` of urgent events does not count. Events of
+ *      the key that are in the table and not held are behind key->after, or were not read yet; with
+ *      `skips`, events behind key->after are held only by reading on from there.
+ *  (3) A key is in keys.ready when its first event can begin: none of its events runs, its bucket is
+ *      ours, and it does not wait for another event to be read. Keys whose first event is urgent are
+ *      in front.
+ *  (4) A key without events and without anything to remember is freed.
+ *  (5) While a read of a bucket runs, events that have ended since are remembered, as the read may
+ *      still show them, or show them as before a failure was noted. Events about which nothing was
+ *      written are not remembered.
  *
  * The mutex of the relay is held in all of these.
  */
@@ -27,7 +29,7 @@ int hf__seq_compare(const char *a, const char *b)
     return strncmp(a, b, RELAY_SEQ_SIZE);
 }
 
-/* What has the same beginning is looked at twice, which changes nothing by (1). */
+/* Events with the same beginning are read twice, which changes nothing by (1). */
 void hf__seq_before(char to[RELAY_SEQ_SIZE], const char *seq)
 {
     size_t len = strnlen(seq, RELAY_SEQ_SIZE - 1);
@@ -50,7 +52,7 @@ static uint64_t seq_hash(const char *seq)
     return fnv(FNV_BEGIN, seq, strnlen(seq, RELAY_SEQ_SIZE));
 }
 
-/* ---- what is held --------------------------------------------------------------------------- */
+/* ---- held events ---------------------------------------------------------------------------- */
 
 static struct held **slot_of(struct hf_relay *relay, const char *seq)
 {

@@ -40,8 +40,8 @@ _Static_assert((RELAY_SLOTS & (RELAY_SLOTS - 1)) == 0, "slots are found by a mas
 enum held_state {
     HELD_WAITS,     /* in its key */
     HELD_RUNS,      /* in the hands of a worker */
-    HELD_DELIVERED, /* to be noted as that */
-    HELD_GONE       /* remembered until a read has ended that may still show it */
+    HELD_DELIVERED, /* its delivery has to be noted */
+    HELD_GONE       /* noted; remembered until a read has ended that may still show it */
 };
 
 struct held {
@@ -51,16 +51,17 @@ struct held {
     struct relay_bucket *bucket; /* NULL: the bucket was lost meanwhile, and nothing is noted */
     enum held_state state;
     bool unsure;  /* its delivery could not be noted at first */
-    bool careful; /* to be counted before it begins: relay_suspect.c */
-    bool begun;   /* it was */
-    bool alone;   /* nothing else is under way with it */
+    bool careful; /* its attempt has to be counted before it begins: relay_suspect.c */
+    bool begun;   /* its attempt was counted */
+    bool alone;   /* nothing else runs beside it */
     char seq[RELAY_SEQ_SIZE];
     uint64_t sequence;
     uint32_t attempts, crashes;
     int64_t due_us;
-    int64_t read_us;                    /* since when it is in its state, on the elapsed clock */
-    size_t size;                        /* as sinks count it */
-    const struct hf_outbox_event *view; /* of `item`, behind it; NULL: it has to be made anew */
+    int64_t read_us; /* since when it is in its state, on the elapsed clock */
+    size_t size;     /* as sinks count it */
+    const struct hf_outbox_event
+        *view; /* of `item`, behind it; NULL: call hf__outbox_view() again */
     size_t item_len;
     _Alignas(8) uint8_t item[];
 };
@@ -75,20 +76,20 @@ struct relay_key {
     struct relay_key *next, **link;           /* in keys.ready or bucket->back */
     struct relay_key *skip_next, **skip_link; /* in bucket->skipping */
     struct relay_bucket *bucket;
-    struct held *first, *last; /* those that wait */
-    size_t len;
-    uint32_t running;
-    bool queued; /* it is in keys.ready, */
-    bool urgent; /* among the urgent ones */
+    struct held *first, *last; /* the events that wait */
+    size_t len;                /* how many wait */
+    uint32_t running;          /* how many run */
+    bool queued;               /* the key is in keys.ready */
+    bool urgent;               /* it is among the urgent ones there */
     bool skips;
-    bool check;   /* failed_blocks: it has to be asked for whether one of it has failed */
-    bool blocked; /* the answer was yes, last time */
+    bool check;   /* failed_blocks: ask the database whether the key has a dead letter */
+    bool blocked; /* it had one when that was asked last */
     char after[RELAY_SEQ_SIZE];
     int64_t fetch_us;
-    uint64_t mark;     /* the page in which one was passed over */
-    uint32_t attempts; /* of the one that has failed and is first in order; 0: there is none */
-    uint64_t sequence; /* of that one */
-    int64_t due_us;    /* of that one */
+    uint64_t mark;     /* the page in which an event of it was skipped */
+    uint32_t attempts; /* of the first event that has failed; 0: there is none */
+    uint64_t sequence; /* of the same event */
+    int64_t due_us;    /* of the same event */
     bool alone;
     uint64_t hash;
     size_t name_len;
@@ -97,7 +98,7 @@ struct relay_key {
 
 struct key_queue {
     struct relay_key *first, **last;
-    struct relay_key **urgent; /* where those that are urgent end */
+    struct relay_key **urgent; /* the end of the urgent keys */
     size_t len;
 };
 
@@ -112,7 +113,7 @@ struct relay_keys {
 /* ---- places --------------------------------------------------------------------------------- */
 
 int hf__seq_compare(const char *a, const char *b);
-/* The largest place before it that is told apart. */
+/* The largest place before it. */
 void hf__seq_before(char to[RELAY_SEQ_SIZE], const char *seq);
 void hf__seq_set(char to[RELAY_SEQ_SIZE], struct hf_str seq);
 
@@ -120,22 +121,22 @@ void hf__seq_set(char to[RELAY_SEQ_SIZE], struct hf_str seq);
 
 struct held *hf__held_find(const struct hf_relay *relay, const char *seq);
 
-/* The event as it was read. It is viewed again only if a part of it is not in its item; in that
- * scope then. The mutex is not needed by who has it under way. */
+/* The event as it was read. Its item is read again, in that scope, only if a part of the event is not
+ * in the item. A worker that has the event in its batch does not need the mutex. */
 enum hf_status hf__held_view(struct hf_scope *s, const struct hf_relay *relay,
                              const struct held *held, struct hf_outbox_event *event);
 
-/* Out of the memory, or remembered while a read of its bucket runs. */
+/* Free it, or remember it as gone while a read of its bucket runs. */
 void hf__held_end(struct hf_relay *relay, struct held *held);
 
-/* It runs, and is not ours to note any more; the next one of its key may begin. */
+/* Make it an orphan: it runs, and we may not note its outcome; the next one of its key may begin. */
 void hf__held_orphan(struct hf_relay *relay, struct held *held);
 
-/* Out of the memory: it is in the table as it was. */
+/* Free it: the event is unchanged in the table. */
 void hf__held_drop(struct hf_relay *relay, struct held *held);
 void hf__gone_forget(struct hf_relay *relay, struct relay_bucket *bucket);
 
-/* Has it to do with a bucket that is ours, by a lease that has not ended? */
+/* Is its bucket ours, by a lease that has not ended? */
 bool hf__held_is_ours(const struct hf_relay *relay, const struct held *held, int64_t now_us);
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -152,23 +153,22 @@ bool hf__relay_key_hold(struct hf_relay *relay, struct relay_key *key,
 /* Take the first of what waits of the key: it runs. */
 struct held *hf__relay_key_take(struct relay_key *key);
 
-/* All of it from that event on is to be read again, not before fetch_us; what is held of that and
- * waits is forgotten. */
+/* Read the key again from that event on, not before fetch_us; events from there on that wait in memory
+ * are dropped. */
 void hf__relay_key_skip(struct hf_relay *relay, struct relay_key *key, const char *seq,
                         uint64_t sequence, int64_t fetch_us);
 void hf__relay_key_unskip(struct relay_key *key);
 
-/* It may be read on at its fetch_us. */
+/* The key may be read at its fetch_us. */
 void hf__relay_key_expect(struct relay_key *key);
 
-/* After each change: into the queue it belongs to now. It is freed if nothing of it is left. */
+/* After each change: move the key to the queue it belongs to. It is freed if it has no events left. */
 void hf__relay_key_requeue(struct hf_relay *relay, struct relay_key *key);
 
-/* Forget all that waits of a bucket; what runs is not noted when it ends (orphans), or is waited
- * for. */
+/* Drop all events of a bucket that wait; those that run become orphans, or the bucket waits for them. */
 void hf__bucket_forget(struct hf_relay *relay, struct relay_bucket *bucket, bool orphans);
 
-/* Keys that were held back go on: more was read. */
+/* Requeue keys that were held back, as more was read. */
 void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket);
 
 /* Free all. */

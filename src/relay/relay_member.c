@@ -3,11 +3,11 @@
  *
  * relay_member_item.c has the items of relays and buckets.
  *
- * A heartbeat of a relay is one write of its own item, whatever it owns, and one consistent query
- * of the partition. From what it reads it computes a plan, the same as all who read the same: which
- * relay is to have which bucket. Then it does its own part: it releases what others are to have,
- * when nothing of it is under way any more, and takes what it is to have, when it is free or its
- * owner is silent for the owner's lease by our clock.
+ * A heartbeat of a relay is one write of its own item, however many buckets it owns, and one consistent
+ * query of the partition. From the answer it computes a plan, which relay should own which bucket; all
+ * relays that read the same make the same plan. Then it does its own part: it releases buckets that
+ * others should own, when none of their events runs any more, and takes buckets that it should own,
+ * when they are free or their owner is silent for the owner's lease by our clock.
  *
  *  (1) Our lease ends for us before it ends for others: coord/lease.c. When it has ended, we are a
  *      new relay with a new id.
@@ -16,16 +16,15 @@
  *  (3) The item of a relay is there before it has a bucket. Buckets sort before relays, so an owner
  *      that is not there in the same answer is gone: an item is removed when it was silent for
  *      several leases, or is known to be one of the dead (opener.c).
- *  (4) A relay that has just come takes nothing before it has looked again after JOIN_WAIT_MS, and
- *      nobody takes anything later than half of that after he has looked. So those who come
- *      together know of each other before they take anything, and no write is refused while all
- *      are well.
- *  (5) The least relay that is alive removes what is left of others; nobody else does.
- *  (6) Those who deliver different parts of the events (`only`) cannot share buckets, as one would
- *      own what the other is to deliver. So the plan is made among those of one part, and whoever
- *      finds that one of another part has buckets, or comes before it where neither or both have,
- *      takes none and gives back what it has (yields), until that one has ended. By (4) two who
- *      come together agree on who is first; whatever they see, a bucket has one owner by (2).
+ *  (4) A new relay takes nothing before it has read the members again after JOIN_WAIT_MS, and no relay
+ *      takes anything later than half of that after it has read them. So relays that start together
+ *      know of each other before they take anything, and no write is refused while all are well.
+ *  (5) Only the live relay with the least id removes the items of relays that have ended.
+ *  (6) Relays that deliver different parts of the events (`only`) cannot share buckets, as one would
+ *      own events that the other should deliver. So a plan is made among the relays of one part. If a
+ *      relay of another part has buckets, or comes before us where neither or both have, we take none
+ *      and release those that we have (yield), until that relay has ended. By (4) two relays that
+ *      start together agree on which is first; whatever they read, a bucket has one owner by (2).
  */
 #include "relay/relay.h"
 
@@ -198,7 +197,7 @@ static void member_yield_to(struct hf_relay *relay, const struct relay_member *f
                         "until that one has ended",
                         first->owner, first->only[0] ? "only " : "all", first->only,
                         relay->only_text.len ? "only " : "all", HF_FMT(relay->only_text));
-    hf__relay_trouble(relay, relay->heartbeat.scope);
+    hf__relay_report_error(relay, relay->heartbeat.scope);
 }
 
 static bool bucket_is_mine(const struct hf_relay *relay, uint32_t bucket)
@@ -414,7 +413,7 @@ static enum hf_status member_join(struct hf_relay *relay)
         if (relay->members.joined) {
             (void)hf_scope_fail(relay->heartbeat.scope, HF_LOST,
                                 "the lease of this relay has ended");
-            hf__relay_trouble(relay, relay->heartbeat.scope);
+            hf__relay_report_error(relay, relay->heartbeat.scope);
         }
         relay->members.joined = false;
         TRY(hf__member_send_stopped(relay));
@@ -464,7 +463,8 @@ static enum hf_status members_look_and_act(struct hf_relay *relay)
     now_us = relay_now_us(relay);
     members_forget(relay);
     if (!plan_make(relay, now_us))
-        return hf_scope_fail(relay->heartbeat.scope, HF_LOST, "this relay is not among the others");
+        return hf_scope_fail(relay->heartbeat.scope, HF_LOST,
+                             "this relay is not among the members any more");
     first = first_of_others(relay, now_us);
     if (first)
         member_yield_to(relay, first);
@@ -502,7 +502,7 @@ static enum hf_status member_round(struct hf_relay *relay)
     bool dropped, away;
 
     pthread_mutex_lock(&relay->mutex);
-    away = relay->sender.away;
+    away = relay->sender.has_left;
     pthread_mutex_unlock(&relay->mutex);
     if (away) { /* until what does not return has */
         relay->members.lease.due_us = relay->members.look_us =
@@ -532,7 +532,7 @@ int64_t hf__member_step(struct hf_relay *relay)
     status = member_round(relay);
     hf__relay_consumed(relay, relay->heartbeat.scope);
     if (status != HF_OK) {
-        hf__relay_trouble(relay, relay->heartbeat.scope);
+        hf__relay_report_error(relay, relay->heartbeat.scope);
         return (int64_t)hf__lease_retry_ms(relay->o.heartbeat_ms) * 1000;
     }
     now_us = relay_now_us(relay);

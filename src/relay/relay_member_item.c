@@ -8,10 +8,10 @@
  *     m.RELAY  a relay: its beat, which it counts up with every heartbeat; its lease_ms; its owner,
  *              for people; `stopped` when it has ended; `opener` (opener.c); `only` if it does not
  *              deliver all events: (6)
- *     b.n      a bucket: `relay`, who has it (absent: nobody), and its fence; `window` since it was
- *              taken from one who ended without a word, until that is over: relay_suspect.c
+ *     b.n      a bucket: `relay`, its owner (absent: none), and its fence; `window`, if it was taken
+ *              over from a relay that did not stop properly, until relay_suspect.c removes it
  *
- * (n) is that of relay_member.c. All of this is of the heartbeat thread alone.
+ * (n) is that of relay_member.c. Only the heartbeat thread uses all of this.
  */
 #include <holdfast/pages.h>
 

@@ -15,14 +15,14 @@
 
 struct relay_member {
     struct pattern_id id;
-    bool differs;               /* it delivers another part of the events than we do: */
-    char only[RELAY_TEXT_MAX];  /* this one; "": all */
+    bool differs;               /* it delivers another part of the events than we do */
+    char only[RELAY_TEXT_MAX];  /* the part that it delivers; "": all */
     char owner[RELAY_TEXT_MAX]; /* for people */
     struct watch_sight sight;   /* of its beat */
     uint32_t lease_ms;
     bool stopped;
-    bool orphaned; /* opener.c: it is gone, however long its lease */
-    bool there;    /* in the last answer */
+    bool orphaned; /* opener.c: it has ended, however long its lease */
+    bool there;    /* it was in the last answer */
 };
 
 struct relay_row { /* b.n as it was read */
@@ -39,29 +39,29 @@ struct relay_members {
     struct relay_member *list; /* by id, we among them */
     size_t len, size;
     struct relay_row *rows; /* of each bucket */
-    uint32_t *plan;         /* who is to have each bucket: a place in `list` */
-    int64_t look_us;        /* when to look at the others next */
+    uint32_t *plan;         /* by bucket: the member that should own it, a place in `list` */
+    int64_t look_us;        /* when to read the others next */
 
     /* the mutex guards these */
     struct lease lease; /* until_us 0: we have none; due_us is the heartbeat thread's alone */
     bool leaving;       /* a bucket waits to be released until its work has ended */
-    bool complete;      /* all buckets that are to be ours were ours when it was looked last */
-    bool yields;        /* one that delivers another part was first */
+    bool complete;      /* we owned all buckets of our plan when the others were read last */
+    bool yields;        /* a relay that delivers another part was first */
 };
 
 /* ---- relay_member.c ------------------------------------------------------------------------- */
 
-/* Do what is due: renew, look, take, release. Returns in how many microseconds there is more. */
+/* Do what is due: renew, look, take, release. Returns in how many microseconds to call it again. */
 int64_t hf__member_step(struct hf_relay *relay);
 
-/* Release all, and be a member no more. HF_OK, or what could not be done: the others find out. */
+/* Release all buckets, and leave. On failure the others notice it when the lease has ended. */
 enum hf_status hf__member_leave(struct hf_relay *relay, uint32_t timeout_ms);
 
-/* The lease has ended: all buckets are others' now. The mutex is held. */
+/* The lease has ended: drop all buckets. The mutex is held. */
 void hf__member_drop(struct hf_relay *relay);
 
-/* Who is to have which bucket: plan[bucket] is a place in ids (sorted), the same for all who know
- * the same ids; all get as many, or one more. */
+/* Plan the owners: plan[bucket] is a place in ids (sorted). All relays that know the same ids make the
+ * same plan; the numbers of buckets differ by at most one. */
 void hf__member_plan(const struct pattern_id *ids, size_t ids_len, uint32_t *plan, uint32_t buckets,
                      uint32_t *loads);
 
@@ -77,10 +77,10 @@ static inline int compare_ids(const struct pattern_id *a, const struct pattern_i
 
 struct relay_member *hf__member_find(const struct hf_relay *relay, const struct pattern_id *id);
 
-/* Say that we live. For the first time, too: nobody else has our id. HF_LOST: we were removed. */
+/* Send a heartbeat; the first one creates our item. HF_LOST: we were removed. */
 enum hf_status hf__member_send_beat(struct hf_relay *relay, bool first);
 
-/* Take a bucket from nobody, or from one who is gone. HF_CONDITION: somebody was faster. */
+/* Take a bucket that has no owner, or one that has ended. HF_CONDITION: another relay was faster. */
 enum hf_status hf__member_send_take(struct hf_relay *relay, uint32_t bucket, uint32_t window);
 
 /* HF_OK: it is not ours any more. `over`: no suspects are left in it. */
@@ -90,7 +90,7 @@ enum hf_status hf__member_send_release(struct hf_relay *relay, uint32_t bucket, 
 /* The bucket has no window any more. HF_OK: it is removed, or not ours. */
 enum hf_status hf__member_send_window(struct hf_relay *relay, uint32_t bucket, uint64_t fence);
 
-/* We have ended, or are to be another one. */
+/* Mark our item as stopped; and remove the item of a member. */
 enum hf_status hf__member_send_stopped(struct hf_relay *relay);
 enum hf_status hf__member_send_remove(struct hf_relay *relay, const struct relay_member *member);
 

@@ -1,12 +1,14 @@
 /*
- * relay/relay_note.c: noting what was delivered: its events leave the table, or go to the history.
+ * relay/relay_note.c: noting deliveries: events are removed from the table, or move to the history.
  *
- * What was delivered is collected, and one worker notes all of that at once while the others go on
- * sending: the slower noting is, the more is noted at a time. When many wait, more workers note.
+ * Delivered events are collected, and one worker notes all of them at once while the others go on
+ * sending: the slower noting is, the more events are noted at a time. When many wait, more workers
+ * note.
  *
- *  (1) Nothing is noted when our lease has ended or the bucket was lost; whoever has the bucket
- *      delivers it again.
- *  (2) What could not be noted is unsure until it is, and is the first to be tried again.
+ *  (1) Nothing is noted when our lease has ended or the bucket was lost; the new owner of the bucket
+ *      delivers the events again.
+ *  (2) A delivery that could not be noted is unsure until it is noted, and is the first to be noted
+ *      again.
  */
 #include "relay/relay.h"
 
@@ -101,7 +103,7 @@ size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
-/* It could not be noted; it is the first to be tried again. */
+/* It could not be noted; it is the first that is noted again. */
 static void note_again(struct hf_relay *relay, struct held *held)
 {
     ASSERT_RELAY_HELD(relay);
@@ -184,10 +186,11 @@ void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len)
         status = hf__outbox_done(worker->io, relay->outbox, list, len);
     hf__relay_consumed(relay, worker->io);
     if (status != HF_OK)
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     for (size_t i = 0; i < len && events; i++)
         if (!unsure[i])
-            hf__relay_tell(relay, list[i], status == HF_OK ? HF_RELAY_DELIVERED : HF_RELAY_UNSURE,
-                           status == HF_OK ? NULL : hf_scope_error(worker->io));
+            hf__relay_report_event(relay, list[i],
+                                   status == HF_OK ? HF_RELAY_DELIVERED : HF_RELAY_UNSURE,
+                                   status == HF_OK ? NULL : hf_scope_error(worker->io));
     note_ended(relay, helds, len, status);
 }

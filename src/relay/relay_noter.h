@@ -14,7 +14,7 @@ struct relay_worker;
 
 enum {
     RELAY_NOTE_MAX = 100,   /* events of one call that notes deliveries */
-    RELAY_NOTE_BEHIND = 400 /* waiting to be noted, from which on nothing else is done */
+    RELAY_NOTE_BEHIND = 400 /* when so many wait to be noted, nothing else is done */
 };
 
 struct relay_noter {
@@ -25,17 +25,17 @@ struct relay_noter {
     uint32_t failures;
 };
 
-/* It was delivered: note it some time. */
+/* Add a delivered event to those that have to be noted. */
 void hf__note_add(struct hf_relay *relay, struct held *held);
 
-/* What has to be noted, as far as it is still ours. */
+/* Take events that have to be noted and are still ours. */
 size_t hf__note_take(struct hf_relay *relay, int64_t now_us, struct held **batch);
 void hf__note_run(struct relay_worker *worker, struct held *batch, size_t len);
 
 /* May a worker note some now? *next_us: if not, when. */
 bool hf__note_may(const struct hf_relay *relay, int64_t now_us, int64_t *next_us);
 
-/* Is it time, whatever else there is to do? Until then it gets more. */
+/* Does noting have to come before other tasks? Until then the batch grows. */
 bool hf__note_is_pressing(const struct hf_relay *relay, int64_t now_us);
 
 /* DEV_CHECKS. */

@@ -1,14 +1,14 @@
 /*
- * relay/relay_page.c: what a page shows: which of its events are held, which are passed over, and
- * how far the bucket and its keys were read then. (n) is that of relay_read.c.
+ * relay/relay_page.c: the events of a page: which are held, which are skipped, and how far the bucket
+ * and its keys were read then. (n) is that of relay_read.c.
  *
  * An event of a page is, in this order:
  *
  *     held already, or not one of ours        nothing is done
- *     gone since the page was asked for       its key is passed over from here on
- *     behind what its key has to wait for     passed over
- *     not due yet, or to be tried later       its key waits from here on (hf__relay_key_skip())
- *     else                                    held, or passed over if there is no room
+ *     gone since the page was requested       its key is skipped from here on
+ *     behind an event its key waits for       skipped
+ *     not due yet, or to be retried later     its key waits from here on (hf__relay_key_skip())
+ *     else                                    held, or skipped if there is no room
  *
  * The mutex is held in all of this.
  */
@@ -51,7 +51,7 @@ static bool is_passed_over(struct relay_key *key, const struct relay_page *page,
     first = key->mark != page->number && hf__seq_compare(page->after, key->after) <= 0;
     if (first && key->fetch_us > now_us && key->attempts && event->attempts != key->attempts - 1 &&
         event->next_us <= page->wall_us)
-        key->fetch_us = now_us; /* let go on by hand */
+        key->fetch_us = now_us; /* it was retried or replayed */
     hf__relay_key_expect(key);
     if (!first || key->check || key->fetch_us > now_us) {
         key->mark = page->number;

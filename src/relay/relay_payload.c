@@ -3,17 +3,17 @@
  * sent; what becomes of those that are not available.
  *
  *  (1) A payload that is lost, or damaged, fails its event by itself, as if the sink had said so.
- *  (2) A store that does not answer is nobody's fault: its events wait, no attempt is counted, and
- *      all others go on, but for those behind one of the same key.
- *  (3) While it does not answer one batch at a time asks for what it has, after waits that double;
- *      the events of all others wait without asking.
+ *  (2) When the store does not answer, no event is to blame: events with a payload there wait, no
+ *      attempt is counted, and all others go on, except those behind one of the same key.
+ *  (3) While it does not answer, one batch at a time asks for payloads, after delays that double; the
+ *      events of all other batches wait without a request.
  *  (4) Fetching has the time of a delivery, and sending has it again. A stop can cancel both.
- *  (5) What is no longer ours when its payload is there is not sent, and neither is what is behind
- *      one that is set apart: the one who has the bucket now would be overtaken.
+ *  (5) An event that is no longer ours when its payload has come is not sent, nor are later events of
+ *      its key: they would overtake those that the new owner of the bucket sends.
  */
 #include "relay/relay.h"
 
-/* The store is asked for this batch (3). */
+/* Ask the store for this batch (3). */
 static bool store_may_ask(struct hf_relay *relay)
 {
     bool may;
@@ -65,11 +65,11 @@ static void trouble_report(struct relay_worker *worker, const struct hf_outbox_e
                            size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (is_blob_away(events[i].blob_error) && events[i].blob_error != HF_CANCELED) {
+        if (is_blob_unavailable(events[i].blob_error) && events[i].blob_error != HF_CANCELED) {
             (void)hf_scope_fail(worker->work, events[i].blob_error, "event %.*s: %.*s",
                                 HF_FMT(events[i].event.id),
                                 HF_FMT(hf__outbox_blob_text(worker->work, &events[i])));
-            hf__relay_trouble(worker->relay, worker->work);
+            hf__relay_report_error(worker->relay, worker->work);
             return;
         }
 }
@@ -92,12 +92,12 @@ void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *even
         if (events[i].blob.len)
             events[i].blob_error = instead;
     if (instead == HF_IO)
-        return; /* it was told already */
+        return; /* it was reported already */
     if (instead == HF_OK)
         hf__outbox_fetch(worker->work, relay->outbox, events, len);
     for (size_t i = 0; i < len; i++) {
-        away = away || is_blob_away(events[i].blob_error);
-        answered = answered || (events[i].blob.len && !is_blob_away(events[i].blob_error));
+        away = away || is_blob_unavailable(events[i].blob_error);
+        answered = answered || (events[i].blob.len && !is_blob_unavailable(events[i].blob_error));
     }
     fetch_end(worker, answered, away);
     trouble_report(worker, events, len);
@@ -188,7 +188,7 @@ static void set_apart(struct hf_scope *s, const struct fetching *f, size_t at,
     hf__sending_add(apart, f->all.helds[at], &f->all.events[at]);
     delivery = &apart->deliveries[apart->len - 1];
     delivery->status = error != HF_OK ? error : HF_INTERNAL;
-    if (error == HF_OK || is_blob_away(error))
+    if (error == HF_OK || is_blob_unavailable(error))
         delivery->event = NULL; /* (2) (5) */
     else
         delivery->error = hf__outbox_blob_text(s, &f->all.events[at]);

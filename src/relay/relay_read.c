@@ -22,29 +22,29 @@
  *           |            |        |            |       |             |           |   |
  *       urgent.cursor    |      sweep     key->after  cursor       sure        seen  clock
  *
- * What is before the cursor is gone as a rule, and looking through the remains of a hundred
- * thousand events is not for free; so that is done every poll_ms only (a sweep), for what was
- * committed late or was let go on by hand. Buckets that were empty then are asked together:
- * relay_look.c. What was passed over by intention (relay_key.c) is read again from where it is (a
- * fetch).
+ * Events before the cursor are usually delivered, and reading through the remains of a hundred
+ * thousand events is expensive; so that is done only every poll_ms (a sweep), for events that were
+ * committed late, retried or replayed. Buckets that were empty then are asked for together:
+ * relay_look.c. Events that were skipped (relay_key.c) are read again from their place (a fetch).
  *
- * A read shows what is due within the next poll_ms: what is due later than now waits as a skipped
- * key, so scheduled events are in time without a query of their own. What others emit whose clocks
- * are ahead by more than RELAY_SKEW_MS is among what is scheduled for the next minute; so it is
- * looked for every RELAY_FAR_MS only, unless there was some.
+ * A read shows the events that are due within the next poll_ms: those that are not due yet wait as a
+ * skipped key, so scheduled events are in time without a query of their own. Events of emitters whose
+ * clocks are ahead by more than RELAY_SKEW_MS are among those that are scheduled for the next minute;
+ * so they are looked for only every RELAY_FAR_MS, unless there were some.
  *
  *  (1) One read of a bucket runs at a time.
  *  (2) The cursor, and where keys and sweeps are to be read on, stay RELAY_OVERLAP_MS behind the
  *      clock as it was before the read (`sure`): others may still come before what is newer.
  *  (3) Forward reading looks at each event once; sweeps without news end after a few pages, and go
  *      on where they ended the next time. So a key with many events that cannot go on costs little.
- *  (4) What a read shows that began before the bucket was taken anew means nothing.
- *  (5) No page begins behind the cursor: so what is taken of a key is the first that is there.
- *  (6) News is read first as long as there is little to do, but no two pages in a row while a key
- *      is to be read on or a sweep is under way: a bucket that is never quiet starves neither.
- *  (7) A page of a bucket that is busy passes over what was there in the last half second, most of
- *      which is gone. So the busier a bucket is the longer it rests, at most REST_MAX_US, until
- *      there is more to show for it; one that is not busy is read at once.
+ *  (4) The result of a read is ignored if the bucket was taken again after the read began.
+ *  (5) No page begins behind the cursor: so the first event that is taken of a key is the first that
+ *      is there.
+ *  (6) New events are read first as long as few wait in memory, but not two pages in a row while a
+ *      fetch or a sweep waits: so a bucket that always has new events starves neither.
+ *  (7) A page of a busy bucket shows the events of the last half second again, most of which are
+ *      delivered. So the busier a bucket is, the longer it rests, at most REST_MAX_US, until there
+ *      are more new events; a bucket that is not busy is read at once.
  *
  * Order. An event has its place from before it was committed, by a clock that may differ from ours.
  * As long as the time of a commit and the difference of clocks are less than RELAY_OVERLAP_MS
@@ -278,7 +278,7 @@ static void plan_page(struct hf_relay *relay, struct relay_bucket *bucket, struc
     bound_page(bucket, page);
     if (urgent)
         bucket->urgent.poll_us = now_us + (int64_t)relay->o.poll_ms * 1000;
-    urgent = urgent && page->lanes;
+    urgent = urgent && page->two_orders;
     if (!urgent && sweep_at(relay, bucket) <= now_us) {
         if (!bucket->sweeping)
             memset(bucket->sweep, 0, sizeof(bucket->sweep));
@@ -348,7 +348,7 @@ static void check_key(struct relay_worker *worker, struct relay_bucket *bucket, 
 
     hf__relay_consumed(relay, worker->io);
     if (status != HF_OK)
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     pthread_mutex_lock(&relay->mutex);
     for (key = bucket->skipping; key; key = key->skip_next)
         if (key->hash == hash && hf_str_equal(hf_str_of(key->name, key->name_len), name))
@@ -410,7 +410,7 @@ void hf__relay_read_run(struct relay_worker *worker, struct relay_bucket *bucket
     status = read_page(worker, bucket, &page);
     hf__relay_consumed(relay, worker->io);
     if (status != HF_OK)
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     now_us = relay_now_us(relay);
     pthread_mutex_lock(&relay->mutex);
     if (status == HF_OK && bucket->life == page.life && bucket->state == BUCKET_OURS) /* (4) */

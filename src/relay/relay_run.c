@@ -1,15 +1,15 @@
 /*
- * relay/relay_run.c: who does the tasks of a relay: threads of its own, or whoever calls
- * hf_relay_step(); and how it comes to an end.
+ * relay/relay_run.c: what runs the tasks of a relay: threads of its own, or calls of hf_relay_step();
+ * and how it stops.
  *
- *  (1) A worker that has nothing to do waits for the earliest thing that is due if no other does,
- *      else until it is woken. So an idle relay wakes up once for each thing that is due.
- *  (2) Whoever begins something that may last lets another wait in its place.
- *  (3) The end: no more is begun; what is under way ends or is canceled; what was delivered is
- *      noted; then the threads end, the heartbeat thread last, as the lease has to last until here;
- *      then the buckets are released.
+ *  (1) Of the workers that have nothing to do, one waits for the time of the next task, the others
+ *      until they are woken. So an idle relay wakes up once for each task.
+ *  (2) A worker that begins a task wakes another one, which waits for the next task in its place.
+ *  (3) Stopping: no task begins; running deliveries end or are canceled; deliveries are noted; then
+ *      the threads end, the heartbeat thread last, as the lease has to last until here; then the
+ *      buckets are released.
  *  (4) A sink that does not return although it was canceled is left behind: its thread goes on, and
- *      all else ends. Its buckets are others', so what it says later changes nothing
+ *      all else ends. Others get its buckets, so its outcome changes nothing
  *      (relay_stuck.c); a competing one's claims end with their lease. The next stop waits for it
  *      again, and closing does so without a limit, as it uses what is freed then.
  *  (5) A drain ends: when all is done, at its deadline, or when nothing has moved for stall_ms.
@@ -19,7 +19,7 @@
 enum {
     LONGEST_WAIT_US = 1000000,
     SLICE_MS = 20,
-    TURN_TASKS_MAX = 1000,
+    STEP_TASKS_MAX = 1000,
     NOTE_TAIL_MS = 1000, /* how long noting is tried when the deadline has passed */
     LEAVE_MS = 2000
 };
@@ -170,7 +170,7 @@ static enum hf_status start_threads(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_unlock(&relay->mutex);
     for (size_t i = 0; i < relay->workers_len; i++) {
         if (pthread_create(&relay->workers[i].thread, NULL, worker_main, &relay->workers[i]) != 0)
-            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a relay");
+            return hf_scope_fail(s, HF_LIMIT, "the system could not start a thread for the relay");
         relay->workers[i].started = true;
     }
     TRY(hf__timer_start(s, heartbeat_run, relay, &timer));
@@ -188,11 +188,12 @@ enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
 
     call_begins(s);
     if (relay->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "a relay without threads is not started");
+        return hf_scope_fail(s, HF_INVALID,
+                             "this relay was opened with no_threads: call hf_relay_step()");
     pthread_mutex_lock(&relay->mutex);
     if (relay->started) {
         pthread_mutex_unlock(&relay->mutex);
-        return hf_scope_fail(s, HF_LOCKED, "the relay runs already");
+        return hf_scope_fail(s, HF_LOCKED, "the relay is already running");
     }
     relay->started = true;
     relay->stopping = relay->canceled = relay->ended = false;
@@ -287,7 +288,7 @@ static enum ending stop_threads(struct hf_scope *s, struct hf_relay *relay, bool
 /* Without threads nothing is under way; what was delivered may not be noted yet. */
 static void note_remaining(struct hf_relay *relay)
 {
-    for (int i = 0; i < TURN_TASKS_MAX; i++) {
+    for (int i = 0; i < STEP_TASKS_MAX; i++) {
         int64_t now_us = relay_now_us(relay), next_us;
         struct task task;
 
@@ -322,7 +323,7 @@ static enum ending relay_end(struct hf_scope *s, struct hf_relay *relay, bool at
     return ending;
 }
 
-/* Is this a thread of the relay, in its sink or in a function that is told something? Then it would
+/* Is this a thread of the relay, in its sink or in a callback? Then it would
  * wait for itself. */
 static bool is_inside(struct hf_relay *relay)
 {
@@ -369,7 +370,7 @@ enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay)
         return hf_scope_fail(s, HF_TIMEOUT, "deliveries had to be canceled");
     if (left != HF_OK)
         return hf_scope_fail_because(s, left, hf_scope_error(relay->heartbeat.scope),
-                                     "the buckets could not be handed over: %s",
+                                     "the buckets could not be released: %s",
                                      hf_scope_error_text(relay->heartbeat.scope));
     return HF_OK;
 }
@@ -421,9 +422,10 @@ enum hf_status hf_relay_step(struct hf_scope *s, struct hf_relay *relay, uint32_
     call_begins(s);
     *wait_ms = 0;
     if (!relay->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "the relay has threads of its own");
+        return hf_scope_fail(s, HF_INVALID,
+                             "hf_relay_step() is for relays that were opened with no_threads");
     watch_us = watch_step(relay);
-    while (tasks++ < TURN_TASKS_MAX) {
+    while (tasks++ < STEP_TASKS_MAX) {
         TRY(hf_scope_sleep_ms(s, 0));
         if (!task_step(relay, &beat_us, &next_us)) {
             *wait_ms =
@@ -495,17 +497,17 @@ static struct hf_str waits_for(struct hf_scope *s, struct hf_relay *relay)
     if (breaker_has_outage(&relay->sender))
         text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sender.breaker.text);
     else if (relay->members.yields)
-        text = HF_STR("another relay delivers another part of it");
+        text = HF_STR("another relay delivers another part of the events");
     else if (relay->paused)
         text = HF_STR("the relay is paused");
     else if (relay->metrics.stuck)
-        text = HF_STR("a delivery does not return");
+        text = HF_STR("a delivery has not returned");
     else if (relay->sender.payloads.failures)
         text = HF_STR("the blob store cannot be reached");
     else if (!relay->o.competing && !relay->o.dry_run && !relay->members.complete)
         text = HF_STR("other relays have its buckets, or the database does not answer");
     else
-        text = HF_STR("there was no more time");
+        text = HF_STR("the deadline has passed");
     pthread_mutex_unlock(&relay->mutex);
     return text;
 }

@@ -1,24 +1,24 @@
 /*
- * relay/relay_send.c: sending what was read, and what becomes of each event.
+ * relay/relay_send.c: sending events, and the outcome of each.
  *
- * A batch takes the first event of each of several keys, whichever have waited longest; from a sink
- * that keeps order, several of a key. What was delivered is left to relay_note.c. What has failed
- * is noted by who sent it, one by one.
+ * A batch takes the first event of each of several keys, those that have waited longest; for a sink
+ * that keeps order, several events of a key. relay_note.c notes deliveries. The worker that sent the
+ * batch notes failures, one by one.
  *
- *  (1) No event of a key is begun while another of it runs, nor before the one ahead of it was
- *      delivered or given up. Whether that was noted is not waited for: should we die in between,
- *      both come again, in order.
- *  (2) Nothing is begun or noted when our lease has ended or the bucket was lost. What was under
- *      way then is forgotten; whoever has the bucket delivers it again.
- *  (3) When the sink says that it cannot be reached no attempt is counted, for anything.
- *  (4) Of a key's events in one batch those behind the first that failed were not delivered, and
- *      are not to blame.
- *  (5) A failure that could not be noted counts as not tried; it is tried again after a while.
- *  (6) Payloads that are in a blob store are fetched for the batch: relay_payload.c. Who cannot
- *      have one is set apart, and the others are sent.
- *  (7) What may have ended a process is counted before it begins, and in the end is tried alone:
- *      relay_suspect.c.
- *  (8) In an outage one event at a time is tried: relay_breaker.c.
+ *  (1) No event of a key begins while another one of it runs, nor before the one ahead of it was
+ *      delivered or given up. It need not be noted yet: if we crash in between, both come again, in
+ *      order.
+ *  (2) Nothing begins or is noted when our lease has ended or the bucket was lost. Events that ran
+ *      then are dropped; the new owner of the bucket delivers them again.
+ *  (3) When the sink as a whole fails, no attempt is counted for any event.
+ *  (4) Of a key's events in one batch, those behind the first that failed were not delivered, and no
+ *      attempt of theirs is counted.
+ *  (5) A failure that could not be noted is not counted; the event is retried after a delay.
+ *  (6) Payloads that are in a blob store are fetched for the batch: relay_payload.c. Events without
+ *      their payload are set apart, and the others are sent.
+ *  (7) The attempt of an event that may have crashed a process is counted before it begins, and in
+ *      the end the event runs alone: relay_suspect.c.
+ *  (8) In an outage one event at a time is sent: relay_breaker.c.
  */
 #include "relay/relay.h"
 
@@ -32,7 +32,7 @@ void hf__sender_check(const struct hf_relay *relay)
     assert(sender->breaker.state <= BREAKER_HALF_OPEN);
     assert(!breaker_has_outage(sender) || sender->breaker.probe_wait_ms <= relay->o.backoff_max_ms);
     assert(!sender->payloads.asking || sender->payloads.failures);
-    assert(!sender->away || relay->o.stuck != HF_STUCK_LEAVE);
+    assert(!sender->has_left || relay->o.stuck != HF_STUCK_LEAVE);
 }
 
 /* ---- what is sent next ---------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ static bool alone_may(const struct hf_relay *relay)
 bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     ASSERT_RELAY_HELD(relay);
-    if (!relay->keys.ready.first || relay->paused || relay->sender.away || relay->stopping ||
+    if (!relay->keys.ready.first || relay->paused || relay->sender.has_left || relay->stopping ||
         breaker_is_open(&relay->sender) || relay->sender.running >= relay->sends_max ||
         !alone_may(relay))
         return false;
@@ -134,8 +134,8 @@ size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct 
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
-                    enum hf_relay_outcome outcome, const struct hf_error *error)
+void hf__relay_report_event(struct hf_relay *relay, const struct hf_outbox_event *event,
+                            enum hf_relay_outcome outcome, const struct hf_error *error)
 {
     if (relay->o.on_ended)
         relay->o.on_ended(event, outcome, error, relay->o.user);
@@ -325,7 +325,7 @@ static void forget_failure(struct hf_relay *relay, struct held *held)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* Note that it has failed. What is told of the event is told while it is still in memory. */
+/* Note that it has failed. Callbacks are called while the event is still in memory. */
 static void note_failure(struct relay_worker *worker, struct held *held,
                          struct hf_outbox_event *event, const struct hf_delivery *delivery)
 {
@@ -349,7 +349,7 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     pthread_mutex_unlock(&relay->mutex);
     if (!ours) {
         if (relay->o.dry_run)
-            hf__relay_tell(relay, event, HF_RELAY_GIVEN_UP, &error);
+            hf__relay_report_event(relay, event, HF_RELAY_GIVEN_UP, &error);
         forget_failure(relay, held);
         return;
     }
@@ -358,9 +358,9 @@ static void note_failure(struct relay_worker *worker, struct held *held,
                                  give_up, tried);
     hf__relay_consumed(relay, worker->io);
     if (status == HF_OK)
-        hf__relay_tell(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
+        hf__relay_report_event(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
     else if (status != HF_LOST)
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     now_us = relay_now_us(relay);
     pthread_mutex_lock(&relay->mutex);
     failure_noted(relay, held, event, status, give_up,
@@ -378,7 +378,7 @@ static void outcomes_apply(struct relay_worker *worker, struct sending *sent, bo
 
     for (size_t i = 0; i < sent->len && relay->o.dry_run; i++)
         if (sent->deliveries[i].status == HF_OK)
-            hf__relay_tell(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
+            hf__relay_report_event(relay, &sent->events[i], HF_RELAY_DELIVERED, NULL);
     pthread_mutex_lock(&relay->mutex);
     for (size_t i = 0; i < sent->len; i++) /* (4), while all still have their keys */
         if (sent->deliveries[i].status != HF_OK && (!whole || is_behind(sent, i)))
@@ -408,7 +408,7 @@ static void outcomes_apply(struct relay_worker *worker, struct sending *sent, bo
 static bool breaker_judge(struct relay_worker *worker, enum hf_status status, bool was_probe)
 {
     struct hf_relay *relay = worker->relay;
-    bool tell = false, canceled;
+    bool report = false, canceled;
 
     pthread_mutex_lock(&relay->mutex);
     canceled = relay->canceled;
@@ -417,10 +417,10 @@ static bool breaker_judge(struct relay_worker *worker, enum hf_status status, bo
     if (status == HF_OK)
         hf__breaker_passed(relay, was_probe);
     else if (!canceled)
-        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &tell);
+        hf__breaker_failed(relay, was_probe, hf_scope_error(worker->work), &report);
     pthread_mutex_unlock(&relay->mutex);
-    if (tell)
-        hf__relay_trouble(relay, worker->work);
+    if (report)
+        hf__relay_report_error(relay, worker->work);
     return status == HF_OK;
 }
 
@@ -455,7 +455,7 @@ void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, b
         }
         relay->sender.breaker.probing = relay->sender.breaker.probing && !was_probe;
         pthread_mutex_unlock(&relay->mutex);
-        hf__relay_trouble(relay, worker->work);
+        hf__relay_report_error(relay, worker->work);
         send_ended(relay);
         return;
     }

@@ -32,43 +32,43 @@ enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_HALF_OPEN };
 
 struct relay_breaker {
     enum breaker_state state;
-    bool probing; /* one finds out whether the sink can be reached */
+    bool probing; /* a worker finds out whether the sink can be reached */
     int64_t probe_us;
     uint32_t probe_wait_ms;
-    uint64_t told_hash; /* what was reported of an outage last, and when */
-    int64_t told_us;
-    char text[RELAY_TEXT_MAX]; /* why it could not be reached, last */
+    uint64_t reported_hash;    /* of the error of an outage that was reported last */
+    int64_t reported_us;       /* when that was */
+    char text[RELAY_TEXT_MAX]; /* the last error of the sink */
 };
 
 /* The store of payloads: relay_payload.c. */
 struct payload_store {
-    uint32_t failures; /* it does not answer */
-    bool asking;       /* one batch finds out whether it does again */
+    uint32_t failures; /* in a row */
+    bool asking;       /* a batch finds out whether the store answers again */
     int64_t retry_us;
 };
 
 struct relay_sender {
     uint32_t running;  /* calls of the sink, and what belongs to them */
-    const void *alone; /* who is under way, or not noted yet, beside which nothing may be: a held,
-                          or a worker that competes; NULL: nobody. That one only ends it, or
-                          relay_stuck.c, after which it may be another's */
-    bool away;         /* a delivery does not return, and the relay has left: relay_stuck.c */
-    double tokens;     /* of the rate, */
-    int64_t tokens_us; /* at that time */
+    const void *alone; /* the event (struct held) or competing worker that runs alone, until its
+                          outcome is noted; NULL: none. Only its owner ends it, or relay_stuck.c, after
+                          which it may be another's */
+    bool has_left;     /* a delivery has not returned, and the relay has left: relay_stuck.c */
+    double tokens;     /* of the rate, at tokens_us */
+    int64_t tokens_us;
     struct relay_breaker breaker;
     struct payload_store payloads;
 };
 
-/* A call of the sink that is under way: relay_stuck.c. */
+/* A call of the sink that has not returned: relay_stuck.c. */
 struct relay_call {
     const struct hf_delivery *deliveries; /* as the sink has them */
-    size_t len;                           /* 0: none is */
+    size_t len;                           /* 0: there is no call */
     int64_t since_us;
     bool stuck, dealt_with;
-    bool looked_at; /* the heartbeat thread looks at it just now: it has to stay */
+    bool looked_at; /* the heartbeat thread reads it at this moment: it has to stay */
 };
 
-/* A batch as the sink is to have it, and what belongs to each of it. */
+/* A batch for the sink: by event, how it is held, as it was read, and its delivery. */
 struct sending {
     struct held **helds;
     struct hf_outbox_event *events;
@@ -85,7 +85,7 @@ bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us);
 size_t hf__send_take(struct hf_relay *relay, size_t max, int64_t now_us, struct held **batch);
 void hf__send_run(struct relay_worker *worker, struct held *batch, size_t len, bool was_probe);
 
-/* What was alone is done with: others may begin. The mutex is held. */
+/* The event that ran alone has ended: others may begin. The mutex is held. */
 void hf__alone_end(struct hf_relay *relay, struct held *held);
 
 /* One call of the sink, with the deadline of a delivery; can be canceled. */
@@ -93,8 +93,8 @@ enum hf_status hf__relay_sink_call(struct relay_worker *worker, struct hf_delive
                                    size_t len);
 size_t hf__relay_event_size(const struct hf_outbox_event *event);
 
-void hf__relay_tell(struct hf_relay *relay, const struct hf_outbox_event *event,
-                    enum hf_relay_outcome outcome, const struct hf_error *error);
+void hf__relay_report_event(struct hf_relay *relay, const struct hf_outbox_event *event,
+                            enum hf_relay_outcome outcome, const struct hf_error *error);
 
 /* DEV_CHECKS. The mutex is held. */
 void hf__sender_check(const struct hf_relay *relay);
@@ -111,15 +111,15 @@ static inline bool breaker_has_outage(const struct relay_sender *sender)
     return sender->breaker.state != BREAKER_CLOSED;
 }
 
-/* The sink failed as a whole (*tell: that is to be reported), or something was sent. */
+/* The sink failed as a whole (*report: report that), or an event was sent. */
 void hf__breaker_failed(struct hf_relay *relay, bool was_probe, const struct hf_error *error,
-                        bool *tell);
+                        bool *report);
 void hf__breaker_passed(struct hf_relay *relay, bool was_probe);
 
-/* The sink has a way to be asked. Takes the mutex. */
+/* Probe a sink that has a function for it. Takes the mutex. */
 void hf__probe_run(struct relay_worker *worker);
 
-/* Events that may be spent now, of `want`, by the rate. */
+/* How many of `want` events the rate allows now. */
 size_t hf__rate_allows(struct hf_relay *relay, size_t want, int64_t now_us, int64_t *next_us);
 void hf__rate_spend(struct hf_relay *relay, size_t spent);
 
@@ -132,55 +132,54 @@ void hf__sending_add(struct sending *to, struct held *held, const struct hf_outb
  * says which could not be fetched. */
 void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *events, size_t len);
 
-/* When those whose store does not answer are to be tried again. Takes the mutex. */
+/* When events whose blob store does not answer are retried. Takes the mutex. */
 int64_t hf__payload_again_us(struct hf_relay *relay);
 
-/* Fetch, and take those away that have no payload then, or are not ours any more, and of their keys
- * those behind them. The deliveries of `apart` have the errors, or no event when it is not theirs.
- * In `work`. */
+/* Fetch payloads, and move events to `apart` that have none then, or are not ours any more, with the
+ * later events of their keys. The deliveries of `apart` have the errors, or no event when the failure
+ * is not theirs. In `work`. */
 enum hf_status hf__payload_prepare(struct relay_worker *worker, struct sending *to,
                                    struct sending *apart);
 
-/* ---- relay_suspect.c: what may have ended a process ----------------------------------------- */
+/* ---- relay_suspect.c: events that may have crashed a process -------------------------------- */
 
-/* How many deliveries of a bucket are careful, after its owner ended who had begun with `window`.
- */
+/* How many deliveries of a bucket are careful after the end of an owner that had begun with `window`. */
 uint32_t hf__suspect_window(const struct hf_relay *relay, uint32_t window);
 
-/* The bucket was taken, and so many of its deliveries are to be careful. The mutex is held. */
+/* The bucket was taken, and its first `window` deliveries are careful. The mutex is held. */
 void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint32_t window);
 
-/* All that may have been to blame when it was taken is done with. The mutex is held. */
+/* Are all events delivered that may be to blame for the crash? The mutex is held. */
 bool hf__suspect_is_over(struct hf_relay *relay, struct relay_bucket *bucket);
 
-/* Has it to be the only one that is under way? */
+/* Does the event have to run alone? */
 bool hf__suspect_is_alone(const struct hf_relay *relay, const struct held *held);
 
-/* As it was read, without what this relay has counted itself: it lives. True: there was some. */
+/* Subtract the crash that this relay, which lives, has counted itself. True: there was one. */
 bool hf__suspect_read(const struct hf_relay *relay, struct hf_outbox_event *event);
 
-/* It is taken from its key, to be sent. The mutex is held. */
+/* The event was taken from its key, and will be sent. The mutex is held. */
 void hf__suspect_take(struct hf_relay *relay, struct held *held);
 
-/* Count those that are careful before they begin. Those that cannot be, or are to be given up, are
- * set apart, as hf__payload_prepare() does it. */
+/* Count the attempts of careful events before they begin. Events for which that fails, or which are
+ * given up, are moved to `apart`, as hf__payload_prepare() does it. */
 enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to,
                                  struct sending *apart);
 
-/* They were counted, and are put back now without having been tried. */
+/* Undo that for events that are put back without an attempt. */
 void hf__suspect_uncount(struct relay_worker *worker, const struct sending *sent);
 
 /* ---- relay_stuck.c: deliveries that do not return ------------------------------------------- */
 
-/* The worker calls the sink with these; the call has returned. The mutex is held. */
+/* The worker is about to call the sink with these; and the call has returned. The mutex is held. */
 void hf__relay_stuck_begin(struct relay_worker *worker, const struct hf_delivery *deliveries,
                            size_t len);
 void hf__relay_stuck_end(struct relay_worker *worker);
 
-/* Is this relay to leave its work to others for now? The mutex is held. */
+/* Does this relay have to leave its work to others for now? The mutex is held. */
 bool hf__relay_stuck_has_to_leave(const struct hf_relay *relay);
 
-/* Look whether a call does not return, and deal with it. Returns in how many microseconds to look
+/* Look for calls that do not return, and deal with them. Returns in how many microseconds to look
  * again. */
 int64_t hf__relay_stuck_step(struct hf_relay *relay);
 

@@ -1,20 +1,20 @@
 /*
- * relay/relay_stuck.c: deliveries that do not come to an end.
+ * relay/relay_stuck.c: deliveries that do not return.
  *
- * The deadline of a delivery is a matter of the sink: one that ignores it, or a handler in an
- * endless loop, has its worker, and the keys of its events, while the heartbeat thread renews the
- * lease. So that thread looks at how long calls of the sink are under way. At stuck_ms it says so,
- * once for each call, and does what the option `stuck` asks for:
+ * The sink has to heed the deadline of a delivery: one that ignores it, or a handler in an endless
+ * loop, blocks its worker, and the keys of its events, while the heartbeat thread renews the lease. So
+ * that thread watches how long calls of the sink take. After stuck_ms it reports the call, once, and
+ * does what the option `stuck` says:
  *
- *     HF_STUCK_LEAVE    nothing; but what a competing worker has claimed ahead is given back
- *     HF_STUCK_RELEASE  the relay leaves: buckets and claims are others' from now on, and it comes
- *                       back when the call has returned
- *     HF_STUCK_GIVE_UP  the events of the call become failed events, and those behind them go on,
- *                       with the other workers; when none is left the relay leaves as above
+ *     HF_STUCK_LEAVE    nothing; but events that a competing worker has claimed ahead are released
+ *     HF_STUCK_RELEASE  the relay leaves: others get its buckets and claims, and it comes back when
+ *                       the call has returned
+ *     HF_STUCK_GIVE_UP  the events of the call become dead letters, and the other workers go on with
+ *                       those behind them; when no worker is left the relay leaves as above
  *
- *  (1) What a worker sends stays in its memory as long as the heartbeat thread looks at it.
- *  (2) Whatever was taken from a call is an orphan: when the call returns, nothing is noted.
- *  (3) Without threads there is nobody who could look.
+ *  (1) The batch of a worker stays in its memory as long as the heartbeat thread reads it.
+ *  (2) Events that were taken from a call are orphans: when the call returns, nothing is noted.
+ *  (3) Without threads (no_threads) stuck deliveries are not noticed.
  */
 #include "relay/relay.h"
 
@@ -42,8 +42,8 @@ void hf__relay_stuck_end(struct relay_worker *worker)
         pthread_cond_wait(&relay->idle_cond, &relay->mutex);
     relay->metrics.stuck -= worker->call.stuck;
     worker->call = (struct relay_call){.len = 0};
-    if (relay->sender.away && !hf__relay_stuck_has_to_leave(relay)) {
-        relay->sender.away = false;
+    if (relay->sender.has_left && !hf__relay_stuck_has_to_leave(relay)) {
+        relay->sender.has_left = false;
         if (relay->heartbeat.timer && !relay->ended)
             hf__timer_wake(relay->heartbeat.timer);
     }
@@ -85,8 +85,8 @@ static void stuck_report(struct hf_relay *relay, const struct hf_outbox_event *e
                    shown_len(id), id.ptr, shown_len(type), type.ptr, shown_len(key),
                    key.len ? key.ptr : "", others,
                    relay->o.stuck == HF_STUCK_RELEASE   ? "the relay leaves it to others"
-                   : relay->o.stuck == HF_STUCK_GIVE_UP ? "it is put aside"
-                                                        : "it is left as it is");
+                   : relay->o.stuck == HF_STUCK_GIVE_UP ? "it becomes a dead letter"
+                                                        : "nothing is done about it");
     if (got > 0)
         relay->env.log(HF_LOG_WARNING,
                        hf_str_of(line, (size_t)got < sizeof(line) ? (size_t)got : sizeof(line) - 1),
@@ -123,7 +123,7 @@ static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
     if (status != HF_OK && status != HF_LOST)
         return status;
     if (status == HF_OK)
-        hf__relay_tell(relay, &event, HF_RELAY_GIVEN_UP, &error);
+        hf__relay_report_event(relay, &event, HF_RELAY_GIVEN_UP, &error);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.given_up += status == HF_OK;
     relay->metrics.writes++;
@@ -144,7 +144,7 @@ static enum hf_status give_up_claim(struct hf_relay *relay, const struct hf_clai
     if (status == HF_LOST)
         return HF_OK;
     if (status == HF_OK)
-        hf__relay_tell(relay, &event->event, HF_RELAY_GIVEN_UP, &error);
+        hf__relay_report_event(relay, &event->event, HF_RELAY_GIVEN_UP, &error);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.given_up += status == HF_OK;
     relay->metrics.writes++;
@@ -243,8 +243,8 @@ int64_t hf__relay_stuck_step(struct hf_relay *relay)
             worker->call.stuck = true;
             relay->metrics.stuck += !call.stuck;
             relay->metrics.stuck_total += !call.stuck;
-            relay->sender.away = relay->sender.away ||
-                                 hf__relay_stuck_has_to_leave(relay); /* nothing is begun now */
+            relay->sender.has_left = relay->sender.has_left ||
+                                     hf__relay_stuck_has_to_leave(relay); /* nothing is begun now */
         }
         pthread_mutex_unlock(&relay->mutex);
         if (!worker)
@@ -254,7 +254,7 @@ int64_t hf__relay_stuck_step(struct hf_relay *relay)
                                 (uint64_t)(now_us - call.since_us) / 1000);
         hf__relay_consumed(relay, relay->heartbeat.scope);
         if (status != HF_OK)
-            hf__relay_trouble(relay, relay->heartbeat.scope);
+            hf__relay_report_error(relay, relay->heartbeat.scope);
         pthread_mutex_lock(&relay->mutex);
         worker->call.looked_at = false;
         worker->call.dealt_with = status == HF_OK;

@@ -1,30 +1,30 @@
 /*
- * relay/relay_suspect.c: events whose handler ends the process, and how they are found out.
+ * relay/relay_suspect.c: events that crash the process, and how they are found.
  *
  * Nothing is written when a delivery begins: that would be one more write for each event. So when a
- * process ends, nobody knows which events it had under way. But who takes a bucket over from one
- * that ended without a word knows that there are suspects in it, and is careful with its first
- * deliveries: each is counted as a crash before it begins (hf__outbox_begin()). When it ends well
- * the event is gone and the count with it; when it fails, that is an ordinary failure. When the
- * process ends, the count stays.
+ * process crashes, nobody knows which events it was handling. But a relay that takes over a bucket
+ * from one that did not stop properly knows that there are suspects in it, and is careful with its
+ * first deliveries: each is counted as a crash before it begins (hf__outbox_begin()). When it succeeds,
+ * the event is removed, and the count with it; when it fails, that is an ordinary failure. When the
+ * process crashes, the count stays.
  *
- *  (1) An event is given up when it has max_crashes crashes, and with the last of them it was the
- *      only one that this relay had under way, until what became of it was noted. So a healthy
- *      event is not given up for its neighbours, however often it dies with them.
- *  (2) An event that has a crash is always counted before it begins, whoever has its bucket.
+ *  (1) An event is given up when it has max_crashes crashes, and during the last of them it was the
+ *      only one that this relay was handling, until its outcome was noted. So a healthy event is not
+ *      given up because of its neighbours, however often the process crashes with both.
+ *  (2) An attempt of an event with a crash is always counted before it begins, by every relay.
  *  (3) How many deliveries are careful (`window`) is in the row of the bucket, written when it is
- *      taken. Whoever takes it over from one who ended with a window doubles it, so that one that
- *      ends processes is counted in the end, however far behind it is.
- *  (4) A count says who made it. Whoever finds one of its own lives, so it was no crash: the
- *      attempt was not made after all, as the sink could not be reached, or the answer was lost.
- *  (5) The window is forgotten, by one write for each bucket, when nothing is left in it of what
- *      was there when it was taken. Where nobody dies there is none, and nothing is written.
- *  (6) To count takes time, in which the lease may end. What is no longer ours then is not sent: the
- *      one who has the bucket now delivers it, and would be overtaken by what we have counted.
- *  (7) What has no room for a count (docs/emitting.md) is given up instead of being tried.
+ *      taken. A relay that takes it over from one that ended with a window doubles it, so that an
+ *      event that crashes processes is counted in the end, however far behind it is.
+ *  (4) A count names its relay. A relay that finds its own count lives, so it was not a crash: there
+ *      was no attempt after all, as the sink could not be reached, or the answer was lost.
+ *  (5) The window is removed, by one write for each bucket, when all events are delivered that were
+ *      there when the bucket was taken. Without crashes there is no window, and nothing is written.
+ *  (6) Counting takes time, in which the lease may end. Then the event is not sent: the new owner of
+ *      the bucket delivers it, and our delivery would overtake earlier ones.
+ *  (7) An event without room for a count (docs/emitting.md) is given up without another attempt.
  *
- * A process may end for other reasons, again and again: the host, another part of the program. Then
- * what is under way long enough is counted each time, too. That cannot be told apart.
+ * A process may crash again and again for other reasons: the host, another part of the program. Then
+ * events that take long are counted each time, too, as the two cases look the same.
  */
 #include "relay/relay.h"
 
@@ -53,7 +53,7 @@ void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint
     hf__outbox_seq_floor(until_ms, bucket->until[1]);
 }
 
-/* Was it there when the bucket was taken, as far as its place tells? */
+/* Was it there when the bucket was taken, as far as its place shows? */
 static bool place_is_old(const struct relay_bucket *bucket, const char *seq)
 {
     return hf__seq_compare(seq, bucket->until[is_urgent_seq(seq)]) < 0;
@@ -137,7 +137,7 @@ static bool count_begin(struct relay_worker *worker, struct held *held,
     status = hf__outbox_begin(worker->io, relay->outbox, event, id_str(&relay->self));
     hf__relay_consumed(relay, worker->io);
     if (status != HF_OK && status != HF_LOST)
-        hf__relay_trouble(relay, worker->io);
+        hf__relay_report_error(relay, worker->io);
     pthread_mutex_lock(&relay->mutex);
     relay->metrics.writes++;
     relay->metrics.refused += status == HF_LOST;

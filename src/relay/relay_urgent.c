@@ -1,17 +1,17 @@
 /*
- * relay/relay_urgent.c: the lane of urgent events: a cursor of their own, and when it is read on.
+ * relay/relay_urgent.c: urgent events: a cursor of their own, and when they are read.
  *
  * Places of urgent events are before all others (OUTBOX_URGENT_END), so one query shows them alone.
  *
  *  (1) urgent.cursor has the rules of the bucket's cursor: relay_read.c (2), with a `sure` of its
- *      own. They are read on from there when somebody emitted one, and every poll_ms while sweeps
- *      wait; also when enough others are held, of which there is room for one more batch.
- *  (2) Pages of them are URGENT_PAUSE_US apart, unless they show news and there is little to do: so
- *      as long as all that is urgent is delivered, the others are read.
- *  (3) A page of another kind that ends among them goes on behind them all, as what is left of them
- *      is read from urgent.cursor.
- *  (4) By a clock that is before 2020 all places are where urgent ones have theirs. Then there is
- *      one order for all, as if nothing were urgent.
+ *      own. Urgent events are read from there when one was emitted, and every poll_ms while sweeps
+ *      wait; also when enough other events are held: there is room for one more batch of urgent ones.
+ *  (2) Pages of urgent events are URGENT_PAUSE_US apart, unless they show new events and few wait in
+ *      memory: so other events are read as long as urgent ones do not pile up.
+ *  (3) A page of another kind that ends among urgent events goes on behind them all, as the rest of
+ *      them is read from urgent.cursor.
+ *  (4) If the clock is before 2020, all places are among those of urgent events. Then there is one
+ *      order for all events, as if none were urgent.
  *
  * The mutex is held in all of this.
  */
@@ -21,7 +21,7 @@ enum { URGENT_PAUSE_US = 10000 /* (2) */ };
 
 void hf__urgent_reset(const struct hf_relay *relay, struct relay_bucket *bucket, int64_t now_us)
 {
-    bucket->urgent = (struct urgent_lane){.poll_us = now_us + (int64_t)relay->o.poll_ms * 1000};
+    bucket->urgent = (struct urgent_progress){.poll_us = now_us + (int64_t)relay->o.poll_ms * 1000};
 }
 
 int64_t hf__urgent_pause_until(int64_t now_us)
@@ -58,10 +58,10 @@ bool hf__urgent_is_due(const struct hf_relay *relay, const struct relay_bucket *
 /* (4) What was woken in a lane that is none is read forward. */
 void hf__urgent_bound(struct relay_bucket *bucket, struct relay_page *page)
 {
-    page->lanes = !is_urgent_seq(page->sure);
+    page->two_orders = !is_urgent_seq(page->sure);
     if (hf__seq_compare(bucket->urgent.cursor, page->sure_urgent) > 0)
         memcpy(bucket->urgent.cursor, page->sure_urgent, sizeof(page->sure_urgent));
-    if (!page->lanes && bucket->urgent.woken) {
+    if (!page->two_orders && bucket->urgent.woken) {
         bucket->urgent.woken = bucket->urgent.anew = false;
         bucket->woken = true;
     }
@@ -69,7 +69,7 @@ void hf__urgent_bound(struct relay_bucket *bucket, struct relay_page *page)
 
 void hf__urgent_plan(struct relay_bucket *bucket, struct relay_page *page)
 {
-    assert(page->lanes);
+    assert(page->two_orders);
     page->kind = PAGE_URGENT;
     page->limit += (uint32_t)bucket->held + bucket->urgent.extra;
     if (bucket->urgent.anew)
@@ -80,7 +80,7 @@ void hf__urgent_plan(struct relay_bucket *bucket, struct relay_page *page)
 
 bool hf__urgent_has(const struct relay_page *page, const char *seq)
 {
-    return page->lanes && is_urgent_seq(seq);
+    return page->two_orders && is_urgent_seq(seq);
 }
 
 /* (3) */

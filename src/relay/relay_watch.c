@@ -2,21 +2,19 @@
  * relay/relay_watch.c: news of the outbox by the stream of its table, for a relay in another
  * process than those who emit.
  *
- * Every wake_ms each open shard of the stream is asked what is new, and buckets with new events are
- * woken. Nobody leases anything: each relay reads all of the stream, and only what is at its end.
- * It takes no events from there, as records come without the order in which keys have to be
- * delivered; what is read of a bucket is up to relay_read.c, and so is finding what we miss: it
- * polls as ever.
+ * Every wake_ms each open shard of the stream is read, and buckets with new events are woken. There
+ * are no leases: each relay reads the end of all shards. It takes no events from there, as records do
+ * not have the order in which keys have to be delivered; relay_read.c reads the buckets, and its polls
+ * find events that are missed here.
  *
  *  (1) Between rounds there is a list of iterators, in the scope of the round that made it; rounds
- *      use two scopes in turns.
+ *      alternate between two scopes.
  *  (2) We are never behind by more than a page: then all buckets are woken, and reading goes on at
  *      the end of the stream.
  *  (3) Whenever we may have missed something (a new list, a shard that ended, a page that was
  *      full) all buckets are woken after we have the iterator that does not miss what comes next.
- *  (4) What fails is tried again after waits that grow up to WATCH_WAIT_MAX_MS. A database that
- *      throttles us is asked less often, from the same list; on any other failure the list is made
- *      anew.
+ *  (4) After a failure it is retried with delays that grow up to WATCH_WAIT_MAX_MS. When the database
+ *      throttles us, the list is kept; after any other failure a new list is made.
  *
  * All of this is done by one thread at a time, the watcher or hf_relay_step().
  */
@@ -188,7 +186,7 @@ static int64_t round_failed(struct hf_relay *relay, struct hf_scope *s, enum hf_
     if (status != HF_THROTTLED)
         relay->watch.list.len = 0; /* (4) */
     if (!relay->watch.failures++ && status != HF_THROTTLED)
-        hf__relay_trouble(relay, s);
+        hf__relay_report_error(relay, s);
     for (uint32_t i = 0; i < relay->watch.failures && wait_ms < WATCH_WAIT_MAX_MS; i++)
         wait_ms *= 2;
     return (wait_ms < WATCH_WAIT_MAX_MS ? wait_ms : WATCH_WAIT_MAX_MS) * 1000;

@@ -1,7 +1,7 @@
 /*
  * relay/relay_watch.h: news of the outbox by the stream of its table. relay_watch.c has the essay.
  *
- * One thread at a time uses all of this, the watcher or hf_relay_turn(); the mutex of the relay
+ * One thread at a time uses all of this, the watcher or hf_relay_step(); the mutex of the relay
  * guards `thread` and `inside`.
  */
 #ifndef HF_RELAY_RELAY_WATCH_H
@@ -26,10 +26,10 @@ struct relay_watch {
     struct hf_scope *scopes[2];
     bool second; /* the list is in the second one */
     struct shard_list list;
-    int64_t next_us; /* when to ask next */
+    int64_t next_us; /* when the stream is read next */
     uint32_t failures;
-    pthread_t thread; /* the one that asks, */
-    bool inside;      /* if there is one */
+    pthread_t thread; /* the thread that is inside, if there is one */
+    bool inside;      /* a thread asks at this moment */
 };
 
 /* Ask what is new. Returns in how many microseconds to ask again. */

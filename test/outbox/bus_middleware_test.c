@@ -278,12 +278,12 @@ KIT_TEST(bus, what_is_dropped_while_handling_is_treated_as_told)
 STAGE_TEST(bus, middleware_decides_once)
 {
     const char *const twice =
-        "middleware 2 while emitting went on or dropped the event more than once";
+        "middleware 2, while emitting, called hf_bus_next() or hf_bus_drop() more than once";
     const struct {
         int does;
         const char *message;
     } cases[] = {
-        {NEITHER, "middleware 2 while emitting neither went on nor dropped the event"},
+        {NEITHER, "middleware 2, while emitting, called neither hf_bus_next() nor hf_bus_drop()"},
         {NEXT_TWICE, twice},
         {DROP_TWICE, twice},
         {DROP_THEN_NEXT, twice},

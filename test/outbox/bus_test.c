@@ -418,7 +418,7 @@ STAGE_TEST(bus, once_may_ask_for_another_one)
 /* ---- nobody handles it ---------------------------------------------------------------------- */
 
 /* (3): what the seeds call done was never seen by anybody. */
-KIT_TEST(bus, an_event_without_a_handler_is_put_aside)
+KIT_TEST(bus, an_event_without_a_handler_becomes_a_dead_letter)
 {
     struct hf_event_list failed;
     struct role a = {.name = "a"};
@@ -603,9 +603,9 @@ STAGE_TEST(bus, failures_are_logged_when_nobody_wants_them)
     stage_on(&st, "t", &a);
     CHECK_OK(hf_bus_emit(s, st.bus, &event, 1));
     stage_turn(&st);
-    CHECK_STR("4 event e-1 of type t will be tried again: a cannot", hf_str_from(last_line));
+    CHECK_STR("4 event e-1 of type t will be retried: a cannot", hf_str_from(last_line));
     stage_settle(&st);
-    CHECK_STR("3 event e-1 of type t was put aside: a cannot", hf_str_from(last_line));
+    CHECK_STR("3 event e-1 of type t became a dead letter: a cannot", hf_str_from(last_line));
     stage_close(&st);
     hf_scope_free(s);
 }

@@ -138,7 +138,7 @@ static void sleep_ms(long ms)
 }
 
 /* Handlers come and go, events flow, others wait for them: each event is handled. There is always a
- * handler for the family of all, so none is put aside. */
+ * handler for the family of all, so none becomes a dead letter. */
 TEST(bus, handlers_come_and_go_while_events_flow)
 {
     static struct crowd crowd;

@@ -352,7 +352,7 @@ KIT_TEST(names_outbox, no_attribute_is_forgotten)
     struct hf_claimed_event claimed;
     struct hf_relay *relay;
 
-    /* One that failed and is claimed again, one that was put aside, a relay and what it has. */
+    /* One that failed and is claimed again, a dead letter, a relay and what it has. */
     CHECK_OK(hf_outbox_emit(s, outbox, &event, 1, NULL));
     claimed = claim_one(k, outbox);
     CHECK_OK(hf_outbox_fail(s, outbox, &claimed, &no, false, NULL));

@@ -226,7 +226,7 @@ KIT_TEST(outbox_claim, only_what_is_over_is_taken_over)
     /* (4) */
     CHECK_INT(1, taken.event.attempts);
     CHECK_INT(HF_TIMEOUT, taken.event.error);
-    CHECK_STR("\"ann\" claimed it and was not heard of any more", taken.event.error_text);
+    CHECK_STR("\"ann\" claimed it and did not finish within its lease", taken.event.error_text);
     hf_outbox_close(outbox);
 }
 
@@ -581,7 +581,7 @@ KIT_TEST(outbox_claim, published_in_a_transaction)
     hf_outbox_close(outbox);
 }
 
-/* Attempts grow by one, the delay doubles, and after the last one it is put aside. */
+/* Attempts grow by one, the delay doubles, and after the last one it is a dead letter. */
 /* A worker that does not know why it failed says so: no error, or one that is none. */
 KIT_TEST(outbox_claim, a_failure_needs_no_reason)
 {
@@ -608,7 +608,7 @@ KIT_TEST(outbox_claim, a_failure_needs_no_reason)
     hf_outbox_close(outbox);
 }
 
-KIT_TEST(outbox_claim, failures_end_in_being_put_aside)
+KIT_TEST(outbox_claim, failures_end_in_a_dead_letter)
 {
     struct hf_outbox *outbox = open_outbox(k, 1, 0);
     struct hf_claim_options options = options_of("ann", 1);
@@ -687,7 +687,7 @@ KIT_TEST(outbox_claim, delays_are_capped)
     hf_outbox_close(outbox);
 }
 
-/* (4) What lets its workers die is put aside, and says so. */
+/* (4) An event that kills its workers becomes a dead letter, and says so. */
 KIT_TEST(outbox_claim, silent_workers_count_as_attempts)
 {
     struct hf_outbox *outbox = open_outbox(k, 1, 0);
@@ -704,7 +704,8 @@ KIT_TEST(outbox_claim, silent_workers_count_as_attempts)
         CHECK_OK(hf_outbox_failed(k->scope, outbox, NULL, &failed));
         CHECK_INT(1, failed.events_len);
         CHECK_INT(3, failed.events[0].attempts);
-        CHECK_STR("HF_TIMEOUT: # claimed it and was not heard of any more", failed.events[0].cause);
+        CHECK_STR("HF_TIMEOUT: # claimed it and did not finish within its lease",
+                  failed.events[0].cause);
         CHECK_OK(hf_outbox_discard_all(k->scope, outbox, NULL, NULL));
     }
     hf_outbox_close(outbox);

@@ -221,8 +221,8 @@ static const struct {
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"due\":{\"N\":\"1.5\"}", "its due is not an N"},
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"sequence\":{\"N\":\"-1\"}", "its sequence is not"},
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"attempts\":{\"S\":\"0\"}", "its attempts is not"},
-    {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"S\":\"[1]\"}", "no JSON object"},
-    {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"S\":\"{\"}", "no JSON object"},
+    {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"S\":\"[1]\"}", "not a JSON object"},
+    {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"S\":\"{\"}", "not a JSON object"},
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"headers\":{\"N\":\"1\"}", "its headers are neither"},
     {"p.000", GOOD, "\"type\":{\"S\":\"t\"},\"urgent\":{\"BOOL\":true},\"due\":{\"N\":\"1\"}",
      "it is urgent, and it is due at a time"},
@@ -234,7 +234,7 @@ static const struct {
      "0000000001"
      "07"
      "00000001000001",
-     "\"type\":{\"S\":\"t\"}", "its bucket is 7, and there are 2"},
+     "\"type\":{\"S\":\"t\"}", "its bucket is 7, and buckets are 0 to 1"},
     {"p.003", GOOD, "\"type\":{\"S\":\"t\"}", "its pk and its sk name different buckets"},
 };
 
@@ -247,7 +247,7 @@ static void put_mistake(struct kit *k, size_t i)
                     .ptr);
 }
 
-static void check_put_aside(struct stage *stage, size_t i)
+static void check_dead_letter(struct stage *stage, size_t i)
 {
     struct hf_scope *s = stage->k->scope;
     struct hf_outbox_stats stats;
@@ -281,7 +281,7 @@ static void try_mistakes(struct kit *k, bool competing)
         CHECK_OK(hf_outbox_emit(k->scope, stage.outbox, &good, 1, NULL));
         run_for(&stage, 70000); /* where nobody reads, it is looked once a minute */
         CHECK_INT((int)i + 1, stage.arrived.count); /* the good one */
-        check_put_aside(&stage, i);
+        check_dead_letter(&stage, i);
         hf_relay_metrics(stage.relay, &metrics);
         CHECK_INT(i + 1, metrics.unreadable);
         CHECK_OK(hf_outbox_discard_all(k->scope, stage.outbox, NULL, &done));
@@ -291,18 +291,18 @@ static void try_mistakes(struct kit *k, bool competing)
     close_stage(&stage);
 }
 
-KIT_TEST(outbox_foreign, what_cannot_be_read_is_put_aside_with_its_cause)
+KIT_TEST(outbox_foreign, what_cannot_be_read_becomes_a_dead_letter_with_its_cause)
 {
     try_mistakes(k, false);
 }
 
-KIT_TEST(outbox_foreign, who_claims_puts_it_aside_too)
+KIT_TEST(outbox_foreign, a_claim_makes_a_dead_letter_of_it_too)
 {
     try_mistakes(k, true);
 }
 
 /* What was in a bucket that does not exist is in one that does; what still is wrong comes back. */
-KIT_TEST(outbox_foreign, what_was_put_aside_can_be_retried)
+KIT_TEST(outbox_foreign, such_a_dead_letter_can_be_retried)
 {
     struct hf_event_list list;
     struct stage stage;
@@ -338,8 +338,8 @@ KIT_TEST(outbox_foreign, who_only_looks_leaves_it)
     close_stage(&stage);
 }
 
-/* Two who put the same aside put it into one place. */
-KIT_TEST(outbox_foreign, it_is_put_aside_once)
+/* Two processes that reject the same item put it into one place. */
+KIT_TEST(outbox_foreign, it_becomes_one_dead_letter)
 {
     struct stage one, other;
     struct hf_event_list list;
@@ -367,7 +367,7 @@ KIT_TEST(outbox_foreign, it_is_put_aside_once)
     close_stage(&one);
 }
 
-/* An item that is as large as one may be cannot be put aside, as what is wrong with it has no room.
+/* An item that is as large as one may be cannot become a dead letter, as its mistake has no room.
  * It stays, and those behind it arrive. */
 KIT_TEST(outbox_foreign, what_has_no_room_for_its_cause_is_not_in_the_way)
 {
@@ -534,7 +534,7 @@ KIT_TEST(outbox_foreign, a_large_event_goes_to_the_history)
 }
 
 /* What cannot be read goes without its cause when there is no room for that. */
-KIT_TEST(outbox_foreign, a_large_item_that_cannot_be_read_is_put_aside)
+KIT_TEST(outbox_foreign, a_large_item_that_cannot_be_read_becomes_a_dead_letter)
 {
     struct stage stage;
     uint64_t done;

@@ -64,7 +64,7 @@ static struct hf_event_list history(struct kit *k, struct hf_outbox *outbox)
     return list;
 }
 
-/* All that waits is put aside, for one of two reasons. */
+/* All pending events become dead letters, for one of two reasons. */
 static void fail_all(struct kit *k, struct hf_outbox *outbox)
 {
     struct hf_event_list list = pending(k, outbox);
@@ -539,8 +539,8 @@ KIT_TEST(outbox_admin, cleaning_up_touches_nothing_else)
     hf_outbox_close(outbox);
 }
 
-/* The database removes what was published, at its time; nothing that waits, was put aside, or came
- * back. */
+/* The database removes published events, at their time; no pending event, no dead letter, nor what
+ * came back. */
 KIT_TEST(outbox_admin, only_what_was_published_expires)
 {
     struct hf_outbox *outbox = open_outbox(k, 2, HF_OUTBOX_HISTORY_S);

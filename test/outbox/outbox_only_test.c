@@ -131,12 +131,12 @@ KIT_TEST(outbox_only, texts_are_checked)
     hf_relay_close(relay);
     deliver.only_key = claim.type = o.tenant = hf_str_of(text, sizeof(text));
     CHECK_STATUS(HF_INVALID, hf_outbox_pending(k->scope, outbox, &o, &list));
-    CHECK(strstr(hf_scope_error_text(k->scope), "tenant of 1025 bytes"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "the tenant to look for has 1025 bytes"));
     CHECK_STATUS(HF_INVALID, hf_outbox_stats_of(k->scope, outbox, &o, &stats));
     CHECK_STATUS(HF_INVALID, hf_relay_open(k->scope, outbox, ear->sink, &deliver, &relay));
-    CHECK(strstr(hf_scope_error_text(k->scope), "key of 1025 bytes"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "the key to look for has 1025 bytes"));
     CHECK_STATUS(HF_INVALID, hf_outbox_claim(k->scope, outbox, &claim, &claimed));
-    CHECK(strstr(hf_scope_error_text(k->scope), "type of 1025 bytes"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "the type to look for has 1025 bytes"));
     ear_close(ear);
     hf_outbox_close(outbox);
 }

@@ -10,7 +10,7 @@
  *  (3) No two claims of an event have the same fence, and while the lease of one lasts nobody else
  *      has it.
  *  (4) An event is completed by one claim at most, and none is forgotten: in the end each is
- *      published or was put aside.
+ *      published or became a dead letter.
  *  (5) A retry by hand lets an event wait once, in one place.
  */
 #include <holdfast/outbox.h>
@@ -162,7 +162,7 @@ struct event_model {
     uint64_t fence;   /* the highest of these */
     int64_t until_us; /* true time: how long its lease surely lasts, */
     bool held;        /* unless it was given up before */
-    int published, aside;
+    int published, dead;
 };
 
 struct working {
@@ -188,7 +188,7 @@ static void note_claim(struct actor *a, struct working *m, const struct hf_claim
     if (event->fence < e->fence)
         return;
     SIM_CHECK(a, !e->held || e->until_us < sim_now_us(a->sim));
-    SIM_CHECK(a, !e->published && !e->aside); /* (4) */
+    SIM_CHECK(a, !e->published && !e->dead); /* (4) */
     m->taken_over += e->held;
     e->fence = event->fence;
     e->held = true;
@@ -223,9 +223,9 @@ static void work_on(struct actor *a, struct working *m, struct hf_outbox *outbox
     m->lost += status == HF_LOST;
     if (status != HF_OK || what < 4)
         return;
-    SIM_CHECK(a, !e->published && !e->aside); /* (4) */
+    SIM_CHECK(a, !e->published && !e->dead); /* (4) */
     e->published += what > 4;
-    e->aside += what == 4;
+    e->dead += what == 4;
     m->completed++;
 }
 
@@ -267,7 +267,7 @@ static void work_auditor(struct actor *a)
     struct working *m = a->user;
     struct hf_scope *s = sim_scope(a->sim);
     struct hf_event_list list;
-    int waiting[EVENTS] = {0}, aside[EVENTS] = {0};
+    int waiting[EVENTS] = {0}, dead[EVENTS] = {0};
 
     SIM_CHECK(a,
               hf_outbox_pending(s, m->truth, HF_OPTIONS(hf_event_list_options, .not_due_too = true),
@@ -276,15 +276,15 @@ static void work_auditor(struct actor *a)
         waiting[list.events[i].event.sequence - 1]++;
     SIM_CHECK(a, hf_outbox_failed(s, m->truth, NULL, &list) == HF_OK);
     for (size_t i = 0; i < list.events_len; i++)
-        aside[list.events[i].event.sequence - 1]++;
+        dead[list.events[i].event.sequence - 1]++;
     SIM_CHECK(a, hf_outbox_history(s, m->truth, NULL, &list) == HF_OK);
     for (size_t i = 0; i < list.events_len; i++)
         SIM_CHECK(a, !waiting[list.events[i].event.sequence - 1] &&
-                         !aside[list.events[i].event.sequence - 1]);
+                         !dead[list.events[i].event.sequence - 1]);
     for (int i = 0; i < EVENTS; i++) {
-        SIM_CHECK(a, waiting[i] + aside[i] <= 1);
+        SIM_CHECK(a, waiting[i] + dead[i] <= 1);
         SIM_CHECK(a, !m->events[i].published || !waiting[i]);
-        SIM_CHECK(a, !m->events[i].aside || aside[i]);
+        SIM_CHECK(a, !m->events[i].dead || dead[i]);
         SIM_CHECK(a, !waiting[i]); /* none is forgotten */
     }
 }

@@ -340,7 +340,7 @@ KIT_TEST(outbox_item, every_field_comes_back)
     hf_outbox_close(outbox);
 }
 
-/* Wherever it goes: claimed, put aside, tried again, published, replayed. */
+/* Wherever it goes: claimed, failed for good, retried, published, replayed. */
 KIT_TEST(outbox_item, every_field_stays_through_all_states)
 {
     struct hf_outbox *outbox = open_outbox(k, 3, 3600);
@@ -916,7 +916,7 @@ KIT_TEST(outbox_work, not_before_it_is_due)
     hf_outbox_close(outbox);
 }
 
-/* What is no event does not keep the others, and stays where nothing is to be put aside. */
+/* What is no event does not keep the others, and stays where no dead letter is to be made. */
 KIT_TEST(outbox_work, what_is_no_event_is_not_in_the_way)
 {
     struct hf_outbox *outbox = open_outbox(k, 1, 0);

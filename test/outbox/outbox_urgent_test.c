@@ -409,7 +409,7 @@ KIT_TEST(outbox_urgent, the_lag_is_since_they_were_emitted)
 
 /* ---- by hand -------------------------------------------------------------------------------- */
 
-/* One that was put aside, and one that was delivered, while a backlog is worked off. */
+/* A dead letter, and an event that was delivered, while a backlog is worked off. */
 KIT_TEST(outbox_urgent, retried_and_replayed_they_overtake_again)
 {
     struct hf_outbox *outbox;

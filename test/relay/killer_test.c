@@ -145,7 +145,7 @@ static void some_are_deadly(struct test *t, const char *mode, int deadly)
     hf_scope_free(s);
 }
 
-TEST(killer, the_bus_puts_aside_what_ends_its_process)
+TEST(killer, the_bus_makes_a_dead_letter_of_what_ends_its_process)
 {
     some_are_deadly(t, "ordered", 1);
 }

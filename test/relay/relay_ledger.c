@@ -18,7 +18,7 @@
  *  (3) First deliveries of a key are in order, but for transactions that took longer than relays
  *      allow for (outbox.h), as their producer was stopped or the server was away: producers write
  *      down which these were. Urgent ones of a key have an order of their own.
- *  (4) Nothing is stuck: the outbox is empty, and nothing was put aside.
+ *  (4) Nothing is stuck: the outbox is empty, and there is no dead letter.
  */
 #include <holdfast/client.h>
 #include <holdfast/engine.h>
@@ -545,7 +545,7 @@ static void torment(struct child *child, const char *self, const struct site *si
     child->until_us = now_us() + 500000 + (int64_t)random_below(random, 2500000);
 }
 
-/* Does anything of that kind wait, or was put aside? */
+/* Is there a pending event of that kind, or a dead letter? */
 static size_t items_of(struct site *site, const char *kind)
 {
     struct hf_scope *s = hf_scope_new(NULL);

@@ -11,10 +11,10 @@
  *  (3) In the end nothing waits, whatever happened.
  *  (4) While all is well each event is delivered once, nothing is taken over, no write is refused,
  *      and all buckets are somebody's, in fair shares.
- *  (5) What fails for good is put aside once, and those behind it go on.
+ *  (5) What fails for good becomes a dead letter once, and those behind it go on.
  *  (6) Competing relays deliver all, too, in any order.
  *      With urgent ones among them, in some histories, those have an order of their own.
- *  (7) An event that ends whoever handles it is put aside after max_attempts of that, and one
+ *  (7) An event that crashes its handlers becomes a dead letter after max_attempts of that, and one
  *      before anybody was careful; no other is, and those behind it go on.
  */
 #include <holdfast/relay.h>
@@ -176,7 +176,7 @@ static void accept(struct actor *a, struct model *m, int number)
     SIM_CHECK(a, number >= 0 && key < KEYS && m->keys[key].tried[n]); /* (1) */
     last = &m->keys[key].last[is_urgent(m, n)];
     if (m->keys[key].delivered[n]++ == 0) {
-        /* (2) (6); one that was put aside may be on its way still, by a relay that was paused */
+        /* (2) (6); a dead letter may be on its way still, by a relay that was paused */
         SIM_CHECK(a, m->competing || m->apart || m->keys[key].late[n] || n > *last ||
                          (m->gives_up && items_of(a, "f", number)));
         *last = n > *last ? n : *last;
@@ -478,7 +478,7 @@ static const struct sim_luck deadly = {.lost_requests = 5,
                                        .wall_skew_ms = 100,
                                        .drift_ppm = 500};
 
-TEST(relay_sim, what_ends_its_process_is_put_aside_and_nothing_else)
+TEST(relay_sim, what_ends_its_process_becomes_a_dead_letter_and_nothing_else)
 {
     struct tally tally = {.deadly = true};
 

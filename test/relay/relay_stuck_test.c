@@ -245,7 +245,7 @@ TEST(relay_stuck, another_takes_over_when_claims_are_given_back)
     is_released(t, true);
 }
 
-static void is_put_aside(struct test *t, bool competing)
+static void check_given_up(struct test *t, bool competing)
 {
     struct hf_str text;
     struct stage st;
@@ -267,14 +267,14 @@ static void is_put_aside(struct test *t, bool competing)
     stage_close(&st);
 }
 
-TEST(relay_stuck, what_does_not_return_is_put_aside)
+TEST(relay_stuck, what_does_not_return_becomes_a_dead_letter)
 {
-    is_put_aside(t, false);
+    check_given_up(t, false);
 }
 
-TEST(relay_stuck, what_does_not_return_is_put_aside_by_competing_ones)
+TEST(relay_stuck, what_does_not_return_becomes_a_dead_letter_by_competing_ones)
 {
-    is_put_aside(t, true);
+    check_given_up(t, true);
 }
 
 /* All workers hang: who has none left leaves, as if it were to. */
@@ -560,7 +560,7 @@ static enum hf_status handle(struct hf_scope *s, const struct hf_event *event, v
     return HF_OK;
 }
 
-TEST(relay_stuck, a_handler_of_the_bus_is_told_and_put_aside)
+TEST(relay_stuck, a_handler_of_the_bus_is_reported_and_its_event_a_dead_letter)
 {
     struct hf_relay_options options = {.size = sizeof(options),
                                        .poll_ms = 20,

@@ -424,7 +424,7 @@ KIT_TEST(relay, with_failed_blocks_a_key_waits_for_a_decision)
     CHECK_INT(1, done);
     run_for(k, &relay, 1, 5000);
     CHECK_INT(4, ear->len);
-    CHECK_INT(1, ear->heard[2].number); /* first what was put aside */
+    CHECK_INT(1, ear->heard[2].number); /* first the dead letter */
     CHECK_INT(2, ear->heard[3].number);
     close_all(outbox, relay, ear);
 }
@@ -990,7 +990,7 @@ KIT_TEST(relay, reads_go_on_when_the_database_is_back)
     close_all(outbox, relay, ear);
 }
 
-/* What was put aside and let go on by hand is in its old place, before what was read. */
+/* A dead letter that was retried is in its old place, before what was read. */
 KIT_TEST(relay, what_is_let_go_on_by_hand_is_delivered)
 {
     struct hf_outbox *outbox = open_outbox(k, 1);
@@ -1061,9 +1061,9 @@ TEST(relay, options_are_checked)
     CHECK(relay == NULL)
     REFUSED("a heartbeat of 11 ms is more than half of a lease of 20 ms", .lease_ms = 20,
             .heartbeat_ms = 11);
-    REFUSED("there is no preset 4", .preset = 4);
+    REFUSED("invalid preset 4", .preset = 4);
     REFUSED("1001 workers are more than 1000", .workers = 1001);
-    REFUSED("dry_run means nothing for competing relays", .competing = true, .dry_run = true);
+    REFUSED("competing relays do not support dry_run", .competing = true, .dry_run = true);
     CHECK_STATUS(HF_INVALID, hf_relay_open(s, NULL, sink, NULL, &relay));
     CHECK_STATUS(HF_INVALID, hf_relay_open(s, outbox, NULL, NULL, &relay));
     hf_relay_close(NULL);
