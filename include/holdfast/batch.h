@@ -68,7 +68,7 @@ struct hf_write_many_result {
  * HF_CANCELED   hf_scope_cancel() was called
  * HF_NOMEM
  *
- * Takes memory of the scope for its result only: 12 bytes per entry. Blocks. Since 0.1.
+ * Takes memory of the scope for its result only: 12 bytes per entry. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_write_many(struct hf_scope *s, struct hf_db *db,
                                                  const struct hf_write *writes, size_t len,
@@ -94,7 +94,7 @@ struct hf_get_many_result {
  * what was read so far, and says which entries were not.
  *
  * The same failures as hf_write_many(). The items live in the scope: who reads very many does it in
- * parts. Blocks. Since 0.1.
+ * parts. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_get_many(struct hf_scope *s, struct hf_db *db,
                                                const struct hf_get *gets, size_t len,

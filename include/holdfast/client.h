@@ -79,8 +79,6 @@ struct hf_client_options {
  * HF_INVALID  the URL, a parameter, an option or AWS's files say something invalid; the
  *             message names it
  * HF_IO       a file that was named cannot be read
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
                                               const struct hf_client_options *options,
@@ -97,7 +95,7 @@ HF_API HF_NODISCARD enum hf_status hf_connect(struct hf_scope *s, struct hf_str 
  * HF_IO           it cannot be reached, it was restarted meanwhile, or the check failed
  * HF_INVALID      as hf_connect() says
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
                                                    const struct hf_client_options *options,

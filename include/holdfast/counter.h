@@ -91,13 +91,13 @@ struct hf_counters_options {
  * HF_INVALID  a table of that name has other keys, or an option is invalid
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
                                                     const struct hf_counters_options *options,
                                                     struct hf_counters **counters);
 
-/* NULL is accepted. Its sequences have been closed before. Since 0.1. */
+/* NULL is accepted. Its sequences have been closed before. */
 HF_API void hf_counters_close(struct hf_counters *counters);
 
 /* Which counter. Different parts are different counters, whatever characters are in them. */
@@ -141,15 +141,13 @@ struct hf_counter_options {
  *             ceiling; with shards, a floor or a ceiling
  * HF_CORRUPT  the item has something else for a value
  * and what the database fails with.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_add(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t by,
                                                   const struct hf_counter_options *options,
                                                   int64_t *value);
 
-/* hf_counter_add() of `by`, and of minus `by`. Since 0.1. */
+/* hf_counter_add() of `by`, and of minus `by`. */
 HF_API HF_NODISCARD enum hf_status hf_counter_incr(struct hf_scope *s, struct hf_counters *counters,
                                                    struct hf_counter_key key, int64_t by,
                                                    int64_t *value);
@@ -164,7 +162,7 @@ HF_API HF_NODISCARD enum hf_status hf_counter_decr(struct hf_scope *s, struct hf
  * at least; older ones it may have forgotten.
  *
  * HF_INVALID  the request id is empty or longer than HF_COUNTER_REQUEST_MAX
- * and as hf_counter_add(). Since 0.1.
+ * and as hf_counter_add().
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_add_once(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key,
@@ -180,8 +178,6 @@ hf_counter_add_once(struct hf_scope *s, struct hf_counters *counters, struct hf_
  *
  * HF_INVALID  as above
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_add_tx(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key,
@@ -191,7 +187,7 @@ hf_counter_add_tx(struct hf_scope *s, struct hf_counters *counters, struct hf_co
 /* ---- reading, setting, deleting ------------------------------------------------------------- */
 
 /* The value now; 0 when there is none. With shards, the sum at one moment where there are
- * transactions, else a sum of values read one after the other. Since 0.1. */
+ * transactions, else a sum of values read one after the other. */
 HF_API HF_NODISCARD enum hf_status hf_counter_get(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t *value);
 
@@ -204,7 +200,7 @@ struct hf_counter_value {
 
 /*
  * Many at once: values[i] is that of keys[i]; a key may come any number of times. Each is the value
- * of some moment during the call. Since 0.1.
+ * of some moment during the call.
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_get_many(struct hf_scope *s,
                                                        struct hf_counters *counters,
@@ -233,8 +229,6 @@ struct hf_counter_list {
  *
  * HF_INVALID  a partition of a table that has none, or an empty one; what is not a cursor
  * HF_CORRUPT  an item has something else for a value
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_list(struct hf_scope *s, struct hf_counters *counters,
                                                    const struct hf_counter_list_options *options,
@@ -243,7 +237,7 @@ HF_API HF_NODISCARD enum hf_status hf_counter_list(struct hf_scope *s, struct hf
 /*
  * Set it; *was (may be NULL) is the value right before that, exactly: what was added before is in
  * it, and what is added later is not. hf_counter_reset() sets it to 0. Shards are set one after the
- * other, and *was is the sum of what they were. Fails as hf_counter_add(). Since 0.1.
+ * other, and *was is the sum of what they were. Fails as hf_counter_add().
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t value,
@@ -255,7 +249,7 @@ HF_API HF_NODISCARD enum hf_status hf_counter_reset(struct hf_scope *s,
 /*
  * Remove it and all that it remembers. An add that is under way may be counted before and after
  * that: where every add counts, use hf_counter_reset(). Of one with shards an item without a value
- * stays. Since 0.1.
+ * stays.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_delete(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key);
@@ -273,7 +267,7 @@ struct hf_scoped_counter {
     uint64_t reserved[4];
 };
 
-/* As the functions above: hf_counter_incr(), hf_counter_decr() and so on. Since 0.1. */
+/* As the functions above: hf_counter_incr(), hf_counter_decr() and so on. */
 HF_API HF_NODISCARD enum hf_status hf_scoped_counter_incr(struct hf_scope *s,
                                                           const struct hf_scoped_counter *scoped,
                                                           const void *key, int64_t by,
@@ -321,7 +315,7 @@ struct hf_sequence_options {
 enum { HF_SEQUENCE_BLOCK_MAX = 1000000000 };
 
 /* HF_INVALID: the key, as of hf_counter_add(); the block is too large; the counters have shards or
- * are plain. Nothing is asked yet. Since 0.1. */
+ * are plain. Nothing is asked yet. */
 HF_API HF_NODISCARD enum hf_status
 hf_sequence_open(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key,
                  const struct hf_sequence_options *options, struct hf_sequence **sequence);
@@ -329,7 +323,7 @@ hf_sequence_open(struct hf_scope *s, struct hf_counters *counters, struct hf_cou
 /*
  * Close it. What is left of its block goes back if no other block was taken since; the status says
  * only whether the database could be asked. NULL is accepted, as a scope, too: then nothing goes
- * back. Since 0.1.
+ * back.
  */
 HF_API enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *sequence);
 
@@ -339,15 +333,13 @@ HF_API enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *
  *
  * HF_LIMIT  `last` was given out
  * and as hf_counter_add(): a block that may have been taken is not used, and makes a gap.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_sequence_next(struct hf_scope *s,
                                                     struct hf_sequence *sequence, int64_t *number);
 
 /*
  * Take `count` numbers at once, not from the block: from *first on, next to each other. Fails as
- * hf_sequence_next(). Since 0.1.
+ * hf_sequence_next().
  */
 HF_API HF_NODISCARD enum hf_status
 hf_sequence_take(struct hf_scope *s, struct hf_sequence *sequence, uint32_t count, int64_t *first);
@@ -356,7 +348,7 @@ hf_sequence_take(struct hf_scope *s, struct hf_sequence *sequence, uint32_t coun
  * An action for a transaction on the same database that takes `count` numbers from *first on: they
  * are given out if the transaction is done, and only then. When another took numbers in the
  * meantime the transaction is canceled, with ConditionalCheckFailed for this action: ask for a new
- * one. hf_sequence_commit() does that. Since 0.1.
+ * one. hf_sequence_commit() does that.
  */
 HF_API HF_NODISCARD enum hf_status hf_sequence_take_tx(struct hf_scope *s,
                                                        struct hf_sequence *sequence, uint32_t count,
@@ -384,7 +376,7 @@ typedef enum hf_status hf_sequence_build_fn(struct hf_scope *s, int64_t first,
  * HF_UNSUPPORTED  the database has no transactions
  * and what transactions fail with; may_have_happened says whether it may have been done.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_sequence_commit(struct hf_scope *s,
                                                       struct hf_sequence *sequence, uint32_t count,

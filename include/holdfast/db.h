@@ -1599,17 +1599,17 @@ struct hf_describe_import_result {
 
 /* ---- the one call --------------------------------------------------------------------------- */
 
-/* The operation's name on the wire, such as "PutItem"; absent for any other number. Since 0.1. */
+/* The operation's name on the wire, such as "PutItem"; absent for any other number. */
 HF_API struct hf_str hf_op_name(enum hf_op op);
 
 /*
  * Do `op`. `request` is a struct of the operation's name, `response` its _result, zeroed by the
- * call; NULL when it does not matter. Since 0.1.
+ * call; NULL when it does not matter.
  */
 HF_API HF_NODISCARD enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
                                               const void *request, void *response);
 
-/* Close the database. NULL is accepted. No call may be under way. Since 0.1. */
+/* Close the database. NULL is accepted. No call may be under way. */
 HF_API void hf_db_close(struct hf_db *db);
 
 /*
@@ -1617,7 +1617,7 @@ HF_API void hf_db_close(struct hf_db *db);
  * memory. One process at a time has a directory open, and each opening gets a new one: so what was
  * written with another text was written by somebody who is gone, and patterns take the leases of
  * those over at once. Absent for databases over the network, whose users do not exclude each other.
- * It lives as long as `db`. Any thread. Since 0.1.
+ * It lives as long as `db`. Any thread.
  */
 HF_API struct hf_str hf_db_opener(struct hf_db *db);
 
@@ -1631,7 +1631,7 @@ struct hf_shared_kind {
 };
 
 /* Fails as `make` does, and with HF_NOMEM. Each one is given back, before the database is closed.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HF_API HF_NODISCARD enum hf_status hf_db_share(struct hf_scope *s, struct hf_db *db,
                                                const struct hf_shared_kind *kind, void **object);
 HF_API void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind);
@@ -1648,7 +1648,6 @@ enum hf_feature {
 /*
  * Whether the database has a feature. A service is asked once, with a request that changes nothing,
  * and the answer is kept. The embedded engine has all of them. Fails as any operation does.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db,
                                                   enum hf_feature feature, bool *supported);

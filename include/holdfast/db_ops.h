@@ -4,7 +4,7 @@
  * Every function takes a request, which is a struct of its name (db.h), and fills in a result; what
  * is said there of requests and results holds for all. A result may be NULL if it does not matter,
  * and is zeroed when the call fails. Each blocks until it is done or the deadline of the scope
- * passes, and any thread may call it. All are there since 0.1.
+ * passes, and any thread may call it.
  *
  * Any operation can end with these, which are not repeated below:
  *

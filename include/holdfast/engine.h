@@ -81,7 +81,7 @@ struct hf_engine_options {
  * HF_CORRUPT   it is damaged; the message names what
  * HF_NO_SPACE  the disk is too full to open it safely
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
                                            const struct hf_engine_options *options,
@@ -103,7 +103,7 @@ struct hf_upkeep_report {
  * Do now what is due by the env's clock: finish backups, restores and indexes, expire items, trim
  * streams, drop tokens, erase what belonged to deleted tables. The engine's own thread does the
  * same about once a second, and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when
- * `db` is no embedded database. Blocks. Since 0.1.
+ * `db` is no embedded database. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_upkeep_report *report);
@@ -119,12 +119,12 @@ HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct h
  * HF_UNSUPPORTED  `db` is no embedded database
  * HF_CANCELED, HF_TIMEOUT  by the scope, which is looked at all the time
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db,
                                                    struct hf_check_report *report);
 
-/* The same, with options; NULL: all defaults. Since 0.1. */
+/* The same, with options; NULL: all defaults. */
 HF_API HF_NODISCARD enum hf_status hf_engine_check_with(struct hf_scope *s, struct hf_db *db,
                                                         const struct hf_check_options *options,
                                                         struct hf_check_report *report);
@@ -140,7 +140,7 @@ struct hf_engine_stats {
     uint64_t reserved[8];
 };
 
-/* Figures of now; all zero when `db` is no embedded database. Any thread. Since 0.1. */
+/* Figures of now; all zero when `db` is no embedded database. Any thread. */
 HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
@@ -174,7 +174,7 @@ struct hf_engine_snapshot;
  *                 put back
  * HF_UNSUPPORTED  `db` is no embedded database
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
                                                            struct hf_engine_snapshot **snapshot);
@@ -195,13 +195,13 @@ HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_take(struct hf_scope *s, s
  * HF_STOPPED      the database takes no writes since one failed
  * HF_UNSUPPORTED  `db` is no embedded database
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
                            const struct hf_engine_snapshot *snapshot);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_engine_snapshot_free(struct hf_engine_snapshot *snapshot);
 
 struct hf_engine_snapshot_size {
@@ -213,13 +213,13 @@ struct hf_engine_snapshot_size {
     uint64_t reserved[4];
 };
 
-/* Since 0.1. */
+/* How much the snapshot holds. */
 HF_API void hf_engine_snapshot_size(const struct hf_engine_snapshot *snapshot,
                                     struct hf_engine_snapshot_size *size);
 
 /*
  * Keep a snapshot in the file `path`, which is replaced whole when it exists: after a crash it is
- * the old or the new one. HF_IO or HF_NO_SPACE when it cannot be written. Blocks. Since 0.1.
+ * the old or the new one. HF_IO or HF_NO_SPACE when it cannot be written. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_engine_snapshot_save(struct hf_scope *s, const struct hf_engine_snapshot *snapshot,
@@ -233,7 +233,7 @@ hf_engine_snapshot_save(struct hf_scope *s, const struct hf_engine_snapshot *sna
  * HF_CORRUPT  it is no snapshot, cut short or damaged; the message says where
  * HF_FORMAT   it was written by a newer version
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_load(struct hf_scope *s, struct hf_str path,
                                                            struct hf_engine_snapshot **snapshot);

@@ -84,17 +84,17 @@ struct hf_events_options {
  *
  * HF_INVALID      a table of that name is not an event store, or has another number of shards
  * HF_UNSUPPORTED  the database has no transactions
- * and what making a table fails with. Since 0.1.
+ * and what making a table fails with.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
                                                   const struct hf_events_options *options,
                                                   struct hf_events **store);
 
-/* Its readers, subscriptions and flows have been closed before. NULL is accepted. Since 0.1. */
+/* Its readers, subscriptions and flows have been closed before. NULL is accepted. */
 HF_API void hf_events_close(struct hf_events *store);
 
 /* Remove all events, snapshots, checkpoints: the table is dropped and made again, empty. Blobs are
- * left to hf_events_sweep(). For tests, mostly. Since 0.1. */
+ * left to hf_events_sweep(). For tests, mostly. */
 HF_API HF_NODISCARD enum hf_status hf_events_reset(struct hf_scope *s, struct hf_events *store);
 
 /* What a store can do here; all true for now, for programs that ask before they rely on it. */
@@ -190,8 +190,6 @@ struct hf_append_options {
  * HF_TX_CONFLICT  others were faster as often as options->max_attempts says
  * HF_TX_CANCELED  an action of `with` was refused: hf_scope_error() has the reasons, those of
  *               `with` first
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_append *appends, size_t len,
@@ -244,19 +242,19 @@ struct hf_events_page {
  *
  * This and all that read payloads: HF_CORRUPT, one is not in the blob store any more, or not what
  * was put there; HF_UNSUPPORTED, one is in a blob store, and there is none here. The message names
- * the event. Since 0.1.
+ * the event.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_stream_key stream,
                                                   const struct hf_events_read_options *options,
                                                   struct hf_events_page *page);
 
-/* By id. HF_NOT_FOUND. Since 0.1. */
+/* By id. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_events_get(struct hf_scope *s, struct hf_events *store,
                                                  struct hf_str id, struct hf_stored_event *event);
 
 /* Events caused by that one, directly; those of a correlation, that with the id itself first. All
- * of them, whole, in the order of all. Since 0.1. */
+ * of them, whole, in the order of all. */
 HF_API HF_NODISCARD enum hf_status hf_events_caused_by(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_str id,
                                                        const struct hf_stored_event **events,
@@ -274,7 +272,7 @@ struct hf_event_tree {
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND; HF_LIMIT: deeper than depth_max (0: 100), as in a circle. Since 0.1. */
+/* HF_NOT_FOUND; HF_LIMIT: deeper than depth_max (0: 100), as in a circle. */
 HF_API HF_NODISCARD enum hf_status hf_events_tree(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str id, uint32_t depth_max,
                                                   struct hf_event_tree *tree);
@@ -302,7 +300,7 @@ struct hf_events_all_options {
                              whole: some hundred */
 };
 
-/* `store` has to outlive the reader; one thread at a time uses it. Since 0.1. */
+/* `store` has to outlive the reader; one thread at a time uses it. */
 HF_API HF_NODISCARD enum hf_status
 hf_events_reader_open(struct hf_scope *s, struct hf_events *store,
                       const struct hf_events_all_options *options,
@@ -313,7 +311,7 @@ HF_API void hf_events_reader_close(struct hf_events_reader *reader);
  * The next events in the order of all, which live until the next call for this reader. None: there
  * are no more for now; the next call looks again. Before events are handed out the place behind
  * them is closed, so that none can be appended in front of them any more. The memory of a reader
- * does not grow with what it reads. Since 0.1.
+ * does not grow with what it reads.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_reader_next(struct hf_scope *s,
                                                          struct hf_events_reader *reader,
@@ -321,11 +319,11 @@ HF_API HF_NODISCARD enum hf_status hf_events_reader_next(struct hf_scope *s,
                                                          size_t *len);
 
 /* Where it is: a new reader that is opened behind it goes on from there. Moves also past events
- * that the options leave out. Absent: at the start. Since 0.1. */
+ * that the options leave out. Absent: at the start. */
 HF_API struct hf_str hf_events_reader_position(const struct hf_events_reader *reader);
 
 /* Call this after something was appended by this process through this store, or stop to. Not to be
- * called inside of such a function. HF_LIMIT: there are too many. Since 0.1. */
+ * called inside of such a function. HF_LIMIT: there are too many. */
 typedef void hf_events_wake_fn(void *user);
 HF_API HF_NODISCARD enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
                                                     hf_events_wake_fn *wake, void *user);
@@ -344,18 +342,18 @@ struct hf_stream_info {
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND: it has never had an event. Since 0.1. */
+/* HF_NOT_FOUND: it has never had an event. */
 HF_API HF_NODISCARD enum hf_status hf_events_stream_info(struct hf_scope *s,
                                                          struct hf_events *store,
                                                          struct hf_stream_key stream,
                                                          struct hf_stream_info *info);
 
 /* Events before that version are not read any more; hf_events_sweep() removes them. It cannot be
- * taken back. HF_INVALID: beyond its end. Since 0.1. */
+ * taken back. HF_INVALID: beyond its end. */
 HF_API HF_NODISCARD enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
                                                       struct hf_stream_key stream, uint64_t before);
 
-/* The same by age and number, from now on, as they come; 0: no such limit. Since 0.1. */
+/* The same by age and number, from now on, as they come; 0: no such limit. */
 HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
                                                           struct hf_events *store,
                                                           struct hf_stream_key stream,
@@ -363,14 +361,14 @@ HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
 
 /* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_LOST). `expect`
  * and `version` as in hf_append. Again is no failure. The order of all shows its events, as it does
- * with truncated ones, until hf_events_sweep() has removed them. Since 0.1. */
+ * with truncated ones, until hf_events_sweep() has removed them. */
 HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_stream_key stream,
                                                        enum hf_expect expect, uint64_t version);
 
 /* Take a stream out of the order of all, unless it is asked for, or back into it, at its old
  * places. Nothing can be appended to it meanwhile (HF_IN_USE). Can be called again when it was
- * interrupted. Since 0.1. */
+ * interrupted. */
 HF_API HF_NODISCARD enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
                                                      struct hf_stream_key stream);
 HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
@@ -379,7 +377,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struc
 /*
  * Call this with each stream (of that domain; absent: of all), deleted ones too, in no order.
  * Anything but HF_OK ends it, and is returned. There is no list of streams: this is a Scan of the
- * table, which costs as much as reading all events. Since 0.1.
+ * table, which costs as much as reading all events.
  */
 typedef enum hf_status hf_events_stream_fn(struct hf_scope *s, struct hf_stream_key stream,
                                            const struct hf_stream_info *info, void *user);
@@ -400,7 +398,7 @@ struct hf_events_swept {
  * has to be longer than an append takes. Others may work meanwhile. It can be interrupted and
  * called again. Chosen ids of events that went are free again.
  *
- * A Scan of the table; two more when there is a blob store. Since 0.1.
+ * A Scan of the table; two more when there is a blob store.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);
@@ -432,7 +430,7 @@ struct hf_events_verified {
  * Compute the hashes of a stream again (NULL: of all streams, with the order of all against them,
  * and with blobs) and compare. Each event's hash covers its content and the hash before it, so an
  * event that was changed, left out, put in or moved shows. HF_CORRUPT: it does; the message says
- * where. HF_UNSUPPORTED: the store has no chain. Since 0.1.
+ * where. HF_UNSUPPORTED: the store has no chain.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_stream_key *stream,
@@ -475,7 +473,6 @@ struct hf_events_transfer {
  * HF_CONDITION      its version is not the next of its stream; the message says which line
  * HF_DUPLICATE      its id is there, of another event
  * HF_IN_USE, HF_LOST  its stream is archived, was deleted
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_export(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_events_transfer *options,
@@ -486,7 +483,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_import(struct hf_scope *s, struct h
                                                     hf_events_read_fn *read, void *user,
                                                     uint64_t *count);
 
-/* One event as a line of such an export, without the newline; and back. In the scope. Since 0.1. */
+/* One event as a line of such an export, without the newline; and back. In the scope. */
 HF_API HF_NODISCARD enum hf_status
 hf_event_to_json(struct hf_scope *s, const struct hf_stored_event *event, struct hf_str *json);
 HF_API HF_NODISCARD enum hf_status hf_event_from_json(struct hf_scope *s, struct hf_str json,

@@ -127,7 +127,7 @@ struct hf_flow {
 /*
  * Add an event: in `consequents`, `side_effect` and `compensate`; HF_INVALID elsewhere. What it
  * points to has to live in the scope. An event that takes another back is of that one's stream
- * when it does not say otherwise. HF_LIMIT: HF_FLOW_EVENTS_MAX. Since 0.1.
+ * when it does not say otherwise. HF_LIMIT: HF_FLOW_EVENTS_MAX.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
                                                 const struct hf_flow_event *event);
@@ -137,30 +137,30 @@ HF_API HF_NODISCARD enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_fl
  * Copied as hf_tx_add() does; on the database of the store. All that the events of a tree write
  * goes into one transaction, which takes each item once and has room for about a hundred actions,
  * of which an event needs up to five: HF_LIMIT when the tree is stored. When a condition of such an
- * action does not hold the tree is canceled, with HF_TX_CANCELED. Since 0.1.
+ * action does not hold the tree is canceled, with HF_TX_CANCELED.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
                                                  const struct hf_transact_write *action);
 
 /* The state of the event's aggregate, and the version that it is at; NULL and 0 where the flow has
- * none, or in cancel_apply, side_effect and compensate. Since 0.1. */
+ * none, or in cancel_apply, side_effect and compensate. */
 HF_API const void *hf_flow_state(const struct hf_flow_call *call);
 HF_API uint64_t hf_flow_version(const struct hf_flow_call *call);
 
 /*
  * The state of any aggregate, with what the tree has in store for it so far; the tree is stored on
  * the condition that nobody else changes it meanwhile. In a side effect, just as it is stored now.
- * Not in cancel_apply. Since 0.1.
+ * Not in cancel_apply.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_load(struct hf_scope *s, struct hf_flow_call *call,
                                                 const struct hf_aggregate *aggregate,
                                                 struct hf_str id,
                                                 struct hf_aggregate_state *loaded);
 
-/* From 1 on: which attempt of the side effect, or of the tree, this is. Since 0.1. */
+/* From 1 on: which attempt of the side effect, or of the tree, this is. */
 HF_API uint32_t hf_flow_attempt(const struct hf_flow_call *call);
 
-/* Is this a replay (hf_flows_replay())? Since 0.1. */
+/* Is this a replay (hf_flows_replay())? */
 HF_API bool hf_flow_replaying(const struct hf_flow_call *call);
 
 /* ---- observers ------------------------------------------------------------------------------ */
@@ -254,7 +254,6 @@ struct hf_flows_options {
  * HF_DUPLICATE    two flows are for the same domain and type
  * HF_UNSUPPORTED  the store lacks an ability that a flow needs; the message says which
  * HF_LIMIT        the system has no threads
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_flows_open(struct hf_scope *s, struct hf_events *store, struct hf_outbox *outbox,
@@ -266,13 +265,13 @@ hf_flows_open(struct hf_scope *s, struct hf_events *store, struct hf_outbox *out
  * Take no more events (HF_CANCELED), let what waits and what is under way come to its end, then
  * side effects under way, then observers; within timeout_ms (0: HF_FLOW_SHUTDOWN_MS) and the
  * deadline of the scope. HF_TIMEOUT: not all has; what was posted and not begun is reported
- * HF_CANCELED, side effects are run again by others. Can be called again. Since 0.1.
+ * HF_CANCELED, side effects are run again by others. Can be called again.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_shutdown(struct hf_scope *s, struct hf_flows *flows,
                                                      uint32_t timeout_ms);
 
 /* Shuts it down first, and waits for functions that are under way whatever that takes. NULL is
- * accepted. Since 0.1. */
+ * accepted. */
 HF_API void hf_flows_close(struct hf_flows *flows);
 
 struct hf_submit_options {
@@ -304,7 +303,7 @@ struct hf_flow_result {
  * HF_CANCELED   the flows are shut down
  * HF_TIMEOUT    those before it were not done in time
  * and what its functions and hf_events_append() fail with: then nothing was stored. `result` may be
- * NULL. Since 0.1.
+ * NULL.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_submit(struct hf_scope *s, struct hf_flows *flows,
                                                    const struct hf_flow_event *event,
@@ -320,26 +319,26 @@ typedef void hf_flow_posted_fn(const struct hf_flow_result *result, const struct
  * Those of one queue are taken in the order in which they were submitted and posted. `done` may be
  * NULL. What was posted and not begun is lost when the process ends. Any thread, and also functions
  * of flows.
- * HF_CANCELED, HF_LIMIT: no thread. Since 0.1.
+ * HF_CANCELED, HF_LIMIT: no thread.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
                                                  const struct hf_flow_event *event,
                                                  hf_flow_posted_fn *done, void *user);
 
 /* With no_threads: do what was posted, the calls of observers, and what the relay has to do;
- * *next_ms is after how long there may be more. Since 0.1. */
+ * *next_ms is after how long there may be more. */
 HF_API HF_NODISCARD enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows,
                                                  uint32_t *next_ms);
 
-/* The queue of that shard key, from 0 on. The hash does not change. Since 0.1. */
+/* The queue of that shard key, from 0 on. The hash does not change. */
 HF_API uint32_t hf_flows_partition(const struct hf_flows *flows, struct hf_str key);
 
-/* Its relay, for metrics, pause and resume; NULL: it has none. Since 0.1. */
+/* Its relay, for metrics, pause and resume; NULL: it has none. */
 HF_API struct hf_relay *hf_flows_relay(struct hf_flows *flows);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* As hf_events_read() and hf_events_get(), with events in their current form. Since 0.1. */
+/* As hf_events_read() and hf_events_get(), with events in their current form. */
 HF_API HF_NODISCARD enum hf_status hf_flows_read(struct hf_scope *s, struct hf_flows *flows,
                                                  struct hf_stream_key stream,
                                                  const struct hf_events_read_options *options,
@@ -391,7 +390,7 @@ struct hf_replayed {
  * it fails.
  *
  * HF_LOST  another replay with that checkpoint has come further
- * and what `apply`, `reset` and reading fail with. Since 0.1.
+ * and what `apply`, `reset` and reading fail with.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
                                                    const struct hf_replay_options *options,
@@ -416,7 +415,6 @@ struct hf_revert_check {
 /*
  * Can the tree of that event be taken back? It has to be a root (no event has caused it), and each
  * event of the tree needs a flow with `compensate`. HF_NOT_FOUND: there is no such event.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_can_revert(struct hf_scope *s, struct hf_flows *flows,
                                                        struct hf_str id,
@@ -432,7 +430,7 @@ struct hf_revert_preview {
 };
 
 /* What would be taken back; events that take others back are not part of it. HF_INVALID: it is no
- * root. HF_NOT_FOUND. Since 0.1. */
+ * root. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_flows_preview_revert(struct hf_scope *s,
                                                            struct hf_flows *flows, struct hf_str id,
                                                            struct hf_revert_preview *preview);
@@ -461,7 +459,7 @@ struct hf_reverted {
  * HF_INVALID      it is no root
  * HF_NOT_FOUND    there is no such event
  * and what `compensate`, `apply` and hf_events_append() fail with: then nothing was stored.
- * `reverted` may be NULL. Since 0.1.
+ * `reverted` may be NULL.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows,
                                                    struct hf_str id, struct hf_reverted *reverted);

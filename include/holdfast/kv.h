@@ -68,7 +68,7 @@ struct hf_kv_key {
     struct hf_str id;        /* not empty */
 };
 
-/* Since 0.1. */
+/* A key in the namespace of the table. */
 static inline struct hf_kv_key hf_kv_id(struct hf_str id)
 {
     struct hf_kv_key key;
@@ -78,7 +78,7 @@ static inline struct hf_kv_key hf_kv_id(struct hf_str id)
     return key;
 }
 
-/* Since 0.1. */
+/* A key with its partition and namespace; absent ones as in struct hf_kv_key. */
 static inline struct hf_kv_key hf_kv_in(struct hf_str partition, struct hf_str space,
                                         struct hf_str id)
 {
@@ -155,16 +155,16 @@ struct hf_kv_options {
  *             is asked for; or two attributes have the same name
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db,
                                               const struct hf_kv_options *options,
                                               struct hf_kv **kv);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_kv_close(struct hf_kv *kv);
 
-/* Whether the table has the index of namespaces, and lists read it. Since 0.1. */
+/* Whether the table has the index of namespaces, and lists read it. */
 HF_API bool hf_kv_has_space_index(const struct hf_kv *kv);
 
 /*
@@ -183,7 +183,7 @@ HF_API bool hf_kv_has_space_index(const struct hf_kv *kv);
  * and what UpdateTable fails with. The index is waited for, up to a day, within the deadline of the
  * scope.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_add_space_index(struct hf_scope *s, struct hf_db *db,
                                                          const struct hf_kv_options *options,
@@ -212,15 +212,13 @@ struct hf_kv_get_options {
  * HF_UNSUPPORTED  the value is in a blob store, and the table was opened without one
  * HF_CORRUPT      it is not there, or damaged
  * and what the database fails with: so do all functions below.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv,
                                              struct hf_kv_key key,
                                              const struct hf_kv_get_options *options,
                                              struct hf_kv_entry *entry);
 
-/* Since 0.1. */
+/* Whether there is a value. */
 HF_API HF_NODISCARD enum hf_status hf_kv_exists(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key,
                                                 const struct hf_kv_get_options *options,
@@ -236,7 +234,7 @@ struct hf_kv_many {
 
 /*
  * The values of any number of keys, which may repeat; see hf_get_many(), as whose it fails. On
- * failure `many` has what was read so far. Since 0.1.
+ * failure `many` has what was read so far.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_kv *kv,
                                                   const struct hf_kv_key *keys, size_t len,
@@ -269,8 +267,6 @@ struct hf_kv_set_options {
  * HF_INVALID      also: the value is absent or, with its key, too large; or options contradict
  *
  * hf_scope_error(s)->may_have_happened says whether it may have been set after all.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv,
                                              struct hf_kv_key key, struct hf_value value,
@@ -286,7 +282,7 @@ struct hf_kv_pair {
 
 /*
  * Set any number of values; see hf_write_many(), as whose this fails, and which says what is left.
- * It is blind, as there are no conditions in batches. Since 0.1.
+ * It is blind, as there are no conditions in batches.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set_many(struct hf_scope *s, struct hf_kv *kv,
                                                   const struct hf_kv_pair *pairs, size_t len,
@@ -301,7 +297,7 @@ struct hf_kv_delete_options {
 
 /*
  * Delete a key; no matter when there is none. *old (may be NULL) is what was deleted; with
- * HF_CONDITION, what is there. Fails as hf_kv_set() does. Since 0.1.
+ * HF_CONDITION, what is there. Fails as hf_kv_set() does.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key,
@@ -325,7 +321,6 @@ struct hf_kv_change_options {
 /*
  * Change a value by what it is: nobody else changes it in between. Nothing is written when it is to
  * stay as it is. *entry (may be NULL) is the outcome. Fails as hf_kv_set() and `change` do.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_change_fn *change,
@@ -346,7 +341,7 @@ hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_c
  * hf_kv_set_tx() and hf_kv_delete_tx() look at nothing: without a condition they are blind.
  * hf_kv_change_tx() looks, and its action is conditional on what it saw; so it is to be called anew
  * when the transaction was canceled. hf_kv_check_tx() is the condition alone: the value still has
- * that version; absent: there is none. Since 0.1.
+ * that version; absent: there is none.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key, struct hf_value value,
@@ -371,7 +366,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_
  * Remove blobs of this table that no key has, and that were put last more than older_s seconds ago
  * (0: HF_KV_SWEEP_S). That has to be longer than it takes from hf_kv_set_tx() to the commit, and
  * than this call takes. *removed (may be NULL) is how many. Reads the whole table; now and then is
- * enough. HF_INVALID: there is no blob store. Since 0.1.
+ * enough. HF_INVALID: there is no blob store.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct hf_kv *kv,
                                                      uint32_t older_s, uint64_t *removed);
@@ -413,8 +408,6 @@ struct hf_kv_list; /* one thread at a time uses it; the table has to outlive it 
  * Begin a list; nothing is asked for yet.
  *
  * HF_INVALID  the range contradicts itself or the table, or the cursor is none
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf_kv *kv,
                                                    const struct hf_kv_range *range,
@@ -423,7 +416,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf
 
 /*
  * The next entry, which lives until the next step; its value is absent at the end, and then again
- * each time. After a failure the same step can be tried again. Since 0.1.
+ * each time. After a failure the same step can be tried again.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
                                                    struct hf_kv_entry *entry);
@@ -431,12 +424,12 @@ HF_API HF_NODISCARD enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf
 /*
  * Where the list is, as a text in the scope: a list of the same range that is opened `after` it
  * goes on behind the last entry that was handed out, also in another process. Absent at the end;
- * before the first step, the list's own `after`. Since 0.1.
+ * before the first step, the list's own `after`.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_cursor(struct hf_scope *s, struct hf_kv_list *list,
                                                      struct hf_str *cursor);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_kv_list_free(struct hf_kv_list *list);
 
 struct hf_kv_page {
@@ -446,7 +439,7 @@ struct hf_kv_page {
     uint64_t reserved[4];
 };
 
-/* Up to `limit` entries at once, in the scope. Since 0.1. */
+/* Up to `limit` entries at once, in the scope. */
 HF_API HF_NODISCARD enum hf_status hf_kv_page(struct hf_scope *s, struct hf_kv *kv,
                                               const struct hf_kv_range *range,
                                               const struct hf_kv_list_options *options,
@@ -473,7 +466,7 @@ struct hf_kv_clear_options {
 /*
  * Remove all keys of a range, with whatever else is stored under such keys. It is not atomic; after
  * a failure, or a crash, the same call goes on with what is left. *cleared (may be NULL) is how
- * many were removed, also on failure. Since 0.1.
+ * many were removed, also on failure.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv,
                                                const struct hf_kv_range *range,

@@ -79,13 +79,13 @@ struct hf_limit_table_options {
  *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
                                                        const struct hf_limit_table_options *options,
                                                        struct hf_limit_table **limits);
 
-/* Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_limit_table_close(struct hf_limit_table *limits);
 
 /* ---- rules ---------------------------------------------------------------------------------- */
@@ -177,8 +177,6 @@ struct hf_limit_verdict {
  * HF_IN_USE   so many use the name at once that we could not write it; nothing was counted
  * and what the database fails with. If that leaves open whether it was counted, it may have been;
  * it is not allowed all the same.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits,
                                                  struct hf_str name,
@@ -188,7 +186,7 @@ HF_API HF_NODISCARD enum hf_status hf_limit_take(struct hf_scope *s, struct hf_l
 
 /*
  * Would it be allowed? A consistent read; nothing is counted. HF_OK in both cases: see
- * verdict->allowed. HF_INVALID as above. Since 0.1.
+ * verdict->allowed. HF_INVALID as above.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits,
                                                  struct hf_str name,
@@ -200,7 +198,7 @@ HF_API HF_NODISCARD enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_l
  * For a transaction that the caller sends: read, decide, and put into *action what counts it. The
  * transaction is canceled, ConditionalCheckFailed for this action, if others came first in a way
  * that matters: then ask again. HF_LIMIT and HF_INVALID as of hf_limit_take(); lockouts are looked
- * at and not begun. Since 0.1.
+ * at and not begun.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
@@ -214,8 +212,6 @@ hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits, struct hf_st
  * HF_LOST     too late: its window is over, or was cleared
  * HF_LIMIT    there were HF_LIMIT_REFUNDS_MAX in this window already
  * HF_INVALID  the verdict was not one that counted anything
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
@@ -224,7 +220,7 @@ hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str
 /*
  * Forget all that was counted, and lockouts, too: after a success, say. With a verdict: if its
  * window is still the one that is there, in one request. Without (NULL): whatever is there, as an
- * operator does. HF_OK when there is nothing to forget. Since 0.1.
+ * operator does. HF_OK when there is nothing to forget.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
                                                   struct hf_str name,

@@ -83,13 +83,13 @@ struct hf_records_options {
  *             attributes have one name
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
                                                    const struct hf_records_options *options,
                                                    struct hf_records **records);
 
-/* Its processors have been closed before. NULL is accepted. Since 0.1. */
+/* Its processors have been closed before. NULL is accepted. */
 HF_API void hf_records_close(struct hf_records *records);
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -134,38 +134,36 @@ struct hf_record_put_options {
  * HF_CONDITION  others change that record all the time
  * HF_IO         with may_have_happened: an answer got lost, and others have replaced or deleted the
  *               record since
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records,
                                                   struct hf_item record,
                                                   const struct hf_record_put_options *options);
 
-/* The same as an action for a transaction, which is refused when the record is there. Since 0.1. */
+/* The same as an action for a transaction, which is refused when the record is there. */
 HF_API HF_NODISCARD enum hf_status hf_records_put_tx(struct hf_scope *s, struct hf_records *records,
                                                      struct hf_item record,
                                                      struct hf_transact_write *action);
 
 /*
  * The record as an item to be put by other means, such as hf_write_many(): nothing is checked then,
- * and a record that is there is replaced with all that is known of it. Since 0.1.
+ * and a record that is there is replaced with all that is known of it.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_item(struct hf_scope *s, struct hf_records *records,
                                                    struct hf_item record, struct hf_item *item);
 
-/* By a consistent read. HF_NOT_FOUND when there is none. Since 0.1. */
+/* By a consistent read. HF_NOT_FOUND when there is none. */
 HF_API HF_NODISCARD enum hf_status hf_records_get(struct hf_scope *s, struct hf_records *records,
                                                   struct hf_str account, struct hf_str run_time,
                                                   struct hf_record_info *record);
 
 /*
  * Mark a record as processed, whoever works on it, and also if it had failed; one that is processed
- * stays as it is. HF_NOT_FOUND when there is none: none is made. Since 0.1.
+ * stays as it is. HF_NOT_FOUND when there is none: none is made.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_mark(struct hf_scope *s, struct hf_records *records,
                                                    struct hf_str account, struct hf_str run_time);
 
-/* The same as an action for a transaction, which is refused when it is processed. Since 0.1. */
+/* The same as an action for a transaction, which is refused when it is processed. */
 HF_API HF_NODISCARD enum hf_status hf_records_mark_tx(struct hf_scope *s,
                                                       struct hf_records *records,
                                                       struct hf_str account, struct hf_str run_time,
@@ -174,7 +172,7 @@ HF_API HF_NODISCARD enum hf_status hf_records_mark_tx(struct hf_scope *s,
 /*
  * Make a record unprocessed, whatever it was: its attempts count from 0 again, and who works on it
  * cannot complete it. Works on items that other programs put into the table, too. HF_NOT_FOUND when
- * there is none. Since 0.1.
+ * there is none.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
                                                     struct hf_str account, struct hf_str run_time);
@@ -183,18 +181,18 @@ HF_API HF_NODISCARD enum hf_status hf_records_reset(struct hf_scope *s, struct h
  * Find records that other programs put, which have Processed 0 and no place in the index, and make
  * them wait like all others; with index_processed also those with Processed 1, which stay as they
  * are. Reads the whole table. A processor does the same a page at a time: see
- * hf_processor_options.adopt_ms. *count (may be NULL) is how many. Since 0.1.
+ * hf_processor_options.adopt_ms. *count (may be NULL) is how many.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_adopt(struct hf_scope *s, struct hf_records *records,
                                                     uint64_t *count);
 
 /* Let all failed records be tried again, or the first `limit` of them (0: all). *count (may be
- * NULL) is how many. Since 0.1. */
+ * NULL) is how many. */
 HF_API HF_NODISCARD enum hf_status hf_records_retry_failed(struct hf_scope *s,
                                                            struct hf_records *records,
                                                            uint64_t limit, uint64_t *count);
 
-/* Delete a record; there may be none. Since 0.1. */
+/* Delete a record; there may be none. */
 HF_API HF_NODISCARD enum hf_status hf_records_delete(struct hf_scope *s, struct hf_records *records,
                                                      struct hf_str account, struct hf_str run_time);
 
@@ -216,7 +214,7 @@ struct hf_record_list {
     uint64_t reserved[4];
 };
 
-/* The records of an account in the order of their run times, by consistent reads. Since 0.1. */
+/* The records of an account in the order of their run times, by consistent reads. */
 HF_API HF_NODISCARD enum hf_status
 hf_records_by_account(struct hf_scope *s, struct hf_records *records, struct hf_str account,
                       const struct hf_record_list_options *options, struct hf_record_list *list);
@@ -225,8 +223,6 @@ hf_records_by_account(struct hf_scope *s, struct hf_records *records, struct hf_
  * Records in a state, shard by shard, each shard in the order of run times. The index says which,
  * and may be a little behind; then they are read as they are, and those in another state are left
  * out. Without index_processed, processed records are found by reading the whole table.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_records_unprocessed(struct hf_scope *s, struct hf_records *records,
@@ -238,8 +234,7 @@ HF_API HF_NODISCARD enum hf_status hf_records_failed(struct hf_scope *s, struct 
                                                      const struct hf_record_list_options *options,
                                                      struct hf_record_list *list);
 
-/* How many the index has in that state. HF_INVALID for processed ones without index_processed.
- * Since 0.1. */
+/* How many the index has in that state. HF_INVALID for processed ones without index_processed. */
 HF_API HF_NODISCARD enum hf_status hf_records_count(struct hf_scope *s, struct hf_records *records,
                                                     enum hf_record_state state, uint64_t *count);
 
@@ -391,14 +386,12 @@ struct hf_processor_report {
  * HF_INVALID  heartbeat_ms exceeds half of lease_ms, more than HF_PROCESSOR_WORKERS_MAX workers, a
  *             multiplier below 1, failed_blocks without account_order, or `resume` is no checkpoint
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
                                                      const struct hf_processor_options *options,
                                                      struct hf_processor **processor);
 
-/* It is not running. NULL is accepted. Since 0.1. */
+/* It is not running. NULL is accepted. */
 HF_API void hf_processor_close(struct hf_processor *processor);
 
 /*
@@ -416,14 +409,14 @@ HF_API void hf_processor_close(struct hf_processor *processor);
  * HF_LOCKED    it is running already, or a function of the run before has not returned
  * and what the database fails with, after max_retries.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_processor_run(struct hf_scope *s,
                                                     struct hf_processor *processor,
                                                     hf_record_fn *work, void *user,
                                                     struct hf_processor_report *report);
 
-/* How far it is, or was at the end of its last run. Any thread. Since 0.1. */
+/* How far it is, or was at the end of its last run. Any thread. */
 HF_API void hf_processor_progress(struct hf_processor *processor,
                                   struct hf_processor_progress *progress);
 
@@ -436,8 +429,6 @@ HF_API void hf_processor_progress(struct hf_processor *processor,
  *
  * HF_INVALID  `record` is not being worked on
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_record_complete_tx(struct hf_scope *s,
                                                          const struct hf_record_info *record,
@@ -449,14 +440,11 @@ HF_API HF_NODISCARD enum hf_status hf_record_complete_tx(struct hf_scope *s,
  * HF_LOST     another has taken it over, or the record was replaced, marked or deleted
  * HF_INVALID  `record` is not being worked on
  * others      it could not be renewed now; it is ours until hf_record_left_ms() is 0
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_record_extend(struct hf_scope *s,
                                                     const struct hf_record_info *record);
 
-/* How much of the lease is left, by our clock; 0 when it was lost or is not being worked on.
- * Since 0.1. */
+/* How much of the lease is left, by our clock; 0 when it was lost or is not being worked on. */
 HF_API uint32_t hf_record_left_ms(const struct hf_record_info *record);
 
 #ifdef __cplusplus

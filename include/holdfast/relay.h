@@ -149,8 +149,6 @@ struct hf_relay_options {
  * HF_INVALID  heartbeat_ms exceeds half of lease_ms, or relays of the other kind (competing or not)
  *             work on this outbox
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox,
                                                  struct hf_sink *sink,
@@ -159,10 +157,10 @@ HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_o
 
 /* Stops it first, as hf_relay_stop() without waiting for what is under way to succeed: it is
  * canceled, and a sink that ignores that is waited for without a limit, as it uses the relay. A
- * process that has to end meanwhile calls exit() without closing. NULL is accepted. Since 0.1. */
+ * process that has to end meanwhile calls exit() without closing. NULL is accepted. */
 HF_API void hf_relay_close(struct hf_relay *relay);
 
-/* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. Since 0.1. */
+/* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. */
 HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay);
 
 /*
@@ -177,7 +175,6 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
  * and until then hf_relay_start() is HF_LOCKED.
  *
  * HF_INVALID: it was called by the sink, by on_stuck or by another function that the relay calls.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay);
 
@@ -185,17 +182,16 @@ HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_r
  * Deliver until nothing is due any more that is not waiting to be tried again, for a relay that was
  * not started. *delivered (may be NULL) is how many, also when it fails. HF_TIMEOUT: the deadline
  * of the scope, or stall_ms, came first; deliveries under way were canceled, and the message says
- * what it waited for. HF_CANCELED. Since 0.1.
+ * what it waited for. HF_CANCELED.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay,
                                                   uint64_t *delivered);
 
-/* With no_threads: do what is to be done now; *next_ms is after how long there may be more.
- * Since 0.1. */
+/* With no_threads: do what is to be done now; *next_ms is after how long there may be more. */
 HF_API HF_NODISCARD enum hf_status hf_relay_step(struct hf_scope *s, struct hf_relay *relay,
                                                  uint32_t *next_ms);
 
-/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. Since 0.1. */
+/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. */
 HF_API void hf_relay_pause(struct hf_relay *relay);
 HF_API void hf_relay_resume(struct hf_relay *relay);
 
@@ -227,7 +223,7 @@ struct hf_relay_metrics {
     uint64_t reserved[8];
 };
 
-/* Any thread. Since 0.1. */
+/* Any thread. */
 HF_API void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics);
 
 #ifdef __cplusplus

@@ -49,8 +49,6 @@ struct hf_retry_options {
  *
  * HF_INVALID  an option is invalid
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_retry_open(struct hf_scope *s, struct hf_db *inner,
                                                  const struct hf_retry_options *options,

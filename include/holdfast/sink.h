@@ -82,30 +82,28 @@ struct hf_sink_ops {
  * HF_INVALID      the URL cannot be understood, or an option is not known; the message names it
  * HF_UNSUPPORTED  holdfast was built without this kind
  * A broker that cannot be reached now is no failure.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_sink_open(struct hf_scope *s, struct hf_str url,
                                                 struct hf_sink **sink);
 
-/* A sink of one's own; `self` is handed to its functions. The ops are copied. Since 0.1. */
+/* A sink of one's own; `self` is handed to its functions. The ops are copied. */
 HF_API HF_NODISCARD enum hf_status hf_sink_new(struct hf_scope *s, const struct hf_sink_ops *ops,
                                                void *self, struct hf_sink **sink);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_sink_close(struct hf_sink *sink);
 
-/* The same as its `send` and `probe`, for those that use a sink without a relay. Since 0.1. */
+/* The same as its `send` and `probe`, for those that use a sink without a relay. */
 HF_API HF_NODISCARD enum hf_status hf_sink_send(struct hf_scope *s, struct hf_sink *sink,
                                                 struct hf_delivery *deliveries, size_t len);
 HF_API HF_NODISCARD enum hf_status hf_sink_probe(struct hf_scope *s, struct hf_sink *sink);
 
-/* What it was opened with; size, name and limits are filled in. Since 0.1. */
+/* What it was opened with; size, name and limits are filled in. */
 HF_API const struct hf_sink_ops *hf_sink_ops(const struct hf_sink *sink);
 
 /*
  * The event as one JSON object: the structured form of CloudEvents 1.0, with the payload in "data"
- * when it is JSON, and in "data_base64" otherwise. Since 0.1.
+ * when it is JSON, and in "data_base64" otherwise.
  */
 HF_API HF_NODISCARD enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event,
                                                  struct hf_str *json);

@@ -128,14 +128,13 @@ struct hf_consumer_options {
     uint32_t stop_ms;
 };
 
-/* HF_INVALID: the table has no stream, or an option is invalid. HF_NOT_FOUND: no table. Since 0.1.
- */
+/* HF_INVALID: the table has no stream, or an option is invalid. HF_NOT_FOUND: no table. */
 HF_API HF_NODISCARD enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_str table,
                                                     const struct hf_consumer_options *options,
                                                     struct hf_consumer **consumer);
 
-/* It is not running. NULL is accepted. Since 0.1. */
+/* It is not running. NULL is accepted. */
 HF_API void hf_consumer_close(struct hf_consumer *consumer);
 
 /*
@@ -149,7 +148,7 @@ HF_API void hf_consumer_close(struct hf_consumer *consumer);
  * HF_LOCKED                it is running already, or a handler of the run before has not returned
  * and what the handler failed with max_attempts times, or the database for good.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *consumer,
                                                    hf_change_fn *handle, void *user);
@@ -169,7 +168,7 @@ HF_API void hf_consumer_metrics(struct hf_consumer *consumer, struct hf_consumer
 
 /*
  * Changes out of the event that a function runtime hands over: JSON with "Records", each with
- * "dynamodb" and DynamoDB's JSON in it. HF_INVALID: it is none; the message says where. Since 0.1.
+ * "dynamodb" and DynamoDB's JSON in it. HF_INVALID: it is none; the message says where.
  */
 HF_API HF_NODISCARD enum hf_status hf_changes_decode(struct hf_scope *s, struct hf_str json,
                                                      const struct hf_change **changes, size_t *len);

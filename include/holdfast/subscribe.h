@@ -152,19 +152,17 @@ struct hf_subscribe_options {
  *
  * HF_INVALID  no function or several, no name or too long a one, or options that exclude each other
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store,
                                                 struct hf_str name,
                                                 const struct hf_subscribe_options *options,
                                                 struct hf_subscription **subscription);
 
-/* Stops it first, without waiting for what is under way to succeed. NULL is accepted. Since 0.1. */
+/* Stops it first, without waiting for what is under way to succeed. NULL is accepted. */
 HF_API void hf_subscription_close(struct hf_subscription *subscription);
 
 /* Begin, with threads of its own; again after it has stopped. HF_LOCKED: it runs already. HF_LIMIT:
- * no threads. Since 0.1. */
+ * no threads. */
 HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
                                                          struct hf_subscription *subscription);
 
@@ -179,7 +177,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
  * hf_subscription_stop() waits for it again, hf_subscription_close() waits until it returns, and
  * until then hf_subscription_start() is HF_LOCKED.
  *
- * HF_INVALID: it was called by a function of the subscription. Since 0.1.
+ * HF_INVALID: it was called by a function of the subscription.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
                                                         struct hf_subscription *subscription);
@@ -191,19 +189,19 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
  * HF_LOCKED  another has the lease; it is tried again by the next call
  * HF_LOST    it stopped, as an event was given up: the message has its last failure
  *
- * Others are what the database fails with; the next call tries again. Since 0.1.
+ * Others are what the database fails with; the next call tries again.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_step(struct hf_scope *s, struct hf_subscription *subscription, uint32_t *next_ms);
 
 /* For one that was not started: handle all there is, waiting for attempts that are due later, until
  * it has caught up, or the deadline. The lease is kept. *handled (may be NULL) is how many.
- * HF_LOCKED and HF_LOST as above. Since 0.1. */
+ * HF_LOCKED and HF_LOST as above. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_drain(struct hf_scope *s, struct hf_subscription *subscription, uint64_t *handled);
 
 /* Higher than that of every earlier holder of the lease, for what refuses a lower one than it has
- * seen; 0 when the lease is not ours. Since 0.1. */
+ * seen; 0 when the lease is not ours. */
 HF_API uint64_t hf_subscription_fence(struct hf_subscription *subscription);
 
 enum hf_subscription_state {
@@ -230,7 +228,7 @@ struct hf_subscription_metrics {
     uint64_t reserved[8];
 };
 
-/* Since 0.1. */
+/* Any thread. Does not fail. */
 HF_API void hf_subscription_metrics(struct hf_subscription *subscription,
                                     struct hf_subscription_metrics *metrics);
 
@@ -249,7 +247,7 @@ struct hf_subscription_info {
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND: nobody ever ran it. Since 0.1. */
+/* HF_NOT_FOUND: nobody ever ran it. */
 HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, struct hf_events *store,
                                                         struct hf_str name,
                                                         struct hf_subscription_info *info);
@@ -260,13 +258,13 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, stru
  * event (`after` absent) or behind that position; of a stream, that version. Nothing of before
  * counts then. HF_NOT_FOUND: as above. HF_INVALID: `after` is the wrong one of the two; when it has
  * no checkpoint yet that is not known here, and whoever has its lease fails with it, with nothing
- * done, until this is called once more. Since 0.1.
+ * done, until this is called once more.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_rebuild(struct hf_scope *s,
                                                            struct hf_events *store,
                                                            struct hf_str name, struct hf_str after);
 
-/* Forget it: its checkpoint, its lease, what was parked. It is not running. Since 0.1. */
+/* Forget it: its checkpoint, its lease, what was parked. It is not running. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_forget(struct hf_scope *s, struct hf_events *store, struct hf_str name);
 
@@ -290,19 +288,19 @@ struct hf_parked_list {
     uint64_t reserved[4];
 };
 
-/* Parked events. limit 0: 100. Since 0.1. */
+/* Parked events. limit 0: 100. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_parked(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        struct hf_str after, uint32_t limit, struct hf_parked_list *list);
 
 /* Let these (NULL: all) be handled again by whoever runs it, once: what fails then is parked
  * again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND: one is
- * not there; the message names it, and the others are done. Since 0.1. */
+ * not there; the message names it, and the others are done. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_replay(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        const struct hf_str *positions, size_t len, uint64_t *done);
 
-/* Do not handle these (NULL: all) at all. As above. Since 0.1. */
+/* Do not handle these (NULL: all) at all. As above. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_discard(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                         const struct hf_str *positions, size_t len, uint64_t *done);
@@ -320,7 +318,6 @@ hf_subscription_discard(struct hf_scope *s, struct hf_events *store, struct hf_s
  *         return complain(hf_scope_error_text(s));
  *
  * What options->with has already stays. HF_LIMIT: they add too much; and what `project` fails with.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_project_inline(struct hf_scope *s, struct hf_events *store,
                                                      hf_project_fn *project, void *user,
@@ -332,7 +329,7 @@ HF_API HF_NODISCARD enum hf_status hf_project_inline(struct hf_scope *s, struct 
 struct hf_group;
 
 /* A handler has not returned after stuck_ms: the stream, version and type of the event that it has,
- * and for how long. On a thread of the library. Since 0.1. */
+ * and for how long. On a thread of the library. */
 typedef void hf_group_stuck_fn(const struct hf_stored_event *event, uint64_t for_ms, void *user);
 
 struct hf_group_options {
@@ -380,7 +377,7 @@ struct hf_group_options {
 };
 
 /* Its events come from `store`, which has to outlive it. Fails as hf_outbox_open() and
- * hf_subscribe() do. Since 0.1. */
+ * hf_subscribe() do. */
 HF_API HF_NODISCARD enum hf_status hf_group_open(struct hf_scope *s, struct hf_events *store,
                                                  struct hf_str name,
                                                  const struct hf_group_options *options,
@@ -388,12 +385,12 @@ HF_API HF_NODISCARD enum hf_status hf_group_open(struct hf_scope *s, struct hf_e
 HF_API void hf_group_close(struct hf_group *group);
 
 /* Begin to feed it (one process at a time does), and to handle events if there is a handler; and
- * the end of that, as hf_subscription_stop() and hf_relay_stop() are. Since 0.1. */
+ * the end of that, as hf_subscription_stop() and hf_relay_stop() are. */
 HF_API HF_NODISCARD enum hf_status hf_group_start(struct hf_scope *s, struct hf_group *group);
 HF_API HF_NODISCARD enum hf_status hf_group_stop(struct hf_scope *s, struct hf_group *group);
 
 /* With no_threads: do what is to be done now; *next_ms is after how long there may be more. That
- * another feeds it is no failure. Since 0.1. */
+ * another feeds it is no failure. */
 HF_API HF_NODISCARD enum hf_status hf_group_step(struct hf_scope *s, struct hf_group *group,
                                                  uint32_t *next_ms);
 
@@ -414,14 +411,14 @@ struct hf_group_list {
 
 /* Up to `limit` (0: 10) events for us; none is HF_OK. Those that cannot be read, as their payload
  * is gone, are left out: they count as hf_group_nack(). After a failure all go back to the others.
- * Not of ordered groups (HF_INVALID). Since 0.1. */
+ * Not of ordered groups (HF_INVALID). */
 HF_API HF_NODISCARD enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group,
                                                   uint32_t limit, struct hf_group_list *list);
 
 /*
  * It was handled; it was not, for this reason (may be absent), and is tried again later, or parked
  * when it was tried often enough; it is to be parked at once; we need more time, another lease.
- * HF_LOST: it is another's by now. Since 0.1.
+ * HF_LOST: it is another's by now.
  */
 HF_API HF_NODISCARD enum hf_status hf_group_ack(struct hf_scope *s, struct hf_group *group,
                                                 const struct hf_group_event *event);
@@ -435,7 +432,7 @@ HF_API HF_NODISCARD enum hf_status hf_group_extend(struct hf_scope *s, struct hf
                                                    const struct hf_group_event *event);
 
 /* Events that were parked, oldest first; `position` of each is a ref of the outbox. As
- * hf_subscription_parked() and its kin. Since 0.1. */
+ * hf_subscription_parked() and its kin. */
 HF_API HF_NODISCARD enum hf_status hf_group_parked(struct hf_scope *s, struct hf_group *group,
                                                    struct hf_str after, uint32_t limit,
                                                    struct hf_parked_list *list);
@@ -456,7 +453,7 @@ struct hf_group_metrics {
     uint64_t reserved[8];
 };
 
-/* Counts by reading. Since 0.1. */
+/* Counts by reading. */
 HF_API HF_NODISCARD enum hf_status hf_group_metrics(struct hf_scope *s, struct hf_group *group,
                                                     struct hf_group_metrics *metrics);
 

@@ -51,7 +51,7 @@ struct hf_table_wait_options {
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_INVALID   `until` is none of the three, or the name is invalid
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_wait(struct hf_scope *s, struct hf_db *db,
                                                  struct hf_str table, enum hf_table_until until,
@@ -92,7 +92,7 @@ struct hf_table_options {
  * HF_CANCELED   hf_scope_cancel() was called
  * and what CreateTable, UpdateTable, UpdateTimeToLive and TagResource fail with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_ensure(struct hf_scope *s, struct hf_db *db,
                                                    const struct hf_create_table *spec,
@@ -107,15 +107,13 @@ HF_API HF_NODISCARD enum hf_status hf_table_ensure(struct hf_scope *s, struct hf
  * HF_INVALID  the environment or the base is empty or has other characters, or the name is not 3 to
  *             255 characters long
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_name(struct hf_scope *s, struct hf_str environment,
                                                  struct hf_str base, struct hf_str *name);
 
 /*
  * HF_OK when `name` is a table's name in that environment; HF_INVALID when it is one of another
- * environment, of none, or no name at all. For programs that are given whole names. Since 0.1.
+ * environment, of none, or no name at all. For programs that are given whole names.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_guard(struct hf_scope *s, struct hf_str environment,
                                                   struct hf_str name);
