@@ -197,7 +197,7 @@ enum hf_stuck {
     HF_STUCK_LEAVE = 1, /* it is left as it is, and the lease is renewed; the default */
     HF_STUCK_RELEASE,   /* the lease is given up, so that another process takes over; work is taken
                            up again when the function has returned */
-    HF_STUCK_GIVE_UP    /* it counts as failed for good, and the next one is handled */
+    HF_STUCK_GIVE_UP    /* it counts as failed permanently, and the next one is handled */
 };
 
 #ifdef __cplusplus

@@ -62,7 +62,7 @@ struct hf_write_many_result {
  *
  * HF_INVALID    an entry has no item, two, or one that could not be built; or what the service says
  *               of it
- * HF_NOT_FOUND  a table is not there
+ * HF_NOT_FOUND  a table is missing
  * HF_THROTTLED  an entry was sent as often as options->max_attempts says
  * HF_TIMEOUT    the deadline of the scope came first
  * HF_CANCELED   hf_scope_cancel() was called

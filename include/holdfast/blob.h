@@ -13,7 +13,7 @@
  *
  * A blob's name is the SHA-256 of its content in hexadecimal: the same content is stored once, and
  * what is read is verified. A blob is written before the item that names it, so an item never names
- * one that is not there; when the item is not written after all, or goes, the blob is left behind,
+ * one that is missing; when the item is not written after all, or goes, the blob is left behind,
  * and hf_blobs_sweep() removes it. Blobs are never changed.
  *
  * Stores by URL:
@@ -55,7 +55,7 @@ struct hf_blobs_options {
                                                 hf_connect(); default: what the environment says */
     bool no_sync;                           /* dir: leave syncing to the system */
     bool lazy;                              /* dir: the first put makes the folder, not the opening;
-                                               one that is not there is a store without blobs */
+                                               one that is missing is a store without blobs */
 };
 
 /*

@@ -38,7 +38,7 @@ struct hf_bus;
 
 /*
  * Handle an event. HF_OK: it is done. Anything else failed, as hf_scope_fail() or a call on `s`
- * says: it is tried again, or becomes a dead letter, whichever status it is. The scope is the
+ * says: it is retried, or becomes a dead letter, whichever status it is. The scope is the
  * relay's: do not reset it. Events that are emitted on this bus with it have this one as their
  * cause, and its correlation (its id, if it has none) and trace, unless they say otherwise.
  */

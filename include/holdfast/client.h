@@ -92,7 +92,7 @@ HF_API HF_NODISCARD enum hf_status hf_connect(struct hf_scope *s, struct hf_str 
  * HF_CORRUPT      something is wrong; the message names the first
  * HF_UNSUPPORTED  it is not a holdfast server, or an older one
  * HF_DENIED       the server has keys, and ours is none of them
- * HF_IO           it cannot be reached, it was restarted meanwhile, or the check failed
+ * HF_IO           it is unreachable, it was restarted meanwhile, or the check failed
  * HF_INVALID      as hf_connect() says
  *
  * Blocks.

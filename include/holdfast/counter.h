@@ -51,9 +51,9 @@ enum {
 
 struct hf_counters_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "keys", or "partitioned_keys"; made when it is missing */
+    struct hf_str table; /* default "keys", or "partitioned_keys"; created if missing */
     bool partitioned;    /* keys have partitions */
-    bool no_create;      /* the table has to be there */
+    bool no_create;      /* the table has to exist */
 
     /* The namespace of keys that name none; default "global", and "" in a partitioned table. */
     struct hf_str space;
@@ -212,7 +212,7 @@ struct hf_counter_list_options {
     struct hf_str partition; /* in a partitioned table; absent: all of them */
     struct hf_str space;     /* absent: that of the table */
     struct hf_str prefix;    /* of the ids */
-    uint32_t limit;          /* at most so many; default all */
+    uint32_t limit;          /* at most this many; default all */
     struct hf_str after;     /* `next` of an earlier call */
 };
 

@@ -1,5 +1,5 @@
 /*
- * An event store: streams of events that only grow, read by stream, in the order of all, by id, by
+ * An event store: streams of events that only grow, read by stream, in the global order, by id, by
  * what caused them.
  *
  *     struct hf_events *store;
@@ -61,16 +61,16 @@ enum {
 
 struct hf_events_options {
     size_t size;            /* set by HF_OPTIONS() */
-    struct hf_str table;    /* default "events"; made when it is missing */
+    struct hf_str table;    /* default "events"; created if missing */
     struct hf_str prefix;   /* put in front of the table's name, such as "prod-" */
-    uint32_t shards;        /* of the order of all; default: as the table was made, or
+    uint32_t shards;        /* of the global order; default: as the table was made, or
                                HF_EVENTS_SHARDS */
     struct hf_blobs *blobs; /* for large payloads, has to outlive the store; default: beside an
                                embedded database (hf_blobs_open_beside()), none otherwise; the part
                                with the table's name (hf_blobs_part_of()) is used */
     uint32_t blob_bytes;    /* from which size of an item on; default HF_EVENTS_BLOB_BYTES */
     bool no_chain;          /* the table is made without a chain of hashes */
-    bool no_create;         /* the table has to be there */
+    bool no_create;         /* the table has to exist */
     uint32_t read_units;    /* provisioned capacity of a table that is made; default: on demand */
     uint32_t write_units;
     uint32_t heads; /* streams whose end is remembered between appends, to save a read;
@@ -224,7 +224,7 @@ struct hf_events_read_options {
     int64_t from_us;  /* only events that happened then or later; 0: all */
     int64_t until_us; /* only events that happened before; 0: all */
     bool backward;    /* newest first */
-    uint32_t limit;   /* at most so many; default 100, at most 100000 */
+    uint32_t limit;   /* at most this many; default 100, at most 100000 */
     bool no_payload;  /* leave payloads of the blob store where they are */
 };
 
@@ -254,7 +254,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_get(struct hf_scope *s, struct hf_e
                                                  struct hf_str id, struct hf_stored_event *event);
 
 /* Events caused by that one, directly; those of a correlation, that with the id itself first. All
- * of them, whole, in the order of all. */
+ * of them, whole, in the global order. */
 HF_API HF_NODISCARD enum hf_status hf_events_caused_by(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_str id,
                                                        const struct hf_stored_event **events,
@@ -267,7 +267,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_correlated(struct hf_scope *s, stru
 /* An event and all that follows from it. */
 struct hf_event_tree {
     struct hf_stored_event event;
-    const struct hf_event_tree *children; /* in the order of all */
+    const struct hf_event_tree *children; /* in the global order */
     size_t children_len;
     uint64_t reserved[4];
 };
@@ -308,7 +308,7 @@ hf_events_reader_open(struct hf_scope *s, struct hf_events *store,
 HF_API void hf_events_reader_close(struct hf_events_reader *reader);
 
 /*
- * The next events in the order of all, which live until the next call for this reader. None: there
+ * The next events in the global order, which live until the next call for this reader. None: there
  * are no more for now; the next call looks again. Before events are handed out the place behind
  * them is closed, so that none can be appended in front of them any more. The memory of a reader
  * does not grow with what it reads.
@@ -349,7 +349,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_stream_info(struct hf_scope *s,
                                                          struct hf_stream_info *info);
 
 /* Events before that version are not read any more; hf_events_sweep() removes them. It cannot be
- * taken back. HF_INVALID: beyond its end. */
+ * undone. HF_INVALID: beyond its end. */
 HF_API HF_NODISCARD enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
                                                       struct hf_stream_key stream, uint64_t before);
 
@@ -366,7 +366,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struc
                                                        struct hf_stream_key stream,
                                                        enum hf_expect expect, uint64_t version);
 
-/* Take a stream out of the order of all, unless it is asked for, or back into it, at its old
+/* Take a stream out of the global order, unless it is asked for, or back into it, at its old
  * places. Nothing can be appended to it meanwhile (HF_IN_USE). Can be called again when it was
  * interrupted. */
 HF_API HF_NODISCARD enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
@@ -427,7 +427,7 @@ struct hf_events_verified {
 };
 
 /*
- * Compute the hashes of a stream again (NULL: of all streams, with the order of all against them,
+ * Compute the hashes of a stream again (NULL: of all streams, with the global order against them,
  * and with blobs) and compare. Each event's hash covers its content and the hash before it, so an
  * event that was changed, left out, put in or moved shows. HF_CORRUPT: it does; the message says
  * where. HF_UNSUPPORTED: the store has no chain.

@@ -37,17 +37,17 @@
  *
  * Races. The states of aggregates that were used, by flows or with hf_flow_load(), are part of the
  * condition under which the tree is stored: if any stream has moved on, in this process or another,
- * all is canceled and done anew. So the functions up to `consequents` may be called several times
+ * all is canceled and done again. So the functions up to `consequents` may be called several times
  * for one submit, and each apply is canceled before the next.
  *
  * Side effects are events of the outbox, stored by the same transaction, so they outlive a crash;
- * they are run at least once, tried again after delays that grow, and become dead letters in the
+ * they are run at least once, retried after delays that grow, and become dead letters in the
  * end (hf_outbox_failed(), hf_outbox_retry()). Events that they lead to are stored once however
  * often they are run.
  *
  * Trees with the same shard key are taken one after the other in a process, others side by side.
  *
- * In the order of all the events of a tree are next to each other, stream by stream, and those of a
+ * In the global order the events of a tree are next to each other, stream by stream, and those of a
  * stream in the order in which they were created.
  */
 #ifndef HOLDFAST_FLOW_H
@@ -118,7 +118,7 @@ struct hf_flow {
     hf_flow_fn *consequents;              /* hf_flow_emit() for each event that follows */
     hf_flow_fn *side_effect;              /* hf_flow_emit() for each event that it leads to */
     uint32_t effect_retries;              /* attempts after the first; default 0: none */
-    hf_flow_fn *compensate;               /* hf_flow_emit() for each event that takes it back */
+    hf_flow_fn *compensate;               /* hf_flow_emit() for each event that reverts it */
     hf_flow_key_fn *shard_key;            /* default: the id of the stream */
     void *user;                           /* handed to all of these */
     uint64_t reserved[4];
@@ -199,11 +199,11 @@ enum hf_flow_outcome {
     HF_FLOW_SUCCESS = 1,   /* stored */
     HF_FLOW_INVALID,       /* its validate, or what is before it, has refused it */
     HF_FLOW_CANCELED,      /* not stored, as another of its tree was refused, or it was not to be */
-    HF_FLOW_REVERTED,      /* taken back */
+    HF_FLOW_REVERTED,      /* by hf_flows_revert() */
     HF_FLOW_REVERT_FAILED, /* reported for the root */
     HF_FLOW_EFFECT_DONE,
-    HF_FLOW_EFFECT_RETRY,   /* failed, and will be tried again */
-    HF_FLOW_EFFECT_FAILED,  /* failed for good: a dead letter */
+    HF_FLOW_EFFECT_RETRY,   /* failed, and will be retried */
+    HF_FLOW_EFFECT_FAILED,  /* failed permanently: a dead letter */
     HF_FLOW_OBSERVED,       /* an observer has seen it */
     HF_FLOW_OBSERVER_FAILED /* an observer has failed at it */
 };
@@ -382,7 +382,7 @@ struct hf_replayed {
 };
 
 /*
- * Take stored events, in the order of all, through upcast, apply and observers, which are waited
+ * Take stored events, in the global order, through upcast, apply and observers, which are waited
  * for all of them. Nothing is validated, nothing is appended, no side effects are run; events
  * without a flow go to observers. With a checkpoint each event's writes are done once, however
  * often the replay is interrupted; without, an event whose writes were done may be replayed again.
@@ -413,7 +413,7 @@ struct hf_revert_check {
 };
 
 /*
- * Can the tree of that event be taken back? It has to be a root (no event has caused it), and each
+ * Can the tree of that event be reverted? It has to be a root (no event has caused it), and each
  * event of the tree needs a flow with `compensate`. HF_NOT_FOUND: there is no such event.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_can_revert(struct hf_scope *s, struct hf_flows *flows,
@@ -424,12 +424,12 @@ struct hf_revert_preview {
     struct hf_stored_event root;
     const struct hf_stored_event *descendants; /* in the order of the tree */
     size_t descendants_len;
-    size_t count;    /* of events that would be taken back now, with the root */
-    size_t reverted; /* of those that were taken back already */
+    size_t count;    /* of events that would be reverted now, with the root */
+    size_t reverted; /* of those that were reverted already */
     uint64_t reserved[4];
 };
 
-/* What would be taken back; events that take others back are not part of it. HF_INVALID: it is no
+/* What would be reverted; events that revert others are not part of it. HF_INVALID: it is no
  * root. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_flows_preview_revert(struct hf_scope *s,
                                                            struct hf_flows *flows, struct hf_str id,
@@ -437,12 +437,12 @@ HF_API HF_NODISCARD enum hf_status hf_flows_preview_revert(struct hf_scope *s,
 
 /* What has taken an event back, and those that followed from it. */
 struct hf_reverted {
-    struct hf_str id;                     /* of the event that was taken back */
+    struct hf_str id;                     /* of the event that was reverted */
     const struct hf_stored_event *events; /* that take it back */
     size_t events_len;
     const struct hf_reverted *children; /* newest first */
     size_t children_len;
-    bool repeated; /* it was taken back before */
+    bool repeated; /* it was reverted before */
     uint64_t reserved[4];
 };
 
@@ -451,7 +451,7 @@ struct hf_reverted {
  * parents, and all that they emit is appended, in that order in each stream, all or nothing. Such
  * events have `compensates` and causation = the id of the one they take back, its correlation, and
  * ids that follow from it (ID.r1, ID.r2), so running it again, or twice at the same time, answers
- * with what the first one has done; events that have joined the tree meanwhile are taken back then.
+ * with what the first one has done; events that have joined the tree meanwhile are reverted then.
  * Where they have a flow its apply is called, with hf_flow_write(), and observers are called; they
  * are not validated, and have no consequents and no side effects.
  *

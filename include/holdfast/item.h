@@ -101,7 +101,7 @@ struct hf_value_walk {
 };
 HF_API bool hf_value_next(struct hf_scope *s, struct hf_value value, struct hf_value_walk *walk);
 
-/* The attribute `name` of an item, or the member of an M; none when it is not there. */
+/* The attribute `name` of an item, or the member of an M; none when it is missing. */
 HF_API struct hf_value hf_item_get(struct hf_item item, struct hf_str name);
 HF_API struct hf_value hf_value_get(struct hf_value map, struct hf_str name);
 

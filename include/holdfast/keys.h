@@ -36,7 +36,7 @@ struct hf_keys_options {
     bool no_partitions;  /* keys have an id alone */
     struct hf_str table; /* default "partitioned_keys", without partitions "keys" */
     struct hf_str space; /* of keys that name none; default "", without partitions "global" */
-    bool no_create;      /* the table has to be there */
+    bool no_create;      /* the table has to exist */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };

@@ -18,7 +18,7 @@
  *
  * Every write gives its entry a version that no other write ever had, so what is conditional on a
  * version (hf_kv_set_options.if_version) is never taken in by an entry that was changed and changed
- * back, or removed and made anew. Each write is one conditional write of one item: an answer that
+ * back, or removed and made again. Each write is one conditional write of one item: an answer that
  * gets lost is looked for by the version, and a request that comes late, or twice, is refused. So
  * all of it is linearizable for each key: set, delete, change and the sets of <holdfast/set.h>,
  * with each other. What does without conditions says so: `blind`, hf_kv_set_many(), hf_kv_clear().
@@ -95,11 +95,11 @@ static inline struct hf_kv_key hf_kv_in(struct hf_str partition, struct hf_str s
 struct hf_kv_options {
     size_t size;         /* set by HF_OPTIONS() */
     bool partitioned;    /* keys have partitions */
-    struct hf_str table; /* default "keys", partitioned "partitioned_keys"; made when missing */
+    struct hf_str table; /* default "keys", partitioned "partitioned_keys"; created if missing */
     struct hf_str
         space;       /* the namespace of keys that name none; default "global", partitioned "" */
     bool consistent; /* reads are strongly consistent unless they say otherwise */
-    bool no_create;  /* the table has to be there */
+    bool no_create;  /* the table has to exist */
 
     /*
      * The table's time to live is taken as it is, as it is where the database has none. What has
@@ -210,7 +210,7 @@ struct hf_kv_get_options {
  * HF_INVALID      the key has no id; or no partition, or one where there are none; or it is too
  *                 long
  * HF_UNSUPPORTED  the value is in a blob store, and the table was opened without one
- * HF_CORRUPT      it is not there, or damaged
+ * HF_CORRUPT      it is missing, or damaged
  * and what the database fails with: so do all functions below.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv,
@@ -416,7 +416,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf
 
 /*
  * The next entry, which lives until the next step; its value is absent at the end, and then again
- * each time. After a failure the same step can be tried again.
+ * each time. After a failure the same step can be retried.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
                                                    struct hf_kv_entry *entry);

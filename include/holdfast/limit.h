@@ -59,8 +59,8 @@ struct hf_limit_table; /* a table of limits */
 
 struct hf_limit_table_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "limits"; made when it is missing, with a time to live */
-    bool no_create;      /* the table has to be there */
+    struct hf_str table; /* default "limits"; created if missing, with a time to live */
+    bool no_create;      /* the table has to exist */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 
@@ -151,7 +151,7 @@ struct hf_limit_options {
 
 struct hf_limit_verdict {
     bool allowed;
-    bool unreached;         /* the database could not be reached, and fail_open is set */
+    bool unreached;         /* the database was unreachable, and fail_open is set */
     bool locked;            /* by a lockout */
     uint64_t used;          /* of the limit, or of the burst, with this one */
     uint64_t left;          /* how many more would be allowed now */

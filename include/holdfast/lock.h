@@ -56,9 +56,9 @@ struct hf_lock;       /* a lock that we hold, or held until it was lost */
 
 struct hf_lock_table_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "locks"; made when it is missing */
-    struct hf_str owner; /* who we are, shown to people; default "HOST/PROCESS-ID" */
-    bool no_create;      /* the table has to be there */
+    struct hf_str table; /* default "locks"; created if missing */
+    struct hf_str owner; /* our name in lists; default "HOST/PROCESS-ID" */
+    bool no_create;      /* the table has to exist */
     bool no_threads;     /* hf_lock_table_step() is called instead; so with clocks of one's own */
 
     /*
@@ -316,7 +316,7 @@ struct hf_lock_list_options {
     size_t size;          /* set by HF_OPTIONS() */
     struct hf_str prefix; /* of the names */
     bool free_too;        /* default: only those that are held */
-    uint32_t limit;       /* at most so many; default all */
+    uint32_t limit;       /* at most this many; default all */
     struct hf_str after;  /* `next` of an earlier call */
 };
 

@@ -61,9 +61,9 @@ enum {
 
 struct hf_once_table_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "once"; made when it is missing, with a time to live */
-    struct hf_str owner; /* who we are, shown to people; default "HOST/PROCESS-ID" */
-    bool no_create;      /* the table has to be there */
+    struct hf_str table; /* default "once"; created if missing, with a time to live */
+    struct hf_str owner; /* our name in lists; default "HOST/PROCESS-ID" */
+    bool no_create;      /* the table has to exist */
     bool no_threads;     /* hf_once_table_step() is called instead */
 
     /*
@@ -350,7 +350,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_clear(struct hf_scope *s, struct hf_o
 struct hf_once_list_options {
     size_t size;          /* set by HF_OPTIONS() */
     struct hf_str prefix; /* of the keys */
-    uint32_t limit;       /* at most so many; default all */
+    uint32_t limit;       /* at most this many; default all */
     struct hf_str after;  /* `next` of an earlier call */
 };
 

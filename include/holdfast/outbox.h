@@ -74,11 +74,11 @@ enum {
 
 struct hf_outbox_options {
     size_t size;          /* set by HF_OPTIONS() */
-    struct hf_str table;  /* default "outbox"; made when it is missing */
+    struct hf_str table;  /* default "outbox"; created if missing */
     uint32_t buckets;     /* default: as the table was made, or HF_OUTBOX_BUCKETS */
     struct hf_str source; /* of events that have none; default "holdfast" */
     bool stream;    /* let the table have a stream when it is made, to wake relays elsewhere */
-    bool no_create; /* the table has to be there */
+    bool no_create; /* the table has to exist */
     /*
      * Keep delivered events for so many seconds, for hf_outbox_history() and to deliver them again;
      * the database removes them then. HF_OUTBOX_HISTORY_S is what is usual. Default 0: an event
@@ -235,7 +235,7 @@ struct hf_outbox_event {
 
 struct hf_event_list_options {
     size_t size;          /* set by HF_OPTIONS() */
-    uint32_t limit;       /* at most so many; default 100 */
+    uint32_t limit;       /* at most this many; default 100 */
     struct hf_str after;  /* `next` of an earlier call */
     bool not_due_too;     /* pending: with those that are due later, or wait to be tried again */
     bool oldest_first;    /* failed and history: default newest first */
@@ -292,7 +292,7 @@ struct hf_outbox_stats {
     uint64_t failed;          /* dead letters */
     uint64_t published;       /* in the history */
     int64_t oldest_due_ms;    /* how long the oldest due one waits; 0: none does */
-    int64_t oldest_failed_ms; /* how long ago the oldest of them failed for good; 0: none */
+    int64_t oldest_failed_ms; /* how long ago the oldest of them failed permanently; 0: none */
     uint64_t fullest;         /* how many wait in the fullest bucket */
     const struct hf_outbox_cause *causes; /* of the failed, most frequent first */
     size_t causes_len;
@@ -303,7 +303,7 @@ struct hf_outbox_stats {
     uint64_t reserved[8];
 };
 
-/* Counts by reading. `limit`: read at most so many items; 0: all. */
+/* Counts by reading. `limit`: read at most this many items; 0: all. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox,
                                                    uint64_t limit, struct hf_outbox_stats *stats);
 
@@ -376,11 +376,11 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct h
  */
 struct hf_claim_options {
     size_t size;             /* set by HF_OPTIONS() */
-    uint32_t limit;          /* at most so many; default 50 */
+    uint32_t limit;          /* at most this many; default 50 */
     uint32_t lease_ms;       /* default 30000 */
     uint32_t skew_ms;        /* by how much clocks may differ, less than the lease; default 1000,
                                 or half of a lease that is shorter */
-    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     uint32_t max_attempts;   /* hf_outbox_fail(): how often an event is tried in all; default 5 */
     uint32_t backoff_ms;     /* before the second attempt; doubled for each further; default 1000 */
     uint32_t backoff_max_ms; /* default 30000 */

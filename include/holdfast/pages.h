@@ -15,7 +15,7 @@
  * Memory is that of one page, however long the list: elements live until the next step or
  * hf_pages_free(), not in the scope. A page without elements does not end the list. Steps end at
  * the deadline of the scope they are given, or when that is canceled; after a failure the same step
- * can be tried again, with nothing lost or doubled.
+ * can be retried, with nothing lost or doubled.
  *
  * A list that is left before its end can be continued later, or elsewhere: hf_pages_cursor() is the
  * `start` of the request that goes on.

@@ -51,8 +51,8 @@ struct hf_delivery {
 
 /*
  * A sink of one's own. `send` delivers a batch, in its order, and sets the outcome of each: all are
- * HF_INTERNAL when it is called, so one that is forgotten is tried again. It returns HF_OK when the
- * outcomes say it all; anything else means that the sink cannot be reached, or takes nothing from
+ * HF_INTERNAL when it is called, so one that is forgotten is retried. It returns HF_OK when the
+ * outcomes say it all; anything else means that the sink is unreachable, or takes nothing from
  * anybody for now (`hf_scope_fail()` says why): then no event is to blame, no attempt is counted
  * for those that are not HF_OK, and the relay waits for the sink. Several threads may call it at
  * once, each with a scope of its own, when `threads` is not 1.
@@ -81,7 +81,7 @@ struct hf_sink_ops {
  *
  * HF_INVALID      the URL cannot be understood, or an option is not known; the message names it
  * HF_UNSUPPORTED  holdfast was built without this kind
- * A broker that cannot be reached now is no failure.
+ * A broker that is unreachable now is no failure.
  */
 HF_API HF_NODISCARD enum hf_status hf_sink_open(struct hf_scope *s, struct hf_str url,
                                                 struct hf_sink **sink);

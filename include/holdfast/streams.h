@@ -21,7 +21,7 @@
  * Iterators that expire are renewed from the position. Records that are gone before they were read
  * (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on where it is
  * still there. When the stream of the table is disabled and enabled again, or the table is made
- * anew, the old stream is read to its end, then the new one from its beginning. For DynamoDB and
+ * again, the old stream is read to its end, then the new one from its beginning. For DynamoDB and
  * for our own engine.
  */
 #ifndef HOLDFAST_STREAMS_H
@@ -75,8 +75,8 @@ typedef void hf_consumer_stuck_fn(struct hf_str shard, uint64_t for_ms, void *us
 struct hf_consumer_options {
     size_t size;             /* set by HF_OPTIONS() */
     struct hf_str name;      /* whose position is kept; default: nobody's */
-    struct hf_str table;     /* for positions; default "checkpoints", made when missing */
-    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str table;     /* for positions; default "checkpoints", created if missing */
+    struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     enum hf_start start;     /* where there is no position yet */
     struct hf_str shard;     /* HF_START_AFTER: go on in this shard, and in those that follow it; */
     struct hf_str sequence;  /* after this record of it */
@@ -140,7 +140,7 @@ HF_API void hf_consumer_close(struct hf_consumer *consumer);
 /*
  * Hand changes over until the scope is canceled or its deadline comes, or the end with until_end.
  * Positions are written then, and shards handed over to others. What the database does not do now
- * is tried again for as long as that may help. May be called again, and goes on where it was.
+ * is retried for as long as that may help. May be called again, and goes on where it was.
  *
  * HF_CANCELED, HF_TIMEOUT  the scope was canceled, or its deadline came; HF_TIMEOUT also when
  *                          handlers did not return within stop_ms

@@ -15,7 +15,7 @@
  *         puts(hf_scope_error_text(s));
  *     hf_subscription_close(mailer);
  *
- * A subscription hands events to a function, in the order of all or of one stream: first what is
+ * A subscription hands events to a function, in the global order or of one stream: first what is
  * there, then what comes. Its checkpoint is kept under its name, and never passes an event that was
  * not handled: each event is handed over at least once, and again after a crash. One process at a
  * time runs a name, by a lease; another takes over when it is silent for a whole lease, by its own
@@ -81,7 +81,7 @@ enum hf_give_up {
 enum hf_subscription_event {
     HF_SUBSCRIPTION_FAILED = 1, /* an attempt failed, and there will be another */
     HF_SUBSCRIPTION_PARKED,
-    HF_SUBSCRIPTION_STOPPED, /* an event, or the database, failed for good */
+    HF_SUBSCRIPTION_STOPPED, /* an event, or the database, failed permanently */
     HF_SUBSCRIPTION_TROUBLE, /* the database cannot be reached now, say; it goes on later */
     HF_SUBSCRIPTION_TAKEN,   /* the lease is ours */
     HF_SUBSCRIPTION_LOST,    /* the lease is another's by now, or ended */
@@ -102,7 +102,7 @@ struct hf_subscribe_options {
     hf_event_batch_fn *batch; /* the same for up to batch_max events at once, */
     hf_project_fn *project;   /* or a projection */
 
-    struct hf_stream_key stream; /* only that stream; default: the order of all */
+    struct hf_stream_key stream; /* only that stream; default: the global order */
     struct hf_str domain;        /* of all: only of that domain, */
     struct hf_str type;          /* and of that type, or with "*" at its end; default all */
     bool archived;               /* of all: with events of archived streams */
@@ -125,7 +125,7 @@ struct hf_subscribe_options {
     uint32_t timeout_ms;        /* deadline of the scope of a function; default none */
     uint32_t lease_ms;          /* silence after which others may take over; default 20000 */
     uint32_t settle_ms;         /* as of hf_events_all_options */
-    struct hf_str owner;        /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;        /* our name in lists; default "HOST/PROCESS-ID" */
     hf_project_reset_fn *reset; /* of a projection; default: there is nothing to remove */
     hf_subscription_notice_fn *on_notice;
     void *user; /* handed to all functions */
@@ -357,7 +357,7 @@ struct hf_group_options {
     uint32_t timeout_ms;     /* deadline of the scope of a handler; default 30000 */
     uint32_t lease_ms;       /* of what is being handled, and of who feeds; default 30000 */
     uint32_t poll_ms;        /* default 1000 */
-    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     bool no_feed;            /* others feed it: handle only */
     bool no_threads;         /* hf_group_step() is called instead of hf_group_start() */
 

@@ -42,7 +42,7 @@ struct hf_table_wait_options {
 };
 
 /*
- * Look at the table again and again until it is as it should be. A table that is not there yet is
+ * Look at the table again and again until it is as it should be. A table that does not exist is
  * waited for, too. Failures that may pass (throttling, a broken connection) are waited out. A
  * service that never answered is not: it is tried as often as the database itself does (retry.h).
  *
@@ -86,7 +86,7 @@ struct hf_table_options {
  *
  * HF_INVALID    it differs; the message names every difference, such as "table t: hash key is
  *               pk S, expected id S; index by-owner is missing". Or the spec is invalid
- * HF_NOT_FOUND  it is not there and options->no_create
+ * HF_NOT_FOUND  it is missing and options->no_create
  * HF_IO         nothing answers
  * HF_TIMEOUT    not in time; the message says how it is
  * HF_CANCELED   hf_scope_cancel() was called
