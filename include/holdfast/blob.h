@@ -1,5 +1,5 @@
 /*
- * A blob store: bytes that are too many for an item, found by their digest.
+ * A blob store: values that are too large for an item, stored by their digest.
  *
  *     struct hf_blobs *blobs;
  *     struct hf_str digest;
@@ -11,10 +11,10 @@
  *     if (hf_blob_get(s, blobs, digest, &payload) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * A blob's name is the SHA-256 of its content in hexadecimal: the same content is stored once, and
- * what is read is verified. A blob is written before the item that names it, so an item never names
- * one that is missing; when the item is not written after all, or goes, the blob is left behind,
- * and hf_blobs_sweep() removes it. Blobs are never changed.
+ * The name of a blob is the SHA-256 of its content in hexadecimal: equal content is stored once,
+ * and every read verifies it. A blob is written before the item that names it, so an item never
+ * names a missing blob; if the item is then not written, or is deleted later, hf_blobs_sweep()
+ * removes the blob. Blobs are never changed.
  *
  * Stores by URL:
  *
@@ -76,9 +76,9 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, stru
                                                         struct hf_blobs **blobs);
 
 /*
- * A store inside of a store, with blobs of its own, for each who shares one: a sweep of a part, or
- * of the whole, sees no blob of another part. The same name (1 to 1024 bytes) is the same part.
- * Close it before `blobs`.
+ * A store inside of a store, with its own blobs, for users that share one: a sweep of a part, or of
+ * the whole, does not touch other parts. The same name (1 to 1024 bytes) is the same part. Close it
+ * before `blobs`.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs,
                                                  struct hf_str name, struct hf_blobs **part);
@@ -98,8 +98,8 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_part_of(struct hf_scope *s, struct h
 HF_API void hf_blobs_close(struct hf_blobs *blobs);
 
 /*
- * Store bytes, durably, unless they are there; *digest is their name, in the scope. When it is
- * there already it counts as new for hf_blobs_sweep(). HF_LIMIT: more than HF_BLOB_MAX.
+ * Store bytes durably, unless they are stored already; *digest is their name, in the scope. An
+ * existing blob counts as new again for hf_blobs_sweep(). HF_LIMIT: more than HF_BLOB_MAX.
  * HF_NO_SPACE, HF_IO.
  */
 HF_API HF_NODISCARD enum hf_status hf_blob_put(struct hf_scope *s, struct hf_blobs *blobs,
@@ -121,7 +121,7 @@ HF_API HF_NODISCARD enum hf_status hf_blob_get_many(struct hf_scope *s, struct h
 HF_API HF_NODISCARD enum hf_status hf_blob_has(struct hf_scope *s, struct hf_blobs *blobs,
                                                struct hf_str digest, uint64_t *size);
 
-/* Remove one for good; none of that name is no failure. Rather sweep. */
+/* Delete one; there may be none. Prefer a sweep. */
 HF_API HF_NODISCARD enum hf_status hf_blob_delete(struct hf_scope *s, struct hf_blobs *blobs,
                                                   struct hf_str digest);
 

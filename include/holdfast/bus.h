@@ -1,7 +1,7 @@
 /*
  * An event bus: functions that are called when events of a type were emitted, durably through an
- * outbox. What is emitted in a transaction is handled when it was committed, at least once, also
- * when the process died in between.
+ * outbox. An event that is emitted in a transaction is handled at least once after the commit, also
+ * if the process dies in between.
  *
  *     enum hf_status mail(struct hf_scope *s, const struct hf_event *event, void *user);
  *
@@ -13,9 +13,9 @@
  *         hf_bus_start(s, bus) != HF_OK || hf_bus_emit(s, bus, &event, 1) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * A type has one handler: registering a second is HF_DUPLICATE. Handlers may be for a family of
- * types, "order.*" or "*"; the most exact one that fits is called. Middleware is called around
- * emitting and around handling, and can change, replace or drop an event.
+ * A type has one handler: registering a second is HF_DUPLICATE. A handler may be for a pattern of
+ * types, "order.*" or "*"; the most exact match is called. Middleware is called around emitting and
+ * around handling, and can change, replace or drop an event.
  *
  * Processes with a bus on one outbox share its events, so each of them needs all handlers.
  *

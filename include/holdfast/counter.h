@@ -1,6 +1,6 @@
 /*
- * Counters: whole numbers under a name that many add to at once; and sequences, which hand out
- * numbers one after the other.
+ * Counters: integers with a name, which many processes add to at once; and sequences, which return
+ * one number after the other.
  *
  *     struct hf_counters *counters;
  *     int64_t visits;
@@ -10,20 +10,20 @@
  *     if (hf_counter_incr(s, counters, hf_counter_named(HF_STR("visits")), 1, &visits) == HF_OK)
  *         printf("visitor %lld\n", (long long)visits);
  *
- * An add is counted once, however many answers get lost and however often it is sent: the counter's
- * item keeps a mark of each writer's last add, which the next one replaces, so a repetition is seen
- * as one. Marks take some fifty bytes each. Those of writers that were silent longest are dropped
- * when there are too many (hf_counters_options.writers); a writer notices that its mark was dropped
- * and takes a new one. If that happens just when the answer to its add got lost, and only then, the
- * add ends with HF_LOST, and may have been counted or not: never twice.
+ * An add is counted once, however many answers are lost and however often it is sent. For that the
+ * counter's item keeps a mark of each writer's last add, which its next add replaces; a repeated
+ * add is recognized by its mark. Marks take some fifty bytes each. When there are too many
+ * (hf_counters_options.writers), those of the writers that were idle longest are dropped; a writer
+ * notices that and takes a new mark. Only if that happens just when the answer to its add is lost,
+ * the add ends with HF_LOST: it may have been counted, but never twice.
  *
- * So value >= the sum of adds that returned HF_OK, and value <= that and the adds whose error said
- * may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by another
- * process, or after a crash, and is still counted once.
+ * So value >= the sum of adds that returned HF_OK, and value <= that sum plus the adds whose error
+ * has may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by
+ * another process, or after a crash, and is still counted once.
  *
- * Values are whole numbers of 64 bits. A counter that nobody added to is 0. What succeeds and hands
- * out numbers only leaves nothing in the scope. Any thread may use a table of counters. Works on
- * every database, as an add is one conditional write of one item.
+ * Values are 64-bit integers. A new counter is 0. A successful call that returns only numbers
+ * leaves nothing in the scope. Any thread may use a table of counters. Works on every database, as
+ * an add is one conditional write of one item.
  */
 #ifndef HOLDFAST_COUNTER_H
 #define HOLDFAST_COUNTER_H
@@ -64,8 +64,8 @@ struct hf_counters_options {
      */
     bool plain;
 
-    uint32_t writers;  /* marks of so many writers are kept at least; default 16 */
-    uint32_t requests; /* so many request ids are remembered at least; default 32 */
+    uint32_t writers;  /* marks of at least this many writers are kept; default 16 */
+    uint32_t requests; /* at least this many request ids are remembered; default 32 */
 
     /*
      * Spread each counter over so many items, for one that is added to more often than one item
@@ -85,8 +85,8 @@ struct hf_counters_options {
 };
 
 /*
- * Counters in a table of `db`, which has to outlive them. It may be one of key-values, too: nothing
- * of theirs has the same key. The env is that of the scope.
+ * Counters in a table of `db`, which has to outlive them. It may also hold keys and values (kv.h):
+ * their keys differ. The env is that of the scope.
  *
  * HF_INVALID  a table of that name has other keys, or an option is invalid
  * and what making a table fails with.
@@ -156,10 +156,10 @@ HF_API HF_NODISCARD enum hf_status hf_counter_decr(struct hf_scope *s, struct hf
                                                    int64_t *value);
 
 /*
- * Add `by` unless an add with that request id was counted before, by anybody. Then *value is what
- * came out that time, and *again is true; both may be NULL. When an answer got lost it is not known
- * who was first, and *again is false. A counter remembers the last hf_counters_options.requests ids
- * at least; older ones it may have forgotten.
+ * Add `by` unless an add with that request id was counted before, by any process. In that case
+ * *value is the result of that time, and *again is true; both may be NULL. If an answer was lost,
+ * *again is false, as it is unknown who was first. A counter remembers at least the last
+ * hf_counters_options.requests ids.
  *
  * HF_INVALID  the request id is empty or longer than HF_COUNTER_REQUEST_MAX
  * and as hf_counter_add().
@@ -235,9 +235,9 @@ HF_API HF_NODISCARD enum hf_status hf_counter_list(struct hf_scope *s, struct hf
                                                    struct hf_counter_list *list);
 
 /*
- * Set it; *was (may be NULL) is the value right before that, exactly: what was added before is in
- * it, and what is added later is not. hf_counter_reset() sets it to 0. Shards are set one after the
- * other, and *was is the sum of what they were. Fails as hf_counter_add().
+ * Set it; *was (may be NULL) is the exact value right before that: it includes all earlier adds and
+ * no later ones. hf_counter_reset() sets it to 0. Shards are set one after the other, and *was is
+ * the sum of what they were. Fails as hf_counter_add().
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t value,
@@ -247,9 +247,9 @@ HF_API HF_NODISCARD enum hf_status hf_counter_reset(struct hf_scope *s,
                                                     struct hf_counter_key key, int64_t *was);
 
 /*
- * Remove it and all that it remembers. An add that is under way may be counted before and after
- * that: where every add counts, use hf_counter_reset(). Of one with shards an item without a value
- * stays.
+ * Remove it with all its marks and request ids. An add in flight may be counted before and after
+ * that: if every add matters, use hf_counter_reset(). For a counter with shards an item without a
+ * value stays.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_delete(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key);
@@ -289,18 +289,18 @@ HF_API HF_NODISCARD enum hf_status hf_scoped_counter_reset(struct hf_scope *s,
 /* ---- sequences ------------------------------------------------------------------------------ */
 
 /*
- * Numbers one after the other: each is given out once, whoever asks.
+ * One number after the other: each is returned once, whichever process asks.
  *
  *     if (hf_sequence_open(s, counters, hf_counter_named(HF_STR("ticket")), NULL, &tickets) ||
  *         hf_sequence_next(s, tickets, &number) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * hf_sequence_next() takes blocks of numbers and hands them out from memory: fast, and with gaps
- * where a process ended before its block did. Numbers of one process grow; those of several are
- * mixed as their blocks are.
+ * hf_sequence_next() takes blocks of numbers and returns them from memory. That is fast, but leaves
+ * gaps where a process ended before its block was used up. Numbers of one process grow; those of
+ * several processes are mixed, as their blocks are.
  *
- * hf_sequence_commit() has no gaps: a number is given out by the very transaction that uses it. So
- * the order of numbers is the order of the transactions, and there is one at a time.
+ * hf_sequence_commit() leaves no gaps: the transaction that uses a number also takes it. So the
+ * order of numbers is the order of the transactions, and only one runs at a time.
  *
  * A sequence is a counter whose value is the last number that was taken.
  */
@@ -321,8 +321,8 @@ hf_sequence_open(struct hf_scope *s, struct hf_counters *counters, struct hf_cou
                  const struct hf_sequence_options *options, struct hf_sequence **sequence);
 
 /*
- * Close it. What is left of its block goes back if no other block was taken since; the status says
- * only whether the database could be asked. NULL is accepted, as a scope, too: then nothing goes
+ * Close it. The rest of its block is given back if no other block was taken since; the status says
+ * only whether the database answered. NULL is accepted; also as a scope: then nothing is given
  * back.
  */
 HF_API enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *sequence);
@@ -372,7 +372,7 @@ typedef enum hf_status hf_sequence_build_fn(struct hf_scope *s, int64_t first,
  *                 `build`, in their order, and then that of the sequence
  * HF_LIMIT        fewer than `count` numbers are left
  * HF_TIMEOUT      others were faster until the deadline
- * HF_LOST         it may have been done, and so many others took numbers since that nobody knows
+ * HF_LOST         it may have been done: so many others took numbers since that this is unknown
  * HF_UNSUPPORTED  the database has no transactions
  * and what transactions fail with; may_have_happened says whether it may have been done.
  *

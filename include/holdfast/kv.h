@@ -16,18 +16,18 @@
  *     if (entry.value.ptr)
  *         use(entry.value);
  *
- * Every write gives its entry a version that no other write ever had, so what is conditional on a
- * version (hf_kv_set_options.if_version) is never taken in by an entry that was changed and changed
- * back, or removed and made again. Each write is one conditional write of one item: an answer that
- * gets lost is looked for by the version, and a request that comes late, or twice, is refused. So
- * all of it is linearizable for each key: set, delete, change and the sets of <holdfast/set.h>,
- * with each other. What does without conditions says so: `blind`, hf_kv_set_many(), hf_kv_clear().
+ * Every write gives its entry a unique version. So a write that is conditional on a version
+ * (hf_kv_set_options.if_version) notices an entry that was changed and changed back, or removed and
+ * created again. Each write is one conditional write of one item: after a lost answer the version
+ * shows whether it was done, and a late or doubled request is refused. So all operations on a key
+ * are linearizable: set, delete, change and the sets of <holdfast/set.h>, with each other. Only
+ * these have no conditions: `blind`, hf_kv_set_many(), hf_kv_clear().
  *
- * For that, a key that was deleted is remembered for an hour (tombstone_s), unseen: longer than any
- * request can be under way.
+ * For that, a deleted key is remembered for an hour (tombstone_s), invisibly: longer than any
+ * request can be in flight.
  *
- * An entry with a time to live is gone when its time has come, by the clock of whoever looks, no
- * matter when the database gets round to removing it.
+ * An entry with a time to live is gone when it has expired by the reader's clock, even if the
+ * database removes it later.
  *
  * Any thread may use a table. Works on every database.
  */
@@ -168,15 +168,15 @@ HF_API void hf_kv_close(struct hf_kv *kv);
 HF_API bool hf_kv_has_space_index(const struct hf_kv *kv);
 
 /*
- * Let a table without partitions have the index of namespaces (space_index); one that is missing is
- * made with it. The index is made, each value that is there gets the attribute "space", and then
- * the mark says so. *added (may be NULL) is how many values got it, also on failure. Reads the
- * table twice, and writes each value once. After a failure, or a crash, the same call goes on.
+ * Add the index of namespaces (space_index) to a table without partitions; a missing table is
+ * created with it. The index is created, each existing value gets the attribute "space", and then
+ * the mark is set. *added (may be NULL) is how many values got it, also on failure. Reads the table
+ * twice, and writes each value once. After a failure, or a crash, the same call goes on.
  *
- * Programs that have the table open do not notice: what they write is missing in lists until they
- * open it again. So stop them first, or start them again afterwards and call this once more: it
- * finds what is missing. Programs of versions that do not know the index cannot open the table any
- * more. The options are those of hf_kv_open().
+ * Programs that have the table open do not notice: the values that they write are missing in lists
+ * until they open it again. So stop them first, or restart them afterwards and call this once more,
+ * which finds such values. Older versions without the index can no longer open the table. The
+ * options are those of hf_kv_open().
  *
  * HF_INVALID  it has partitions; or a key is longer than HF_KV_SORT_MAX bytes, and nothing was
  *             changed; or it has another index of that name
@@ -245,7 +245,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_
 
 struct hf_kv_set_options {
     size_t size;    /* set by HF_OPTIONS() */
-    uint32_t ttl_s; /* gone after so many seconds, and less than one more; default never */
+    uint32_t ttl_s; /* expires after this many seconds, or up to one more; default never */
     bool if_absent; /* only if there is no value */
     struct hf_str if_version; /* only if this is the version of the value */
 
@@ -296,8 +296,8 @@ struct hf_kv_delete_options {
 };
 
 /*
- * Delete a key; no matter when there is none. *old (may be NULL) is what was deleted; with
- * HF_CONDITION, what is there. Fails as hf_kv_set() does.
+ * Delete a key; there may be none. *old (may be NULL) is the deleted entry; with HF_CONDITION, the
+ * present one. Fails as hf_kv_set() does.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key,
@@ -305,9 +305,9 @@ HF_API HF_NODISCARD enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv
                                                 struct hf_kv_entry *old);
 
 /*
- * What is to become of a value. `now` is the entry as it is; *value comes in as its value, and goes
- * out as what it is to be: absent deletes it. What is built for it lives in the scope. It may be
- * called any number of times, each time with a newer entry. A failure ends the change.
+ * Computes the new value. `now` is the present entry; *value is its value, and has to be set to the
+ * new one: absent deletes it. The new value lives in the scope. The function may be called any
+ * number of times, each time with a newer entry. A failure ends the change.
  */
 typedef enum hf_status hf_kv_change_fn(struct hf_scope *s, const struct hf_kv_entry *now,
                                        struct hf_value *value, void *user);
@@ -319,8 +319,9 @@ struct hf_kv_change_options {
 };
 
 /*
- * Change a value by what it is: nobody else changes it in between. Nothing is written when it is to
- * stay as it is. *entry (may be NULL) is the outcome. Fails as hf_kv_set() and `change` do.
+ * Read a value, compute the new one and write it; nobody else changes it in between. Nothing is
+ * written if the value stays the same. *entry (may be NULL) is the result. Fails as hf_kv_set() and
+ * `change` do.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_change_fn *change,
@@ -338,10 +339,10 @@ hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_c
  *         hf_transact_write_items(s, db, &both, NULL) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * hf_kv_set_tx() and hf_kv_delete_tx() look at nothing: without a condition they are blind.
- * hf_kv_change_tx() looks, and its action is conditional on what it saw; so it is to be called anew
- * when the transaction was canceled. hf_kv_check_tx() is the condition alone: the value still has
- * that version; absent: there is none.
+ * hf_kv_set_tx() and hf_kv_delete_tx() read nothing: without a condition they are blind.
+ * hf_kv_change_tx() reads, and its action is conditional on what it read; so call it again when the
+ * transaction was canceled. hf_kv_check_tx() is the condition alone: the value still has that
+ * version; absent: there is none.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key, struct hf_value value,

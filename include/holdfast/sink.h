@@ -62,7 +62,7 @@ struct hf_sink_ops {
     const char *name;       /* such as "kafka" */
     size_t batch_max;       /* events in one call; default 1 */
     size_t batch_bytes_max; /* sum of payloads and headers of a call; default no limit */
-    size_t event_bytes_max; /* of one event; one that is larger has failed for good; default none */
+    size_t event_bytes_max; /* of one event; a larger one fails permanently; default none */
     uint32_t workers;       /* calls at once at most; default as many as the relay likes */
     /*
      * When events of one key are in a batch and one of them fails, those behind it are not
@@ -79,7 +79,7 @@ struct hf_sink_ops {
 /*
  * Open by URL. The env is that of the scope; credentials for AWS are found as in client.h.
  *
- * HF_INVALID      the URL cannot be understood, or an option is not known; the message names it
+ * HF_INVALID      the URL is invalid, or an option is unknown; the message names it
  * HF_UNSUPPORTED  holdfast was built without this kind
  * A broker that is unreachable now is no failure.
  */

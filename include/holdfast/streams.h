@@ -13,16 +13,17 @@
  *         hf_consumer_run(s, consumer, seen, NULL) != HF_CANCELED) // until the scope is canceled
  *         return complain(hf_scope_error_text(s));
  *
- * A stream has shards, which end and are followed by others. Changes of a shard are handed over
- * before those of its children. Any number of consumers of one name share the shards: each shard is
- * leased by one of them, its position is kept in a table (default "checkpoints"), and another takes
- * over when its owner is silent for a lease. Without a name nothing is kept and nothing shared.
+ * A stream has shards, which end and are followed by others. Changes of a shard are delivered
+ * before those of its children. Any number of consumers with one name share the shards: one of them
+ * has the lease of a shard, its position is stored in a table (default "checkpoints"), and another
+ * takes over when its owner is silent for a lease. Without a name nothing is stored and nothing
+ * shared.
  *
- * Iterators that expire are renewed from the position. Records that are gone before they were read
- * (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on where it is
- * still there. When the stream of the table is disabled and enabled again, or the table is made
- * again, the old stream is read to its end, then the new one from its beginning. For DynamoDB and
- * for our own engine.
+ * Iterators that expire are renewed from the position. Records that were trimmed before they were
+ * read (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on with
+ * the oldest record that is left. When the stream of the table is disabled and enabled again, or
+ * the table is made again, the old stream is read to its end, then the new one from its beginning.
+ * For DynamoDB and for our own engine.
  */
 #ifndef HOLDFAST_STREAMS_H
 #define HOLDFAST_STREAMS_H
@@ -63,8 +64,8 @@ typedef enum hf_status hf_change_fn(struct hf_scope *s, const struct hf_change *
                                     void *user);
 
 /*
- * Records of a shard are gone that were not handed over. `sequence` is the last that was; absent
- * when none was. Called on the thread that finds out, which may be another than a handler's.
+ * Records of a shard were trimmed before they were delivered. `sequence` is the last delivered one;
+ * absent: none. Called on the thread that notices it, which may not be a handler's.
  */
 typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
 
@@ -74,7 +75,7 @@ typedef void hf_consumer_stuck_fn(struct hf_str shard, uint64_t for_ms, void *us
 
 struct hf_consumer_options {
     size_t size;             /* set by HF_OPTIONS() */
-    struct hf_str name;      /* whose position is kept; default: nobody's */
+    struct hf_str name;      /* the position is stored under this name; default: none */
     struct hf_str table;     /* for positions; default "checkpoints", created if missing */
     struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     enum hf_start start;     /* where there is no position yet */
