@@ -27,8 +27,9 @@
  *                             &(struct hf_command){.decide = withdraw}, NULL, &handled) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * What a command decides is appended on the condition that the stream is where it was read, so two
- * of them never decide on the same state: whoever is second reads and decides anew.
+ * The events of a command are appended on the condition that the stream is still at the version
+ * that was read. So two commands never decide on the same state: the second one reads and decides
+ * again.
  *
  * Snapshots save reading. They are made now and then, at best effort, after the events are stored;
  * a snapshot of another form, or of another stream of that name, is passed over, and an older one

@@ -180,7 +180,7 @@ enum hf_flag { HF_UNSET = 0, HF_YES = 1, HF_NO = 2 };
 #define HF_ZERO INT64_MIN
 
 /*
- * Where whoever reads changes or events for the first time starts. Later it goes on where it was.
+ * Where a reader of changes or events starts the first time. Later it continues from its position.
  */
 enum hf_start {
     HF_START_FIRST = 1, /* the oldest that is kept; the default */

@@ -15,10 +15,10 @@
  * A stream has a domain ("order") and an id ("7", may be empty). Its events have versions from 1 on
  * without gaps. Every event also has a position: a text of HF_POSITION_LEN bytes, and the order of
  * positions is that of all events. It never contradicts the order inside of a stream, it never
- * changes, and an event that was read is never followed by one that shows up in front of it:
- * hf_events_reader_next() sees to that, not the clocks of those who append. An id that we made is
- * the event's position; ids that callers choose are taken once, and appending an event again that
- * is there changes nothing and tells its version.
+ * changes, and no event shows up later before one that was read: hf_events_reader_next() ensures
+ * that, whatever the clocks of the writers show. A generated id is the event's position. An id that
+ * the caller sets is unique: appending the same event again changes nothing and returns its
+ * version.
  *
  * One table without indexes holds it all; every read is consistent. Payloads that are too large for
  * an item go to a blob store (blob.h). Needs a database with transactions. Any thread may use a
@@ -171,8 +171,9 @@ struct hf_append_options {
  * there once it was committed, the results tell what they will be, and the positions and versions
  * are such that it is canceled if others were faster.
  *
- * What does not fit into one transaction is written aside first, and then made visible as a whole
- * by one: nobody sees a part of it. What a crash leaves aside is removed by hf_events_sweep().
+ * Events that do not fit into one transaction are written first, invisibly, and then made visible
+ * together by one transaction: nobody sees a part of them. If a crash leaves some behind,
+ * hf_events_sweep() removes them.
  *
  * Conflicts with others are tried again as long as the expectation allows it. When an answer gets
  * lost the same transaction is sent again, and does not happen twice. A failure whose error says
@@ -309,9 +310,9 @@ HF_API void hf_events_reader_close(struct hf_events_reader *reader);
 
 /*
  * The next events in the global order, which live until the next call for this reader. None: there
- * are no more for now; the next call looks again. Before events are handed out the place behind
- * them is closed, so that none can be appended in front of them any more. The memory of a reader
- * does not grow with what it reads.
+ * are no more for now; the next call looks again. Before events are returned the order is closed up
+ * to them, so that none can be appended before them any more. The memory of a reader does not grow
+ * with the number of events.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_reader_next(struct hf_scope *s,
                                                          struct hf_events_reader *reader,

@@ -28,9 +28,9 @@
  * suspended. On a directory the locks of a process that was killed are free at once, as nobody can
  * open the directory while that process lives: hf_db_opener() of db.h.
  *
- * An answer that gets lost does not lose a lock, and neither does a database that cannot be reached
- * for a while: only a lease that ends (HF_LOCK_EXPIRED) or somebody else who took it or broke it
- * (HF_LOCK_STOLEN) does.
+ * A lost answer does not lose a lock, and neither does a database that is unreachable for a while.
+ * A lock is lost only when its lease ends (HF_LOCK_EXPIRED), or another process took it over or
+ * broke it (HF_LOCK_STOLEN).
  *
  * Any thread may use a table and a lock; one releases it. Works on every database, as each lock is
  * one item and each step one conditional write.
@@ -151,7 +151,7 @@ struct hf_lock_options {
     bool no_heartbeats;     /* hf_lock_extend() is the caller's business */
     enum hf_lock_mode mode; /* default HF_LOCK_EXCLUSIVE */
     uint32_t permits;       /* with HF_LOCK_PERMIT: how many there are */
-    uint32_t poll_ms;       /* who waits looks at least this often; default 1000 */
+    uint32_t poll_ms;       /* how often a waiter polls, at least; default 1000 */
 
     /*
      * A thread that renews says nothing about the work: stop renewing when hf_lock_touch() was not

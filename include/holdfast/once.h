@@ -1,6 +1,6 @@
 /*
- * Do-once: something that is done once for a user and a key, whoever asks for it and however often;
- * its result is kept and handed to all who ask again.
+ * Do-once: an action that is completed once for a user and a key, however often it is requested.
+ * Its result is stored and returned to all later callers.
  *
  *     static enum hf_status welcome(struct hf_scope *s, struct hf_once *once,
  *                                   struct hf_item *result, void *user)
@@ -19,16 +19,16 @@
  *         return complain(hf_scope_error_text(s));
  *     use(record.result);
  *
- * What is promised: at most one completion is recorded, and all see its result. An attempt that
- * dies is followed by another one, so what the action does outside of the database may be done
- * again, by the next attempt; no program can change that. What it does inside of the database can
- * be done together with the completion or not at all: hf_once_finish_with(), hf_once_transact().
+ * What is promised: at most one completion is recorded, and all see its result. If an attempt dies,
+ * another one follows, so effects of the action outside of the database may happen again; no
+ * program can prevent that. Writes to the database can be part of the completion, and then happen
+ * once: hf_once_finish_with(), hf_once_transact().
  *
- * An attempt that runs says so every heartbeat, which a thread of the table does. One that is
- * silent for its whole timeout may be replaced, by whoever has watched it for that long on his own
- * clock: nobody's time of day matters. If it was only slow, it cannot complete any more: it gets
- * HF_LOST. How long a result is kept has nothing to do with that timeout; it is kept forever by
- * default, else until the wall clock of who asks says that its time is over.
+ * A running attempt sends heartbeats, from a thread of the table. An attempt that is silent for its
+ * whole timeout may be replaced by a process that has watched it for that long by its own clock;
+ * the time of day does not matter. An attempt that was only slow cannot complete any more: it gets
+ * HF_LOST. The result does not depend on that timeout: it is kept forever by default, else until it
+ * has expired by the wall clock of the caller.
  *
  * Any thread may use a table and an attempt; one closes it. Works on every database, as each record
  * is one item and each step one conditional write; what has "tx", "with" or "transact" in its name
@@ -153,12 +153,12 @@ struct hf_once_options {
 
     /*
      * What is to be done, in bytes: a request's body, say, or hf_item_to_json() of an item. Its
-     * SHA-256 is kept, and who comes with the same key and another payload is refused. Default
-     * absent: no question is asked.
+     * SHA-256 is kept, and a call with the same key and another payload is refused. Default absent:
+     * not checked.
      */
     struct hf_bytes payload;
     uint32_t keep_s;  /* how long the result is kept; default 0: forever */
-    uint32_t poll_ms; /* who waits for another attempt looks at least this often; default 1000 */
+    uint32_t poll_ms; /* how often a waiter polls, at least; default 1000 */
     bool no_wait;     /* hf_once_do() fails with HF_LOCKED where it would wait */
 };
 
@@ -228,7 +228,7 @@ HF_API void hf_once_close(struct hf_once *once);
 
 /*
  * What is to be done once. HF_OK and a result (may be left absent): it is recorded as done.
- * Anything else: it is not, and whoever asks next begins anew. hf_once_fail() and
+ * Anything else: it is not, and the next caller begins again. hf_once_fail() and
  * hf_once_finish_with() may be called in it.
  */
 typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, struct hf_item *result,

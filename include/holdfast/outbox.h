@@ -297,8 +297,8 @@ struct hf_outbox_stats {
     const struct hf_outbox_cause *causes; /* of the failed, most frequent first */
     size_t causes_len;
     bool whole;          /* false: counting ended at `limit` for some figure */
-    uint64_t unreadable; /* items among those that wait which are no events: relays put them aside,
-                            and dead letters are in `failed`; not in `pending` */
+    uint64_t unreadable; /* invalid items among the pending ones, which relays make dead letters;
+                            not in `pending`, and after that in `failed` */
     uint64_t urgent;     /* of those that wait */
     uint64_t reserved[8];
 };
@@ -367,12 +367,12 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct h
 /* ---- competing ------------------------------------------------------------------------------ */
 
 /*
- * For workers that come and go, such as functions: each event is claimed by a write of its own, and
- * nothing is in order. A claim is a lease by the wall clock, counted from its own write. Who
- * completes, fails, extends or releases an event has to have the claim still: HF_LOST otherwise,
- * and nothing is changed. A claim whose lease has ended by more than skew_ms may be claimed anew.
+ * For short-lived workers, such as function runtimes: each event is claimed by a write of its own,
+ * and there is no order. A claim is a lease by the wall clock, from the time of its write. To
+ * complete, fail, extend or release an event you must still have the claim: HF_LOST otherwise, and
+ * nothing is changed. An event whose lease ended more than skew_ms ago may be claimed again.
  *
- * Not together with ordered relays (relay.h) on one outbox: whoever comes second is HF_INVALID.
+ * Not together with ordered relays (relay.h) on one outbox: the second to start gets HF_INVALID.
  */
 struct hf_claim_options {
     size_t size;             /* set by HF_OPTIONS() */
@@ -443,8 +443,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_published_tx(struct hf_scope *s,
                                                           struct hf_transact_write *action);
 
 /*
- * It could not be delivered, for this reason (NULL: none is known): it is tried again later, or put
- * aside when it was tried options->max_attempts times, or for_good. HF_LOST as above.
+ * It could not be delivered, for this reason (NULL: unknown): it is retried later, or becomes a
+ * dead letter after options->max_attempts attempts, or at once with for_good. HF_LOST as above.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
                                                   const struct hf_claimed_event *event,

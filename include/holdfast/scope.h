@@ -2,8 +2,8 @@
  * A scope is one thread's piece of work: its memory, its deadline, whether it was canceled, and
  * its last error. Almost every call takes one first.
  *
- * What a call returns lives in the scope until hf_scope_reset() or hf_scope_free(). What a call is
- * given is borrowed until it returns. That is all of ownership.
+ * Results of a call live in the scope until hf_scope_reset() or hf_scope_free(). Arguments of a
+ * call are borrowed until it returns. There are no other rules of ownership.
  *
  *     struct hf_scope *s = hf_scope_new(NULL);
  *     while (next_job(&job)) {

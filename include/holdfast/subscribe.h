@@ -15,11 +15,11 @@
  *         puts(hf_scope_error_text(s));
  *     hf_subscription_close(mailer);
  *
- * A subscription hands events to a function, in the global order or of one stream: first what is
- * there, then what comes. Its checkpoint is kept under its name, and never passes an event that was
- * not handled: each event is handed over at least once, and again after a crash. One process at a
- * time runs a name, by a lease; another takes over when it is silent for a whole lease, by its own
- * clock. Who was replaced cannot move the checkpoint any more.
+ * A subscription calls a function for events, in the global order or of one stream: first for
+ * existing ones, then for new ones. Its checkpoint is stored under its name, and never passes an
+ * event that was not handled: each event is handled at least once, and may come again after a
+ * crash. One process at a time runs a name, by a lease; another takes over when it is silent for a
+ * whole lease, by its own clock. A process that was replaced cannot move the checkpoint any more.
  *
  * A projection is a subscription whose function adds its writes to a transaction, which also moves
  * the checkpoint: each event takes effect exactly once. It can be built again from the first event.
