@@ -1,8 +1,8 @@
 /*
  * Many items at once: any number of writes over any tables, any number of keys to read. They are
- * sent as BatchWriteItem and BatchGetItem, as many as each of those takes; what the service hands
- * back as unprocessed is sent again, after delays that grow; what is left in the end is listed
- * exactly. Works on any database.
+ * sent as BatchWriteItem and BatchGetItem, as many as each of those takes. Unprocessed ones are
+ * sent again, after growing delays; the result lists exactly those that are left in the end. Works
+ * on any database.
  *
  *     const struct hf_write writes[] = {
  *         {.table = HF_STR("users"), .put = HF_ITEM(s, HF_S("id", ann), HF_N("age", 41))},
@@ -13,7 +13,7 @@
  *         for (size_t i = 0; i < result.left_len; i++)
  *             note_undone(&writes[result.left[i]]);
  *
- * These are no transactions: some of the writes may be done and others not, and readers may see
+ * These are not transactions: some of the writes may be done and others not, and readers may see
  * that. A write or key is an entry; its number is its place in the list, from 0.
  */
 #ifndef HOLDFAST_BATCH_H

@@ -1,6 +1,6 @@
 /*
- * Faults on purpose: a database around a database that answers as DynamoDB does on a bad day. For
- * tests of programs that have to survive throttling, lost answers and conflicts.
+ * Injected faults: a wrapper for a database that makes calls fail as DynamoDB's may. For tests of
+ * programs that have to survive throttling, lost answers and conflicts.
  *
  *     struct hf_db *db;
  *     const struct hf_fault faults[] = {

@@ -1,6 +1,6 @@
 /*
- * Metrics: a database around a database that counts its calls, by operation: how they ended, how
- * long they took, which capacity they consumed.
+ * Metrics: a wrapper for a database that counts its calls by operation: results, durations,
+ * consumed capacity.
  *
  *     struct hf_db *db;
  *     struct hf_str text;
@@ -11,8 +11,8 @@
  *         printf("%.*s", HF_FMT(text)); // for Prometheus
  *     hf_db_close(db);                  // closes the inner one too
  *
- * Counting takes some 50 ns more than two looks at the clock and no lock. Around a database that
- * tries again (retry.h) calls are counted, inside of one attempts.
+ * Counting takes some 50 ns more than reading the clock twice, and no lock. Around a database with
+ * retries (retry.h) it counts calls; inside of one it counts attempts.
  */
 #ifndef HOLDFAST_METRICS_H
 #define HOLDFAST_METRICS_H

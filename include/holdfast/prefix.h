@@ -1,6 +1,6 @@
 /*
- * Many environments in one account: a database whose tables are those of another one whose names
- * begin with a prefix, and whose names are without it.
+ * Several environments in one account: a wrapper for a database that shows only the tables whose
+ * names begin with a prefix, and hides that prefix.
  *
  *     struct hf_db *db;
  *     struct hf_get_item get = {.table = HF_STR("users"), .key = key};

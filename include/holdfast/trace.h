@@ -1,5 +1,5 @@
 /*
- * Tracing: a database around a database that reports every call, before and after.
+ * Tracing: a wrapper for a database that reports every call, before and after.
  *
  *     static void print_call(struct hf_trace_call *call, void *user)
  *     {
