@@ -59,7 +59,7 @@ static void on_error(const struct hf_outbox_event *event, const struct hf_error 
     (void)user;
     if (event)
         printf("%.*s %s: %.*s\n", HF_FMT(event->event.type),
-               outcome == HF_RELAY_GIVEN_UP ? "was put aside" : "will be tried again",
+               outcome == HF_RELAY_GIVEN_UP ? "is a dead letter" : "will be retried",
                HF_FMT(error->message));
 }
 

@@ -112,7 +112,7 @@ static enum hf_status is_there(struct hf_scope *s, struct hf_flow_call *call,
                : hf_scope_fail(s, HF_DENIED, "there are no %.*s left", HF_FMT(event->stream.id));
 }
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- what is reported ----------------------------------------------------------------------- */
 
 static enum hf_status watch(struct hf_scope *s, const struct hf_stored_event *event, void *user)
 {

@@ -71,9 +71,9 @@ struct hf_counters_options {
      * Spread each counter over so many items, for one that is added to more often than one item
      * can take (DynamoDB: 1000 times a second). The value is the sum over all of them, which costs
      * a read of each, and is exact where there are transactions. The number may grow from one
-     * version of a program to the next; whoever opens the table with fewer reads the same sum. But
-     * request ids are only good among writers with the same number, and with 1 an add tells, and
-     * bounds, no more than the first item's part. Default 1.
+     * version of a program to the next; a program that opens the table with fewer reads the same
+     * sum. But request ids are only good among writers with the same number, and with 1 an add
+     * tells, and bounds, no more than the first item's part. Default 1.
      */
     uint32_t shards;
 

@@ -241,7 +241,7 @@ struct hf_subscription_info {
     uint64_t fence;
     uint64_t handled;      /* by all who ever had it, up to the checkpoint */
     int64_t moved_us;      /* when the checkpoint was written, by the owner's clock */
-    bool rebuild;          /* it has to begin anew, and has not done so yet */
+    bool rebuild;          /* it has to be rebuilt, and has not begun yet */
     uint64_t parked;       /* parked events */
     struct hf_str failure; /* why it gave up; absent: it did not */
     uint64_t reserved[4];
@@ -293,9 +293,9 @@ HF_API HF_NODISCARD enum hf_status
 hf_subscription_parked(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        struct hf_str after, uint32_t limit, struct hf_parked_list *list);
 
-/* Let these (NULL: all) be handled again by whoever runs it, once: what fails then is parked
- * again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND: one is
- * not there; the message names it, and the others are done. */
+/* Let these (NULL: all) be handled again by the process that runs it, once: what fails then is
+ * parked again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND:
+ * one is not there; the message names it, and the others are done. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_replay(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        const struct hf_str *positions, size_t len, uint64_t *done);
@@ -394,7 +394,8 @@ HF_API HF_NODISCARD enum hf_status hf_group_stop(struct hf_scope *s, struct hf_g
 HF_API HF_NODISCARD enum hf_status hf_group_step(struct hf_scope *s, struct hf_group *group,
                                                  uint32_t *next_ms);
 
-/* An event that was given to us. Whoever is silent about it for a lease loses it to others. */
+/* An event that we have fetched. A consumer that is silent about it for a lease loses it to
+ * others. */
 struct hf_group_event {
     struct hf_stored_event event; /* type and stream only, and no position, when it is not there any
                                      more: it was truncated, or its stream deleted */
