@@ -1,8 +1,8 @@
 /*
- * examples/aggregate.c: accounts as aggregates. Commands are decided on the state that the events
- * of an account make; two clerks who decide at the same time do not both spend the same money; a
- * command that is given twice is handled once; a snapshot saves reading; an event of an older form
- * is read as one of today.
+ * examples/aggregate.c: accounts as aggregates. Commands are decided on the state of an account,
+ * which is computed from its events. Two clerks who decide at the same time cannot both spend the
+ * same money. A command that is given twice is handled once. A snapshot saves reading. An event of
+ * an older schema is converted when it is read.
  *
  *     cc aggregate.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -20,7 +20,7 @@ struct account {
 struct order {
     int64_t cents;
     struct hf_events *store;
-    bool rival; /* somebody else is faster, once */
+    bool rival; /* another command comes first, once */
     int decided;
 };
 
@@ -157,7 +157,7 @@ int main(void)
         hf_events_append(s, order.store, &append, 1, NULL, NULL) != HF_OK)
         return s ? complain(s) : 1;
 
-    /* Ten euros of long ago, and fifty cents: once, however often it is asked for. */
+    /* Ten euros in the old schema, and fifty cents: handled once, however often it is requested. */
     order.cents = 50;
     for (int i = 0; i < 2; i++) {
         if (handle(s, deposit, &order, "deposit-1", &handled) != HF_OK)
@@ -167,7 +167,7 @@ int main(void)
                handled.repeated ? ", deposited before" : "");
     }
 
-    /* Somebody is faster, and then there is not enough. */
+    /* Another command comes first, and then there is not enough money. */
     order.cents = 700;
     order.rival = true;
     if (handle(s, withdraw, &order, NULL, &handled) != HF_DENIED)

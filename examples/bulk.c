@@ -1,6 +1,6 @@
 /*
- * examples/bulk.c: a table that is made on demand, a thousand writes, and all of them read again;
- * and what that consumed.
+ * examples/bulk.c: a table that is created if missing, a thousand writes, and all of them read
+ * again; and the capacity that this consumed.
  *
  *     cc bulk.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */

@@ -1,7 +1,7 @@
 /*
- * examples/bus.c: an order and the event that tells of it are stored together. A handler sends a
- * mail, fails at first, and is tried again; what it emits knows its cause; what nobody handles is
- * put aside, and delivered when somebody does.
+ * examples/bus.c: an order and its event are stored together. A handler sends a mail, fails at
+ * first, and is retried; the events that it emits have the order's event as their cause. An event
+ * without a handler becomes a dead letter, and is delivered once there is a handler.
  *
  *     cc bus.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -25,7 +25,7 @@ static int complain(struct hf_scope *s)
     return 1;
 }
 
-/* Around every event: who emits it is written down. */
+/* Middleware: adds to every event who emits it. */
 static enum hf_status sign(struct hf_scope *s, struct hf_bus_call *call, void *user)
 {
     hf_bus_call_event(call)->headers = HF_ITEM(s, HF_S("signed", hf_str_from(user)));
@@ -59,11 +59,11 @@ static void on_error(const struct hf_outbox_event *event, const struct hf_error 
     (void)user;
     if (event)
         printf("%.*s %s: %.*s\n", HF_FMT(event->event.type),
-               outcome == HF_RELAY_GIVEN_UP ? "was put aside" : "will be tried again",
+               outcome == HF_RELAY_GIVEN_UP ? "is a dead letter" : "will be retried",
                HF_FMT(error->message));
 }
 
-/* The order and its event, or neither: the event joins the transaction of the scope by itself. */
+/* The order and its event, or neither: the event joins the transaction of the scope. */
 static enum hf_status place(struct hf_scope *s, struct hf_tx *tx, void *user)
 {
     struct shop *shop = user;
@@ -123,7 +123,7 @@ int main(void)
         return complain(s);
     printf("%.*s because of an event: %s\n", HF_FMT(sent.type), sent.causation.len ? "yes" : "no");
 
-    /* Nobody handles this: it is put aside until somebody does. */
+    /* There is no handler for this one: it becomes a dead letter until there is. */
     if (hf_bus_emit(s, shop.bus, &(struct hf_event){.type = HF_STR("visit")}, 1) != HF_OK)
         return complain(s);
     do {

@@ -1,5 +1,5 @@
 /*
- * examples/counter.c: visits that are counted once although answers get lost, stock that is not
+ * examples/counter.c: visits that are counted once although answers are lost, stock that is not
  * sold twice, a hot counter in shards, and invoices whose numbers have no gaps.
  *
  *     cc counter.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
@@ -57,7 +57,7 @@ int main(void)
         hf_counters_open(s, db, HF_OPTIONS(hf_counters_options, .shards = 8), &hot) != HF_OK)
         return complain(s);
 
-    /* Three answers of ten get lost, and nobody notices. */
+    /* Three of ten answers are lost, and the count is still exact. */
     if (hf_faulty_set(s, db, &lossy, 1) != HF_OK)
         return complain(s);
     for (int i = 0; i < 20; i++)
@@ -95,7 +95,7 @@ int main(void)
     if (value != 100)
         return 1;
 
-    /* A number is given out by the transaction that writes the invoice. */
+    /* The transaction that writes the invoice also takes its number. */
     if (hf_sequence_open(s, counters, hf_counter_named(HF_STR("invoice")), NULL, &invoices) !=
         HF_OK)
         return complain(s);

@@ -1,7 +1,7 @@
 /*
- * examples/events.c: what happens to orders is appended to streams, never changed, and read by
- * stream, in the order of all, and as what followed from what; two clerks act on the same state,
- * and one of them is told.
+ * examples/events.c: events of orders are appended to streams, never changed, and read by stream,
+ * in the global order, and as a tree of causes. Two clerks act on the same version, and the second
+ * one gets an error.
  *
  *     cc events.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -121,7 +121,7 @@ static int read_all(struct hf_scope *s, struct hf_events *store)
             print(&events[i]);
         count += len;
     }
-    hf_events_reader_close(reader); /* its position is where another one goes on */
+    hf_events_reader_close(reader); /* another reader can continue from its position */
     return status == HF_OK && count == 3 ? 0 : 1;
 }
 
@@ -137,7 +137,7 @@ static int what_followed(struct hf_scope *s, struct hf_events *store, struct hf_
     return tree.children_len == 1 ? 0 : 1;
 }
 
-/* Nobody has changed what was written. */
+/* The hash chain shows that no event was changed. */
 static int verify(struct hf_scope *s, struct hf_events *store)
 {
     struct hf_events_verified verified;

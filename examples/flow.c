@@ -1,8 +1,8 @@
 /*
- * examples/flow.c: an order goes through its flow. It is refused when it has no lines; stock is
- * reserved by an event that follows from it, if there is enough; both are stored together, with a
- * list of orders that always agrees with them; a mail is sent afterwards, also when the first
- * attempt fails, and is an event as well; and all of it is taken back again.
+ * examples/flow.c: an order goes through its flow. It is refused if it has no lines. A consequent
+ * event reserves stock, if there is enough. Both are stored together, with a list of orders that
+ * always agrees with them. A mail is sent afterwards, also when the first attempt fails, and is an
+ * event as well. Then all of it is reverted.
  *
  *     cc flow.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -102,7 +102,7 @@ static enum hf_status fill_stock(struct hf_scope *s, void *state, struct hf_stre
     return HF_OK;
 }
 
-/* If another process reserves the last ones meanwhile, this is asked again. */
+/* Called again if another process reserves the last ones meanwhile. */
 static enum hf_status is_there(struct hf_scope *s, struct hf_flow_call *call,
                                const struct hf_stored_event *event, void *user)
 {
@@ -112,7 +112,7 @@ static enum hf_status is_there(struct hf_scope *s, struct hf_flow_call *call,
                : hf_scope_fail(s, HF_DENIED, "there are no %.*s left", HF_FMT(event->stream.id));
 }
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- what is reported ----------------------------------------------------------------------- */
 
 static enum hf_status watch(struct hf_scope *s, const struct hf_stored_event *event, void *user)
 {
@@ -215,13 +215,13 @@ int main(void)
         if (hf_scope_sleep_ms(s, 5) != HF_OK)
             return complain(s);
 
-    /* The rest of the stock; then nobody gets any, and nothing is left of who tried. */
+    /* The rest of the stock; after that an order is refused, and nothing of it is stored. */
     if (place(s, flows, "3", "apples", &other) != HF_OK ||
         place(s, flows, "4", "apples", &other) != HF_OK ||
         place(s, flows, "5", "apples", &other) != HF_DENIED)
         return complain(s);
 
-    /* All that order 2 has led to is taken back: the mail, the reservation, the order. */
+    /* Revert order 2 and everything that it caused: the mail, the reservation, the order. */
     if (hf_flows_revert(s, flows, result.events[0].id, &reverted) != HF_OK ||
         hf_aggregate_load(s, store, &stock, HF_STR("apples"), 0, &left) != HF_OK)
         return complain(s);

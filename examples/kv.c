@@ -1,5 +1,5 @@
 /*
- * examples/kv.c: keys and values: a session that ends by itself, settings of a user in a partition,
+ * examples/kv.c: keys and values: a session that expires, settings of a user in a partition,
  * two writers of the same key, a set of tags, and all of it listed and cleared.
  *
  *     cc kv.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
@@ -21,7 +21,7 @@ static struct hf_value text(struct hf_scope *s, const char *chars)
     return hf_value_make(s, (struct hf_attr)HF_S("", hf_str_from(chars)));
 }
 
-/* A key that is gone after an hour, and that only the first one gets to set. */
+/* A key that expires after an hour, and that only the first caller can set. */
 static int sessions(struct hf_scope *s, struct hf_db *db)
 {
     struct hf_kv_set_options *once =
@@ -42,7 +42,7 @@ static int sessions(struct hf_scope *s, struct hf_db *db)
     return 0;
 }
 
-/* Two who saw the same version: the second one learns that it was too late. */
+/* Two writers read the same version: the second one gets HF_CONDITION. */
 static int settings(struct hf_scope *s, struct hf_kv *kv)
 {
     struct hf_kv_key theme = hf_kv_in(HF_STR("user-123"), HF_STR("settings"), HF_STR("theme"));
@@ -77,7 +77,7 @@ static int tags(struct hf_scope *s, struct hf_kv *kv)
     return 0;
 }
 
-/* Everything of one user, in order; and away with it. */
+/* List everything of one user, in order; then delete it. */
 static int leave(struct hf_scope *s, struct hf_kv *kv)
 {
     struct hf_kv_range user = {.partition = HF_STR("user-123"), .all_spaces = true};

@@ -1,5 +1,5 @@
 /*
- * examples/once.c: a welcome mail that goes out once, however often it is asked for; an order that
+ * examples/once.c: a welcome mail that is sent once, however often it is requested; an order that
  * is refused when its number comes again with other contents; and a payment that is written
  * together with the record that it was made.
  *

@@ -1,6 +1,6 @@
 /*
- * examples/outbox.c: orders are stored together with the events that tell of them; a worker claims
- * the events and delivers them; one cannot be delivered, is put aside, and is tried again by hand.
+ * examples/outbox.c: orders are stored together with their events. A worker claims the events and
+ * delivers them. One cannot be delivered, becomes a dead letter, and is retried by hand.
  *
  *     cc outbox.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -65,7 +65,7 @@ static int place_orders(struct hf_scope *s, struct hf_db *db, struct hf_outbox *
 
 /* ---- who delivers --------------------------------------------------------------------------- */
 
-/* A mailer that does not know the third customer, until told. */
+/* A mailer that does not know the third customer at first. */
 static enum hf_status send_mail(struct hf_scope *s, const struct hf_event *event, bool knows_all)
 {
     if (!knows_all && hf_str_equal(event->aggregate, HF_STR("order-3")))
@@ -91,7 +91,7 @@ static int deliver(struct hf_scope *s, struct hf_outbox *outbox, bool knows_all)
 
             if (status == HF_OK && hf_outbox_published(s, outbox, event) == HF_OK)
                 delivered++;
-            else if (status != HF_OK && /* trying again would not help: for good */
+            else if (status != HF_OK && /* a retry would not help: for good */
                      hf_outbox_fail(s, outbox, event, hf_scope_error(s), true, NULL) != HF_OK)
                 return -1;
         }

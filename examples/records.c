@@ -1,6 +1,6 @@
 /*
- * examples/records.c: a table of users; and 150 records, processed by five workers, of which some
- * fail the first time and some for good.
+ * examples/records.c: a table of users; and 150 records, processed by five workers. Some fail the
+ * first time, some permanently.
  *
  *     cc records.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -61,7 +61,7 @@ static enum hf_status process(struct hf_scope *s, const struct hf_record_info *r
     if (!hf_value_i64(hf_item_get(record->item, HF_STR("Number")), &number))
         return hf_scope_fail(s, HF_INVALID, "the record has no number");
     if (number % 10 == 3 && record->failures == 0)
-        return hf_scope_fail(s, HF_IO, "the printer is busy"); /* it is tried again */
+        return hf_scope_fail(s, HF_IO, "the printer is busy"); /* it is retried */
     if (number % 50 == 7)
         return hf_scope_fail(s, HF_INVALID, "document %d cannot be read", (int)number);
     return HF_OK;

@@ -1,6 +1,7 @@
 /*
- * examples/relay.c: events of an outbox go to a function of this program, which fails at first, and
- * then, by a relay that runs beside the program, to a file. Those of one key stay in order.
+ * examples/relay.c: a relay delivers events of an outbox to a function of this program, which fails
+ * at first; then another relay, in the background, delivers events to a file. Events of one key
+ * stay in order.
  *
  *     cc relay.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -36,7 +37,7 @@ static enum hf_status emit_steps(struct hf_scope *s, struct hf_outbox *outbox)
 /* ---- to a function -------------------------------------------------------------------------- */
 
 struct screen {
-    int failures; /* so many events are not taken at first */
+    int failures; /* how many events fail at first */
     int shown;
 };
 
@@ -72,7 +73,7 @@ static void tell(const struct hf_outbox_event *event, enum hf_relay_outcome outc
                HF_FMT(error->message));
 }
 
-/* Until nothing is due any more. What failed waits to be tried again, and is not waited for. */
+/* Until nothing is due. Events that failed wait for their retry; this does not wait for them. */
 static int drain_to_screen(struct hf_scope *s, struct hf_outbox *outbox)
 {
     struct screen screen = {.failures = 1};
@@ -128,7 +129,7 @@ static int relay_to_file(struct hf_scope *s, struct hf_outbox *outbox)
         hf_relay_metrics(relay, &metrics);
     }
     if (status == HF_OK)
-        status = hf_relay_stop(s, relay); /* what is under way may finish */
+        status = hf_relay_stop(s, relay); /* deliveries in flight may finish */
     hf_relay_close(relay);
     hf_sink_close(sink);
     if (status != HF_OK)

@@ -1,10 +1,11 @@
 /*
- * examples/remote.c: a database behind a URL: a table that is made on demand, some writes, and a
- * query that is read page by page. Needs no engine.
+ * examples/remote.c: a database behind a URL: a table that is created if missing, some writes, and
+ * a query that is read page by page. Needs no engine.
  *
  *     cc remote.c $(pkg-config --cflags --libs holdfast) -o remote
  *     ./remote http://127.0.0.1:8000              holdfast serve, DynamoDB Local, Alternator
- *     ./remote dynamodb://eu-central-1            Amazon's, with the credentials of your profile
+ *     ./remote dynamodb://eu-central-1            Amazon DynamoDB, with the credentials of your
+ *     profile
  *     ./remote 'http://127.0.0.1:8000?prefix=test-&attempts=2'
  */
 #include <holdfast/client.h>
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
     if (!s || hf_connect(s, hf_str_from(argv[1]), NULL, &db) != HF_OK)
         return complain(s);
 
-    hf_scope_timeout_ms(s, 60000); /* for all that follows, retries included */
+    hf_scope_timeout_ms(s, 60000); /* for all calls that follow, with their retries */
     if (hf_table_ensure(s, db, &orders, NULL) != HF_OK || put_days(s, db, orders.table) != HF_OK ||
         print_days(s, db, orders.table, &count) != HF_OK)
         return complain(s);

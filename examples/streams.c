@@ -1,6 +1,6 @@
 /*
- * examples/streams.c: what changed since last time: a table with a stream, and a mailer that goes
- * on where it was, also when a mail cannot be sent at first.
+ * examples/streams.c: a table with a stream, and a mailer that handles all changes since its last
+ * run, also when a mail cannot be sent at first.
  *
  *     cc streams.c $(pkg-config --cflags --libs holdfast-engine) && ./a.out
  */
@@ -17,11 +17,11 @@ static int complain(struct hf_scope *s)
 }
 
 struct mailer {
-    int failures; /* so many times the mail server is away */
+    int failures; /* how often the mail server fails */
     int mails;
 };
 
-/* Changes of one shard, those of one item in order. What is not taken comes again. */
+/* Changes of one shard, those of one item in order. After a failure the same changes come again. */
 static enum hf_status mail(struct hf_scope *s, const struct hf_change *changes, size_t len,
                            void *user)
 {

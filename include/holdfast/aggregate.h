@@ -27,8 +27,9 @@
  *                             &(struct hf_command){.decide = withdraw}, NULL, &handled) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * What a command decides is appended on the condition that the stream is where it was read, so two
- * of them never decide on the same state: whoever is second reads and decides anew.
+ * The events of a command are appended on the condition that the stream is still at the version
+ * that was read. So two commands never decide on the same state: the second one reads and decides
+ * again.
  *
  * Snapshots save reading. They are made now and then, at best effort, after the events are stored;
  * a snapshot of another form, or of another stream of that name, is passed over, and an older one
@@ -80,7 +81,7 @@ struct hf_upcast {
 /*
  * The event in its current form: one step after the other while there is a function for its type
  * and its schema is lower. HF_LIMIT: that does not come to an end; the message names the event. And
- * what such a function fails with. Since 0.1.
+ * what such a function fails with.
  */
 HF_API HF_NODISCARD enum hf_status hf_event_upcast(struct hf_scope *s,
                                                    const struct hf_upcast *upcasts, size_t len,
@@ -138,7 +139,7 @@ struct hf_aggregate_state {
  * HF_NOT_FOUND  the stream has not got to that version yet
  * HF_TRIMMED    events were truncated that no snapshot stands for
  * HF_LOST       the stream was deleted
- * and what its functions fail with. Since 0.1.
+ * and what its functions fail with.
  */
 HF_API HF_NODISCARD enum hf_status hf_aggregate_load(struct hf_scope *s, struct hf_events *store,
                                                      const struct hf_aggregate *aggregate,
@@ -150,18 +151,18 @@ HF_API HF_NODISCARD enum hf_status hf_aggregate_load(struct hf_scope *s, struct 
 struct hf_decision; /* what a command has decided so far */
 
 /* An event of the aggregate's stream. What it points to has to live until the command was handled:
- * as it does in the scope. HF_LIMIT: more than HF_AGGREGATE_EVENTS_MAX. Since 0.1. */
+ * as it does in the scope. HF_LIMIT: more than HF_AGGREGATE_EVENTS_MAX. */
 HF_API HF_NODISCARD enum hf_status hf_decision_emit(struct hf_scope *s,
                                                     struct hf_decision *decision,
                                                     const struct hf_new_event *event);
 
 /* Something that happens in the same transaction: an inline projection, an event of an outbox.
- * Copied as hf_tx_add() does. HF_LIMIT: more than a transaction holds. Since 0.1. */
+ * Copied as hf_tx_add() does. HF_LIMIT: more than a transaction holds. */
 HF_API HF_NODISCARD enum hf_status hf_decision_write(struct hf_scope *s,
                                                      struct hf_decision *decision,
                                                      const struct hf_transact_write *action);
 
-/* The version that it decides on. Since 0.1. */
+/* The version that it decides on. */
 HF_API uint64_t hf_decision_version(const struct hf_decision *decision);
 
 /* May the command be decided at all? Anything but HF_OK is what handling it returns. */
@@ -217,7 +218,7 @@ struct hf_handled {
  *               precondition that does not hold
  * HF_INVALID    the id of the stream is empty; the description lacks something
  * and what the functions, hf_aggregate_load() and hf_events_append() fail with. `handled` may be
- * NULL. Since 0.1.
+ * NULL.
  */
 HF_API HF_NODISCARD enum hf_status hf_aggregate_handle(struct hf_scope *s, struct hf_events *store,
                                                        const struct hf_aggregate *aggregate,
@@ -240,7 +241,7 @@ struct hf_snapshot {
  * Snapshots by hand; `name` is that of the aggregate (absent: none). Saving one that is older than
  * what is there (a lower version, or the same and not a higher schema) changes nothing: *saved
  * (may be NULL) is false then. HF_NOT_FOUND: there is none. Deleting one that is not there is no
- * failure. HF_INVALID: version 0, no item. Since 0.1.
+ * failure. HF_INVALID: version 0, no item.
  */
 HF_API HF_NODISCARD enum hf_status hf_snapshot_save(struct hf_scope *s, struct hf_events *store,
                                                     struct hf_stream_key stream, struct hf_str name,

@@ -5,6 +5,9 @@
  * Strings are a pointer and a length, UTF-8, passed by value, with no NUL needed at the end.
  * A string whose pointer is NULL is absent, which is not the same as empty. Binary data has a type
  * of its own so that the two do not mix.
+ *
+ * A comment says "Since 0.2" where a later version than 0.1 added something. What has no such word
+ * is there since 0.1.
  */
 #ifndef HOLDFAST_BASE_H
 #define HOLDFAST_BASE_H
@@ -33,7 +36,7 @@ extern "C" {
 #define HF_PRINTF(format_at, args_at)
 #endif
 
-/* The version that was linked, such as "0.1.0". Since 0.1. */
+/* The version that was linked, such as "0.1.0". */
 HF_API const char *hf_version(void);
 
 struct hf_str {
@@ -144,10 +147,10 @@ enum hf_status {
 #undef HF_STATUS_ENUM
 };
 
-/* "HF_NOT_FOUND"; a number that is no status gives "HF_UNKNOWN". Since 0.1. */
+/* "HF_NOT_FOUND"; a number that is no status gives "HF_UNKNOWN". */
 HF_API const char *hf_status_name(enum hf_status status);
 
-/* One sentence for people. Since 0.1. */
+/* One sentence for people. */
 HF_API const char *hf_status_text(enum hf_status status);
 
 /*
@@ -177,7 +180,7 @@ enum hf_flag { HF_UNSET = 0, HF_YES = 1, HF_NO = 2 };
 #define HF_ZERO INT64_MIN
 
 /*
- * Where whoever reads changes or events for the first time starts. Later it goes on where it was.
+ * Where a reader of changes or events starts the first time. Later it continues from its position.
  */
 enum hf_start {
     HF_START_FIRST = 1, /* the oldest that is kept; the default */
@@ -194,7 +197,7 @@ enum hf_stuck {
     HF_STUCK_LEAVE = 1, /* it is left as it is, and the lease is renewed; the default */
     HF_STUCK_RELEASE,   /* the lease is given up, so that another process takes over; work is taken
                            up again when the function has returned */
-    HF_STUCK_GIVE_UP    /* it counts as failed for good, and the next one is handled */
+    HF_STUCK_GIVE_UP    /* it counts as failed permanently, and the next one is handled */
 };
 
 #ifdef __cplusplus

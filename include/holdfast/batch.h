@@ -1,8 +1,8 @@
 /*
  * Many items at once: any number of writes over any tables, any number of keys to read. They are
- * sent as BatchWriteItem and BatchGetItem, as many as each of those takes; what the service hands
- * back as unprocessed is sent again, after delays that grow; what is left in the end is listed
- * exactly. Works on any database.
+ * sent as BatchWriteItem and BatchGetItem, as many as each of those takes. Unprocessed ones are
+ * sent again, after growing delays; the result lists exactly those that are left in the end. Works
+ * on any database.
  *
  *     const struct hf_write writes[] = {
  *         {.table = HF_STR("users"), .put = HF_ITEM(s, HF_S("id", ann), HF_N("age", 41))},
@@ -13,7 +13,7 @@
  *         for (size_t i = 0; i < result.left_len; i++)
  *             note_undone(&writes[result.left[i]]);
  *
- * These are no transactions: some of the writes may be done and others not, and readers may see
+ * These are not transactions: some of the writes may be done and others not, and readers may see
  * that. A write or key is an entry; its number is its place in the list, from 0.
  */
 #ifndef HOLDFAST_BATCH_H
@@ -62,13 +62,13 @@ struct hf_write_many_result {
  *
  * HF_INVALID    an entry has no item, two, or one that could not be built; or what the service says
  *               of it
- * HF_NOT_FOUND  a table is not there
+ * HF_NOT_FOUND  a table is missing
  * HF_THROTTLED  an entry was sent as often as options->max_attempts says
  * HF_TIMEOUT    the deadline of the scope came first
  * HF_CANCELED   hf_scope_cancel() was called
  * HF_NOMEM
  *
- * Takes memory of the scope for its result only: 12 bytes per entry. Blocks. Since 0.1.
+ * Takes memory of the scope for its result only: 12 bytes per entry. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_write_many(struct hf_scope *s, struct hf_db *db,
                                                  const struct hf_write *writes, size_t len,
@@ -94,7 +94,7 @@ struct hf_get_many_result {
  * what was read so far, and says which entries were not.
  *
  * The same failures as hf_write_many(). The items live in the scope: who reads very many does it in
- * parts. Blocks. Since 0.1.
+ * parts. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_get_many(struct hf_scope *s, struct hf_db *db,
                                                const struct hf_get *gets, size_t len,

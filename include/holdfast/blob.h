@@ -1,5 +1,5 @@
 /*
- * A blob store: bytes that are too many for an item, found by their digest.
+ * A blob store: values that are too large for an item, stored by their digest.
  *
  *     struct hf_blobs *blobs;
  *     struct hf_str digest;
@@ -11,10 +11,10 @@
  *     if (hf_blob_get(s, blobs, digest, &payload) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * A blob's name is the SHA-256 of its content in hexadecimal: the same content is stored once, and
- * what is read is verified. A blob is written before the item that names it, so an item never names
- * one that is not there; when the item is not written after all, or goes, the blob is left behind,
- * and hf_blobs_sweep() removes it. Blobs are never changed.
+ * The name of a blob is the SHA-256 of its content in hexadecimal: equal content is stored once,
+ * and every read verifies it. A blob is written before the item that names it, so an item never
+ * names a missing blob; if the item is then not written, or is deleted later, hf_blobs_sweep()
+ * removes the blob. Blobs are never changed.
  *
  * Stores by URL:
  *
@@ -55,13 +55,12 @@ struct hf_blobs_options {
                                                 hf_connect(); default: what the environment says */
     bool no_sync;                           /* dir: leave syncing to the system */
     bool lazy;                              /* dir: the first put makes the folder, not the opening;
-                                               one that is not there is a store without blobs */
+                                               one that is missing is a store without blobs */
 };
 
 /*
  * HF_INVALID  the URL is none of the above; the message says what is wrong with it
  * HF_IO, HF_DENIED, HF_NOT_FOUND (no such bucket), HF_NOMEM
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_str url,
                                                  const struct hf_blobs_options *options,
@@ -71,15 +70,15 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_s
  * The store that belongs to an embedded database: the folder "blobs" in its directory, or memory
  * that all who ask this database for its store have in common, whatever prefix (prefix.h) they see
  * it through: programs use parts of it. Close it before the database.
- * HF_UNSUPPORTED: it is not embedded. Since 0.1.
+ * HF_UNSUPPORTED: it is not embedded.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db,
                                                         struct hf_blobs **blobs);
 
 /*
- * A store inside of a store, with blobs of its own, for each who shares one: a sweep of a part, or
- * of the whole, sees no blob of another part. The same name (1 to 1024 bytes) is the same part.
- * Close it before `blobs`. Since 0.1.
+ * A store inside of a store, with its own blobs, for users that share one: a sweep of a part, or of
+ * the whole, does not touch other parts. The same name (1 to 1024 bytes) is the same part. Close it
+ * before `blobs`.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs,
                                                  struct hf_str name, struct hf_blobs **part);
@@ -89,45 +88,44 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_b
  * the table's full name, that is with the prefixes (prefix.h) through which it is seen. The names
  * of tables are all that is known of a database here: two databases that have tables of the same
  * name need stores of their own, two URLs, or two prefixes in a bucket, as a sweep of one removes
- * what the other one uses. Since 0.1.
+ * what the other one uses.
  */
 HF_API HF_NODISCARD enum hf_status hf_blobs_part_of(struct hf_scope *s, struct hf_blobs *blobs,
                                                     struct hf_db *db, struct hf_str table,
                                                     struct hf_blobs **part);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_blobs_close(struct hf_blobs *blobs);
 
 /*
- * Store bytes, durably, unless they are there; *digest is their name, in the scope. When it is
- * there already it counts as new for hf_blobs_sweep(). HF_LIMIT: more than HF_BLOB_MAX.
- * HF_NO_SPACE, HF_IO. Since 0.1.
+ * Store bytes durably, unless they are stored already; *digest is their name, in the scope. An
+ * existing blob counts as new again for hf_blobs_sweep(). HF_LIMIT: more than HF_BLOB_MAX.
+ * HF_NO_SPACE, HF_IO.
  */
 HF_API HF_NODISCARD enum hf_status hf_blob_put(struct hf_scope *s, struct hf_blobs *blobs,
                                                struct hf_bytes bytes, struct hf_str *digest);
 
 /*
  * The bytes of that name, in the scope. HF_NOT_FOUND; HF_CORRUPT: they are not those that were put;
- * HF_INVALID: it is no digest. Since 0.1.
+ * HF_INVALID: it is no digest.
  */
 HF_API HF_NODISCARD enum hf_status hf_blob_get(struct hf_scope *s, struct hf_blobs *blobs,
                                                struct hf_str digest, struct hf_bytes *bytes);
 
-/* The same for many, side by side where that is faster (s3). All or the first failure. Since 0.1.
- */
+/* The same for many, side by side where that is faster (s3). All or the first failure. */
 HF_API HF_NODISCARD enum hf_status hf_blob_get_many(struct hf_scope *s, struct hf_blobs *blobs,
                                                     const struct hf_str *digests, size_t len,
                                                     struct hf_bytes *bytes);
 
-/* *size (may be NULL) is its number of bytes. HF_NOT_FOUND. Since 0.1. */
+/* *size (may be NULL) is its number of bytes. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_blob_has(struct hf_scope *s, struct hf_blobs *blobs,
                                                struct hf_str digest, uint64_t *size);
 
-/* Remove one for good; none of that name is no failure. Rather sweep. Since 0.1. */
+/* Delete one; there may be none. Prefer a sweep. */
 HF_API HF_NODISCARD enum hf_status hf_blob_delete(struct hf_scope *s, struct hf_blobs *blobs,
                                                   struct hf_str digest);
 
-/* Called with each blob, in no order. Anything but HF_OK ends it, and is returned. Since 0.1. */
+/* Called with each blob, in no order. Anything but HF_OK ends it, and is returned. */
 struct hf_blob_info {
     struct hf_str digest;
     uint64_t size;
@@ -146,7 +144,7 @@ HF_API HF_NODISCARD enum hf_status hf_blobs_list(struct hf_scope *s, struct hf_b
  * way to remove something only if it was not written meanwhile: there a sweep moves blobs to a
  * trash, where they are still found, and a sweep that comes as much later removes them, or moves
  * them back when they are used by then.
- * When `used` fails, the sweep ends with its error, and that blob stays. Since 0.1.
+ * When `used` fails, the sweep ends with its error, and that blob stays.
  */
 typedef enum hf_status hf_blob_used_fn(struct hf_scope *s, struct hf_str digest, bool *used,
                                        void *user);

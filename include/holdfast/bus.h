@@ -1,7 +1,7 @@
 /*
  * An event bus: functions that are called when events of a type were emitted, durably through an
- * outbox. What is emitted in a transaction is handled when it was committed, at least once, also
- * when the process died in between.
+ * outbox. An event that is emitted in a transaction is handled at least once after the commit, also
+ * if the process dies in between.
  *
  *     enum hf_status mail(struct hf_scope *s, const struct hf_event *event, void *user);
  *
@@ -13,9 +13,9 @@
  *         hf_bus_start(s, bus) != HF_OK || hf_bus_emit(s, bus, &event, 1) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * A type has one handler: registering a second is HF_DUPLICATE. Handlers may be for a family of
- * types, "order.*" or "*"; the most exact one that fits is called. Middleware is called around
- * emitting and around handling, and can change, replace or drop an event.
+ * A type has one handler: registering a second is HF_DUPLICATE. A handler may be for a pattern of
+ * types, "order.*" or "*"; the most exact match is called. Middleware is called around emitting and
+ * around handling, and can change, replace or drop an event.
  *
  * Processes with a bus on one outbox share its events, so each of them needs all handlers.
  *
@@ -38,7 +38,7 @@ struct hf_bus;
 
 /*
  * Handle an event. HF_OK: it is done. Anything else failed, as hf_scope_fail() or a call on `s`
- * says: it is tried again, or becomes a dead letter, whichever status it is. The scope is the
+ * says: it is retried, or becomes a dead letter, whichever status it is. The scope is the
  * relay's: do not reset it. Events that are emitted on this bus with it have this one as their
  * cause, and its correlation (its id, if it has none) and trace, unless they say otherwise.
  */
@@ -73,19 +73,19 @@ struct hf_bus_options {
 };
 
 /* A bus over that outbox, which has to outlive it. Nothing is handled yet. HF_INVALID: an option
- * cannot be. And what hf_relay_open() fails with. Since 0.1. */
+ * cannot be. And what hf_relay_open() fails with. */
 HF_API HF_NODISCARD enum hf_status hf_bus_open(struct hf_scope *s, struct hf_outbox *outbox,
                                                const struct hf_bus_options *options,
                                                struct hf_bus **bus);
 
-/* Stops it first. NULL is accepted. Since 0.1. */
+/* Stops it first. NULL is accepted. */
 HF_API void hf_bus_close(struct hf_bus *bus);
 
-/* Begin to handle; stop as hf_relay_stop() does, which is not for handlers. Since 0.1. */
+/* Begin to handle; stop as hf_relay_stop() does, which is not for handlers. */
 HF_API HF_NODISCARD enum hf_status hf_bus_start(struct hf_scope *s, struct hf_bus *bus);
 HF_API HF_NODISCARD enum hf_status hf_bus_stop(struct hf_scope *s, struct hf_bus *bus);
 
-/* Its relay, for metrics, pause and, with no_threads, hf_relay_step(). Since 0.1. */
+/* Its relay, for metrics, pause and, with no_threads, hf_relay_step(). */
 HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
 
 /* ---- emitting ------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
  * the caller's scope.
  *
  * The caller's thread calls it, for one event after the other, when there is one event, when the
- * scope has a transaction, and when the scope is that of such middleware. Since 0.1.
+ * scope has a transaction, and when the scope is that of such middleware.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus,
                                                const struct hf_event *events, size_t len);
@@ -115,28 +115,28 @@ HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus
 /*
  * Call `handle` for events of that type; "order.*" is for all whose type begins with "order.", and
  * "*" for all. HF_DUPLICATE: it has a handler. HF_INVALID: an empty type, or one with a '*' that is
- * not its last part. Since 0.1.
+ * not its last part.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_on(struct hf_scope *s, struct hf_bus *bus,
                                              struct hf_str type, hf_bus_fn *handle, void *user);
 
 /*
  * For the next one only: it is taken away before it is called. When it fails it is there again, for
- * the next attempt, unless the type has another handler by then. Since 0.1.
+ * the next attempt, unless the type has another handler by then.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_once(struct hf_scope *s, struct hf_bus *bus,
                                                struct hf_str type, hf_bus_fn *handle, void *user);
 
-/* For several types: all of them, or none. Since 0.1. */
+/* For several types: all of them, or none. */
 HF_API HF_NODISCARD enum hf_status hf_bus_subscribe(struct hf_scope *s, struct hf_bus *bus,
                                                     const struct hf_str *types, size_t len,
                                                     hf_bus_fn *handle, void *user);
 
 /* Take the handler of the type away, if it is this function with this user, also one that is
- * running for its one event. False: it is not. It may still be running. Since 0.1. */
+ * running for its one event. False: it is not. It may still be running. */
 HF_API bool hf_bus_off(struct hf_bus *bus, struct hf_str type, hf_bus_fn *handle, void *user);
 
-/* All of a type (absent: of every type). Returns how many. Since 0.1. */
+/* All of a type (absent: of every type). Returns how many. */
 HF_API size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type);
 
 /*
@@ -145,7 +145,7 @@ HF_API size_t hf_bus_off_all(struct hf_bus *bus, struct hf_str type);
  * succeed; if there is none the event counts as handled. What other processes handle is not seen.
  * The event is copied into the scope.
  *
- * HF_TIMEOUT, HF_CANCELED, HF_INVALID as hf_bus_on(). Since 0.1.
+ * HF_TIMEOUT, HF_CANCELED, HF_INVALID as hf_bus_on().
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf_bus *bus,
                                                    struct hf_str type, uint32_t timeout_ms,
@@ -154,7 +154,7 @@ HF_API HF_NODISCARD enum hf_status hf_bus_wait_for(struct hf_scope *s, struct hf
 /*
  * The same in two steps, for who does something in between that leads to the event, such as
  * emitting it: it is waited for from the beginning on, so it cannot be missed. The end frees the
- * wait, whatever it returns, and belongs before hf_bus_close(). Since 0.1.
+ * wait, whatever it returns, and belongs before hf_bus_close().
  */
 struct hf_bus_wait;
 HF_API HF_NODISCARD enum hf_status hf_bus_wait_begin(struct hf_scope *s, struct hf_bus *bus,
@@ -162,7 +162,7 @@ HF_API HF_NODISCARD enum hf_status hf_bus_wait_begin(struct hf_scope *s, struct 
 HF_API HF_NODISCARD enum hf_status hf_bus_wait_end(struct hf_scope *s, struct hf_bus_wait *wait,
                                                    uint32_t timeout_ms, struct hf_event *event);
 
-/* How many handlers there are, whether this exact type has one, and for which types. Since 0.1. */
+/* How many handlers there are, whether this exact type has one, and for which types. */
 HF_API size_t hf_bus_count(struct hf_bus *bus);
 HF_API bool hf_bus_has(struct hf_bus *bus, struct hf_str type);
 HF_API HF_NODISCARD enum hf_status hf_bus_types(struct hf_scope *s, struct hf_bus *bus,
@@ -185,24 +185,24 @@ typedef enum hf_status hf_bus_middleware_fn(struct hf_scope *s, struct hf_bus_ca
 
 HF_API HF_NODISCARD enum hf_status hf_bus_next(struct hf_scope *s, struct hf_bus_call *call);
 
-/* Not to be stored; not to be handled. Since 0.1. */
+/* Not to be stored; not to be handled. */
 HF_API HF_NODISCARD enum hf_status hf_bus_drop(struct hf_scope *s, struct hf_bus_call *call);
 
 /* The event as it is now; may be changed in place, or replaced, before hf_bus_next(). What it
- * points to belongs into the scope. Since 0.1. */
+ * points to belongs into the scope. */
 HF_API struct hf_event *hf_bus_call_event(struct hf_bus_call *call);
 HF_API enum hf_bus_phase hf_bus_call_phase(const struct hf_bus_call *call);
 
-/* Emitting: the transaction it joins, or NULL. Since 0.1. */
+/* Emitting: the transaction it joins, or NULL. */
 HF_API struct hf_tx *hf_bus_call_tx(const struct hf_bus_call *call);
 
-/* Added ones are called inside of those before them, from the next event on. Since 0.1. */
+/* Added ones are called inside of those before them, from the next event on. */
 HF_API HF_NODISCARD enum hf_status hf_bus_use(struct hf_scope *s, struct hf_bus *bus, int phases,
                                               hf_bus_middleware_fn *middleware, void *user);
 
 /* ---- what has failed: see outbox.h ---------------------------------------------------------- */
 
-/* The outbox it is over. Since 0.1. */
+/* The outbox it is over. */
 HF_API struct hf_outbox *hf_bus_outbox(struct hf_bus *bus);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
  * A database over the network: Amazon DynamoDB, ScyllaDB Alternator, `holdfast serve`, or anything
- * else that speaks DynamoDB's protocol. What runs on it is the same as on the embedded engine.
+ * else that speaks DynamoDB's protocol. All calls and patterns work as on the embedded engine.
  *
  *     struct hf_db *db;
  *     if (hf_connect(s, HF_STR("dynamodb://eu-central-1"), NULL, &db) != HF_OK)
@@ -9,8 +9,8 @@
  *     hf_db_close(db);
  *
  * Every call ends in one of three ways: it was done (HF_OK), it was not done, or it may have been
- * done: hf_error.may_have_happened. A call is sent again when that is safe: the service said that
- * it did nothing, or doing it twice is the same as once. Calls keep the deadline of their scope.
+ * done: hf_error.may_have_happened. A call is retried when that is safe: the service said that it
+ * did nothing, or doing it twice is the same as once. Calls respect the deadline of their scope.
  */
 #ifndef HOLDFAST_CLIENT_H
 #define HOLDFAST_CLIENT_H
@@ -35,15 +35,15 @@ struct hf_credentials {
 };
 
 /*
- * Hand out credentials, as strings that live in the scope. It is called again some time before they
+ * Return credentials, as strings that live in the scope. It is called again some time before they
  * expire, by one thread at a time.
  */
 typedef enum hf_status hf_credentials_fn(struct hf_scope *s, struct hf_credentials *credentials,
                                          void *user);
 
 /*
- * What is left out comes from the place that AWS's own tools take it from: environment, then
- * profile, then a default. In the URL, the parameters named in [brackets] say the same and win.
+ * A member that is not set comes from where AWS's own tools take it: environment, then profile,
+ * then a default. The URL parameters named in [brackets] mean the same and win.
  */
 struct hf_client_options {
     size_t size;              /* set by HF_OPTIONS(), so that the struct can grow */
@@ -62,7 +62,7 @@ struct hf_client_options {
     struct hf_str proxy;               /* [proxy]; "none" for none; default HTTPS_PROXY and kin */
     enum hf_flag fips;                 /* [fips]=yes|no */
     enum hf_flag dual_stack;           /* [dual_stack]=yes|no */
-    bool insecure;                     /* [insecure]=yes: any certificate of any name will do */
+    bool insecure;                     /* [insecure]=yes: accept any certificate */
     enum hf_flag gzip;                 /* [gzip]=yes|no: ask for packed answers; default yes,
                                         * unless the endpoint is this machine */
     bool no_aws_config;                /* nothing from AWS's files and variables */
@@ -73,31 +73,29 @@ struct hf_client_options {
  * "dynamodb://REGION" is Amazon's of a region and "dynamodb:" that of the region which AWS's tools
  * would use. Parameters may follow: "http://127.0.0.1:8000?prefix=test-&attempts=2". Nothing is
  * sent before the first call, except that with "dynamodb:" and no region anywhere else the
- * machine's metadata service is asked for one. A loopback address needs no credentials: when none
- * are set, any do. On failure *db is NULL.
+ * machine's metadata service is asked for one. A loopback address needs no credentials: if none are
+ * set, placeholders are sent. On failure *db is NULL.
  *
- * HF_INVALID  the URL, a parameter, an option or AWS's files say something invalid; the
- *             message names it
+ * HF_INVALID  the URL, a parameter, an option or a setting in AWS's files is invalid; the message
+ *             names it
  * HF_IO       a file that was named cannot be read
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
                                               const struct hf_client_options *options,
                                               struct hf_db **db);
 
 /*
- * Have the `holdfast serve` at `url` verify its whole database, as hf_engine_check() does, and wait
- * for the outcome. When a check runs there already, that one is waited for. Who stops waiting, by
- * the scope or by on_progress, leaves it running. `check` may be NULL, and `report` too.
+ * Let the `holdfast serve` at `url` verify its whole database, as hf_engine_check() does, and wait
+ * for the result. If a check runs there already, wait for that one. If the scope or on_progress
+ * ends the waiting, the check goes on. `check` may be NULL, and `report` too.
  *
  * HF_CORRUPT      something is wrong; the message names the first
  * HF_UNSUPPORTED  it is not a holdfast server, or an older one
  * HF_DENIED       the server has keys, and ours is none of them
- * HF_IO           it cannot be reached, it was restarted meanwhile, or the check failed
+ * HF_IO           it is unreachable, it was restarted meanwhile, or the check failed
  * HF_INVALID      as hf_connect() says
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
                                                    const struct hf_client_options *options,

@@ -1,6 +1,6 @@
 /*
- * Counters: whole numbers under a name that many add to at once; and sequences, which hand out
- * numbers one after the other.
+ * Counters: integers with a name, which many processes add to at once; and sequences, which return
+ * one number after the other.
  *
  *     struct hf_counters *counters;
  *     int64_t visits;
@@ -10,20 +10,20 @@
  *     if (hf_counter_incr(s, counters, hf_counter_named(HF_STR("visits")), 1, &visits) == HF_OK)
  *         printf("visitor %lld\n", (long long)visits);
  *
- * An add is counted once, however many answers get lost and however often it is sent: the counter's
- * item keeps a mark of each writer's last add, which the next one replaces, so a repetition is seen
- * as one. Marks take some fifty bytes each. Those of writers that were silent longest are dropped
- * when there are too many (hf_counters_options.writers); a writer notices that its mark was dropped
- * and takes a new one. If that happens just when the answer to its add got lost, and only then, the
- * add ends with HF_LOST, and may have been counted or not: never twice.
+ * An add is counted once, however many answers are lost and however often it is sent. For that the
+ * counter's item keeps a mark of each writer's last add, which its next add replaces; a repeated
+ * add is recognized by its mark. Marks take some fifty bytes each. When there are too many
+ * (hf_counters_options.writers), those of the writers that were idle longest are dropped; a writer
+ * notices that and takes a new mark. Only if that happens just when the answer to its add is lost,
+ * the add ends with HF_LOST: it may have been counted, but never twice.
  *
- * So value >= the sum of adds that returned HF_OK, and value <= that and the adds whose error said
- * may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by another
- * process, or after a crash, and is still counted once.
+ * So value >= the sum of adds that returned HF_OK, and value <= that sum plus the adds whose error
+ * has may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by
+ * another process, or after a crash, and is still counted once.
  *
- * Values are whole numbers of 64 bits. A counter that nobody added to is 0. What succeeds and hands
- * out numbers only leaves nothing in the scope. Any thread may use a table of counters. Works on
- * every database, as an add is one conditional write of one item.
+ * Values are 64-bit integers. A new counter is 0. A successful call that returns only numbers
+ * leaves nothing in the scope. Any thread may use a table of counters. Works on every database, as
+ * an add is one conditional write of one item.
  */
 #ifndef HOLDFAST_COUNTER_H
 #define HOLDFAST_COUNTER_H
@@ -51,9 +51,9 @@ enum {
 
 struct hf_counters_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "keys", or "partitioned_keys"; made when it is missing */
+    struct hf_str table; /* default "keys", or "partitioned_keys"; created if missing */
     bool partitioned;    /* keys have partitions */
-    bool no_create;      /* the table has to be there */
+    bool no_create;      /* the table has to exist */
 
     /* The namespace of keys that name none; default "global", and "" in a partitioned table. */
     struct hf_str space;
@@ -64,16 +64,16 @@ struct hf_counters_options {
      */
     bool plain;
 
-    uint32_t writers;  /* marks of so many writers are kept at least; default 16 */
-    uint32_t requests; /* so many request ids are remembered at least; default 32 */
+    uint32_t writers;  /* marks of at least this many writers are kept; default 16 */
+    uint32_t requests; /* at least this many request ids are remembered; default 32 */
 
     /*
      * Spread each counter over so many items, for one that is added to more often than one item
      * can take (DynamoDB: 1000 times a second). The value is the sum over all of them, which costs
      * a read of each, and is exact where there are transactions. The number may grow from one
-     * version of a program to the next; whoever opens the table with fewer reads the same sum. But
-     * request ids are only good among writers with the same number, and with 1 an add tells, and
-     * bounds, no more than the first item's part. Default 1.
+     * version of a program to the next; a program that opens the table with fewer reads the same
+     * sum. But request ids are only good among writers with the same number, and with 1 an add
+     * tells, and bounds, no more than the first item's part. Default 1.
      */
     uint32_t shards;
 
@@ -85,19 +85,19 @@ struct hf_counters_options {
 };
 
 /*
- * Counters in a table of `db`, which has to outlive them. It may be one of key-values, too: nothing
- * of theirs has the same key. The env is that of the scope.
+ * Counters in a table of `db`, which has to outlive them. It may also hold keys and values (kv.h):
+ * their keys differ. The env is that of the scope.
  *
  * HF_INVALID  a table of that name has other keys, or an option is invalid
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
                                                     const struct hf_counters_options *options,
                                                     struct hf_counters **counters);
 
-/* NULL is accepted. Its sequences have been closed before. Since 0.1. */
+/* NULL is accepted. Its sequences have been closed before. */
 HF_API void hf_counters_close(struct hf_counters *counters);
 
 /* Which counter. Different parts are different counters, whatever characters are in them. */
@@ -141,15 +141,13 @@ struct hf_counter_options {
  *             ceiling; with shards, a floor or a ceiling
  * HF_CORRUPT  the item has something else for a value
  * and what the database fails with.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_add(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t by,
                                                   const struct hf_counter_options *options,
                                                   int64_t *value);
 
-/* hf_counter_add() of `by`, and of minus `by`. Since 0.1. */
+/* hf_counter_add() of `by`, and of minus `by`. */
 HF_API HF_NODISCARD enum hf_status hf_counter_incr(struct hf_scope *s, struct hf_counters *counters,
                                                    struct hf_counter_key key, int64_t by,
                                                    int64_t *value);
@@ -158,13 +156,13 @@ HF_API HF_NODISCARD enum hf_status hf_counter_decr(struct hf_scope *s, struct hf
                                                    int64_t *value);
 
 /*
- * Add `by` unless an add with that request id was counted before, by anybody. Then *value is what
- * came out that time, and *again is true; both may be NULL. When an answer got lost it is not known
- * who was first, and *again is false. A counter remembers the last hf_counters_options.requests ids
- * at least; older ones it may have forgotten.
+ * Add `by` unless an add with that request id was counted before, by any process. In that case
+ * *value is the result of that time, and *again is true; both may be NULL. If an answer was lost,
+ * *again is false, as it is unknown who was first. A counter remembers at least the last
+ * hf_counters_options.requests ids.
  *
  * HF_INVALID  the request id is empty or longer than HF_COUNTER_REQUEST_MAX
- * and as hf_counter_add(). Since 0.1.
+ * and as hf_counter_add().
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_add_once(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key,
@@ -180,8 +178,6 @@ hf_counter_add_once(struct hf_scope *s, struct hf_counters *counters, struct hf_
  *
  * HF_INVALID  as above
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_add_tx(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key,
@@ -191,7 +187,7 @@ hf_counter_add_tx(struct hf_scope *s, struct hf_counters *counters, struct hf_co
 /* ---- reading, setting, deleting ------------------------------------------------------------- */
 
 /* The value now; 0 when there is none. With shards, the sum at one moment where there are
- * transactions, else a sum of values read one after the other. Since 0.1. */
+ * transactions, else a sum of values read one after the other. */
 HF_API HF_NODISCARD enum hf_status hf_counter_get(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t *value);
 
@@ -204,7 +200,7 @@ struct hf_counter_value {
 
 /*
  * Many at once: values[i] is that of keys[i]; a key may come any number of times. Each is the value
- * of some moment during the call. Since 0.1.
+ * of some moment during the call.
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_get_many(struct hf_scope *s,
                                                        struct hf_counters *counters,
@@ -216,7 +212,7 @@ struct hf_counter_list_options {
     struct hf_str partition; /* in a partitioned table; absent: all of them */
     struct hf_str space;     /* absent: that of the table */
     struct hf_str prefix;    /* of the ids */
-    uint32_t limit;          /* at most so many; default all */
+    uint32_t limit;          /* at most this many; default all */
     struct hf_str after;     /* `next` of an earlier call */
 };
 
@@ -233,17 +229,15 @@ struct hf_counter_list {
  *
  * HF_INVALID  a partition of a table that has none, or an empty one; what is not a cursor
  * HF_CORRUPT  an item has something else for a value
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_list(struct hf_scope *s, struct hf_counters *counters,
                                                    const struct hf_counter_list_options *options,
                                                    struct hf_counter_list *list);
 
 /*
- * Set it; *was (may be NULL) is the value right before that, exactly: what was added before is in
- * it, and what is added later is not. hf_counter_reset() sets it to 0. Shards are set one after the
- * other, and *was is the sum of what they were. Fails as hf_counter_add(). Since 0.1.
+ * Set it; *was (may be NULL) is the exact value right before that: it includes all earlier adds and
+ * no later ones. hf_counter_reset() sets it to 0. Shards are set one after the other, and *was is
+ * the sum of what they were. Fails as hf_counter_add().
  */
 HF_API HF_NODISCARD enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *counters,
                                                   struct hf_counter_key key, int64_t value,
@@ -253,9 +247,9 @@ HF_API HF_NODISCARD enum hf_status hf_counter_reset(struct hf_scope *s,
                                                     struct hf_counter_key key, int64_t *was);
 
 /*
- * Remove it and all that it remembers. An add that is under way may be counted before and after
- * that: where every add counts, use hf_counter_reset(). Of one with shards an item without a value
- * stays. Since 0.1.
+ * Remove it with all its marks and request ids. An add in flight may be counted before and after
+ * that: if every add matters, use hf_counter_reset(). For a counter with shards an item without a
+ * value stays.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_counter_delete(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key);
@@ -273,7 +267,7 @@ struct hf_scoped_counter {
     uint64_t reserved[4];
 };
 
-/* As the functions above: hf_counter_incr(), hf_counter_decr() and so on. Since 0.1. */
+/* As the functions above: hf_counter_incr(), hf_counter_decr() and so on. */
 HF_API HF_NODISCARD enum hf_status hf_scoped_counter_incr(struct hf_scope *s,
                                                           const struct hf_scoped_counter *scoped,
                                                           const void *key, int64_t by,
@@ -295,18 +289,18 @@ HF_API HF_NODISCARD enum hf_status hf_scoped_counter_reset(struct hf_scope *s,
 /* ---- sequences ------------------------------------------------------------------------------ */
 
 /*
- * Numbers one after the other: each is given out once, whoever asks.
+ * One number after the other: each is returned once, whichever process asks.
  *
  *     if (hf_sequence_open(s, counters, hf_counter_named(HF_STR("ticket")), NULL, &tickets) ||
  *         hf_sequence_next(s, tickets, &number) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * hf_sequence_next() takes blocks of numbers and hands them out from memory: fast, and with gaps
- * where a process ended before its block did. Numbers of one process grow; those of several are
- * mixed as their blocks are.
+ * hf_sequence_next() takes blocks of numbers and returns them from memory. That is fast, but leaves
+ * gaps where a process ended before its block was used up. Numbers of one process grow; those of
+ * several processes are mixed, as their blocks are.
  *
- * hf_sequence_commit() has no gaps: a number is given out by the very transaction that uses it. So
- * the order of numbers is the order of the transactions, and there is one at a time.
+ * hf_sequence_commit() leaves no gaps: the transaction that uses a number also takes it. So the
+ * order of numbers is the order of the transactions, and only one runs at a time.
  *
  * A sequence is a counter whose value is the last number that was taken.
  */
@@ -321,15 +315,15 @@ struct hf_sequence_options {
 enum { HF_SEQUENCE_BLOCK_MAX = 1000000000 };
 
 /* HF_INVALID: the key, as of hf_counter_add(); the block is too large; the counters have shards or
- * are plain. Nothing is asked yet. Since 0.1. */
+ * are plain. Nothing is asked yet. */
 HF_API HF_NODISCARD enum hf_status
 hf_sequence_open(struct hf_scope *s, struct hf_counters *counters, struct hf_counter_key key,
                  const struct hf_sequence_options *options, struct hf_sequence **sequence);
 
 /*
- * Close it. What is left of its block goes back if no other block was taken since; the status says
- * only whether the database could be asked. NULL is accepted, as a scope, too: then nothing goes
- * back. Since 0.1.
+ * Close it. The rest of its block is given back if no other block was taken since; the status says
+ * only whether the database answered. NULL is accepted; also as a scope: then nothing is given
+ * back.
  */
 HF_API enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *sequence);
 
@@ -339,15 +333,13 @@ HF_API enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *
  *
  * HF_LIMIT  `last` was given out
  * and as hf_counter_add(): a block that may have been taken is not used, and makes a gap.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_sequence_next(struct hf_scope *s,
                                                     struct hf_sequence *sequence, int64_t *number);
 
 /*
  * Take `count` numbers at once, not from the block: from *first on, next to each other. Fails as
- * hf_sequence_next(). Since 0.1.
+ * hf_sequence_next().
  */
 HF_API HF_NODISCARD enum hf_status
 hf_sequence_take(struct hf_scope *s, struct hf_sequence *sequence, uint32_t count, int64_t *first);
@@ -356,7 +348,7 @@ hf_sequence_take(struct hf_scope *s, struct hf_sequence *sequence, uint32_t coun
  * An action for a transaction on the same database that takes `count` numbers from *first on: they
  * are given out if the transaction is done, and only then. When another took numbers in the
  * meantime the transaction is canceled, with ConditionalCheckFailed for this action: ask for a new
- * one. hf_sequence_commit() does that. Since 0.1.
+ * one. hf_sequence_commit() does that.
  */
 HF_API HF_NODISCARD enum hf_status hf_sequence_take_tx(struct hf_scope *s,
                                                        struct hf_sequence *sequence, uint32_t count,
@@ -380,11 +372,11 @@ typedef enum hf_status hf_sequence_build_fn(struct hf_scope *s, int64_t first,
  *                 `build`, in their order, and then that of the sequence
  * HF_LIMIT        fewer than `count` numbers are left
  * HF_TIMEOUT      others were faster until the deadline
- * HF_LOST         it may have been done, and so many others took numbers since that nobody knows
+ * HF_LOST         it may have been done: so many others took numbers since that this is unknown
  * HF_UNSUPPORTED  the database has no transactions
  * and what transactions fail with; may_have_happened says whether it may have been done.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_sequence_commit(struct hf_scope *s,
                                                       struct hf_sequence *sequence, uint32_t count,

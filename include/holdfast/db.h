@@ -146,7 +146,7 @@ struct hf_on_demand_throughput {
     int64_t max_write_units;
 };
 
-/* What a table is to be ready for at once. It is kept and described, and never decreases. */
+/* The throughput that a table supports at once. It is stored and described, and never decreases. */
 struct hf_warm_throughput {
     int64_t read_units; /* per second */
     int64_t write_units;
@@ -158,7 +158,7 @@ struct hf_projection {
     size_t attributes_len;
 };
 
-/* A local or global secondary index to be made. */
+/* A local or global secondary index to create. */
 struct hf_index {
     struct hf_str name;
     const struct hf_key_element *key_schema;
@@ -716,9 +716,9 @@ struct hf_execute_transaction_result {
 /* ---- tables --------------------------------------------------------------------------------- */
 
 /*
- * As with DynamoDB, `billing` left out means HF_BILLING_PROVISIONED, which wants a `throughput`.
+ * As with DynamoDB, the default of `billing` is HF_BILLING_PROVISIONED, which needs a `throughput`.
  * hf_table_ensure() (table.h) takes the same struct, makes HF_BILLING_PAY_PER_REQUEST the default,
- * waits until the table can be used, and is content with one that is there.
+ * waits until the table can be used, and accepts an existing table.
  */
 struct hf_create_table {
     struct hf_str table;
@@ -1232,7 +1232,7 @@ struct hf_restore_table_from_backup_result {
     uint64_t reserved[4];
 };
 
-/* Refused: no table has recovery to a point in time. */
+/* Refused: no table has point-in-time recovery. */
 struct hf_restore_table_to_point_in_time {
     struct hf_str source_arn; /* this or source */
     struct hf_str source;
@@ -1331,7 +1331,7 @@ struct hf_describe_global_table_result {
     uint64_t reserved[4];
 };
 
-/* Refused: the service makes no more of these. */
+/* Refused: the service no longer creates these. */
 struct hf_create_global_table {
     struct hf_str name;
     const struct hf_replica *replicas;
@@ -1344,7 +1344,7 @@ struct hf_create_global_table_result {
     uint64_t reserved[4];
 };
 
-/* There is none that could be changed: refused whatever the change. */
+/* Always refused, as there is none. */
 struct hf_update_global_table {
     struct hf_str name;
     uint64_t reserved[4];
@@ -1538,7 +1538,7 @@ struct hf_describe_export_result {
     uint64_t reserved[4];
 };
 
-/* Refused: no table has the recovery to a point in time that an export needs. */
+/* Refused: an export needs point-in-time recovery, which no table has. */
 struct hf_export_table_to_point_in_time {
     struct hf_str table_arn;
     struct hf_str bucket;
@@ -1599,31 +1599,30 @@ struct hf_describe_import_result {
 
 /* ---- the one call --------------------------------------------------------------------------- */
 
-/* The operation's name on the wire, such as "PutItem"; absent for any other number. Since 0.1. */
+/* The operation's name on the wire, such as "PutItem"; absent for any other number. */
 HF_API struct hf_str hf_op_name(enum hf_op op);
 
 /*
  * Do `op`. `request` is a struct of the operation's name, `response` its _result, zeroed by the
- * call; NULL when it does not matter. Since 0.1.
+ * call; NULL when it does not matter.
  */
 HF_API HF_NODISCARD enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
                                               const void *request, void *response);
 
-/* Close the database. NULL is accepted. No call may be under way. Since 0.1. */
+/* Close the database. NULL is accepted. No call may be in flight. */
 HF_API void hf_db_close(struct hf_db *db);
 
 /*
- * Which opening of a database this is: a random text that no other opening has, on disk or in
- * memory. One process at a time has a directory open, and each opening gets a new one: so what was
- * written with another text was written by somebody who is gone, and patterns take the leases of
- * those over at once. Absent for databases over the network, whose users do not exclude each other.
- * It lives as long as `db`. Any thread. Since 0.1.
+ * A random text that identifies this opening of a database, on disk or in memory. One process at a
+ * time has a directory open, and each opening gets a new text. So a lease with another text belongs
+ * to a process that has ended, and patterns take it over at once. Absent for databases over the
+ * network, which several processes use at the same time. It lives as long as `db`. Any thread.
  */
 HF_API struct hf_str hf_db_opener(struct hf_db *db);
 
 /*
- * Something that users of one database share, such as a thread. `make` is called for the first who
- * asks for it, `end` when the last has given it back; a kind is the struct at its address.
+ * An object that users of one database share, such as a thread. `make` is called for the first
+ * user, `end` when the last one has released it; a kind is identified by the address of the struct.
  */
 struct hf_shared_kind {
     enum hf_status (*make)(struct hf_scope *s, void **object);
@@ -1631,12 +1630,12 @@ struct hf_shared_kind {
 };
 
 /* Fails as `make` does, and with HF_NOMEM. Each one is given back, before the database is closed.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HF_API HF_NODISCARD enum hf_status hf_db_share(struct hf_scope *s, struct hf_db *db,
                                                const struct hf_shared_kind *kind, void **object);
 HF_API void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind);
 
-/* What not every service has. */
+/* Features that not every service has. */
 enum hf_feature {
     HF_FEATURE_TRANSACTIONS = 1, /* TransactWriteItems, TransactGetItems; ScyllaDB has none */
     HF_FEATURE_PARTIQL,          /* statements; ScyllaDB has none */
@@ -1648,7 +1647,6 @@ enum hf_feature {
 /*
  * Whether the database has a feature. A service is asked once, with a request that changes nothing,
  * and the answer is kept. The embedded engine has all of them. Fails as any operation does.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db,
                                                   enum hf_feature feature, bool *supported);

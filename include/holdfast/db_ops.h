@@ -1,10 +1,10 @@
 /*
  * The operations of a database, one by one. Written by script/ops from src/ops/ops.def.
  *
- * Every function takes a request, which is a struct of its name (db.h), and fills in a result; what
- * is said there of requests and results holds for all. A result may be NULL if it does not matter,
- * and is zeroed when the call fails. Each blocks until it is done or the deadline of the scope
- * passes, and any thread may call it. All are there since 0.1.
+ * Every function takes a request, which is a struct of its name (db.h), and fills in a result. The
+ * rules of db.h for requests and results hold for all. A result may be NULL if it does not matter,
+ * and is zeroed when the call fails. Each function blocks until it is done or the deadline of the
+ * scope passes, and any thread may call it.
  *
  * Any operation can end with these, which are not repeated below:
  *
@@ -12,15 +12,15 @@
  * HF_NOMEM      out of memory
  * HF_TIMEOUT    the deadline of the scope passed
  * HF_CANCELED   hf_scope_cancel() was called
- * HF_DENIED     the database was opened read-only, or the service does not let us
- * HF_THROTTLED  the service asks to wait; retries have been used up
+ * HF_DENIED     the database was opened read-only, or the service denies access
+ * HF_THROTTLED  the service throttles, and retries are used up
  * HF_IO         the disk or the network failed
  * HF_NO_SPACE   the disk is too full to write safely; reads still work
  * HF_STOPPED    a sync failed earlier: no more writes until the database is opened again
  * HF_CORRUPT    stored data is damaged
  *
- * hf_scope_error() has the details: whether the call may be repeated, and whether a write that
- * failed may have happened all the same.
+ * hf_scope_error() has the details: whether the call may be retried, and whether a write that
+ * failed may still have happened.
  */
 #ifndef HOLDFAST_DB_OPS_H
 #define HOLDFAST_DB_OPS_H
@@ -100,9 +100,9 @@ enum hf_op {
 };
 
 /*
- * BatchExecuteStatement: do up to 25 statements of PartiQL, each on one item and each on its own:
- * `responses` has the outcome of every one, in their order. They are all reads or all writes.
- * Clients do not retry it while its outcome is unknown.
+ * BatchExecuteStatement: execute up to 25 statements of PartiQL, each on one item and independent
+ * of the others: `responses` has the outcome of each, in their order. All are reads, or all are
+ * writes. Clients do not retry it while its outcome is unknown.
  *
  * HF_INVALID  no statement, more than 25, reads among writes, or two on one item
  */
@@ -114,9 +114,9 @@ hf_batch_execute_statement(struct hf_scope *s, struct hf_db *db,
                            struct hf_batch_execute_statement_result *result);
 
 /*
- * BatchGetItem: read up to 100 items of any number of tables. What did not fit into one answer, or
- * was throttled, is in `unprocessed`, which the next request can take as its `tables`.
- * hf_get_many() (batch.h) does that by itself.
+ * BatchGetItem: read up to 100 items of any number of tables. Items that did not fit into one
+ * answer, or were throttled, are in `unprocessed`: use that as `tables` of the next request.
+ * hf_get_many() (batch.h) does that for you.
  *
  * HF_NOT_FOUND  one of the tables does not exist; nothing was read
  * HF_THROTTLED  not one item could be read
@@ -128,9 +128,9 @@ HF_API HF_NODISCARD enum hf_status hf_batch_get_item(struct hf_scope *s, struct 
                                                      struct hf_batch_get_item_result *result);
 
 /*
- * BatchWriteItem: put and delete up to 25 items of any number of tables, each on its own: it is no
- * transaction. What was not done is in `unprocessed`, which the next request can take as its
- * `tables`. hf_write_many() (batch.h) does that by itself.
+ * BatchWriteItem: put and delete up to 25 items of any number of tables; this is not a
+ * transaction. Writes that were not done are in `unprocessed`: use that as `tables` of the next
+ * request. hf_write_many() (batch.h) does that for you.
  *
  * HF_NOT_FOUND  one of the tables does not exist; nothing was written
  * HF_THROTTLED  not one write could be done
@@ -156,8 +156,8 @@ HF_API HF_NODISCARD enum hf_status hf_create_table(struct hf_scope *s, struct hf
                                                    struct hf_create_table_result *result);
 
 /*
- * DeleteItem: delete the item with a key, if it exists and the condition holds. To delete what
- * does not exist is no error. Clients do not retry it while its outcome is unknown.
+ * DeleteItem: delete the item with a key, if the condition holds. It is not an error if the item
+ * does not exist. Clients do not retry it while its outcome is unknown.
  *
  * HF_NOT_FOUND        no such table
  * HF_CONDITION        the condition does not hold; hf_error.item is the item, if the request asked
@@ -186,8 +186,7 @@ HF_API HF_NODISCARD enum hf_status hf_delete_table(struct hf_scope *s, struct hf
                                                    struct hf_delete_table_result *result);
 
 /*
- * DescribeEndpoints: the address that requests go to, as clients that look for the nearest one ask
- * for it.
+ * DescribeEndpoints: the endpoint for requests, for clients with endpoint discovery.
  */
 struct hf_describe_endpoints;
 struct hf_describe_endpoints_result;
@@ -219,8 +218,8 @@ HF_API HF_NODISCARD enum hf_status hf_describe_stream(struct hf_scope *s, struct
                                                       struct hf_describe_stream_result *result);
 
 /*
- * DescribeTable: what a table is: keys, indexes, status, size. Size and number of items are
- * estimates with DynamoDB.
+ * DescribeTable: describe a table: keys, indexes, status, size. In DynamoDB size and number of
+ * items are estimates.
  *
  * HF_NOT_FOUND  no such table
  */
@@ -243,7 +242,7 @@ hf_describe_time_to_live(struct hf_scope *s, struct hf_db *db,
                          struct hf_describe_time_to_live_result *result);
 
 /*
- * ExecuteStatement: do one statement of PartiQL: a SELECT, which has pages, or a write of one
+ * ExecuteStatement: execute one statement of PartiQL: a SELECT, which has pages, or a write of one
  * item. Clients do not retry it while its outcome is unknown.
  *
  * HF_NOT_FOUND    no such table
@@ -258,8 +257,8 @@ HF_API HF_NODISCARD enum hf_status hf_execute_statement(struct hf_scope *s, stru
                                                         struct hf_execute_statement_result *result);
 
 /*
- * ExecuteTransaction: do up to 100 statements of PartiQL, all of them or none: all reads, or all
- * writes. With a token it is safe to repeat; hf_retry_open() and clients give it one.
+ * ExecuteTransaction: execute up to 100 statements of PartiQL, all of them or none: all reads, or
+ * all writes. With a token it is safe to repeat; hf_retry_open() and clients give it one.
  *
  * HF_NOT_FOUND       no such table
  * HF_TX_CANCELED     nothing was done; hf_error.reasons has the reason of every statement
@@ -288,7 +287,7 @@ HF_API HF_NODISCARD enum hf_status hf_get_item(struct hf_scope *s, struct hf_db 
 /*
  * GetRecords: read the next records of a shard. `next` is the iterator of the call after this one,
  * absent at the end of a closed shard. No records does not mean the end. A consumer (streams.h)
- * does all of this.
+ * does all of this for you.
  *
  * HF_NOT_FOUND  no such stream
  * HF_EXPIRED    the iterator is older than 15 minutes; get another
@@ -350,8 +349,8 @@ hf_list_tags_of_resource(struct hf_scope *s, struct hf_db *db,
                          struct hf_list_tags_of_resource_result *result);
 
 /*
- * PutItem: write an item in place of the one that has its key, if the condition holds. Clients do
- * not retry it while its outcome is unknown.
+ * PutItem: write an item, replacing the one with its key, if the condition holds. Clients do not
+ * retry it while its outcome is unknown.
  *
  * HF_NOT_FOUND        no such table
  * HF_CONDITION        the condition does not hold; hf_error.item is the item, if the request asked
@@ -419,9 +418,9 @@ hf_transact_get_items(struct hf_scope *s, struct hf_db *db,
                       struct hf_transact_get_items_result *result);
 
 /*
- * TransactWriteItems: do up to 100 writes and checks, on any number of tables, all of them or
- * none. hf_tx_run() (tx.h) builds one from what patterns add to it. With a token it is safe to
- * repeat; hf_retry_open() and clients give it one.
+ * TransactWriteItems: execute up to 100 writes and checks, on any number of tables, all of them or
+ * none. With hf_tx_run() (tx.h) patterns can add actions to one transaction. With a token it is
+ * safe to repeat; hf_retry_open() and clients give it one.
  *
  * HF_NOT_FOUND       no such table
  * HF_TX_CANCELED     nothing was done; hf_error.reasons has the reason of every action
@@ -436,7 +435,7 @@ hf_transact_write_items(struct hf_scope *s, struct hf_db *db,
                         struct hf_transact_write_items_result *result);
 
 /*
- * UntagResource: remove tags of a table. To remove what is not there is no error.
+ * UntagResource: remove tags of a table. It is not an error if a tag does not exist.
  *
  * HF_NOT_FOUND  no such table
  */
@@ -478,7 +477,7 @@ HF_API HF_NODISCARD enum hf_status hf_update_table(struct hf_scope *s, struct hf
                                                    struct hf_update_table_result *result);
 
 /*
- * UpdateTimeToLive: let items expire by the time in an attribute, or let them stay. Clients do not
+ * UpdateTimeToLive: turn expiry of items on, by the time in an attribute, or off. Clients do not
  * retry it while its outcome is unknown.
  *
  * HF_NOT_FOUND  no such table
@@ -504,8 +503,8 @@ hf_describe_continuous_backups(struct hf_scope *s, struct hf_db *db,
                                struct hf_describe_continuous_backups_result *result);
 
 /*
- * UpdateContinuousBackups: switch recovery to a point in time. The embedded engine has none, so it
- * can only be switched off.
+ * UpdateContinuousBackups: turn point-in-time recovery on or off. The embedded engine has none, so
+ * it can only be turned off.
  *
  * HF_TABLE_NOT_FOUND      no such table
  * HF_BACKUPS_UNAVAILABLE  the embedded engine was asked to switch it on
@@ -518,8 +517,8 @@ hf_update_continuous_backups(struct hf_scope *s, struct hf_db *db,
                              struct hf_update_continuous_backups_result *result);
 
 /*
- * CreateBackup: back up a table as it is at this moment, inside of the database. Clients do not
- * retry it while its outcome is unknown.
+ * CreateBackup: back up a table as of this moment, inside of the database. Clients do not retry it
+ * while its outcome is unknown.
  *
  * HF_TABLE_NOT_FOUND  no such table
  */
@@ -542,7 +541,7 @@ HF_API HF_NODISCARD enum hf_status hf_delete_backup(struct hf_scope *s, struct h
                                                     struct hf_delete_backup_result *result);
 
 /*
- * DescribeBackup: a backup, and the table that it is of, as it was.
+ * DescribeBackup: describe a backup, and its table as it was.
  *
  * HF_BACKUP_NOT_FOUND  no such backup
  */
@@ -578,8 +577,8 @@ hf_restore_table_from_backup(struct hf_scope *s, struct hf_db *db,
                              struct hf_restore_table_from_backup_result *result);
 
 /*
- * DeleteResourcePolicy: remove the resource policy of a table or stream. To remove what is not
- * there is no error. Clients do not retry it while its outcome is unknown.
+ * DeleteResourcePolicy: remove the resource policy of a table or stream. It is not an error if
+ * there is none. Clients do not retry it while its outcome is unknown.
  *
  * HF_NOT_FOUND         no such table
  * HF_POLICY_NOT_FOUND  the policy has another revision than expected
@@ -773,7 +772,7 @@ HF_API HF_NODISCARD enum hf_status hf_disable_kinesis_streaming_destination(
     struct hf_disable_kinesis_streaming_destination_result *result);
 
 /*
- * ExportTableToPointInTime: export a table to S3. It needs recovery to a point in time, which the
+ * ExportTableToPointInTime: export a table to S3. This needs point-in-time recovery, which the
  * embedded engine does not have. Clients do not retry it while its outcome is unknown.
  *
  * HF_TABLE_NOT_FOUND            no such table
@@ -787,9 +786,9 @@ hf_export_table_to_point_in_time(struct hf_scope *s, struct hf_db *db,
                                  struct hf_export_table_to_point_in_time_result *result);
 
 /*
- * RestoreTableToPointInTime: create a table from another as it was at a moment. It needs recovery
- * to a point in time, which the embedded engine does not have. Clients do not retry it while its
- * outcome is unknown.
+ * RestoreTableToPointInTime: create a table from another one as of an earlier time. This needs
+ * point-in-time recovery, which the embedded engine does not have. Clients do not retry it while
+ * its outcome is unknown.
  *
  * HF_TABLE_NOT_FOUND            no such table
  * HF_POINT_IN_TIME_UNAVAILABLE  always, from the embedded engine
@@ -802,8 +801,8 @@ hf_restore_table_to_point_in_time(struct hf_scope *s, struct hf_db *db,
                                   struct hf_restore_table_to_point_in_time_result *result);
 
 /*
- * UpdateContributorInsights: switch contributor insights of a table or index. The embedded engine
- * has none, so they can only be switched off.
+ * UpdateContributorInsights: turn contributor insights of a table or index on or off. The embedded
+ * engine has none, so they can only be turned off.
  *
  * HF_NOT_FOUND  no such table
  * HF_INVALID    the embedded engine was asked to switch them on

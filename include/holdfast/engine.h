@@ -11,8 +11,9 @@
  * By default a write that returned HF_OK survives kill -9 and power loss. One process at a time
  * has a directory open; any number of its threads use the database.
  *
- * A child of fork() has none of the engine's threads: it leaves a database on disk alone, and ends
- * with exec() or _exit(). Its exit() would wait in RocksDB for a thread that only the parent has.
+ * A child of fork() has none of the engine's threads. It must not use a database on disk, and must
+ * end with exec() or _exit(): its exit() would wait in RocksDB for a thread that only the parent
+ * has.
  */
 #ifndef HOLDFAST_ENGINE_H
 #define HOLDFAST_ENGINE_H
@@ -31,7 +32,7 @@ extern "C" {
 
 enum hf_sync {
     HF_SYNC_FULL = 1, /* a call that returns HF_OK has been synced to disk; the default */
-    HF_SYNC_BATCH,    /* it will be within sync_window_ms; a crash of the machine may lose that */
+    HF_SYNC_BATCH,    /* synced within sync_window_ms; a crash of the machine may lose that */
     HF_SYNC_NONE      /* the system decides; a crash of the machine may lose minutes */
 };
 
@@ -46,8 +47,8 @@ struct hf_engine_options {
     enum hf_sync sync;        /* default HF_SYNC_FULL */
     uint32_t sync_window_ms;  /* with HF_SYNC_BATCH; default 100 */
     size_t memtable_bytes;    /* memory for the newest writes; default 64 MiB */
-    size_t cache_bytes;       /* memory for what was read; default 32 MiB */
-    uint64_t reserve_bytes;   /* free disk that is left alone; default from memtable_bytes */
+    size_t cache_bytes;       /* memory for blocks that were read; default 32 MiB */
+    uint64_t reserve_bytes;   /* free disk space to keep; default from memtable_bytes */
     bool no_verify;           /* skip checksums of blocks on reads */
     bool compress;            /* lz4 on disk */
     bool no_upkeep_thread;    /* expiry, trimming and index building wait for hf_engine_upkeep() */
@@ -57,37 +58,37 @@ struct hf_engine_options {
     enum hf_wording wording;  /* default HF_WORDING_CLASSIC */
     uint32_t max_tables;      /* CreateTable fails beyond that, HF_LIMIT; default 2500 */
     bool read_only;           /* change nothing on disk; see hf_open() */
-    bool no_create;           /* the directory has to be there, with a database in it */
+    bool no_create;           /* the directory has to exist, with a database in it */
 };
 
 /*
  * Open a database by URL: "memory:" is new, empty and gone when closed; "embedded:PATH" is the
- * directory PATH, made when it is missing (its parent must be there). "http://HOST:PORT",
+ * directory PATH, created if missing (its parent must be there). "http://HOST:PORT",
  * "https://HOST:PORT" and "dynamodb://REGION" are services, connected to as hf_connect() of
  * client.h does it; of the options only env and region count then. On failure *db is NULL.
  *
- * With `read_only` nothing in the directory is made, changed or removed, and there are no threads:
- * expiry, trimming and the building of indexes rest. Calls that write end in HF_DENIED. Any number
- * of processes may have a directory open like this at the same time, but not beside one that
- * writes. What the last process had not put into tables is kept in memory, whatever memtable_bytes
- * says; a disk that is full is no obstacle.
+ * With `read_only` nothing in the directory is created, changed or removed, and there are no
+ * threads: no expiry, no trimming, no building of indexes. Calls that write fail with HF_DENIED.
+ * Any number of processes may open a directory read-only at the same time, but not while another
+ * process writes. Changes that are not in table files yet are held in memory, whatever
+ * memtable_bytes says. The disk may be full.
  *
- * HF_INVALID   the URL is of another kind, the directory holds something else, or an option cannot
- *              be: a region or account is up to 64 letters, digits, - and _
- * HF_IO        the directory cannot be made, read or written; the message says why
+ * HF_INVALID   the URL is unknown, the directory holds something else, or an option is invalid: a
+ *              region or account is up to 64 letters, digits, - and _
+ * HF_IO        the directory cannot be created, read or written; the message says why
  * HF_LOCKED    the directory is open already
- * HF_NOT_FOUND there is no such database, with `read_only` or `no_create`
+ * HF_NOT_FOUND with `read_only` or `no_create`: the database does not exist
  * HF_FORMAT    it was written by a newer version
  * HF_CORRUPT   it is damaged; the message names what
  * HF_NO_SPACE  the disk is too full to open it safely
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
                                            const struct hf_engine_options *options,
                                            struct hf_db **db);
 
-/* What one round of upkeep did. */
+/* What one round of maintenance did. */
 struct hf_upkeep_report {
     uint64_t expired_items;   /* deleted because their time to live ended */
     uint64_t trimmed_records; /* stream records older than 24 hours */
@@ -100,10 +101,10 @@ struct hf_upkeep_report {
 };
 
 /*
- * Do now what is due by the env's clock: finish backups, restores and indexes, expire items, trim
- * streams, drop tokens, erase what belonged to deleted tables. The engine's own thread does the
- * same about once a second, and one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when
- * `db` is no embedded database. Blocks. Since 0.1.
+ * Do the maintenance that is due by the env's clock: finish backups, restores and indexes, expire
+ * items, trim streams, drop tokens, erase the data of deleted tables. The engine's thread does the
+ * same about once a second; one round runs at a time. `report` may be NULL. HF_UNSUPPORTED when
+ * `db` is not an embedded database. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_upkeep_report *report);
@@ -111,26 +112,26 @@ HF_API HF_NODISCARD enum hf_status hf_engine_upkeep(struct hf_scope *s, struct h
 /*
  * Verify everything: each stored record is well-formed, every index entry has its item and every
  * item its entries, sequence numbers grow, expiry entries and tokens match, backups have all their
- * items. Reads the whole database as it was at one moment; runs beside other work, but for the
- * cache of blocks, which is emptied at its start: blocks are read from their files. `report` may be
- * NULL; what it has when the check fails is what was looked at until then.
+ * items. Reads the whole database as of one moment, beside other calls. It empties the block cache
+ * at its start, so that blocks are read from their files. `report` may be NULL; if the check fails,
+ * it has what was read until then.
  *
- * HF_CORRUPT      something is wrong; the message names the first
- * HF_UNSUPPORTED  `db` is no embedded database
- * HF_CANCELED, HF_TIMEOUT  by the scope, which is looked at all the time
+ * HF_CORRUPT      damage was found; the message names the first
+ * HF_UNSUPPORTED  `db` is not an embedded database
+ * HF_CANCELED, HF_TIMEOUT  by the scope, which is checked all the time
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_check(struct hf_scope *s, struct hf_db *db,
                                                    struct hf_check_report *report);
 
-/* The same, with options; NULL: all defaults. Since 0.1. */
+/* The same, with options; NULL: all defaults. */
 HF_API HF_NODISCARD enum hf_status hf_engine_check_with(struct hf_scope *s, struct hf_db *db,
                                                         const struct hf_check_options *options,
                                                         struct hf_check_report *report);
 
 struct hf_engine_stats {
-    uint64_t syncs;        /* times the log was synced */
+    uint64_t syncs;        /* times the journal was synced */
     uint64_t sync_waits;   /* writes that waited for one */
     uint64_t disk_bytes;   /* what the directory takes; 0 in memory */
     uint64_t memory_bytes; /* what the store holds in memory */
@@ -140,7 +141,7 @@ struct hf_engine_stats {
     uint64_t reserved[8];
 };
 
-/* Figures of now; all zero when `db` is no embedded database. Any thread. Since 0.1. */
+/* Figures of now; all zero when `db` is not an embedded database. Any thread. */
 HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
@@ -157,13 +158,13 @@ HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
  *         return complain(hf_scope_error_text(s));
  *     hf_engine_snapshot_free(fresh);
  *
- * Tables with their settings and indexes, items, streams with their records, tokens of transactions
- * and work that upkeep had not finished are in it. A snapshot does not change; any number of
- * threads may restore it at once, and into other databases than its own, also after that was
- * closed. (Databases that share one should have the same region and account: ARNs are in it.)
+ * It contains tables with their settings and indexes, items, streams with their records, tokens of
+ * transactions and unfinished maintenance. A snapshot does not change; any number of threads may
+ * restore it at once, also into other databases, and after its own was closed. (Databases that
+ * share one should have the same region and account: ARNs are in it.)
  *
- * Not meant for backups of large databases: it has to fit in memory, and so has what a restore
- * replaces.
+ * Not meant for backups of large databases: the snapshot has to fit in memory, and so does the data
+ * that a restore replaces.
  */
 struct hf_engine_snapshot;
 
@@ -172,36 +173,35 @@ struct hf_engine_snapshot;
  *
  * HF_LIMIT        the database holds more than 256 MiB of keys and values, which no restore could
  *                 put back
- * HF_UNSUPPORTED  `db` is no embedded database
+ * HF_UNSUPPORTED  `db` is not an embedded database
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
                                                            struct hf_engine_snapshot **snapshot);
 
 /*
- * Make the database what it was in the snapshot, in one step and durably, as the sync mode says.
- * Calls of other threads wait, and then go on; each of them sees the state before or the state
- * after, and so does whoever opens the database after a crash. On failure nothing has changed,
- * unless hf_scope_error(s) says that it may have happened.
+ * Set the database to the state of the snapshot, in one step and durably, as the sync mode says.
+ * Calls of other threads wait and then go on; each of them sees the state before or after, and so
+ * does the next open after a crash. On failure nothing has changed, unless hf_scope_error(s) says
+ * that it may have happened.
  *
  * Sequence numbers of streams do not go back, nor do the ids in which tables, indexes and streams
- * are kept. A shard iterator stays good if its stream was there in the snapshot; the records that
- * came after the snapshot are gone.
+ * are kept. A shard iterator stays valid if its stream is in the snapshot; later records are gone.
  *
  * HF_LIMIT        the database and the snapshot together hold more than 256 MiB of keys and values
  * HF_NO_SPACE     the disk has too little room for the change; nothing was written
- * HF_CORRUPT      the snapshot came from a file that was made wrong; nothing was written
- * HF_STOPPED      the database takes no writes since one failed
- * HF_UNSUPPORTED  `db` is no embedded database
+ * HF_CORRUPT      the snapshot came from an invalid file; nothing was written
+ * HF_STOPPED      the database accepts no writes since one failed
+ * HF_UNSUPPORTED  `db` is not an embedded database
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
                            const struct hf_engine_snapshot *snapshot);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_engine_snapshot_free(struct hf_engine_snapshot *snapshot);
 
 struct hf_engine_snapshot_size {
@@ -213,13 +213,13 @@ struct hf_engine_snapshot_size {
     uint64_t reserved[4];
 };
 
-/* Since 0.1. */
+/* How much the snapshot holds. */
 HF_API void hf_engine_snapshot_size(const struct hf_engine_snapshot *snapshot,
                                     struct hf_engine_snapshot_size *size);
 
 /*
  * Keep a snapshot in the file `path`, which is replaced whole when it exists: after a crash it is
- * the old or the new one. HF_IO or HF_NO_SPACE when it cannot be written. Blocks. Since 0.1.
+ * the old or the new one. HF_IO or HF_NO_SPACE when it cannot be written. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_engine_snapshot_save(struct hf_scope *s, const struct hf_engine_snapshot *snapshot,
@@ -233,7 +233,7 @@ hf_engine_snapshot_save(struct hf_scope *s, const struct hf_engine_snapshot *sna
  * HF_CORRUPT  it is no snapshot, cut short or damaged; the message says where
  * HF_FORMAT   it was written by a newer version
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_engine_snapshot_load(struct hf_scope *s, struct hf_str path,
                                                            struct hf_engine_snapshot **snapshot);

@@ -1,12 +1,12 @@
 /*
- * The world as the library sees it: memory, clocks, randomness, a log. Whoever opens a scope or a
- * database may hand in a world of his own, which is how tests get a settable clock, repeatable
- * randomness and failing allocations. NULL, or a NULL function in it, is the system's. The struct
- * is copied; what `user` points to has to outlive the scopes and databases that were opened with
+ * Hooks for the environment of the library: memory, clocks, randomness, a log. You can set your own
+ * when you open a scope or a database; so tests get a settable clock, repeatable randomness and
+ * failing allocations. NULL, or a NULL function in the struct, means that of the system. The struct
+ * is copied; the object behind `user` has to outlive the scopes and databases that were opened with
  * it. RocksDB uses the C library's allocator and the system's clocks for itself.
  *
- * The library has no globals, prints nothing and never exits. Of the environment it reads AWS's
- * variables, HOME and the proxies', only to connect to a service (client.h), and through `getenv`.
+ * The library has no globals, prints nothing and never exits. It reads environment variables only
+ * to connect to a service (client.h), through `getenv`: AWS's variables, HOME and those of proxies.
  */
 #ifndef HOLDFAST_ENV_H
 #define HOLDFAST_ENV_H
@@ -49,7 +49,7 @@ struct hf_env {
     hf_random_fn *random;    /* unpredictable bytes; default: getrandom() */
     hf_log_fn *log;          /* default: nothing is logged */
     hf_getenv_fn *getenv;    /* default: the C library's */
-    hf_sleep_fn *sleep;      /* default: the system's; who replaces elapsed_us replaces it too */
+    hf_sleep_fn *sleep;      /* default: the system's; replace it together with elapsed_us */
 };
 
 #ifdef __cplusplus

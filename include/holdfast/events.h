@@ -1,5 +1,5 @@
 /*
- * An event store: streams of events that only grow, read by stream, in the order of all, by id, by
+ * An event store: streams of events that only grow, read by stream, in the global order, by id, by
  * what caused them.
  *
  *     struct hf_events *store;
@@ -15,10 +15,10 @@
  * A stream has a domain ("order") and an id ("7", may be empty). Its events have versions from 1 on
  * without gaps. Every event also has a position: a text of HF_POSITION_LEN bytes, and the order of
  * positions is that of all events. It never contradicts the order inside of a stream, it never
- * changes, and an event that was read is never followed by one that shows up in front of it:
- * hf_events_reader_next() sees to that, not the clocks of those who append. An id that we made is
- * the event's position; ids that callers choose are taken once, and appending an event again that
- * is there changes nothing and tells its version.
+ * changes, and no event shows up later before one that was read: hf_events_reader_next() ensures
+ * that, whatever the clocks of the writers show. A generated id is the event's position. An id that
+ * the caller sets is unique: appending the same event again changes nothing and returns its
+ * version.
  *
  * One table without indexes holds it all; every read is consistent. Payloads that are too large for
  * an item go to a blob store (blob.h). Needs a database with transactions. Any thread may use a
@@ -61,16 +61,16 @@ enum {
 
 struct hf_events_options {
     size_t size;            /* set by HF_OPTIONS() */
-    struct hf_str table;    /* default "events"; made when it is missing */
+    struct hf_str table;    /* default "events"; created if missing */
     struct hf_str prefix;   /* put in front of the table's name, such as "prod-" */
-    uint32_t shards;        /* of the order of all; default: as the table was made, or
+    uint32_t shards;        /* of the global order; default: as the table was made, or
                                HF_EVENTS_SHARDS */
     struct hf_blobs *blobs; /* for large payloads, has to outlive the store; default: beside an
                                embedded database (hf_blobs_open_beside()), none otherwise; the part
                                with the table's name (hf_blobs_part_of()) is used */
     uint32_t blob_bytes;    /* from which size of an item on; default HF_EVENTS_BLOB_BYTES */
     bool no_chain;          /* the table is made without a chain of hashes */
-    bool no_create;         /* the table has to be there */
+    bool no_create;         /* the table has to exist */
     uint32_t read_units;    /* provisioned capacity of a table that is made; default: on demand */
     uint32_t write_units;
     uint32_t heads; /* streams whose end is remembered between appends, to save a read;
@@ -84,17 +84,17 @@ struct hf_events_options {
  *
  * HF_INVALID      a table of that name is not an event store, or has another number of shards
  * HF_UNSUPPORTED  the database has no transactions
- * and what making a table fails with. Since 0.1.
+ * and what making a table fails with.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
                                                   const struct hf_events_options *options,
                                                   struct hf_events **store);
 
-/* Its readers, subscriptions and flows have been closed before. NULL is accepted. Since 0.1. */
+/* Its readers, subscriptions and flows have been closed before. NULL is accepted. */
 HF_API void hf_events_close(struct hf_events *store);
 
 /* Remove all events, snapshots, checkpoints: the table is dropped and made again, empty. Blobs are
- * left to hf_events_sweep(). For tests, mostly. Since 0.1. */
+ * left to hf_events_sweep(). For tests, mostly. */
 HF_API HF_NODISCARD enum hf_status hf_events_reset(struct hf_scope *s, struct hf_events *store);
 
 /* What a store can do here; all true for now, for programs that ask before they rely on it. */
@@ -171,8 +171,9 @@ struct hf_append_options {
  * there once it was committed, the results tell what they will be, and the positions and versions
  * are such that it is canceled if others were faster.
  *
- * What does not fit into one transaction is written aside first, and then made visible as a whole
- * by one: nobody sees a part of it. What a crash leaves aside is removed by hf_events_sweep().
+ * Events that do not fit into one transaction are written first, invisibly, and then made visible
+ * together by one transaction: nobody sees a part of them. If a crash leaves some behind,
+ * hf_events_sweep() removes them.
  *
  * Conflicts with others are tried again as long as the expectation allows it. When an answer gets
  * lost the same transaction is sent again, and does not happen twice. A failure whose error says
@@ -190,8 +191,6 @@ struct hf_append_options {
  * HF_TX_CONFLICT  others were faster as often as options->max_attempts says
  * HF_TX_CANCELED  an action of `with` was refused: hf_scope_error() has the reasons, those of
  *               `with` first
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_append *appends, size_t len,
@@ -226,7 +225,7 @@ struct hf_events_read_options {
     int64_t from_us;  /* only events that happened then or later; 0: all */
     int64_t until_us; /* only events that happened before; 0: all */
     bool backward;    /* newest first */
-    uint32_t limit;   /* at most so many; default 100, at most 100000 */
+    uint32_t limit;   /* at most this many; default 100, at most 100000 */
     bool no_payload;  /* leave payloads of the blob store where they are */
 };
 
@@ -244,19 +243,19 @@ struct hf_events_page {
  *
  * This and all that read payloads: HF_CORRUPT, one is not in the blob store any more, or not what
  * was put there; HF_UNSUPPORTED, one is in a blob store, and there is none here. The message names
- * the event. Since 0.1.
+ * the event.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_stream_key stream,
                                                   const struct hf_events_read_options *options,
                                                   struct hf_events_page *page);
 
-/* By id. HF_NOT_FOUND. Since 0.1. */
+/* By id. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_events_get(struct hf_scope *s, struct hf_events *store,
                                                  struct hf_str id, struct hf_stored_event *event);
 
 /* Events caused by that one, directly; those of a correlation, that with the id itself first. All
- * of them, whole, in the order of all. Since 0.1. */
+ * of them, whole, in the global order. */
 HF_API HF_NODISCARD enum hf_status hf_events_caused_by(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_str id,
                                                        const struct hf_stored_event **events,
@@ -269,12 +268,12 @@ HF_API HF_NODISCARD enum hf_status hf_events_correlated(struct hf_scope *s, stru
 /* An event and all that follows from it. */
 struct hf_event_tree {
     struct hf_stored_event event;
-    const struct hf_event_tree *children; /* in the order of all */
+    const struct hf_event_tree *children; /* in the global order */
     size_t children_len;
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND; HF_LIMIT: deeper than depth_max (0: 100), as in a circle. Since 0.1. */
+/* HF_NOT_FOUND; HF_LIMIT: deeper than depth_max (0: 100), as in a circle. */
 HF_API HF_NODISCARD enum hf_status hf_events_tree(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str id, uint32_t depth_max,
                                                   struct hf_event_tree *tree);
@@ -302,7 +301,7 @@ struct hf_events_all_options {
                              whole: some hundred */
 };
 
-/* `store` has to outlive the reader; one thread at a time uses it. Since 0.1. */
+/* `store` has to outlive the reader; one thread at a time uses it. */
 HF_API HF_NODISCARD enum hf_status
 hf_events_reader_open(struct hf_scope *s, struct hf_events *store,
                       const struct hf_events_all_options *options,
@@ -310,10 +309,10 @@ hf_events_reader_open(struct hf_scope *s, struct hf_events *store,
 HF_API void hf_events_reader_close(struct hf_events_reader *reader);
 
 /*
- * The next events in the order of all, which live until the next call for this reader. None: there
- * are no more for now; the next call looks again. Before events are handed out the place behind
- * them is closed, so that none can be appended in front of them any more. The memory of a reader
- * does not grow with what it reads. Since 0.1.
+ * The next events in the global order, which live until the next call for this reader. None: there
+ * are no more for now; the next call looks again. Before events are returned the order is closed up
+ * to them, so that none can be appended before them any more. The memory of a reader does not grow
+ * with the number of events.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_reader_next(struct hf_scope *s,
                                                          struct hf_events_reader *reader,
@@ -321,11 +320,11 @@ HF_API HF_NODISCARD enum hf_status hf_events_reader_next(struct hf_scope *s,
                                                          size_t *len);
 
 /* Where it is: a new reader that is opened behind it goes on from there. Moves also past events
- * that the options leave out. Absent: at the start. Since 0.1. */
+ * that the options leave out. Absent: at the start. */
 HF_API struct hf_str hf_events_reader_position(const struct hf_events_reader *reader);
 
 /* Call this after something was appended by this process through this store, or stop to. Not to be
- * called inside of such a function. HF_LIMIT: there are too many. Since 0.1. */
+ * called inside of such a function. HF_LIMIT: there are too many. */
 typedef void hf_events_wake_fn(void *user);
 HF_API HF_NODISCARD enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
                                                     hf_events_wake_fn *wake, void *user);
@@ -344,18 +343,18 @@ struct hf_stream_info {
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND: it has never had an event. Since 0.1. */
+/* HF_NOT_FOUND: it has never had an event. */
 HF_API HF_NODISCARD enum hf_status hf_events_stream_info(struct hf_scope *s,
                                                          struct hf_events *store,
                                                          struct hf_stream_key stream,
                                                          struct hf_stream_info *info);
 
 /* Events before that version are not read any more; hf_events_sweep() removes them. It cannot be
- * taken back. HF_INVALID: beyond its end. Since 0.1. */
+ * undone. HF_INVALID: beyond its end. */
 HF_API HF_NODISCARD enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
                                                       struct hf_stream_key stream, uint64_t before);
 
-/* The same by age and number, from now on, as they come; 0: no such limit. Since 0.1. */
+/* The same by age and number, from now on, as they come; 0: no such limit. */
 HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
                                                           struct hf_events *store,
                                                           struct hf_stream_key stream,
@@ -363,14 +362,14 @@ HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
 
 /* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_LOST). `expect`
  * and `version` as in hf_append. Again is no failure. The order of all shows its events, as it does
- * with truncated ones, until hf_events_sweep() has removed them. Since 0.1. */
+ * with truncated ones, until hf_events_sweep() has removed them. */
 HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
                                                        struct hf_stream_key stream,
                                                        enum hf_expect expect, uint64_t version);
 
-/* Take a stream out of the order of all, unless it is asked for, or back into it, at its old
+/* Take a stream out of the global order, unless it is asked for, or back into it, at its old
  * places. Nothing can be appended to it meanwhile (HF_IN_USE). Can be called again when it was
- * interrupted. Since 0.1. */
+ * interrupted. */
 HF_API HF_NODISCARD enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
                                                      struct hf_stream_key stream);
 HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
@@ -379,7 +378,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struc
 /*
  * Call this with each stream (of that domain; absent: of all), deleted ones too, in no order.
  * Anything but HF_OK ends it, and is returned. There is no list of streams: this is a Scan of the
- * table, which costs as much as reading all events. Since 0.1.
+ * table, which costs as much as reading all events.
  */
 typedef enum hf_status hf_events_stream_fn(struct hf_scope *s, struct hf_stream_key stream,
                                            const struct hf_stream_info *info, void *user);
@@ -400,7 +399,7 @@ struct hf_events_swept {
  * has to be longer than an append takes. Others may work meanwhile. It can be interrupted and
  * called again. Chosen ids of events that went are free again.
  *
- * A Scan of the table; two more when there is a blob store. Since 0.1.
+ * A Scan of the table; two more when there is a blob store.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store,
                                                    uint32_t older_s, struct hf_events_swept *swept);
@@ -429,10 +428,10 @@ struct hf_events_verified {
 };
 
 /*
- * Compute the hashes of a stream again (NULL: of all streams, with the order of all against them,
+ * Compute the hashes of a stream again (NULL: of all streams, with the global order against them,
  * and with blobs) and compare. Each event's hash covers its content and the hash before it, so an
  * event that was changed, left out, put in or moved shows. HF_CORRUPT: it does; the message says
- * where. HF_UNSUPPORTED: the store has no chain. Since 0.1.
+ * where. HF_UNSUPPORTED: the store has no chain.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_stream_key *stream,
@@ -475,7 +474,6 @@ struct hf_events_transfer {
  * HF_CONDITION      its version is not the next of its stream; the message says which line
  * HF_DUPLICATE      its id is there, of another event
  * HF_IN_USE, HF_LOST  its stream is archived, was deleted
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_export(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_events_transfer *options,
@@ -486,7 +484,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_import(struct hf_scope *s, struct h
                                                     hf_events_read_fn *read, void *user,
                                                     uint64_t *count);
 
-/* One event as a line of such an export, without the newline; and back. In the scope. Since 0.1. */
+/* One event as a line of such an export, without the newline; and back. In the scope. */
 HF_API HF_NODISCARD enum hf_status
 hf_event_to_json(struct hf_scope *s, const struct hf_stored_event *event, struct hf_str *json);
 HF_API HF_NODISCARD enum hf_status hf_event_from_json(struct hf_scope *s, struct hf_str json,

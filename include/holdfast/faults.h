@@ -1,6 +1,6 @@
 /*
- * Faults on purpose: a database around a database that answers as DynamoDB does on a bad day. For
- * tests of programs that have to survive throttling, lost answers and conflicts.
+ * Injected faults: a wrapper for a database that makes calls fail as DynamoDB's may. For tests of
+ * programs that have to survive throttling, lost answers and conflicts.
  *
  *     struct hf_db *db;
  *     const struct hf_fault faults[] = {
@@ -58,8 +58,6 @@ enum { HF_FAULTS_MAX = 100 };
  *
  * HF_INVALID  `inner` is NULL
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner,
                                                   struct hf_db **db);
@@ -70,14 +68,11 @@ HF_API HF_NODISCARD enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_
  *
  * HF_INVALID  a kind, operation, probability or latency is none, or there are more than
  *             HF_FAULTS_MAX; `db` was not opened by hf_faulty_open()
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db,
                                                  const struct hf_fault *faults, size_t len);
 
-/* The faults as they are now, in the scope. HF_INVALID: not opened by hf_faulty_open(). Since 0.1.
- */
+/* The faults as they are now, in the scope. HF_INVALID: not opened by hf_faulty_open(). */
 HF_API HF_NODISCARD enum hf_status hf_faulty_get(struct hf_scope *s, struct hf_db *db,
                                                  const struct hf_fault **faults, size_t *len);
 

@@ -28,26 +28,25 @@
  *     observers     are called, one after the other
  *     side_effect   once for each event, by whichever process has a relay for the outbox
  *
- * Apply and the log. What `apply` changes in the database it hands to hf_flow_write(): it is part
- * of the transaction that stores the tree, so no crash leaves it ahead of the log or behind it.
- * What it changes in memory is undone by `cancel_apply`, last one first, when a later event of the
- * tree is refused or the tree could not be stored. Where it could be neither, as in another
- * service, it belongs into `side_effect`, which is run for stored events only; or into a projection
- * (subscribe.h).
+ * Apply and the stored events. `apply` passes its database writes to hf_flow_write(): they are part
+ * of the transaction that stores the tree, so a crash cannot separate the two. Changes in memory
+ * are undone by `cancel_apply`, the last one first, when a later event of the tree is refused or
+ * the tree could not be stored. Changes elsewhere, such as in another service, belong into
+ * `side_effect`, which runs for stored events only; or into a projection (subscribe.h).
  *
- * Races. The states of aggregates that were used, by flows or with hf_flow_load(), are part of the
- * condition under which the tree is stored: if any stream has moved on, in this process or another,
- * all is canceled and done anew. So the functions up to `consequents` may be called several times
- * for one submit, and each apply is canceled before the next.
+ * Races. The tree is stored on the condition that the aggregates that were used, by flows or with
+ * hf_flow_load(), have not changed: if any of their streams has a new event, from this process or
+ * another, everything is canceled and done again. So the functions up to `consequents` may be
+ * called several times for one submit, and each apply is canceled before the next.
  *
- * Side effects are events of the outbox, stored by the same transaction, so they outlive a crash;
- * they are run at least once, tried again after delays that grow, and become dead letters in the
- * end (hf_outbox_failed(), hf_outbox_retry()). Events that they lead to are stored once however
- * often they are run.
+ * Side effects are events of the outbox, stored by the same transaction, so they survive a crash.
+ * They run at least once, are retried after growing delays, and become dead letters in the end
+ * (hf_outbox_failed(), hf_outbox_retry()). Events that they cause are stored once, however often
+ * they run.
  *
- * Trees with the same shard key are taken one after the other in a process, others side by side.
+ * A process handles trees with the same shard key one after the other, others in parallel.
  *
- * In the order of all the events of a tree are next to each other, stream by stream, and those of a
+ * In the global order the events of a tree are next to each other, stream by stream, and those of a
  * stream in the order in which they were created.
  */
 #ifndef HOLDFAST_FLOW_H
@@ -118,7 +117,7 @@ struct hf_flow {
     hf_flow_fn *consequents;              /* hf_flow_emit() for each event that follows */
     hf_flow_fn *side_effect;              /* hf_flow_emit() for each event that it leads to */
     uint32_t effect_retries;              /* attempts after the first; default 0: none */
-    hf_flow_fn *compensate;               /* hf_flow_emit() for each event that takes it back */
+    hf_flow_fn *compensate;               /* hf_flow_emit() for each event that reverts it */
     hf_flow_key_fn *shard_key;            /* default: the id of the stream */
     void *user;                           /* handed to all of these */
     uint64_t reserved[4];
@@ -126,8 +125,8 @@ struct hf_flow {
 
 /*
  * Add an event: in `consequents`, `side_effect` and `compensate`; HF_INVALID elsewhere. What it
- * points to has to live in the scope. An event that takes another back is of that one's stream
- * when it does not say otherwise. HF_LIMIT: HF_FLOW_EVENTS_MAX. Since 0.1.
+ * points to has to live in the scope. An event that reverts another is in the same stream by
+ * default. HF_LIMIT: HF_FLOW_EVENTS_MAX.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
                                                 const struct hf_flow_event *event);
@@ -137,30 +136,30 @@ HF_API HF_NODISCARD enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_fl
  * Copied as hf_tx_add() does; on the database of the store. All that the events of a tree write
  * goes into one transaction, which takes each item once and has room for about a hundred actions,
  * of which an event needs up to five: HF_LIMIT when the tree is stored. When a condition of such an
- * action does not hold the tree is canceled, with HF_TX_CANCELED. Since 0.1.
+ * action does not hold the tree is canceled, with HF_TX_CANCELED.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
                                                  const struct hf_transact_write *action);
 
 /* The state of the event's aggregate, and the version that it is at; NULL and 0 where the flow has
- * none, or in cancel_apply, side_effect and compensate. Since 0.1. */
+ * none, or in cancel_apply, side_effect and compensate. */
 HF_API const void *hf_flow_state(const struct hf_flow_call *call);
 HF_API uint64_t hf_flow_version(const struct hf_flow_call *call);
 
 /*
  * The state of any aggregate, with what the tree has in store for it so far; the tree is stored on
  * the condition that nobody else changes it meanwhile. In a side effect, just as it is stored now.
- * Not in cancel_apply. Since 0.1.
+ * Not in cancel_apply.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_load(struct hf_scope *s, struct hf_flow_call *call,
                                                 const struct hf_aggregate *aggregate,
                                                 struct hf_str id,
                                                 struct hf_aggregate_state *loaded);
 
-/* From 1 on: which attempt of the side effect, or of the tree, this is. Since 0.1. */
+/* From 1 on: which attempt of the side effect, or of the tree, this is. */
 HF_API uint32_t hf_flow_attempt(const struct hf_flow_call *call);
 
-/* Is this a replay (hf_flows_replay())? Since 0.1. */
+/* Is this a replay (hf_flows_replay())? */
 HF_API bool hf_flow_replaying(const struct hf_flow_call *call);
 
 /* ---- observers ------------------------------------------------------------------------------ */
@@ -177,8 +176,8 @@ typedef void hf_flow_observer_error_fn(const struct hf_stored_event *event,
 
 /*
  * Called with every event that fits one of its filters, after it was stored. If it fails, on_error
- * is called, but what is stored stays, and so does the answer to who has submitted it. Not
- * called with events that were stored before a crash: subscribe.h has what survives one.
+ * is called; the events stay stored, and the result of hf_flows_submit() does not change. It is not
+ * called for events that were stored before a crash: use subscriptions (subscribe.h) for that.
  */
 struct hf_flow_observer {
     struct hf_str name;                   /* for messages; default none */
@@ -197,13 +196,14 @@ struct hf_flow_observer {
 
 enum hf_flow_outcome {
     HF_FLOW_SUCCESS = 1,   /* stored */
-    HF_FLOW_INVALID,       /* its validate, or what is before it, has refused it */
-    HF_FLOW_CANCELED,      /* not stored, as another of its tree was refused, or it was not to be */
-    HF_FLOW_REVERTED,      /* taken back */
+    HF_FLOW_INVALID,       /* its validate, or an earlier step, has refused it */
+    HF_FLOW_CANCELED,      /* not stored, as another event of its tree was refused, or storing
+                              failed */
+    HF_FLOW_REVERTED,      /* by hf_flows_revert() */
     HF_FLOW_REVERT_FAILED, /* reported for the root */
     HF_FLOW_EFFECT_DONE,
-    HF_FLOW_EFFECT_RETRY,   /* failed, and will be tried again */
-    HF_FLOW_EFFECT_FAILED,  /* failed for good: a dead letter */
+    HF_FLOW_EFFECT_RETRY,   /* failed, and will be retried */
+    HF_FLOW_EFFECT_FAILED,  /* failed permanently: a dead letter */
     HF_FLOW_OBSERVED,       /* an observer has seen it */
     HF_FLOW_OBSERVER_FAILED /* an observer has failed at it */
 };
@@ -254,7 +254,6 @@ struct hf_flows_options {
  * HF_DUPLICATE    two flows are for the same domain and type
  * HF_UNSUPPORTED  the store lacks an ability that a flow needs; the message says which
  * HF_LIMIT        the system has no threads
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_flows_open(struct hf_scope *s, struct hf_events *store, struct hf_outbox *outbox,
@@ -263,16 +262,16 @@ hf_flows_open(struct hf_scope *s, struct hf_events *store, struct hf_outbox *out
               const struct hf_flows_options *options, struct hf_flows **out);
 
 /*
- * Take no more events (HF_CANCELED), let what waits and what is under way come to its end, then
- * side effects under way, then observers; within timeout_ms (0: HF_FLOW_SHUTDOWN_MS) and the
- * deadline of the scope. HF_TIMEOUT: not all has; what was posted and not begun is reported
- * HF_CANCELED, side effects are run again by others. Can be called again. Since 0.1.
+ * Accept no more events (HF_CANCELED), finish those that wait or are in flight, then running side
+ * effects, then observers; within timeout_ms (0: HF_FLOW_SHUTDOWN_MS) and the deadline of the
+ * scope. HF_TIMEOUT: not all have ended; posted events that were not begun are reported as
+ * HF_CANCELED, and others run the side effects again. Can be called again.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_shutdown(struct hf_scope *s, struct hf_flows *flows,
                                                      uint32_t timeout_ms);
 
-/* Shuts it down first, and waits for functions that are under way whatever that takes. NULL is
- * accepted. Since 0.1. */
+/* Shuts it down first, and waits for running functions as long as that takes. NULL is
+ * accepted. */
 HF_API void hf_flows_close(struct hf_flows *flows);
 
 struct hf_submit_options {
@@ -304,42 +303,41 @@ struct hf_flow_result {
  * HF_CANCELED   the flows are shut down
  * HF_TIMEOUT    those before it were not done in time
  * and what its functions and hf_events_append() fail with: then nothing was stored. `result` may be
- * NULL. Since 0.1.
+ * NULL.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_submit(struct hf_scope *s, struct hf_flows *flows,
                                                    const struct hf_flow_event *event,
                                                    const struct hf_submit_options *options,
                                                    struct hf_flow_result *result);
 
-/* What became of a posted event; on the thread of its queue, which waits. */
+/* The result of a posted event; called on the thread of its queue, which waits. */
 typedef void hf_flow_posted_fn(const struct hf_flow_result *result, const struct hf_error *error,
                                void *user);
 
 /*
- * The same, not waited for: it is copied, and a thread takes it when those before it are done.
- * Those of one queue are taken in the order in which they were submitted and posted. `done` may be
- * NULL. What was posted and not begun is lost when the process ends. Any thread, and also functions
- * of flows.
- * HF_CANCELED, HF_LIMIT: no thread. Since 0.1.
+ * The same without waiting: the event is copied, and a thread handles it after those before it.
+ * Events of one queue are handled in the order in which they were submitted and posted. `done` may
+ * be NULL. Posted events that were not begun are lost when the process ends. Any thread, and also
+ * functions of flows. HF_CANCELED, HF_LIMIT: no thread.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
                                                  const struct hf_flow_event *event,
                                                  hf_flow_posted_fn *done, void *user);
 
 /* With no_threads: do what was posted, the calls of observers, and what the relay has to do;
- * *next_ms is after how long there may be more. Since 0.1. */
+ * *next_ms is after how long there may be more. */
 HF_API HF_NODISCARD enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows,
                                                  uint32_t *next_ms);
 
-/* The queue of that shard key, from 0 on. The hash does not change. Since 0.1. */
+/* The queue of that shard key, from 0 on. The hash does not change. */
 HF_API uint32_t hf_flows_partition(const struct hf_flows *flows, struct hf_str key);
 
-/* Its relay, for metrics, pause and resume; NULL: it has none. Since 0.1. */
+/* Its relay, for metrics, pause and resume; NULL: it has none. */
 HF_API struct hf_relay *hf_flows_relay(struct hf_flows *flows);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* As hf_events_read() and hf_events_get(), with events in their current form. Since 0.1. */
+/* As hf_events_read() and hf_events_get(), with events in their current form. */
 HF_API HF_NODISCARD enum hf_status hf_flows_read(struct hf_scope *s, struct hf_flows *flows,
                                                  struct hf_stream_key stream,
                                                  const struct hf_events_read_options *options,
@@ -383,7 +381,7 @@ struct hf_replayed {
 };
 
 /*
- * Take stored events, in the order of all, through upcast, apply and observers, which are waited
+ * Take stored events, in the global order, through upcast, apply and observers, which are waited
  * for all of them. Nothing is validated, nothing is appended, no side effects are run; events
  * without a flow go to observers. With a checkpoint each event's writes are done once, however
  * often the replay is interrupted; without, an event whose writes were done may be replayed again.
@@ -391,7 +389,7 @@ struct hf_replayed {
  * it fails.
  *
  * HF_LOST  another replay with that checkpoint has come further
- * and what `apply`, `reset` and reading fail with. Since 0.1.
+ * and what `apply`, `reset` and reading fail with.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
                                                    const struct hf_replay_options *options,
@@ -399,7 +397,7 @@ HF_API HF_NODISCARD enum hf_status hf_flows_replay(struct hf_scope *s, struct hf
 
 /* ---- revert --------------------------------------------------------------------------------- */
 
-/* An event that stands in the way. */
+/* An event that prevents the revert. */
 struct hf_revert_obstacle {
     struct hf_stored_event event;
     struct hf_str why; /* such as "the flow order/placed has no compensate" */
@@ -414,9 +412,8 @@ struct hf_revert_check {
 };
 
 /*
- * Can the tree of that event be taken back? It has to be a root (no event has caused it), and each
+ * Can the tree of that event be reverted? It has to be a root (no event has caused it), and each
  * event of the tree needs a flow with `compensate`. HF_NOT_FOUND: there is no such event.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_can_revert(struct hf_scope *s, struct hf_flows *flows,
                                                        struct hf_str id,
@@ -426,42 +423,42 @@ struct hf_revert_preview {
     struct hf_stored_event root;
     const struct hf_stored_event *descendants; /* in the order of the tree */
     size_t descendants_len;
-    size_t count;    /* of events that would be taken back now, with the root */
-    size_t reverted; /* of those that were taken back already */
+    size_t count;    /* of events that would be reverted now, with the root */
+    size_t reverted; /* of those that were reverted already */
     uint64_t reserved[4];
 };
 
-/* What would be taken back; events that take others back are not part of it. HF_INVALID: it is no
- * root. HF_NOT_FOUND. Since 0.1. */
+/* What would be reverted; events that revert others are not part of it. HF_INVALID: it is no
+ * root. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_flows_preview_revert(struct hf_scope *s,
                                                            struct hf_flows *flows, struct hf_str id,
                                                            struct hf_revert_preview *preview);
 
-/* What has taken an event back, and those that followed from it. */
+/* The events that revert an event, and those of its children. */
 struct hf_reverted {
-    struct hf_str id;                     /* of the event that was taken back */
-    const struct hf_stored_event *events; /* that take it back */
+    struct hf_str id;                     /* of the event that was reverted */
+    const struct hf_stored_event *events; /* that revert it */
     size_t events_len;
     const struct hf_reverted *children; /* newest first */
     size_t children_len;
-    bool repeated; /* it was taken back before */
+    bool repeated; /* it was reverted before */
     uint64_t reserved[4];
 };
 
 /*
- * Take back a tree: `compensate` is called for its events, newest first and children before their
- * parents, and all that they emit is appended, in that order in each stream, all or nothing. Such
- * events have `compensates` and causation = the id of the one they take back, its correlation, and
- * ids that follow from it (ID.r1, ID.r2), so running it again, or twice at the same time, answers
- * with what the first one has done; events that have joined the tree meanwhile are taken back then.
- * Where they have a flow its apply is called, with hf_flow_write(), and observers are called; they
- * are not validated, and have no consequents and no side effects.
+ * Revert a tree: `compensate` is called for its events, newest first and children before their
+ * parents, and all events that it emits are appended, in that order in each stream, all or nothing.
+ * They have `compensates` and causation = the id of the reverted event, its correlation, and ids
+ * derived from it (ID.r1, ID.r2). So a second call, or one at the same time, returns the result of
+ * the first; it also reverts events that have joined the tree meanwhile. Where they have a flow its
+ * apply is called, with hf_flow_write(), and observers are called; they are not validated, and have
+ * no consequents and no side effects.
  *
- * HF_UNSUPPORTED  something stands in the way: hf_flows_can_revert() lists what
+ * HF_UNSUPPORTED  it cannot be reverted: hf_flows_can_revert() lists why
  * HF_INVALID      it is no root
  * HF_NOT_FOUND    there is no such event
  * and what `compensate`, `apply` and hf_events_append() fail with: then nothing was stored.
- * `reverted` may be NULL. Since 0.1.
+ * `reverted` may be NULL.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows,
                                                    struct hf_str id, struct hf_reverted *reverted);

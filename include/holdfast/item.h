@@ -55,34 +55,34 @@ struct hf_item {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* HF_TYPE_NONE when there is no value. Since 0.1. */
+/* HF_TYPE_NONE when there is no value. */
 HF_API enum hf_type hf_value_type(struct hf_value value);
 
-/* The text of an S; absent forevery other type. Since 0.1. */
+/* The text of an S; absent forevery other type. */
 HF_API struct hf_str hf_value_str(struct hf_value value);
 
-/* The bytes of a B; absent forevery other type. Since 0.1. */
+/* The bytes of a B; absent forevery other type. */
 HF_API struct hf_bytes hf_value_bytes(struct hf_value value);
 
-/* The canonical text of an N, in the scope; absent forevery other type. Since 0.1. */
+/* The canonical text of an N, in the scope; absent forevery other type. */
 HF_API struct hf_str hf_value_number(struct hf_scope *s, struct hf_value value);
 
-/* True and *out when the value is an N that is a whole number of 64 bits. Since 0.1. */
+/* True and *out when the value is an N that is a whole number of 64 bits. */
 HF_API bool hf_value_i64(struct hf_value value, int64_t *out);
 
 /*
  * True and *out, the double nearest to it, when the value is an N. What HF_F() has stored comes
- * back as the same double. Since 0.1.
+ * back as the same double.
  */
 HF_API bool hf_value_f64(struct hf_value value, double *out);
 
-/* True when the value is a BOOL that is true. Since 0.1. */
+/* True when the value is a BOOL that is true. */
 HF_API bool hf_value_true(struct hf_value value);
 
-/* How many elements an L, M, SS, NS or BS has; 0 forevery other type. Since 0.1. */
+/* How many elements an L, M, SS, NS or BS has; 0 forevery other type. */
 HF_API size_t hf_value_count(struct hf_value value);
 
-/* Element `index` of an L or a set (as S, N or B); none when out of range. Since 0.1. */
+/* Element `index` of an L or a set (as S, N or B); none when out of range. */
 HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, size_t index);
 
 /*
@@ -93,8 +93,6 @@ HF_API struct hf_value hf_value_at(struct hf_scope *s, struct hf_value value, si
  *     struct hf_value_walk walk = {0};
  *     while (hf_value_next(s, tags, &walk))
  *         use(HF_STR("element"), walk.value);
- *
- * Since 0.1.
  */
 struct hf_value_walk {
     struct hf_value value;
@@ -103,15 +101,15 @@ struct hf_value_walk {
 };
 HF_API bool hf_value_next(struct hf_scope *s, struct hf_value value, struct hf_value_walk *walk);
 
-/* The attribute `name` of an item, or the member of an M; none when it is not there. Since 0.1. */
+/* The attribute `name` of an item, or the member of an M; none when it is missing. */
 HF_API struct hf_value hf_item_get(struct hf_item item, struct hf_str name);
 HF_API struct hf_value hf_value_get(struct hf_value map, struct hf_str name);
 
-/* An M as an item, and an item as an M. Since 0.1. */
+/* An M as an item, and an item as an M. */
 HF_API struct hf_item hf_value_item(struct hf_value map);
 HF_API struct hf_value hf_item_value(struct hf_item item);
 
-/* How many attributes there are; 0 when there is no item. Since 0.1. */
+/* How many attributes there are; 0 when there is no item. */
 HF_API size_t hf_item_count(struct hf_item item);
 
 /*
@@ -128,11 +126,11 @@ struct hf_item_walk {
 };
 HF_API bool hf_item_next(struct hf_item item, struct hf_item_walk *walk);
 
-/* Equal as DynamoDB judges it: numbers by value, sets and maps in any order. Since 0.1. */
+/* Equal as DynamoDB judges it: numbers by value, sets and maps in any order. */
 HF_API bool hf_value_equal(struct hf_value a, struct hf_value b);
 HF_API bool hf_item_equal(struct hf_item a, struct hf_item b);
 
-/* The size that DynamoDB counts against its limit of 400 KB. Since 0.1. */
+/* The size that DynamoDB counts against its limit of 400 KB. */
 HF_API size_t hf_item_size(struct hf_item item);
 
 /* ---- building ------------------------------------------------------------------------------- */
@@ -236,7 +234,7 @@ struct hf_attr {
 /*
  * An attribute whose name is known at run time only, with a text, a number, a ready value, or a
  * set: what the macros make of literals. hf_attr_of() is for S, N, B and BOOL: `text` is for S, B
- * and N, `number` for an N without a text and for a BOOL. Since 0.1.
+ * and N, `number` for an N without a text and for a BOOL.
  */
 static inline struct hf_attr hf_attr_of(struct hf_str name, enum hf_type type, struct hf_str text,
                                         int64_t number)
@@ -291,7 +289,7 @@ static inline struct hf_attr hf_attr_of_set(struct hf_str name, enum hf_type typ
 /*
  * HF_ITEM(s, HF_S(...), ...) is an item in the scope; a name that comes twice keeps its last value.
  * HF_LIST(s, HF_S("", x), ...) is an L in the scope; its elements have empty names. In C++ they
- * need C++11. Since 0.1.
+ * need C++11.
  */
 #ifndef __cplusplus
 #define HF_ATTR_COUNT(...) (sizeof((const struct hf_attr[]){__VA_ARGS__}) / sizeof(struct hf_attr))
@@ -304,26 +302,26 @@ static inline struct hf_attr hf_attr_of_set(struct hf_str name, enum hf_type typ
 #define HF_LIST(s, ...) hf_list_of((s), {__VA_ARGS__})
 #endif
 
-/* What the two are made of: `count` attributes in a row. Since 0.1. */
+/* What the two are made of: `count` attributes in a row. */
 HF_API struct hf_item hf_item_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
 HF_API struct hf_value hf_list_make(struct hf_scope *s, const struct hf_attr *attrs, size_t count);
 
-/* One value in the scope. Since 0.1. */
+/* One value in the scope. */
 HF_API struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr);
 
-/* `item` with `attrs` set over it, as a new item; `item` may be absent. Since 0.1. */
+/* `item` with `attrs` set over it, as a new item; `item` may be absent. */
 HF_API struct hf_item hf_item_with(struct hf_scope *s, struct hf_item item,
                                    const struct hf_attr *attrs, size_t count);
 
-/* A copy that lives in the scope. Since 0.1. */
+/* A copy that lives in the scope. */
 HF_API struct hf_item hf_item_copy(struct hf_scope *s, struct hf_item item);
 
-/* HF_OK, or the error that was remembered while the item was built. Since 0.1. */
+/* HF_OK, or the error that was remembered while the item was built. */
 HF_API HF_NODISCARD enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item);
 
 /*
  * Items as DynamoDB's JSON, {"id":{"S":"ann"}}, both ways. The text ends with a NUL, and is absent
- * when there is no item or no memory. HF_SERIALIZATION when it is not such JSON. Since 0.1.
+ * when there is no item or no memory. HF_SERIALIZATION when it is not such JSON.
  */
 HF_API HF_NODISCARD enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str json,
                                                      struct hf_item *item);

@@ -36,38 +36,37 @@ struct hf_keys_options {
     bool no_partitions;  /* keys have an id alone */
     struct hf_str table; /* default "partitioned_keys", without partitions "keys" */
     struct hf_str space; /* of keys that name none; default "", without partitions "global" */
-    bool no_create;      /* the table has to be there */
+    bool no_create;      /* the table has to exist */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
 
-/* Fails as hf_kv_open() and hf_counters_open() do; then there is nothing to be closed. Since 0.1.
- */
+/* Fails as hf_kv_open() and hf_counters_open() do; then there is nothing to be closed. */
 HF_API HF_NODISCARD enum hf_status hf_keys_open(struct hf_scope *s, struct hf_db *db,
                                                 const struct hf_keys_options *options,
                                                 struct hf_keys *keys);
 
-/* Since 0.1. */
+/* Closes both. */
 HF_API void hf_keys_close(struct hf_keys *keys);
 
-/* The value, absent when there is none; by a consistent read. Since 0.1. */
+/* The value, absent when there is none; by a consistent read. */
 HF_API HF_NODISCARD enum hf_status hf_keys_get_value(struct hf_scope *s, const struct hf_keys *keys,
                                                      struct hf_kv_key key, struct hf_value *value);
 
-/* Since 0.1. */
+/* Set the value, whatever it was. */
 HF_API HF_NODISCARD enum hf_status hf_keys_set_value(struct hf_scope *s, const struct hf_keys *keys,
                                                      struct hf_kv_key key, struct hf_value value);
 
-/* Delete the value, and then the counter. Since 0.1. */
+/* Delete the value, and then the counter. */
 HF_API HF_NODISCARD enum hf_status hf_keys_delete(struct hf_scope *s, const struct hf_keys *keys,
                                                   struct hf_kv_key key);
 
-/* The counter; 0 when there is none. Since 0.1. */
+/* The counter; 0 when there is none. */
 HF_API HF_NODISCARD enum hf_status hf_keys_get_counter(struct hf_scope *s,
                                                        const struct hf_keys *keys,
                                                        struct hf_kv_key key, int64_t *value);
 
-/* As hf_counter_incr() and hf_counter_decr(). Since 0.1. */
+/* As hf_counter_incr() and hf_counter_decr(). */
 HF_API HF_NODISCARD enum hf_status hf_keys_incr_counter(struct hf_scope *s,
                                                         const struct hf_keys *keys,
                                                         struct hf_kv_key key, int64_t by,

@@ -16,18 +16,18 @@
  *     if (entry.value.ptr)
  *         use(entry.value);
  *
- * Every write gives its entry a version that no other write ever had, so what is conditional on a
- * version (hf_kv_set_options.if_version) is never taken in by an entry that was changed and changed
- * back, or removed and made anew. Each write is one conditional write of one item: an answer that
- * gets lost is looked for by the version, and a request that comes late, or twice, is refused. So
- * all of it is linearizable for each key: set, delete, change and the sets of <holdfast/set.h>,
- * with each other. What does without conditions says so: `blind`, hf_kv_set_many(), hf_kv_clear().
+ * Every write gives its entry a unique version. So a write that is conditional on a version
+ * (hf_kv_set_options.if_version) notices an entry that was changed and changed back, or removed and
+ * created again. Each write is one conditional write of one item: after a lost answer the version
+ * shows whether it was done, and a late or doubled request is refused. So all operations on a key
+ * are linearizable: set, delete, change and the sets of <holdfast/set.h>, with each other. Only
+ * these have no conditions: `blind`, hf_kv_set_many(), hf_kv_clear().
  *
- * For that, a key that was deleted is remembered for an hour (tombstone_s), unseen: longer than any
- * request can be under way.
+ * For that, a deleted key is remembered for an hour (tombstone_s), invisibly: longer than any
+ * request can be in flight.
  *
- * An entry with a time to live is gone when its time has come, by the clock of whoever looks, no
- * matter when the database gets round to removing it.
+ * An entry with a time to live is gone when it has expired by the reader's clock, even if the
+ * database removes it later.
  *
  * Any thread may use a table. Works on every database.
  */
@@ -68,7 +68,7 @@ struct hf_kv_key {
     struct hf_str id;        /* not empty */
 };
 
-/* Since 0.1. */
+/* A key in the namespace of the table. */
 static inline struct hf_kv_key hf_kv_id(struct hf_str id)
 {
     struct hf_kv_key key;
@@ -78,7 +78,7 @@ static inline struct hf_kv_key hf_kv_id(struct hf_str id)
     return key;
 }
 
-/* Since 0.1. */
+/* A key with its partition and namespace; absent ones as in struct hf_kv_key. */
 static inline struct hf_kv_key hf_kv_in(struct hf_str partition, struct hf_str space,
                                         struct hf_str id)
 {
@@ -95,11 +95,11 @@ static inline struct hf_kv_key hf_kv_in(struct hf_str partition, struct hf_str s
 struct hf_kv_options {
     size_t size;         /* set by HF_OPTIONS() */
     bool partitioned;    /* keys have partitions */
-    struct hf_str table; /* default "keys", partitioned "partitioned_keys"; made when missing */
+    struct hf_str table; /* default "keys", partitioned "partitioned_keys"; created if missing */
     struct hf_str
         space;       /* the namespace of keys that name none; default "global", partitioned "" */
     bool consistent; /* reads are strongly consistent unless they say otherwise */
-    bool no_create;  /* the table has to be there */
+    bool no_create;  /* the table has to exist */
 
     /*
      * The table's time to live is taken as it is, as it is where the database has none. What has
@@ -155,35 +155,35 @@ struct hf_kv_options {
  *             is asked for; or two attributes have the same name
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_open(struct hf_scope *s, struct hf_db *db,
                                               const struct hf_kv_options *options,
                                               struct hf_kv **kv);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_kv_close(struct hf_kv *kv);
 
-/* Whether the table has the index of namespaces, and lists read it. Since 0.1. */
+/* Whether the table has the index of namespaces, and lists read it. */
 HF_API bool hf_kv_has_space_index(const struct hf_kv *kv);
 
 /*
- * Let a table without partitions have the index of namespaces (space_index); one that is missing is
- * made with it. The index is made, each value that is there gets the attribute "space", and then
- * the mark says so. *added (may be NULL) is how many values got it, also on failure. Reads the
- * table twice, and writes each value once. After a failure, or a crash, the same call goes on.
+ * Add the index of namespaces (space_index) to a table without partitions; a missing table is
+ * created with it. The index is created, each existing value gets the attribute "space", and then
+ * the mark is set. *added (may be NULL) is how many values got it, also on failure. Reads the table
+ * twice, and writes each value once. After a failure, or a crash, the same call goes on.
  *
- * Programs that have the table open do not notice: what they write is missing in lists until they
- * open it again. So stop them first, or start them again afterwards and call this once more: it
- * finds what is missing. Programs of versions that do not know the index cannot open the table any
- * more. The options are those of hf_kv_open().
+ * Programs that have the table open do not notice: the values that they write are missing in lists
+ * until they open it again. So stop them first, or restart them afterwards and call this once more,
+ * which finds such values. Older versions without the index can no longer open the table. The
+ * options are those of hf_kv_open().
  *
  * HF_INVALID  it has partitions; or a key is longer than HF_KV_SORT_MAX bytes, and nothing was
  *             changed; or it has another index of that name
  * and what UpdateTable fails with. The index is waited for, up to a day, within the deadline of the
  * scope.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_add_space_index(struct hf_scope *s, struct hf_db *db,
                                                          const struct hf_kv_options *options,
@@ -210,17 +210,15 @@ struct hf_kv_get_options {
  * HF_INVALID      the key has no id; or no partition, or one where there are none; or it is too
  *                 long
  * HF_UNSUPPORTED  the value is in a blob store, and the table was opened without one
- * HF_CORRUPT      it is not there, or damaged
+ * HF_CORRUPT      it is missing, or damaged
  * and what the database fails with: so do all functions below.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_get(struct hf_scope *s, struct hf_kv *kv,
                                              struct hf_kv_key key,
                                              const struct hf_kv_get_options *options,
                                              struct hf_kv_entry *entry);
 
-/* Since 0.1. */
+/* Whether there is a value. */
 HF_API HF_NODISCARD enum hf_status hf_kv_exists(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key,
                                                 const struct hf_kv_get_options *options,
@@ -236,7 +234,7 @@ struct hf_kv_many {
 
 /*
  * The values of any number of keys, which may repeat; see hf_get_many(), as whose it fails. On
- * failure `many` has what was read so far. Since 0.1.
+ * failure `many` has what was read so far.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_kv *kv,
                                                   const struct hf_kv_key *keys, size_t len,
@@ -247,7 +245,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_get_many(struct hf_scope *s, struct hf_
 
 struct hf_kv_set_options {
     size_t size;    /* set by HF_OPTIONS() */
-    uint32_t ttl_s; /* gone after so many seconds, and less than one more; default never */
+    uint32_t ttl_s; /* expires after this many seconds, or up to one more; default never */
     bool if_absent; /* only if there is no value */
     struct hf_str if_version; /* only if this is the version of the value */
 
@@ -269,8 +267,6 @@ struct hf_kv_set_options {
  * HF_INVALID      also: the value is absent or, with its key, too large; or options contradict
  *
  * hf_scope_error(s)->may_have_happened says whether it may have been set after all.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv,
                                              struct hf_kv_key key, struct hf_value value,
@@ -286,7 +282,7 @@ struct hf_kv_pair {
 
 /*
  * Set any number of values; see hf_write_many(), as whose this fails, and which says what is left.
- * It is blind, as there are no conditions in batches. Since 0.1.
+ * It is blind, as there are no conditions in batches.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set_many(struct hf_scope *s, struct hf_kv *kv,
                                                   const struct hf_kv_pair *pairs, size_t len,
@@ -300,8 +296,8 @@ struct hf_kv_delete_options {
 };
 
 /*
- * Delete a key; no matter when there is none. *old (may be NULL) is what was deleted; with
- * HF_CONDITION, what is there. Fails as hf_kv_set() does. Since 0.1.
+ * Delete a key; there may be none. *old (may be NULL) is the deleted entry; with HF_CONDITION, the
+ * present one. Fails as hf_kv_set() does.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key,
@@ -309,9 +305,9 @@ HF_API HF_NODISCARD enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv
                                                 struct hf_kv_entry *old);
 
 /*
- * What is to become of a value. `now` is the entry as it is; *value comes in as its value, and goes
- * out as what it is to be: absent deletes it. What is built for it lives in the scope. It may be
- * called any number of times, each time with a newer entry. A failure ends the change.
+ * Computes the new value. `now` is the present entry; *value is its value, and has to be set to the
+ * new one: absent deletes it. The new value lives in the scope. The function may be called any
+ * number of times, each time with a newer entry. A failure ends the change.
  */
 typedef enum hf_status hf_kv_change_fn(struct hf_scope *s, const struct hf_kv_entry *now,
                                        struct hf_value *value, void *user);
@@ -323,9 +319,9 @@ struct hf_kv_change_options {
 };
 
 /*
- * Change a value by what it is: nobody else changes it in between. Nothing is written when it is to
- * stay as it is. *entry (may be NULL) is the outcome. Fails as hf_kv_set() and `change` do.
- * Since 0.1.
+ * Read a value, compute the new one and write it; nobody else changes it in between. Nothing is
+ * written if the value stays the same. *entry (may be NULL) is the result. Fails as hf_kv_set() and
+ * `change` do.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_change_fn *change,
@@ -343,10 +339,10 @@ hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key, hf_kv_c
  *         hf_transact_write_items(s, db, &both, NULL) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * hf_kv_set_tx() and hf_kv_delete_tx() look at nothing: without a condition they are blind.
- * hf_kv_change_tx() looks, and its action is conditional on what it saw; so it is to be called anew
- * when the transaction was canceled. hf_kv_check_tx() is the condition alone: the value still has
- * that version; absent: there is none. Since 0.1.
+ * hf_kv_set_tx() and hf_kv_delete_tx() read nothing: without a condition they are blind.
+ * hf_kv_change_tx() reads, and its action is conditional on what it read; so call it again when the
+ * transaction was canceled. hf_kv_check_tx() is the condition alone: the value still has that
+ * version; absent: there is none.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv,
                                                 struct hf_kv_key key, struct hf_value value,
@@ -371,7 +367,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_
  * Remove blobs of this table that no key has, and that were put last more than older_s seconds ago
  * (0: HF_KV_SWEEP_S). That has to be longer than it takes from hf_kv_set_tx() to the commit, and
  * than this call takes. *removed (may be NULL) is how many. Reads the whole table; now and then is
- * enough. HF_INVALID: there is no blob store. Since 0.1.
+ * enough. HF_INVALID: there is no blob store.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct hf_kv *kv,
                                                      uint32_t older_s, uint64_t *removed);
@@ -413,8 +409,6 @@ struct hf_kv_list; /* one thread at a time uses it; the table has to outlive it 
  * Begin a list; nothing is asked for yet.
  *
  * HF_INVALID  the range contradicts itself or the table, or the cursor is none
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf_kv *kv,
                                                    const struct hf_kv_range *range,
@@ -423,7 +417,7 @@ HF_API HF_NODISCARD enum hf_status hf_kv_list_open(struct hf_scope *s, struct hf
 
 /*
  * The next entry, which lives until the next step; its value is absent at the end, and then again
- * each time. After a failure the same step can be tried again. Since 0.1.
+ * each time. After a failure the same step can be retried.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf_kv_list *list,
                                                    struct hf_kv_entry *entry);
@@ -431,12 +425,12 @@ HF_API HF_NODISCARD enum hf_status hf_kv_list_next(struct hf_scope *s, struct hf
 /*
  * Where the list is, as a text in the scope: a list of the same range that is opened `after` it
  * goes on behind the last entry that was handed out, also in another process. Absent at the end;
- * before the first step, the list's own `after`. Since 0.1.
+ * before the first step, the list's own `after`.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_list_cursor(struct hf_scope *s, struct hf_kv_list *list,
                                                      struct hf_str *cursor);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_kv_list_free(struct hf_kv_list *list);
 
 struct hf_kv_page {
@@ -446,7 +440,7 @@ struct hf_kv_page {
     uint64_t reserved[4];
 };
 
-/* Up to `limit` entries at once, in the scope. Since 0.1. */
+/* Up to `limit` entries at once, in the scope. */
 HF_API HF_NODISCARD enum hf_status hf_kv_page(struct hf_scope *s, struct hf_kv *kv,
                                               const struct hf_kv_range *range,
                                               const struct hf_kv_list_options *options,
@@ -473,7 +467,7 @@ struct hf_kv_clear_options {
 /*
  * Remove all keys of a range, with whatever else is stored under such keys. It is not atomic; after
  * a failure, or a crash, the same call goes on with what is left. *cleared (may be NULL) is how
- * many were removed, also on failure. Since 0.1.
+ * many were removed, also on failure.
  */
 HF_API HF_NODISCARD enum hf_status hf_kv_clear(struct hf_scope *s, struct hf_kv *kv,
                                                const struct hf_kv_range *range,

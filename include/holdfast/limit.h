@@ -1,6 +1,6 @@
 /*
- * Limits: how often something may be done in a time, counted in a table that all hosts share.
- * Attempts at a password, requests of a client, mails to an address.
+ * Limits: how often something may be done in a time, counted in a table that all hosts share. For
+ * attempts at a password, requests of a client, mails to an address.
  *
  *     struct hf_limit_rule three = {.limit = 3, .window_ms = 3600000};
  *     struct hf_limit_table *limits;
@@ -20,18 +20,19 @@
  *         return complain(hf_scope_error_text(s));
  *     }
  *
- * One item for each name, and one conditional write for each decision, so callers that race are
- * counted one by one; a second write when the table did not know yet how far a name's window is.
+ * There is one item for each name, and one conditional write for each decision, so concurrent
+ * callers are counted one by one. A second write is needed if this handle does not know the present
+ * window of the name yet.
  *
- * Whose clock decides. The name has a clock of its own: the latest time that the wall clock of any
- * caller has shown to it. It never goes back. By that clock there are never more than the rule
- * says, whatever the clocks of the callers are. A caller whose clock is slow is counted where the
- * name's clock is. One whose clock is fast ends a window early, once, by as much as it is fast; and
- * then the others wait until their clocks have come to where it was. So the clocks of the hosts
- * should agree to a small part of a window.
+ * Clocks. Each name has a clock of its own: the latest wall-clock time of any caller so far. It
+ * never goes back. By that clock no more is granted than the rule says, whatever the clocks of the
+ * callers show. A caller with a slow clock is counted at the time of the name's clock. A caller
+ * with a fast clock ends a window early, once, by as much as it is fast; then the others wait until
+ * their clocks have reached that time. So the clocks of the hosts should differ only by a small
+ * part of a window.
  *
- * An answer that gets lost does not let one more through. When another took from the same name in
- * the same moment, it may be counted twice.
+ * A lost answer does not let one more through. If another caller used the same name at the same
+ * moment, the lost one may be counted twice.
  *
  * Any thread may use a table. Works on every database.
  */
@@ -59,8 +60,8 @@ struct hf_limit_table; /* a table of limits */
 
 struct hf_limit_table_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "limits"; made when it is missing, with a time to live */
-    bool no_create;      /* the table has to be there */
+    struct hf_str table; /* default "limits"; created if missing, with a time to live */
+    bool no_create;      /* the table has to exist */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 
@@ -79,13 +80,13 @@ struct hf_limit_table_options {
  *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
                                                        const struct hf_limit_table_options *options,
                                                        struct hf_limit_table **limits);
 
-/* Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_limit_table_close(struct hf_limit_table *limits);
 
 /* ---- rules ---------------------------------------------------------------------------------- */
@@ -99,8 +100,9 @@ enum hf_limit_kind {
     HF_LIMIT_FIXED, /* the same, but windows begin when the time since 1970 is a multiple of one */
 
     /*
-     * At most `limit` in any time of window_ms, wherever it begins. Time is counted in slices, and
-     * a slice that is partly over counts whole, so that it errs to the safe side by one slice.
+     * At most `limit` in any time of window_ms, wherever it begins. Time is counted in slices. A
+     * slice that is partly over counts in full, so up to one slice too much is counted, never too
+     * little.
      */
     HF_LIMIT_SLIDING,
 
@@ -133,13 +135,12 @@ struct hf_limit_rule {
 
 struct hf_limit_options {
     size_t size;            /* set by HF_OPTIONS() */
-    uint32_t cost;          /* how many this one counts for; default 1 */
+    uint32_t cost;          /* how much this one counts; default 1 */
     struct hf_item context; /* kept with a window from its first one on, and handed to all others */
 
     /*
-     * When the database cannot be reached: HF_OK, and verdict->unreached. Default: the call fails,
-     * and whoever is limited waits. hf_limit_take_tx() fails in any case: without what is stored
-     * there is no action.
+     * If the database is unreachable: HF_OK, and verdict->unreached. Default: the call fails.
+     * hf_limit_take_tx() always fails then, as the action needs the stored state.
      */
     bool fail_open;
     /*
@@ -151,7 +152,7 @@ struct hf_limit_options {
 
 struct hf_limit_verdict {
     bool allowed;
-    bool unreached;         /* the database could not be reached, and fail_open is set */
+    bool unreached;         /* the database was unreachable, and fail_open is set */
     bool locked;            /* by a lockout */
     uint64_t used;          /* of the limit, or of the burst, with this one */
     uint64_t left;          /* how many more would be allowed now */
@@ -174,11 +175,8 @@ struct hf_limit_verdict {
  * HF_LIMIT    it does not: verdict->retry_ms says when it may; nothing was counted
  * HF_INVALID  the name is empty or too long, the rule is invalid, the cost is more than the limit
  *             or burst, the context is too large
- * HF_IN_USE   so many use the name at once that we could not write it; nothing was counted
- * and what the database fails with. If that leaves open whether it was counted, it may have been;
- * it is not allowed all the same.
- *
- * Since 0.1.
+ * HF_IN_USE   too many callers use the name at once; nothing was counted
+ * and what the database fails with. Then it may have been counted, but it is not allowed.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits,
                                                  struct hf_str name,
@@ -188,7 +186,7 @@ HF_API HF_NODISCARD enum hf_status hf_limit_take(struct hf_scope *s, struct hf_l
 
 /*
  * Would it be allowed? A consistent read; nothing is counted. HF_OK in both cases: see
- * verdict->allowed. HF_INVALID as above. Since 0.1.
+ * verdict->allowed. HF_INVALID as above.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits,
                                                  struct hf_str name,
@@ -200,7 +198,7 @@ HF_API HF_NODISCARD enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_l
  * For a transaction that the caller sends: read, decide, and put into *action what counts it. The
  * transaction is canceled, ConditionalCheckFailed for this action, if others came first in a way
  * that matters: then ask again. HF_LIMIT and HF_INVALID as of hf_limit_take(); lockouts are looked
- * at and not begun. Since 0.1.
+ * at and not begun.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
@@ -214,17 +212,15 @@ hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits, struct hf_st
  * HF_LOST     too late: its window is over, or was cleared
  * HF_LIMIT    there were HF_LIMIT_REFUNDS_MAX in this window already
  * HF_INVALID  the verdict was not one that counted anything
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
                 const struct hf_limit_rule *rule, const struct hf_limit_verdict *verdict);
 
 /*
- * Forget all that was counted, and lockouts, too: after a success, say. With a verdict: if its
- * window is still the one that is there, in one request. Without (NULL): whatever is there, as an
- * operator does. HF_OK when there is nothing to forget. Since 0.1.
+ * Reset what was counted, and lockouts: after a success, for example. With a verdict: only if its
+ * window is still the present one, in one request. Without (NULL): in any case, for operators.
+ * HF_OK also if there is nothing to reset.
  */
 HF_API HF_NODISCARD enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
                                                   struct hf_str name,

@@ -28,9 +28,9 @@
  * suspended. On a directory the locks of a process that was killed are free at once, as nobody can
  * open the directory while that process lives: hf_db_opener() of db.h.
  *
- * An answer that gets lost does not lose a lock, and neither does a database that cannot be reached
- * for a while: only a lease that ends (HF_LOCK_EXPIRED) or somebody else who took it or broke it
- * (HF_LOCK_STOLEN) does.
+ * A lost answer does not lose a lock, and neither does a database that is unreachable for a while.
+ * A lock is lost only when its lease ends (HF_LOCK_EXPIRED), or another process took it over or
+ * broke it (HF_LOCK_STOLEN).
  *
  * Any thread may use a table and a lock; one releases it. Works on every database, as each lock is
  * one item and each step one conditional write.
@@ -56,9 +56,9 @@ struct hf_lock;       /* a lock that we hold, or held until it was lost */
 
 struct hf_lock_table_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "locks"; made when it is missing */
-    struct hf_str owner; /* who we are, shown to people; default "HOST/PROCESS-ID" */
-    bool no_create;      /* the table has to be there */
+    struct hf_str table; /* default "locks"; created if missing */
+    struct hf_str owner; /* our name in lists; default "HOST/PROCESS-ID" */
+    bool no_create;      /* the table has to exist */
     bool no_threads;     /* hf_lock_table_step() is called instead; so with clocks of one's own */
 
     /*
@@ -93,7 +93,7 @@ struct hf_lock_table_options {
  *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_table_open(struct hf_scope *s, struct hf_db *db,
                                                       const struct hf_lock_table_options *options,
@@ -101,18 +101,18 @@ HF_API HF_NODISCARD enum hf_status hf_lock_table_open(struct hf_scope *s, struct
 
 /*
  * For tests: no database behind it. Every lock is granted at once, also when it is held, or none
- * ever is. Fences grow. Since 0.1.
+ * ever is. Fences grow.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_table_open_noop(struct hf_scope *s, bool grant,
                                                            struct hf_lock_table **locks);
 
-/* Every lock and election of it has been released, left or closed before. Since 0.1. */
+/* Every lock and election of it has been released, left or closed before. */
 HF_API void hf_lock_table_close(struct hf_lock_table *locks);
 
 /*
  * With no_threads: renew what is due, release what could not be released, make the calls to on_late
  * and on_lost, lead the elections. *next_ms is after how many milliseconds there is more to do,
- * UINT32_MAX when there is nothing. One thread at a time. Does not fail. Since 0.1.
+ * UINT32_MAX when there is nothing. One thread at a time. Does not fail.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_lock_table_step(struct hf_scope *s, struct hf_lock_table *locks, uint32_t *next_ms);
@@ -151,7 +151,7 @@ struct hf_lock_options {
     bool no_heartbeats;     /* hf_lock_extend() is the caller's business */
     enum hf_lock_mode mode; /* default HF_LOCK_EXCLUSIVE */
     uint32_t permits;       /* with HF_LOCK_PERMIT: how many there are */
-    uint32_t poll_ms;       /* who waits looks at least this often; default 1000 */
+    uint32_t poll_ms;       /* how often a waiter polls, at least; default 1000 */
 
     /*
      * A thread that renews says nothing about the work: stop renewing when hf_lock_touch() was not
@@ -174,8 +174,6 @@ struct hf_lock_options {
  * HF_INVALID  the name is empty, heartbeat_ms exceeds half of lease_ms, permits are none
  * and what the database fails with. When that leaves open whether the lock was acquired, it is
  * released in the background as soon as that can be done.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_try(struct hf_scope *s, struct hf_lock_table *locks,
                                                struct hf_str name,
@@ -191,7 +189,7 @@ HF_API HF_NODISCARD enum hf_status hf_lock_try(struct hf_scope *s, struct hf_loc
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_INVALID   as above
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_acquire(struct hf_scope *s, struct hf_lock_table *locks,
                                                    struct hf_str name,
@@ -204,8 +202,6 @@ HF_API HF_NODISCARD enum hf_status hf_lock_acquire(struct hf_scope *s, struct hf
  * HF_LOST     the lock was lost, and stays so
  * HF_INVALID  lease_ms is less than twice the heartbeat
  * others      it could not be renewed now; it is held until hf_lock_left_ms() is 0
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_extend(struct hf_scope *s, struct hf_lock *lock,
                                                   uint32_t lease_ms);
@@ -216,43 +212,39 @@ HF_API HF_NODISCARD enum hf_status hf_lock_extend(struct hf_scope *s, struct hf_
  * HF_LOST  it had been lost before
  * others   the database could not be reached. It is tried again in the background; others get the
  *          lock at the end of the lease at the latest
- *
- * Since 0.1.
  */
 HF_API enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock);
 
-/* The same, leaving other data with the lock: absent leaves it as it is. Since 0.1. */
+/* The same, leaving other data with the lock: absent leaves it as it is. */
 HF_API enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock,
                                            struct hf_item data);
 
 /*
  * Forget a lock without giving it back: it stays held until its lease is over, and nobody renews
  * it. For a lock that is held in the name of somebody who does not use this library. `lock` is gone
- * then. NULL is accepted. Since 0.1.
+ * then. NULL is accepted.
  */
 HF_API void hf_lock_leave(struct hf_lock *lock);
 
-/* Higher than that of every earlier holder of the name, in whatever mode. Since 0.1. */
+/* Higher than that of every earlier holder of the name, in whatever mode. */
 HF_API uint64_t hf_lock_fence(const struct hf_lock *lock);
 
-/* Asks the clock, not the database. Since 0.1. */
+/* Asks the clock, not the database. */
 HF_API enum hf_lock_state hf_lock_state(struct hf_lock *lock);
 
-/* How much of the lease is left, by our clock; 0 when the lock is lost. Since 0.1. */
+/* How much of the lease is left, by our clock; 0 when the lock is lost. */
 HF_API uint32_t hf_lock_left_ms(struct hf_lock *lock);
 
-/* With stuck_ms: the work goes on. Since 0.1. */
+/* With stuck_ms: the work goes on. */
 HF_API void hf_lock_touch(struct hf_lock *lock);
 
-/* Its name, as long as the lock lives. Since 0.1. */
+/* Its name, as long as the lock lives. */
 HF_API struct hf_str hf_lock_name(const struct hf_lock *lock);
 
-/* The data that was with the lock when we acquired it, or that we set; absent when there is none.
- * Since 0.1. */
+/* The data of the lock: as it was when we acquired it, or as we set it. Absent: none. */
 HF_API struct hf_item hf_lock_data(struct hf_scope *s, struct hf_lock *lock);
 
-/* Set the data, if the lock is still ours; renews it, too. Fails as hf_lock_extend() does.
- * Since 0.1. */
+/* Set the data, if the lock is still ours; renews it, too. Fails as hf_lock_extend() does. */
 HF_API HF_NODISCARD enum hf_status hf_lock_set_data(struct hf_scope *s, struct hf_lock *lock,
                                                     struct hf_item data);
 
@@ -268,7 +260,7 @@ HF_API HF_NODISCARD enum hf_status hf_lock_set_data(struct hf_scope *s, struct h
  *         hf_transact_write_items(s, db, &both, NULL) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * HF_NOMEM; HF_UNSUPPORTED for a lock of hf_lock_table_open_noop(). Since 0.1.
+ * HF_NOMEM; HF_UNSUPPORTED for a lock of hf_lock_table_open_noop().
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_guard(struct hf_scope *s, const struct hf_lock *lock,
                                                  struct hf_transact_write *action);
@@ -285,8 +277,6 @@ HF_API HF_NODISCARD enum hf_status hf_lock_guard(struct hf_scope *s, const struc
  *
  * HF_INVALID  the request has no item, or no update expression
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_guard_put(struct hf_scope *s, const struct hf_lock *lock,
                                                      struct hf_str attribute,
@@ -318,7 +308,7 @@ struct hf_lock_info {
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND when nobody ever held it. Since 0.1. */
+/* HF_NOT_FOUND when nobody ever held it. */
 HF_API HF_NODISCARD enum hf_status hf_lock_inspect(struct hf_scope *s, struct hf_lock_table *locks,
                                                    struct hf_str name, struct hf_lock_info *info);
 
@@ -326,7 +316,7 @@ struct hf_lock_list_options {
     size_t size;          /* set by HF_OPTIONS() */
     struct hf_str prefix; /* of the names */
     bool free_too;        /* default: only those that are held */
-    uint32_t limit;       /* at most so many; default all */
+    uint32_t limit;       /* at most this many; default all */
     struct hf_str after;  /* `next` of an earlier call */
 };
 
@@ -337,7 +327,7 @@ struct hf_lock_list {
     uint64_t reserved[4];
 };
 
-/* Reads the whole table. Since 0.1. */
+/* Reads the whole table. */
 HF_API HF_NODISCARD enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
                                                 const struct hf_lock_list_options *options,
                                                 struct hf_lock_list *list);
@@ -348,8 +338,6 @@ HF_API HF_NODISCARD enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lo
  * NULL) is how many held it.
  *
  * HF_NOT_FOUND  nobody ever held it, or that holder is gone already
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks,
                                                  struct hf_str name, struct hf_str id,
@@ -378,20 +366,20 @@ struct hf_election_options {
 };
 
 /* Stand for election under `name`: be the leader as soon as there is none. HF_INVALID as of
- * hf_lock_acquire(). Since 0.1. */
+ * hf_lock_acquire(). */
 HF_API HF_NODISCARD enum hf_status hf_election_open(struct hf_scope *s, struct hf_lock_table *locks,
                                                     struct hf_str name,
                                                     const struct hf_election_options *options,
                                                     struct hf_election **election);
 
-/* Do we lead now, by our clock? Then *term (may be NULL) is the term. Since 0.1. */
+/* Do we lead now, by our clock? Then *term (may be NULL) is the term. */
 HF_API bool hf_election_leads(struct hf_election *election, uint64_t *term);
 
 /* The lock of the leader, for hf_lock_guard() and its kin, inside of `elected` and until `deposed`
- * has returned; NULL when we do not lead. Since 0.1. */
+ * has returned; NULL when we do not lead. */
 HF_API const struct hf_lock *hf_election_lock(struct hf_election *election);
 
-/* Stand no more; give up the lead. Not in its own functions. Since 0.1. */
+/* Stand no more; give up the lead. Not in its own functions. */
 HF_API void hf_election_close(struct hf_election *election);
 
 #ifdef __cplusplus

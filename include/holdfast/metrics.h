@@ -1,6 +1,6 @@
 /*
- * Metrics: a database around a database that counts its calls, by operation: how they ended, how
- * long they took, which capacity they consumed.
+ * Metrics: a wrapper for a database that counts its calls by operation: results, durations,
+ * consumed capacity.
  *
  *     struct hf_db *db;
  *     struct hf_str text;
@@ -11,8 +11,8 @@
  *         printf("%.*s", HF_FMT(text)); // for Prometheus
  *     hf_db_close(db);                  // closes the inner one too
  *
- * Counting takes some 50 ns more than two looks at the clock and no lock. Around a database that
- * tries again (retry.h) calls are counted, inside of one attempts.
+ * Counting takes some 50 ns more than reading the clock twice, and no lock. Around a database with
+ * retries (retry.h) it counts calls; inside of one it counts attempts.
  */
 #ifndef HOLDFAST_METRICS_H
 #define HOLDFAST_METRICS_H
@@ -68,8 +68,6 @@ struct hf_metrics_options {
  *
  * HF_INVALID  `inner` is NULL, or the name is no UTF-8 or longer than 256 bytes
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_metrics_open(struct hf_scope *s, struct hf_db *inner,
                                                    const struct hf_metrics_options *options,
@@ -77,7 +75,7 @@ HF_API HF_NODISCARD enum hf_status hf_metrics_open(struct hf_scope *s, struct hf
 
 /*
  * The counts up to now, in the scope. A call that ends meanwhile may be in one count and not yet in
- * another. Any thread. HF_INVALID: not opened by hf_metrics_open(). Since 0.1.
+ * another. Any thread. HF_INVALID: not opened by hf_metrics_open().
  */
 HF_API HF_NODISCARD enum hf_status hf_metrics_get(struct hf_scope *s, struct hf_db *db,
                                                   struct hf_metrics *metrics);
@@ -91,7 +89,7 @@ HF_API HF_NODISCARD enum hf_status hf_metrics_get(struct hf_scope *s, struct hf_
  *     holdfast_read_units_total{operation}
  *     holdfast_write_units_total{operation}
  *
- * HF_INVALID: not opened by hf_metrics_open(). Since 0.1.
+ * HF_INVALID: not opened by hf_metrics_open().
  */
 HF_API HF_NODISCARD enum hf_status hf_metrics_text(struct hf_scope *s, struct hf_db *db,
                                                    struct hf_str *text);

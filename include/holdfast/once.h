@@ -1,6 +1,6 @@
 /*
- * Do-once: something that is done once for a user and a key, whoever asks for it and however often;
- * its result is kept and handed to all who ask again.
+ * Do-once: an action that is completed once for a user and a key, however often it is requested.
+ * Its result is stored and returned to all later callers.
  *
  *     static enum hf_status welcome(struct hf_scope *s, struct hf_once *once,
  *                                   struct hf_item *result, void *user)
@@ -19,16 +19,16 @@
  *         return complain(hf_scope_error_text(s));
  *     use(record.result);
  *
- * What is promised: at most one completion is recorded, and all see its result. An attempt that
- * dies is followed by another one, so what the action does outside of the database may be done
- * again, by the next attempt; no program can change that. What it does inside of the database can
- * be done together with the completion or not at all: hf_once_finish_with(), hf_once_transact().
+ * What is promised: at most one completion is recorded, and all see its result. If an attempt dies,
+ * another one follows, so effects of the action outside of the database may happen again; no
+ * program can prevent that. Writes to the database can be part of the completion, and then happen
+ * once: hf_once_finish_with(), hf_once_transact().
  *
- * An attempt that runs says so every heartbeat, which a thread of the table does. One that is
- * silent for its whole timeout may be replaced, by whoever has watched it for that long on his own
- * clock: nobody's time of day matters. If it was only slow, it cannot complete any more: it gets
- * HF_LOST. How long a result is kept has nothing to do with that timeout; it is kept forever by
- * default, else until the wall clock of who asks says that its time is over.
+ * A running attempt sends heartbeats, from a thread of the table. An attempt that is silent for its
+ * whole timeout may be replaced by a process that has watched it for that long by its own clock;
+ * the time of day does not matter. An attempt that was only slow cannot complete any more: it gets
+ * HF_LOST. The result does not depend on that timeout: it is kept forever by default, else until it
+ * has expired by the wall clock of the caller.
  *
  * Any thread may use a table and an attempt; one closes it. Works on every database, as each record
  * is one item and each step one conditional write; what has "tx", "with" or "transact" in its name
@@ -61,9 +61,9 @@ enum {
 
 struct hf_once_table_options {
     size_t size;         /* set by HF_OPTIONS() */
-    struct hf_str table; /* default "once"; made when it is missing, with a time to live */
-    struct hf_str owner; /* who we are, shown to people; default "HOST/PROCESS-ID" */
-    bool no_create;      /* the table has to be there */
+    struct hf_str table; /* default "once"; created if missing, with a time to live */
+    struct hf_str owner; /* our name in lists; default "HOST/PROCESS-ID" */
+    bool no_create;      /* the table has to exist */
     bool no_threads;     /* hf_once_table_step() is called instead */
 
     /*
@@ -92,20 +92,20 @@ struct hf_once_table_options {
  *             of an attribute is invalid, or differs from that of who opened the table before
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
                                                       const struct hf_once_table_options *options,
                                                       struct hf_once_table **onces);
 
 /* Every attempt has been closed before. What could not be written to the database is left to the
- * timeouts. Since 0.1. */
+ * timeouts. */
 HF_API void hf_once_table_close(struct hf_once_table *onces);
 
 /*
  * With no_threads: send the heartbeats that are due, and complete or give up what could not be.
  * *next_ms is after how many milliseconds there is more to do, UINT32_MAX when there is nothing.
- * One thread at a time. Does not fail. Since 0.1.
+ * One thread at a time. Does not fail.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_once_table_step(struct hf_scope *s, struct hf_once_table *onces, uint32_t *next_ms);
@@ -153,12 +153,12 @@ struct hf_once_options {
 
     /*
      * What is to be done, in bytes: a request's body, say, or hf_item_to_json() of an item. Its
-     * SHA-256 is kept, and who comes with the same key and another payload is refused. Default
-     * absent: no question is asked.
+     * SHA-256 is kept, and a call with the same key and another payload is refused. Default absent:
+     * not checked.
      */
     struct hf_bytes payload;
     uint32_t keep_s;  /* how long the result is kept; default 0: forever */
-    uint32_t poll_ms; /* who waits for another attempt looks at least this often; default 1000 */
+    uint32_t poll_ms; /* how often a waiter polls, at least; default 1000 */
     bool no_wait;     /* hf_once_do() fails with HF_LOCKED where it would wait */
 };
 
@@ -174,8 +174,6 @@ struct hf_once_options {
  *                    timeout_ms
  * and what the database fails with. When that leaves open whether the attempt was begun, it is
  * given up in the background as soon as that can be done.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_try(struct hf_scope *s, struct hf_once_table *onces,
                                                struct hf_str user, struct hf_str key,
@@ -192,7 +190,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_try(struct hf_scope *s, struct hf_onc
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_TOKEN_MISMATCH, HF_INVALID as above
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_begin(struct hf_scope *s, struct hf_once_table *onces,
                                                  struct hf_str user, struct hf_str key,
@@ -209,15 +207,13 @@ HF_API HF_NODISCARD enum hf_status hf_once_begin(struct hf_scope *s, struct hf_o
  * HF_INVALID  the result is larger than HF_ONCE_RESULT_MAX, or is invalid; nothing was sent
  * others      the database could not be reached; hf_scope_error(s)->may_have_happened says whether
  *             it may have been recorded
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_finish(struct hf_scope *s, struct hf_once *once,
                                                   struct hf_item result);
 
 /*
  * The same for a failure that is final: it is recorded as HF_ONCE_FAILED, and all who ask get it as
- * it is, instead of trying again. Since 0.1.
+ * it is, instead of trying again.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_fail(struct hf_scope *s, struct hf_once *once,
                                                 struct hf_item result);
@@ -226,13 +222,13 @@ HF_API HF_NODISCARD enum hf_status hf_once_fail(struct hf_scope *s, struct hf_on
  * Done with the attempt, which is gone then; NULL is accepted. One that was not finished is given
  * up, so that another can begin at once. What cannot be written to the database now is tried again
  * in the background until the timeout has passed. No scope is needed, so no error is overwritten.
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API void hf_once_close(struct hf_once *once);
 
 /*
  * What is to be done once. HF_OK and a result (may be left absent): it is recorded as done.
- * Anything else: it is not, and whoever asks next begins anew. hf_once_fail() and
+ * Anything else: it is not, and the next caller begins again. hf_once_fail() and
  * hf_once_finish_with() may be called in it.
  */
 typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
@@ -248,7 +244,7 @@ typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, stru
  * what the action returned, when that was not HF_OK,
  * and what hf_once_begin(), or with no_wait hf_once_try(), fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_do(struct hf_scope *s, struct hf_once_table *onces,
                                               struct hf_str user, struct hf_str key,
@@ -258,22 +254,22 @@ HF_API HF_NODISCARD enum hf_status hf_once_do(struct hf_scope *s, struct hf_once
 
 /* ---- during an attempt ---------------------------------------------------------------------- */
 
-/* Has it been lost to another? False means: not that we know. Asks nobody. Since 0.1. */
+/* Has it been lost to another? False means: not that we know. Asks nobody. */
 HF_API bool hf_once_lost(struct hf_once *once);
 
 /*
  * For how long nobody will take over, by our clock; 0: somebody may have. An attempt may go on
- * nevertheless, and complete if nobody has. Since 0.1.
+ * nevertheless, and complete if nobody has.
  */
 HF_API uint32_t hf_once_left_ms(struct hf_once *once);
 
-/* Send a heartbeat now. HF_LOST, or what the database fails with. Since 0.1. */
+/* Send a heartbeat now. HF_LOST, or what the database fails with. */
 HF_API HF_NODISCARD enum hf_status hf_once_renew(struct hf_scope *s, struct hf_once *once);
 
-/* With stuck_ms: the work goes on. Since 0.1. */
+/* With stuck_ms: the work goes on. */
 HF_API void hf_once_touch(struct hf_once *once);
 
-/* Which attempt this is, from 1: one that takes over has a higher number. Since 0.1. */
+/* Which attempt this is, from 1: one that takes over has a higher number. */
 HF_API uint64_t hf_once_tries(const struct hf_once *once);
 
 /* ---- transactions --------------------------------------------------------------------------- */
@@ -290,8 +286,6 @@ enum { HF_ONCE_ACTIONS_MAX = 99 }; /* DynamoDB's 100 in a transaction, and one o
  * HF_INVALID      as of hf_once_finish(), or there are more actions than HF_ONCE_ACTIONS_MAX
  * HF_UNSUPPORTED  the database has no transactions
  * others          as of hf_once_finish(), but nothing is left to the background
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_finish_with(struct hf_scope *s, struct hf_once *once,
                                                        struct hf_item result,
@@ -302,7 +296,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_finish_with(struct hf_scope *s, struc
  * The same for a transaction that the caller sends: *action finishes the attempt, or cancels all of
  * it when it was lost (ConditionalCheckFailed). Call hf_once_committed() when it was done;
  * otherwise hf_once_close() gives the attempt up, and a transaction that arrives later is refused.
- * HF_INVALID and HF_NOMEM as of hf_once_finish(). Since 0.1.
+ * HF_INVALID and HF_NOMEM as of hf_once_finish().
  */
 HF_API HF_NODISCARD enum hf_status hf_once_finish_tx(struct hf_scope *s, struct hf_once *once,
                                                      struct hf_item result,
@@ -319,7 +313,7 @@ HF_API void hf_once_committed(struct hf_once *once);
  * HF_TOKEN_MISMATCH  the key was used with another payload
  * HF_INVALID, HF_UNSUPPORTED as above
  *
- * Of the options payload and keep_s count. Since 0.1.
+ * Of the options payload and keep_s count.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_once_transact(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
@@ -329,7 +323,7 @@ hf_once_transact(struct hf_scope *s, struct hf_once_table *onces, struct hf_str 
 
 /* ---- looking, marking, clearing ------------------------------------------------------------- */
 
-/* Has it been done? A consistent read; HF_ONCE_NONE when nothing is known of it. Since 0.1. */
+/* Has it been done? A consistent read; HF_ONCE_NONE when nothing is known of it. */
 HF_API HF_NODISCARD enum hf_status hf_once_get(struct hf_scope *s, struct hf_once_table *onces,
                                                struct hf_str user, struct hf_str key,
                                                struct hf_once_record *record);
@@ -338,7 +332,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_get(struct hf_scope *s, struct hf_onc
  * Record it as done, if it has not been. An attempt that runs gets HF_LOST. The record (may be
  * NULL) is what is there then: with an earlier time and result when it had been done before, and
  * `did` says which. Of the options payload and keep_s count. HF_TOKEN_MISMATCH and HF_INVALID as
- * above. Since 0.1.
+ * above.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
@@ -347,7 +341,7 @@ hf_once_mark_done(struct hf_scope *s, struct hf_once_table *onces, struct hf_str
 
 /*
  * Forget it, so that it can be done again. An attempt that runs gets HF_LOST. *cleared (may be
- * NULL) says whether there was anything. HF_INVALID as above. Since 0.1.
+ * NULL) says whether there was anything. HF_INVALID as above.
  */
 HF_API HF_NODISCARD enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces,
                                                  struct hf_str user, struct hf_str key,
@@ -356,7 +350,7 @@ HF_API HF_NODISCARD enum hf_status hf_once_clear(struct hf_scope *s, struct hf_o
 struct hf_once_list_options {
     size_t size;          /* set by HF_OPTIONS() */
     struct hf_str prefix; /* of the keys */
-    uint32_t limit;       /* at most so many; default all */
+    uint32_t limit;       /* at most this many; default all */
     struct hf_str after;  /* `next` of an earlier call */
 };
 
@@ -367,7 +361,7 @@ struct hf_once_list {
     uint64_t reserved[4];
 };
 
-/* All that is known of a user, by consistent reads. Since 0.1. */
+/* All that is known of a user, by consistent reads. */
 HF_API HF_NODISCARD enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces,
                                                 struct hf_str user,
                                                 const struct hf_once_list_options *options,

@@ -74,11 +74,11 @@ enum {
 
 struct hf_outbox_options {
     size_t size;          /* set by HF_OPTIONS() */
-    struct hf_str table;  /* default "outbox"; made when it is missing */
+    struct hf_str table;  /* default "outbox"; created if missing */
     uint32_t buckets;     /* default: as the table was made, or HF_OUTBOX_BUCKETS */
     struct hf_str source; /* of events that have none; default "holdfast" */
     bool stream;    /* let the table have a stream when it is made, to wake relays elsewhere */
-    bool no_create; /* the table has to be there */
+    bool no_create; /* the table has to exist */
     /*
      * Keep delivered events for so many seconds, for hf_outbox_history() and to deliver them again;
      * the database removes them then. HF_OUTBOX_HISTORY_S is what is usual. Default 0: an event
@@ -115,13 +115,13 @@ struct hf_outbox_options {
  * HF_INVALID  a table of that name is not an outbox, or has another number of buckets, or other
  *             names of attributes; nothing was written into it
  * HF_FORMAT   a newer version made it
- * and what making a table fails with. Blocks. Since 0.1.
+ * and what making a table fails with. Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
                                                   const struct hf_outbox_options *options,
                                                   struct hf_outbox **outbox);
 
-/* Its relays and buses have been closed before. NULL is accepted. Since 0.1. */
+/* Its relays and buses have been closed before. NULL is accepted. */
 HF_API void hf_outbox_close(struct hf_outbox *outbox);
 
 /* ---- emitting ------------------------------------------------------------------------------- */
@@ -175,14 +175,12 @@ struct hf_emit_options {
  * HF_NO_SPACE, HF_IO and so on: a payload could not be put into the blob store; nothing is stored
  * HF_DUPLICATE    such an id was emitted before; nothing is stored
  * HF_UNSUPPORTED  several at once, but there are no transactions: see each_alone
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_outbox *outbox,
                                                   const struct hf_event *events, size_t len,
                                                   const struct hf_emit_options *options);
 
-/* The same into that transaction, whichever the scope has. Since 0.1. */
+/* The same into that transaction, whichever the scope has. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
                                                        struct hf_tx *tx,
                                                        const struct hf_event *events, size_t len,
@@ -190,7 +188,7 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_emit_into(struct hf_scope *s, struc
 
 /*
  * The same for one event without an id, as an action for a transaction of the caller's own, who may
- * call hf_outbox_wake() when it was committed. *id (may be NULL) is which it got. Since 0.1.
+ * call hf_outbox_wake() when it was committed. *id (may be NULL) is which it got.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,
                                                      const struct hf_event *event,
@@ -198,7 +196,7 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct 
                                                      struct hf_str *id);
 
 /* Wake relays of this outbox in this process: there is something new. Without it they find it
- * at their next poll. Since 0.1. */
+ * at their next poll. */
 HF_API void hf_outbox_wake(struct hf_outbox *outbox);
 
 /* ---- looking -------------------------------------------------------------------------------- */
@@ -237,7 +235,7 @@ struct hf_outbox_event {
 
 struct hf_event_list_options {
     size_t size;          /* set by HF_OPTIONS() */
-    uint32_t limit;       /* at most so many; default 100 */
+    uint32_t limit;       /* at most this many; default 100 */
     struct hf_str after;  /* `next` of an earlier call */
     bool not_due_too;     /* pending: with those that are due later, or wait to be tried again */
     bool oldest_first;    /* failed and history: default newest first */
@@ -263,7 +261,7 @@ struct hf_event_list {
  * Events that wait, bucket by bucket, in the order of delivery; those that have failed, by when
  * they were due; those that were delivered, as far as a history is kept. Urgent ones come first,
  * except newest first: then they are where they belong by their time. Consistent reads; every page
- * of the database is followed. Since 0.1.
+ * of the database is followed.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_pending(struct hf_scope *s, struct hf_outbox *outbox,
                                                      const struct hf_event_list_options *options,
@@ -275,7 +273,7 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_history(struct hf_scope *s, struct 
                                                      const struct hf_event_list_options *options,
                                                      struct hf_event_list *list);
 
-/* By id or ref, in whichever state. HF_NOT_FOUND. Since 0.1. */
+/* By id or ref, in whichever state. HF_NOT_FOUND. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_get(struct hf_scope *s, struct hf_outbox *outbox,
                                                  struct hf_str id, struct hf_outbox_event *event);
 
@@ -294,25 +292,25 @@ struct hf_outbox_stats {
     uint64_t failed;          /* dead letters */
     uint64_t published;       /* in the history */
     int64_t oldest_due_ms;    /* how long the oldest due one waits; 0: none does */
-    int64_t oldest_failed_ms; /* how long ago the oldest of them failed for good; 0: none */
+    int64_t oldest_failed_ms; /* how long ago the oldest of them failed permanently; 0: none */
     uint64_t fullest;         /* how many wait in the fullest bucket */
     const struct hf_outbox_cause *causes; /* of the failed, most frequent first */
     size_t causes_len;
     bool whole;          /* false: counting ended at `limit` for some figure */
-    uint64_t unreadable; /* items among those that wait which are no events: relays put them aside,
-                            and dead letters are in `failed`; not in `pending` */
+    uint64_t unreadable; /* invalid items among the pending ones, which relays make dead letters;
+                            not in `pending`, and after that in `failed` */
     uint64_t urgent;     /* of those that wait */
     uint64_t reserved[8];
 };
 
-/* Counts by reading. `limit`: read at most so many items; 0: all. Since 0.1. */
+/* Counts by reading. `limit`: read at most this many items; 0: all. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_stats(struct hf_scope *s, struct hf_outbox *outbox,
                                                    uint64_t limit, struct hf_outbox_stats *stats);
 
 /*
  * The same of a part: of options only type, key and tenant, and limit, which is how many items are
  * read at most (0: all). With a key one bucket is read. What is unreadable is not counted, as
- * nobody knows whose it is. Since 0.1.
+ * nobody knows whose it is.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct hf_outbox *outbox,
                                                       const struct hf_event_list_options *options,
@@ -325,19 +323,18 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct
  * to be tried again are due at once. By ids or refs; *done (may be NULL) is how many. An id that is
  * not there, or was published, changes nothing, and makes it HF_NOT_FOUND when the others are done:
  * the message names it. HF_UNSUPPORTED: the payload of the event that the message names is in a
- * blob store, and this outbox was opened without one. Since 0.1.
+ * blob store, and this outbox was opened without one.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_retry(struct hf_scope *s, struct hf_outbox *outbox,
                                                    const struct hf_str *ids, size_t len,
                                                    uint64_t *done);
 
-/* The same for all failed ones, or all of a type or cause; options->limit of them (0: all).
- * Since 0.1. */
+/* The same for all failed ones, or all of a type or cause; options->limit of them (0: all). */
 HF_API HF_NODISCARD enum hf_status hf_outbox_retry_all(struct hf_scope *s, struct hf_outbox *outbox,
                                                        const struct hf_event_list_options *options,
                                                        uint64_t *done);
 
-/* Delete failed events, or pending ones, for good. As hf_outbox_retry(). Since 0.1. */
+/* Delete failed events, or pending ones, for good. As hf_outbox_retry(). */
 HF_API HF_NODISCARD enum hf_status hf_outbox_discard(struct hf_scope *s, struct hf_outbox *outbox,
                                                      const struct hf_str *ids, size_t len,
                                                      uint64_t *done);
@@ -346,7 +343,7 @@ hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
                       const struct hf_event_list_options *options, uint64_t *done);
 
 /* Delete from the history what was published before; where there is no time to live, or sooner than
- * that. Nothing that waits or has failed. *done (may be NULL) is how many. Since 0.1. */
+ * that. Nothing that waits or has failed. *done (may be NULL) is how many. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_cleanup(struct hf_scope *s, struct hf_outbox *outbox,
                                                      int64_t before_us, uint64_t *done);
 
@@ -355,7 +352,6 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_cleanup(struct hf_scope *s, struct 
  * put last more than older_s seconds ago (0: HF_OUTBOX_SWEEP_S). That has to be longer than it
  * takes from hf_outbox_emit_tx() to the commit, and than this call takes. *removed (may be NULL) is
  * how many. Reads the whole table; now and then is enough. HF_INVALID: there is no blob store.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s,
                                                          struct hf_outbox *outbox, uint32_t older_s,
@@ -363,8 +359,7 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s,
 
 /* Emit events of the history again, as they were, with their ids; options as for the history, but
  * all without a limit. They stay in the history meanwhile. *done (may be NULL) is how many; those
- * that wait to be delivered already do not count. HF_UNSUPPORTED as for hf_outbox_retry().
- * Since 0.1. */
+ * that wait to be delivered already do not count. HF_UNSUPPORTED as for hf_outbox_retry(). */
 HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                                     const struct hf_event_list_options *options,
                                                     uint64_t *done);
@@ -372,20 +367,20 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct h
 /* ---- competing ------------------------------------------------------------------------------ */
 
 /*
- * For workers that come and go, such as functions: each event is claimed by a write of its own, and
- * nothing is in order. A claim is a lease by the wall clock, counted from its own write. Who
- * completes, fails, extends or releases an event has to have the claim still: HF_LOST otherwise,
- * and nothing is changed. A claim whose lease has ended by more than skew_ms may be claimed anew.
+ * For short-lived workers, such as function runtimes: each event is claimed by a write of its own,
+ * and there is no order. A claim is a lease by the wall clock, from the time of its write. To
+ * complete, fail, extend or release an event you must still have the claim: HF_LOST otherwise, and
+ * nothing is changed. An event whose lease ended more than skew_ms ago may be claimed again.
  *
- * Not together with ordered relays (relay.h) on one outbox: whoever comes second is HF_INVALID.
+ * Not together with ordered relays (relay.h) on one outbox: the second to start gets HF_INVALID.
  */
 struct hf_claim_options {
     size_t size;             /* set by HF_OPTIONS() */
-    uint32_t limit;          /* at most so many; default 50 */
+    uint32_t limit;          /* at most this many; default 50 */
     uint32_t lease_ms;       /* default 30000 */
     uint32_t skew_ms;        /* by how much clocks may differ, less than the lease; default 1000,
                                 or half of a lease that is shorter */
-    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     uint32_t max_attempts;   /* hf_outbox_fail(): how often an event is tried in all; default 5 */
     uint32_t backoff_ms;     /* before the second attempt; doubled for each further; default 1000 */
     uint32_t backoff_max_ms; /* default 30000 */
@@ -414,42 +409,42 @@ struct hf_claim_list {
  * Claim events that are due. None is HF_OK, with events_len 0; so is a failure after some were
  * claimed. What was claimed without an answer is given back, or counted in list->unsure, with an
  * error as with none. A claim that nobody completed in time counts as an attempt when another takes
- * it over; after options->max_attempts of those the event is a dead letter. Since 0.1.
+ * it over; after options->max_attempts of those the event is a dead letter.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                                    const struct hf_claim_options *options,
                                                    struct hf_claim_list *list);
 
 /* Claim one event by its id or ref. HF_LOCKED: another has it, or it is not due yet. HF_NOT_FOUND:
- * it does not wait. Since 0.1. */
+ * it does not wait. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                                        struct hf_str id,
                                                        const struct hf_claim_options *options,
                                                        struct hf_claimed_event *event);
 
 /* It was delivered. HF_LOST when the claim is another's by now; or the event is gone, and the lease
- * is over: then hf_error.may_have_happened. Repeating it during the lease is no failure. Since 0.1.
+ * is over: then hf_error.may_have_happened. Repeating it during the lease is no failure.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
                                                        const struct hf_claimed_event *event);
 
 /* The same for many, each for itself; results (as many, in order) may be NULL. The first failure is
- * returned after all were tried. Since 0.1. */
+ * returned after all were tried. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published_many(struct hf_scope *s,
                                                             struct hf_outbox *outbox,
                                                             const struct hf_claimed_event *events,
                                                             size_t len, enum hf_status *results);
 
 /* The same as an action for a transaction of what the event led to. The event leaves; as this is
- * one action, it does not go to the history. Since 0.1. */
+ * one action, it does not go to the history. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_published_tx(struct hf_scope *s,
                                                           struct hf_outbox *outbox,
                                                           const struct hf_claimed_event *event,
                                                           struct hf_transact_write *action);
 
 /*
- * It could not be delivered, for this reason (NULL: none is known): it is tried again later, or put
- * aside when it was tried options->max_attempts times, or for_good. HF_LOST as above. Since 0.1.
+ * It could not be delivered, for this reason (NULL: unknown): it is retried later, or becomes a
+ * dead letter after options->max_attempts attempts, or at once with for_good. HF_LOST as above.
  */
 HF_API HF_NODISCARD enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
                                                   const struct hf_claimed_event *event,
@@ -457,7 +452,7 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_
                                                   const struct hf_claim_options *options);
 
 /* More time for it, lease_ms (0: 30000) from now; or give it back untried, for others at once.
- * HF_LOST as above. Since 0.1. */
+ * HF_LOST as above. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
                                                     const struct hf_claimed_event *event,
                                                     uint32_t lease_ms);

@@ -15,7 +15,7 @@
  * Memory is that of one page, however long the list: elements live until the next step or
  * hf_pages_free(), not in the scope. A page without elements does not end the list. Steps end at
  * the deadline of the scope they are given, or when that is canceled; after a failure the same step
- * can be tried again, with nothing lost or doubled.
+ * can be retried, with nothing lost or doubled.
  *
  * A list that is left before its end can be continued later, or elsewhere: hf_pages_cursor() is the
  * `start` of the request that goes on.
@@ -49,8 +49,6 @@ struct hf_pages_options {
  * HF_INVALID  no database or request, an item in it could not be built, or a limit for a
  *             HF_SELECT_COUNT, which has no elements
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_pages_query(struct hf_scope *s, struct hf_db *db,
                                                   const struct hf_query *request,
@@ -77,13 +75,12 @@ hf_pages_describe_stream(struct hf_scope *s, struct hf_db *db,
                          const struct hf_describe_stream *request,
                          const struct hf_pages_options *options, struct hf_pages **pages);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_pages_free(struct hf_pages *pages);
 
 /*
  * The next element; absent at the end (its ptr, or its first member's, is NULL), and then again
  * each time. HF_INVALID when the list has other elements. Else it fails as the operation does.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_pages_next_item(struct hf_scope *s, struct hf_pages *pages,
                                                       struct hf_item *item);
@@ -111,7 +108,7 @@ struct hf_page {
 
 /*
  * The next page, or the rest of one that was begun element by element. Pages without elements are
- * passed over, those of HF_SELECT_COUNT are not. Since 0.1.
+ * passed over, those of HF_SELECT_COUNT are not.
  */
 HF_API HF_NODISCARD enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *pages,
                                                  struct hf_page *page);
@@ -124,8 +121,6 @@ HF_API HF_NODISCARD enum hf_status hf_pages_next(struct hf_scope *s, struct hf_p
  * In the midst of a last page the key's names are not known: then DescribeTable is called.
  *
  * HF_INVALID  a list of the other kind; or the projection leaves out a key
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_pages_cursor(struct hf_scope *s, struct hf_pages *pages,
                                                    struct hf_item *start);

@@ -1,6 +1,6 @@
 /*
- * Many environments in one account: a database whose tables are those of another one whose names
- * begin with a prefix, and whose names are without it.
+ * Several environments in one account: a wrapper for a database that shows only the tables whose
+ * names begin with a prefix, and hides that prefix.
  *
  *     struct hf_db *db;
  *     struct hf_get_item get = {.table = HF_STR("users"), .key = key};
@@ -37,8 +37,6 @@ enum { HF_PREFIX_MAX = 252 }; /* names of tables have 255 characters at most */
  *
  * HF_INVALID  `inner` is NULL; or the prefix has other characters than names of tables (a-z, A-Z,
  *             0-9, '_', '-', '.') or more than HF_PREFIX_MAX
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner,
                                                   struct hf_str prefix, struct hf_db **db);

@@ -4,7 +4,7 @@
  *     enum hf_status bill(struct hf_scope *s, const struct hf_record_info *record, void *user)
  *     {
  *         if (!send_bill(record->account, record->item))
- *             return hf_scope_fail(s, HF_IO, "the printer is busy"); // tried again, later
+ *             return hf_scope_fail(s, HF_IO, "the printer is busy"); // retried, later
  *         return HF_OK;                                              // processed
  *     }
  *     ...
@@ -22,17 +22,18 @@
  *     for (size_t i = 0; i < report.errors_len; i++)
  *         printf("%.*s: %.*s\n", HF_FMT(report.errors[i].account), HF_FMT(report.errors[i].text));
  *
- * A record is an item with the keys AccountId and RunTime and whatever else its owner likes. It has
- * Processed = 0 until it was processed, and 1 from then on. Only records that wait are in the index
- * "Processed", spread over a number of shards, so neither finished work nor a hot key slows it.
+ * A record is an item with the keys AccountId and RunTime and any other attributes. It has
+ * Processed = 0 until it was processed, and 1 from then on. Only pending records are in the index
+ * "Processed", spread over a number of shards, so neither finished records nor a hot key slow it
+ * down.
  *
- * Any number of processors may work on one table, on any number of hosts. Each record is claimed by
- * one conditional write before it is worked on, and completed by another that only the claim's
- * owner can do, so a record is completed once. A processor that dies leaves claims behind; another
- * takes them over when it has seen nothing of their owner for a whole lease, by its own clock. So a
- * record may be worked on twice around a crash: what it does then should be the same as once, or be
- * done in one transaction with hf_record_complete_tx(), or be guarded by hf_record_info.fence,
- * which is higher with every claim.
+ * Any number of processors may work on one table, on any number of hosts. One conditional write
+ * claims a record before it is processed, and another one, which only the owner of the claim can
+ * do, completes it. So a record is completed once. A processor that dies leaves claims behind;
+ * another takes them over when their owner was silent for a whole lease, by its own clock. So
+ * around a crash a record may be processed twice: make your function idempotent, or write in one
+ * transaction with hf_record_complete_tx(), or use hf_record_info.fence, which grows with every
+ * claim.
  *
  * Works on every database, as each step is one conditional write on one item.
  */
@@ -59,7 +60,7 @@ enum { HF_RECORDS_SHARDS = 16, HF_RECORDS_SHARDS_MAX = 1000 };
 
 struct hf_records_options {
     size_t size;             /* set by HF_OPTIONS() */
-    struct hf_str table;     /* default "Records"; made when it is missing */
+    struct hf_str table;     /* default "Records"; created if missing */
     struct hf_str account;   /* the attribute that is the hash key, S; default "AccountId" */
     struct hf_str run_time;  /* the attribute that is the range key, S; default "RunTime" */
     struct hf_str processed; /* the attribute that is 0 or 1; default "Processed" */
@@ -71,7 +72,7 @@ struct hf_records_options {
      */
     uint32_t shards;
     bool index_processed; /* keep processed records in the index, too: see hf_records_processed() */
-    bool no_create;       /* the table has to be there */
+    bool no_create;       /* the table has to exist */
 
     bool adopt; /* take a table with items and no mark; default: HF_INVALID, see docs/tables.md */
 };
@@ -83,13 +84,13 @@ struct hf_records_options {
  *             attributes have one name
  * and what making a table fails with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
                                                    const struct hf_records_options *options,
                                                    struct hf_records **records);
 
-/* Its processors have been closed before. NULL is accepted. Since 0.1. */
+/* Its processors have been closed before. NULL is accepted. */
 HF_API void hf_records_close(struct hf_records *records);
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -121,60 +122,58 @@ struct hf_record_info {
 
 struct hf_record_put_options {
     size_t size;   /* set by HF_OPTIONS() */
-    bool only_new; /* HF_DUPLICATE when a record with that key is there; default: replace it */
+    bool only_new; /* HF_DUPLICATE if a record with that key exists; default: replace it */
 };
 
 /*
- * Put a record: unprocessed, unless its Processed is 1. A record that is there is replaced, also
- * while it is being worked on: whoever does that cannot complete the new one. CreatedAt is set when
- * it is absent, and kept; UpdatedAt is set. An answer that gets lost does not put it twice.
+ * Put a record: unprocessed, unless its Processed is 1. An existing record is replaced, also while
+ * it is being processed: its claim cannot complete the new one. CreatedAt is set when it is absent,
+ * and kept; UpdatedAt is set. An answer that gets lost does not put it twice.
  *
  * HF_INVALID    no account or run time, or Processed is neither 0 nor 1
- * HF_DUPLICATE  it is there, with only_new
+ * HF_DUPLICATE  it exists, with only_new
  * HF_CONDITION  others change that record all the time
  * HF_IO         with may_have_happened: an answer got lost, and others have replaced or deleted the
  *               record since
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records,
                                                   struct hf_item record,
                                                   const struct hf_record_put_options *options);
 
-/* The same as an action for a transaction, which is refused when the record is there. Since 0.1. */
+/* The same as an action for a transaction, which is canceled if the record exists. */
 HF_API HF_NODISCARD enum hf_status hf_records_put_tx(struct hf_scope *s, struct hf_records *records,
                                                      struct hf_item record,
                                                      struct hf_transact_write *action);
 
 /*
- * The record as an item to be put by other means, such as hf_write_many(): nothing is checked then,
- * and a record that is there is replaced with all that is known of it. Since 0.1.
+ * The record as an item to be put by other means, such as hf_write_many(): then nothing is checked,
+ * and an existing record is replaced with its attempts and errors.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_item(struct hf_scope *s, struct hf_records *records,
                                                    struct hf_item record, struct hf_item *item);
 
-/* By a consistent read. HF_NOT_FOUND when there is none. Since 0.1. */
+/* By a consistent read. HF_NOT_FOUND when there is none. */
 HF_API HF_NODISCARD enum hf_status hf_records_get(struct hf_scope *s, struct hf_records *records,
                                                   struct hf_str account, struct hf_str run_time,
                                                   struct hf_record_info *record);
 
 /*
- * Mark a record as processed, whoever works on it, and also if it had failed; one that is processed
- * stays as it is. HF_NOT_FOUND when there is none: none is made. Since 0.1.
+ * Mark a record as processed, also while it is claimed, and also if it had failed; a processed one
+ * stays as it is. HF_NOT_FOUND if there is none; none is created.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_mark(struct hf_scope *s, struct hf_records *records,
                                                    struct hf_str account, struct hf_str run_time);
 
-/* The same as an action for a transaction, which is refused when it is processed. Since 0.1. */
+/* The same as an action for a transaction, which is refused when it is processed. */
 HF_API HF_NODISCARD enum hf_status hf_records_mark_tx(struct hf_scope *s,
                                                       struct hf_records *records,
                                                       struct hf_str account, struct hf_str run_time,
                                                       struct hf_transact_write *action);
 
 /*
- * Make a record unprocessed, whatever it was: its attempts count from 0 again, and who works on it
- * cannot complete it. Works on items that other programs put into the table, too. HF_NOT_FOUND when
- * there is none. Since 0.1.
+ * Make a record unprocessed, whatever it was: its attempts count from 0 again, and a present claim
+ * cannot complete it. Works also on items that other programs put into the table. HF_NOT_FOUND when
+ * there is none.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
                                                     struct hf_str account, struct hf_str run_time);
@@ -183,18 +182,18 @@ HF_API HF_NODISCARD enum hf_status hf_records_reset(struct hf_scope *s, struct h
  * Find records that other programs put, which have Processed 0 and no place in the index, and make
  * them wait like all others; with index_processed also those with Processed 1, which stay as they
  * are. Reads the whole table. A processor does the same a page at a time: see
- * hf_processor_options.adopt_ms. *count (may be NULL) is how many. Since 0.1.
+ * hf_processor_options.adopt_ms. *count (may be NULL) is how many.
  */
 HF_API HF_NODISCARD enum hf_status hf_records_adopt(struct hf_scope *s, struct hf_records *records,
                                                     uint64_t *count);
 
-/* Let all failed records be tried again, or the first `limit` of them (0: all). *count (may be
- * NULL) is how many. Since 0.1. */
+/* Let all failed records be retried, or the first `limit` of them (0: all). *count (may be
+ * NULL) is how many. */
 HF_API HF_NODISCARD enum hf_status hf_records_retry_failed(struct hf_scope *s,
                                                            struct hf_records *records,
                                                            uint64_t limit, uint64_t *count);
 
-/* Delete a record; there may be none. Since 0.1. */
+/* Delete a record; there may be none. */
 HF_API HF_NODISCARD enum hf_status hf_records_delete(struct hf_scope *s, struct hf_records *records,
                                                      struct hf_str account, struct hf_str run_time);
 
@@ -202,7 +201,7 @@ HF_API HF_NODISCARD enum hf_status hf_records_delete(struct hf_scope *s, struct 
 
 struct hf_record_list_options {
     size_t size;         /* set by HF_OPTIONS() */
-    uint64_t limit;      /* at most so many; default all, so mind the memory */
+    uint64_t limit;      /* at most this many; default all, so mind the memory */
     struct hf_str after; /* `next` of an earlier call */
     struct hf_str from;  /* by account: run times from this one on */
     struct hf_str to;    /* by account: run times up to this one */
@@ -216,7 +215,7 @@ struct hf_record_list {
     uint64_t reserved[4];
 };
 
-/* The records of an account in the order of their run times, by consistent reads. Since 0.1. */
+/* The records of an account in the order of their run times, by consistent reads. */
 HF_API HF_NODISCARD enum hf_status
 hf_records_by_account(struct hf_scope *s, struct hf_records *records, struct hf_str account,
                       const struct hf_record_list_options *options, struct hf_record_list *list);
@@ -225,8 +224,6 @@ hf_records_by_account(struct hf_scope *s, struct hf_records *records, struct hf_
  * Records in a state, shard by shard, each shard in the order of run times. The index says which,
  * and may be a little behind; then they are read as they are, and those in another state are left
  * out. Without index_processed, processed records are found by reading the whole table.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_records_unprocessed(struct hf_scope *s, struct hf_records *records,
@@ -238,8 +235,7 @@ HF_API HF_NODISCARD enum hf_status hf_records_failed(struct hf_scope *s, struct 
                                                      const struct hf_record_list_options *options,
                                                      struct hf_record_list *list);
 
-/* How many the index has in that state. HF_INVALID for processed ones without index_processed.
- * Since 0.1. */
+/* How many the index has in that state. HF_INVALID for processed ones without index_processed. */
 HF_API HF_NODISCARD enum hf_status hf_records_count(struct hf_scope *s, struct hf_records *records,
                                                     enum hf_record_state state, uint64_t *count);
 
@@ -247,7 +243,7 @@ HF_API HF_NODISCARD enum hf_status hf_records_count(struct hf_scope *s, struct h
 
 /*
  * Work on one record. HF_OK: it is processed. Anything else failed, as hf_scope_fail() or a call on
- * `s` says: it is tried again later if that may help, or marked as failed. When the processor is
+ * `s` says: it is retried later if that may help, or marked as failed. When the processor is
  * stopped, or the claim is lost, `s` is canceled; what returns HF_CANCELED then has not failed.
  * Called by several threads at once.
  */
@@ -257,15 +253,15 @@ typedef enum hf_status hf_record_fn(struct hf_scope *s, const struct hf_record_i
 /* How an attempt ended. */
 enum hf_record_outcome {
     HF_RECORD_DONE = 1, /* processed */
-    HF_RECORD_RETRY,    /* failed, and will be tried again */
-    HF_RECORD_GIVEN_UP, /* failed for good */
+    HF_RECORD_RETRY,    /* failed, and will be retried */
+    HF_RECORD_GIVEN_UP, /* failed permanently */
     HF_RECORD_LOST,     /* another took it over, or it was replaced, marked or deleted meanwhile */
     HF_RECORD_RELEASED, /* given back, as the processor was stopped */
-    HF_RECORD_UNSURE,   /* the database could not be reached to say how it ended */
+    HF_RECORD_UNSURE,   /* the database was unreachable, so its end was not written */
     HF_RECORD_EXHAUSTED /* not begun: it was begun max_attempts times, and has failed */
 };
 
-/* May it be tried again? The default goes by the error: may_retry, or a status that may pass. */
+/* May it be retried? The default goes by the error: may_retry, or a status that may pass. */
 typedef bool hf_record_may_retry_fn(const struct hf_error *error,
                                     const struct hf_record_info *record, void *user);
 
@@ -278,15 +274,15 @@ struct hf_processor_metrics {
     uint64_t begun;     /* attempts: claims that were won */
     uint64_t completed; /* processed, and that was written */
     uint64_t retried;   /* failed attempts after which another may come */
-    uint64_t failed;    /* attempts after which the record has failed for good */
+    uint64_t failed;    /* attempts after which the record has failed permanently */
     uint64_t lost;
     uint64_t released;
     uint64_t unsure;
     uint64_t running;    /* being worked on now */
-    uint64_t exhausted;  /* records that failed for good without another attempt */
+    uint64_t exhausted;  /* records that failed permanently without another attempt */
     uint64_t taken_over; /* of the begun: from others that were silent for a lease */
     uint64_t refused;    /* claims that failed: others were first */
-    uint64_t trouble;    /* calls of the database that failed and were tried again */
+    uint64_t trouble;    /* calls of the database that failed and were retried */
     uint64_t adopted;    /* records of other programs that were found */
     uint64_t reserved[8];
 };
@@ -310,7 +306,7 @@ struct hf_processor_options {
     uint32_t workers;          /* records that are worked on at once; default 5 */
     uint32_t max_retries;      /* after a failed attempt; and of calls of the database; default 3 */
     uint32_t backoff_ms;       /* before the first retry; default 100 */
-    double backoff_multiplier; /* each further one waits so many times longer; default 2 */
+    double backoff_multiplier; /* each further delay is this many times longer; default 2 */
     uint32_t backoff_max_ms;   /* but not longer than this; default 20000 */
     bool no_retries;           /* max_retries is 0 */
     /*
@@ -320,13 +316,14 @@ struct hf_processor_options {
     uint32_t max_attempts;
     uint32_t lease_ms;     /* silence after which others may take over; default 20000 */
     uint32_t heartbeat_ms; /* how often claims are renewed, at most half of it; default a quarter */
-    uint32_t stuck_ms;     /* renew no more when an attempt lasts so long; default: always renew */
+    uint32_t stuck_ms;     /* stop renewing when an attempt lasts this long; default: always renew
+                              */
     uint32_t timeout_ms;   /* deadline of the scope of each attempt; default: that of the run */
     uint32_t poll_ms;      /* how often others' claims, and an empty table, are looked at; 1000 */
-    uint64_t limit;        /* begin at most so many attempts in a run; default all */
-    uint64_t max_failures; /* stop when so many have failed; default never */
-    uint32_t max_errors;   /* keep so many for the report; default 1000 */
-    struct hf_str owner;   /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    uint64_t limit;        /* begin at most this many attempts in a run; default all */
+    uint64_t max_failures; /* stop when this many have failed; default never */
+    uint32_t max_errors;   /* keep this many for the report; default 1000 */
+    struct hf_str owner;   /* our name in lists; default "HOST/PROCESS-ID" */
     struct hf_str resume; /* `checkpoint` of an earlier run: go on where it was, with its figures */
 
     /*
@@ -336,7 +333,8 @@ struct hf_processor_options {
     bool account_order;
     bool failed_blocks;   /* with account_order: nor while the one before it is marked as failed */
     bool leave_claimed;   /* do not wait for records that others work on */
-    bool forever;         /* when all is done wait for more, and outlast the database's absence */
+    bool forever;         /* when all is done wait for more; also wait for an unreachable database
+                             */
     bool dry_run;         /* only count */
     bool no_count;        /* with on_progress: do not count first; total and eta_ms are unknown */
     bool no_threads;      /* work on the thread that runs it, on one record at a time */
@@ -364,7 +362,7 @@ struct hf_processor_options {
     uint32_t stop_ms;
 };
 
-/* One that has failed for good. */
+/* One that has failed permanently. */
 struct hf_processor_error {
     struct hf_str account;
     struct hf_str run_time;
@@ -391,19 +389,17 @@ struct hf_processor_report {
  * HF_INVALID  heartbeat_ms exceeds half of lease_ms, more than HF_PROCESSOR_WORKERS_MAX workers, a
  *             multiplier below 1, failed_blocks without account_order, or `resume` is no checkpoint
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
                                                      const struct hf_processor_options *options,
                                                      struct hf_processor **processor);
 
-/* It is not running. NULL is accepted. Since 0.1. */
+/* It is not running. NULL is accepted. */
 HF_API void hf_processor_close(struct hf_processor *processor);
 
 /*
  * Work on all unprocessed records, until the index shows none. Records that fail do not stop it:
- * they are tried again while others go on, and in the end are marked as failed and listed in the
+ * they are retried while others go on, and in the end are marked as failed and listed in the
  * report, which is filled in whatever comes out. `report` may be NULL.
  *
  * When the scope is canceled, or its deadline comes, no record is begun any more, the scopes of
@@ -416,14 +412,14 @@ HF_API void hf_processor_close(struct hf_processor *processor);
  * HF_LOCKED    it is running already, or a function of the run before has not returned
  * and what the database fails with, after max_retries.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_processor_run(struct hf_scope *s,
                                                     struct hf_processor *processor,
                                                     hf_record_fn *work, void *user,
                                                     struct hf_processor_report *report);
 
-/* How far it is, or was at the end of its last run. Any thread. Since 0.1. */
+/* How far it is, or was at the end of its last run. Any thread. */
 HF_API void hf_processor_progress(struct hf_processor *processor,
                                   struct hf_processor_progress *progress);
 
@@ -436,8 +432,6 @@ HF_API void hf_processor_progress(struct hf_processor *processor,
  *
  * HF_INVALID  `record` is not being worked on
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_record_complete_tx(struct hf_scope *s,
                                                          const struct hf_record_info *record,
@@ -449,14 +443,11 @@ HF_API HF_NODISCARD enum hf_status hf_record_complete_tx(struct hf_scope *s,
  * HF_LOST     another has taken it over, or the record was replaced, marked or deleted
  * HF_INVALID  `record` is not being worked on
  * others      it could not be renewed now; it is ours until hf_record_left_ms() is 0
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_record_extend(struct hf_scope *s,
                                                     const struct hf_record_info *record);
 
-/* How much of the lease is left, by our clock; 0 when it was lost or is not being worked on.
- * Since 0.1. */
+/* How much of the lease is left, by our clock; 0 when it was lost or is not being worked on. */
 HF_API uint32_t hf_record_left_ms(const struct hf_record_info *record);
 
 #ifdef __cplusplus

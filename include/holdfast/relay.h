@@ -1,5 +1,5 @@
 /*
- * From an outbox to where events go: a function, a bus, or a sink.
+ * A relay delivers the events of an outbox to a function, a bus, or a sink.
  *
  *     struct hf_relay *relay;
  *     if (hf_relay_open(s, outbox, sink, HF_OPTIONS(hf_relay_options, .workers = 8), &relay) ||
@@ -11,24 +11,23 @@
  *         puts(hf_scope_error_text(s));
  *     hf_relay_close(relay);
  *
- * Any number of relays may work on one outbox. Each owns some of its buckets, by a lease that one
- * write of each relay renews for all of them; all relays compute the same fair share from what they
- * read, and each writes its own part only, so nobody's write is refused while all are well. A relay
- * that stops hands its buckets over at once; one that is silent for a lease, by the others' clocks,
- * is replaced. Inside of a bucket events of different keys are delivered side by side, and those of
- * one key one after the other.
+ * Any number of relays may work on one outbox. Each owns some of its buckets by a lease; one write
+ * of a relay renews all its leases. All relays compute the same fair share from the same items, and
+ * each writes only its own item, so writes do not conflict in normal operation. A relay that stops
+ * releases its buckets at once; one that is silent for a lease, by the others' clocks, is replaced.
+ * Inside of a bucket events of different keys are delivered side by side, and those of one key one
+ * after the other.
  *
- * An event is delivered at least once: again, when a relay dies before it could note that it was,
- * or was stopped for longer than its lease. Its id is the same then.
+ * An event is delivered at least once. It is delivered again, with the same id, when a relay dies
+ * before it has recorded the delivery, or was suspended for longer than its lease.
  *
- * An event whose delivery ends the process is a dead letter, too, after max_crashes of that:
- * whoever takes over from a relay that ended without a word counts its first deliveries before they
- * begin.
+ * An event whose delivery crashes the process becomes a dead letter, too, after max_crashes
+ * crashes. To count them, a relay that takes over from one that crashed records its first
+ * deliveries before they begin.
  *
- * What fails is tried again after delays that grow; in the end it is a dead letter
- * (hf_outbox_failed()). Meanwhile those behind it with the same key wait. When the sink as a whole
- * cannot be reached no attempt is counted: a breaker opens, and the relay waits until the sink
- * answers again.
+ * An event that fails is retried after growing delays; in the end it is a dead letter
+ * (hf_outbox_failed()). Meanwhile later events of its key wait. When the sink is unreachable no
+ * attempt is counted: a breaker opens, and the relay waits until the sink answers again.
  */
 #ifndef HOLDFAST_RELAY_H
 #define HOLDFAST_RELAY_H
@@ -46,7 +45,7 @@ extern "C" {
 
 struct hf_relay;
 
-enum { HF_RELAY_CANCEL_MS = 1000 }; /* within which a sink that was canceled has to return */
+enum { HF_RELAY_CANCEL_MS = 1000 }; /* a canceled sink has to return within this time */
 
 /* Sets of options. */
 enum hf_relay_preset {
@@ -57,17 +56,17 @@ enum hf_relay_preset {
 
 enum hf_relay_outcome {
     HF_RELAY_DELIVERED = 1,
-    HF_RELAY_RETRY,    /* failed, and will be tried again */
-    HF_RELAY_GIVEN_UP, /* failed for good: a dead letter */
-    HF_RELAY_UNSURE    /* delivered, but that could not be noted yet; it is tried to */
+    HF_RELAY_RETRY,    /* failed, and will be retried */
+    HF_RELAY_GIVEN_UP, /* failed permanently: a dead letter */
+    HF_RELAY_UNSURE    /* delivered, but not recorded yet; that is retried */
 };
 
 /* An attempt has ended; called by several threads at once. */
 typedef void hf_relay_ended_fn(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
                                const struct hf_error *error, void *user);
 
-/* Trouble that no event is to blame for: the database or the sink cannot be reached, buckets were
- * lost. Called by several threads at once. */
+/* A failure that no event caused: the database or the sink is unreachable, buckets were lost.
+ * Called by several threads at once. */
 typedef void hf_relay_error_fn(const struct hf_error *error, void *user);
 
 /* A call of the sink has lasted for stuck_ms and has not returned: the first event of it, and for
@@ -77,7 +76,7 @@ typedef void hf_relay_stuck_fn(const struct hf_outbox_event *event, uint64_t for
 struct hf_relay_options {
     size_t size;                 /* set by HF_OPTIONS() */
     enum hf_relay_preset preset; /* what the defaults of some are; default HF_RELAY_BALANCED */
-    uint32_t workers;            /* batches under way at once; default 4 */
+    uint32_t workers;            /* batches in flight at once; default 4 */
     uint32_t batch;              /* events that are read ahead for each bucket; default 50 */
     uint32_t poll_ms;            /* how often an idle bucket is looked at; default 1000 */
     uint32_t max_attempts;       /* of an event in all; default 5 */
@@ -91,9 +90,9 @@ struct hf_relay_options {
     uint32_t linger_ms;          /* wait so long for a batch to fill up; default 0: do not */
     uint32_t batch_max;          /* events in one call of the sink; default: what it takes */
     uint32_t rate;               /* events a second at most; default no cap */
-    uint32_t breaker_ms;         /* first wait for a sink that cannot be reached, doubled up to
+    uint32_t breaker_ms;         /* first wait for a sink that is unreachable, doubled up to
                                     backoff_max_ms; default 1000 */
-    struct hf_str owner;         /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;         /* our name in lists; default "HOST/PROCESS-ID" */
     bool failed_blocks;          /* while a key has a dead letter, its later events wait */
     bool competing;              /* claim each event (outbox.h) instead of owning buckets */
     bool dry_run;            /* deliver, but note nothing: each event once in the relay's life */
@@ -149,8 +148,6 @@ struct hf_relay_options {
  * HF_INVALID  heartbeat_ms exceeds half of lease_ms, or relays of the other kind (competing or not)
  *             work on this outbox
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox,
                                                  struct hf_sink *sink,
@@ -159,10 +156,10 @@ HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_o
 
 /* Stops it first, as hf_relay_stop() without waiting for what is under way to succeed: it is
  * canceled, and a sink that ignores that is waited for without a limit, as it uses the relay. A
- * process that has to end meanwhile calls exit() without closing. NULL is accepted. Since 0.1. */
+ * process that has to end meanwhile calls exit() without closing. NULL is accepted. */
 HF_API void hf_relay_close(struct hf_relay *relay);
 
-/* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. Since 0.1. */
+/* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. */
 HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay);
 
 /*
@@ -177,25 +174,23 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
  * and until then hf_relay_start() is HF_LOCKED.
  *
  * HF_INVALID: it was called by the sink, by on_stuck or by another function that the relay calls.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_stop(struct hf_scope *s, struct hf_relay *relay);
 
 /*
- * Deliver until nothing is due any more that is not waiting to be tried again, for a relay that was
+ * Deliver until nothing is due any more that is not waiting to be retried, for a relay that was
  * not started. *delivered (may be NULL) is how many, also when it fails. HF_TIMEOUT: the deadline
- * of the scope, or stall_ms, came first; deliveries under way were canceled, and the message says
- * what it waited for. HF_CANCELED. Since 0.1.
+ * of the scope, or stall_ms, came first; deliveries in flight were canceled, and the message says
+ * what it waited for. HF_CANCELED.
  */
 HF_API HF_NODISCARD enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_relay *relay,
                                                   uint64_t *delivered);
 
-/* With no_threads: do what is to be done now; *next_ms is after how long there may be more.
- * Since 0.1. */
+/* With no_threads: do what is to be done now; *next_ms is after how long there may be more. */
 HF_API HF_NODISCARD enum hf_status hf_relay_step(struct hf_scope *s, struct hf_relay *relay,
                                                  uint32_t *next_ms);
 
-/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. Since 0.1. */
+/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. */
 HF_API void hf_relay_pause(struct hf_relay *relay);
 HF_API void hf_relay_resume(struct hf_relay *relay);
 
@@ -210,24 +205,24 @@ struct hf_relay_metrics {
     uint64_t writes;     /* requests that noted outcomes */
     uint64_t refused;    /* conditional writes that others were faster with */
     uint64_t taken_over; /* buckets of relays that were silent */
-    uint64_t running;    /* deliveries under way */
+    uint64_t running;    /* deliveries in flight */
     uint64_t waiting;    /* events read and not delivered yet */
     uint32_t buckets;    /* ours now */
     bool breaker_open;
     bool paused;
     int64_t lag_ms;    /* how long the oldest event that we know of is due; 0: none is */
-    double read_units; /* capacity consumed, as far as the database tells */
+    double read_units; /* capacity consumed, as far as the database reports */
     double write_units;
     uint64_t stream_reads; /* how often the stream was asked, with wake_by_stream */
     bool watching;         /* there is a stream, and it answers */
     uint64_t unreadable;   /* items of others that are no events, and are dead letters; of all who
                               use this outbox handle */
-    uint64_t stuck;        /* deliveries under way for longer than stuck_ms, now */
+    uint64_t stuck;        /* deliveries in flight for longer than stuck_ms, now */
     uint64_t stuck_total;  /* and ever */
     uint64_t reserved[8];
 };
 
-/* Any thread. Since 0.1. */
+/* Any thread. */
 HF_API void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * Trying again: a database around a database that repeats calls which failed for a passing reason,
- * by the rules of AWS's SDKs as of November 2026, but never so that an effect may double.
+ * Retries: a wrapper for a database that retries calls after temporary failures, by the rules of
+ * AWS's SDKs as of November 2026, but only if that cannot double an effect.
  *
  *     struct hf_db *db;
  *     if (hf_retry_open(s, inner, NULL, &db) != HF_OK)
@@ -8,10 +8,10 @@
  *     ...
  *     hf_db_close(db); // closes the inner one too
  *
- * hf_connect() puts one around its client. A call is repeated when hf_error says that it may be
- * (may_retry) and that it was not done, or when doing it twice is the same as once: reads, batches,
- * and transactions, which are given a token when they have none. What may have been done and cannot
- * be repeated is returned as it is, with may_have_happened.
+ * hf_connect() puts one around its client. A call is retried when hf_error allows it (may_retry)
+ * and it was not done, or when doing it twice is the same as once: reads, batches, and
+ * transactions, which get a token if they have none. Other calls that may have been done are not
+ * retried: their error has may_have_happened.
  */
 #ifndef HOLDFAST_RETRY_H
 #define HOLDFAST_RETRY_H
@@ -49,8 +49,6 @@ struct hf_retry_options {
  *
  * HF_INVALID  an option is invalid
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_retry_open(struct hf_scope *s, struct hf_db *inner,
                                                  const struct hf_retry_options *options,

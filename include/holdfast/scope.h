@@ -2,8 +2,8 @@
  * A scope is one thread's piece of work: its memory, its deadline, whether it was canceled, and
  * its last error. Almost every call takes one first.
  *
- * What a call returns lives in the scope until hf_scope_reset() or hf_scope_free(). What a call is
- * given is borrowed until it returns. That is all of ownership.
+ * Results of a call live in the scope until hf_scope_reset() or hf_scope_free(). Arguments of a
+ * call are borrowed until it returns. There are no other rules of ownership.
  *
  *     struct hf_scope *s = hf_scope_new(NULL);
  *     while (next_job(&job)) {
@@ -77,50 +77,48 @@ static inline struct hf_error_limit hf_error_limit_of(const char *name, uint64_t
     return limit;
 }
 
-/* A new scope in `env` (NULL: the system's), or NULL when there is no memory. Since 0.1. */
+/* A new scope in `env` (NULL: the system's), or NULL when there is no memory. */
 HF_API HF_NODISCARD struct hf_scope *hf_scope_new(const struct hf_env *env);
 
-/* Free the scope and all that lives in it. NULL is accepted. Since 0.1. */
+/* Free the scope and all that lives in it. NULL is accepted. */
 HF_API void hf_scope_free(struct hf_scope *s);
 
 /*
  * Forget everything that lives in the scope, its deadline, its cancellation and its error. Keeps
- * memory for the next round, so that steady work does not allocate. Since 0.1.
+ * memory for the next round, so that steady work does not allocate.
  */
 HF_API void hf_scope_reset(struct hf_scope *s);
 
 /*
  * `size` bytes that live in the scope, aligned for any type; NULL when there is no memory.
- * Since 0.1.
  */
 HF_API void *hf_scope_alloc(struct hf_scope *s, size_t size);
 
 /*
  * A copy that lives in the scope and is followed by a NUL; absent when there is no memory. A copy
- * of the absent string is empty. Since 0.1.
+ * of the absent string is empty.
  */
 HF_API struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text);
 
-/* Formatted text that lives in the scope and is followed by a NUL; absent when there is no memory.
- * Since 0.1. */
+/* Formatted text in memory of the scope, followed by a NUL; absent when there is no memory. */
 HF_API struct hf_str hf_scope_format(struct hf_scope *s, const char *format, ...) HF_PRINTF(2, 3);
 
 /*
  * Let calls on this scope end with HF_TIMEOUT from `ms` milliseconds on, by the elapsed clock of
  * the scope's env; 0 for never. A write that timed out may have happened all the same: see
- * hf_error.may_have_happened. Since 0.1.
+ * hf_error.may_have_happened.
  */
 HF_API void hf_scope_timeout_ms(struct hf_scope *s, uint32_t ms);
 
 /*
  * Let calls on this scope end with HF_CANCELED as soon as they can, until hf_scope_reset(). Any
- * thread. Since 0.1.
+ * thread.
  */
 HF_API void hf_scope_cancel(struct hf_scope *s);
 
 /*
  * Sleep `ms` milliseconds by the env of the scope. HF_TIMEOUT, without sleeping on, when the
- * deadline comes first; HF_CANCELED soon after hf_scope_cancel(). Since 0.1.
+ * deadline comes first; HF_CANCELED soon after hf_scope_cancel().
  */
 HF_API HF_NODISCARD enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms);
 
@@ -137,43 +135,42 @@ struct hf_scope_capacity {
  * scope and after hf_scope_reset(). While it is on, operations ask for their consumption, so the
  * `capacity` of a result is there unasked; a request that says HF_CAPACITY_NONE is left alone and
  * counts as a call. A failure has no consumption, although DynamoDB bills a condition that
- * did not hold. Since 0.1.
+ * did not hold.
  */
 HF_API void hf_scope_count_capacity(struct hf_scope *s, bool on);
 
-/* The sums since the scope was made or reset. Since 0.1. */
+/* The sums since the scope was made or reset. */
 HF_API struct hf_scope_capacity hf_scope_capacity(const struct hf_scope *s);
 
 /*
  * Make `tx` (tx.h) the transaction of the scope, which patterns join by themselves, or have none
- * (NULL). Returns the former one, to be put back. hf_scope_reset() takes it away. Since 0.1.
+ * (NULL). Returns the former one, to be put back. hf_scope_reset() takes it away.
  */
 struct hf_tx;
 HF_API struct hf_tx *hf_scope_set_tx(struct hf_scope *s, struct hf_tx *tx);
 
-/* The transaction of the scope, or NULL. Since 0.1. */
+/* The transaction of the scope, or NULL. */
 HF_API struct hf_tx *hf_scope_tx(const struct hf_scope *s);
 
 /*
  * Milliseconds until the deadline, at most `cap`; `cap` when there is no deadline, 0 when it has
- * passed. Since 0.1.
+ * passed.
  */
 HF_API uint32_t hf_scope_left_ms(const struct hf_scope *s, uint32_t cap);
 
-/* The env of the scope, whole: what was left out is the system's. Only `log` may be NULL.
- * Since 0.1. */
+/* The env of the scope, whole: what was left out is the system's. Only `log` may be NULL. */
 HF_API const struct hf_env *hf_scope_env(const struct hf_scope *s);
 
 /*
  * HF_NOMEM when an allocation in the scope failed since an operation or this function was called
  * last. Ask it before a request is sent that has formatted texts: a condition for which there was
- * no memory is an absent string, and so a write without a condition. Since 0.1.
+ * no memory is an absent string, and so a write without a condition.
  */
 HF_API HF_NODISCARD enum hf_status hf_scope_built(struct hf_scope *s);
 
 /*
  * A position in the scope's memory, and back to it: what was taken since is given back, results and
- * the texts of errors among it. For loops that run long on one scope. Since 0.1.
+ * the texts of errors among it. For loops that run long on one scope.
  */
 struct hf_scope_mark {
     void *chunk; /* holdfast's own */
@@ -185,20 +182,20 @@ HF_API void hf_scope_rewind(struct hf_scope *s, struct hf_scope_mark mark);
 /*
  * The error of the last call; its status is HF_OK when there was none. Every call that takes a
  * scope and returns HF_OK leaves none, whatever was there before it. The texts of an error live as
- * long as the scope's data. Since 0.1.
+ * long as the scope's data.
  */
 HF_API const struct hf_error *hf_scope_error(const struct hf_scope *s);
 
 /*
  * That error's message with a NUL at its end, for printf; "" when there was none. Where DynamoDB's
- * words do not say which table is missing, this does. Since 0.1.
+ * words do not say which table is missing, this does.
  */
 HF_API const char *hf_scope_error_text(const struct hf_scope *s);
 
 /*
  * Set the error of the scope and return its status, so that a failure of who builds on the library
  * is one statement: `return hf_scope_fail(s, HF_INVALID, "job %d has no owner", job)`. With HF_OK
- * the scope has no error then. Since 0.1.
+ * the scope has no error then.
  */
 HF_API enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const char *format,
                                     ...) HF_PRINTF(3, 4);
@@ -206,7 +203,6 @@ HF_API enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, c
 /*
  * The same, and the error says which limit was passed, if `actual` is more than `max`:
  * `return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(JOBS_MAX, jobs), "%zu jobs", jobs)`.
- * Since 0.1.
  */
 HF_API enum hf_status hf_scope_fail_limit(struct hf_scope *s, enum hf_status status,
                                           struct hf_error_limit limit, const char *format, ...)
@@ -216,7 +212,7 @@ HF_API enum hf_status hf_scope_fail_limit(struct hf_scope *s, enum hf_status sta
  * The same, and the error has a copy of `cause`, with the causes of that one: the error of this
  * scope so far, or of another. NULL, or an error that is HF_OK, is no cause. What may have happened
  * below may have happened here; with the status of the cause, the error also says as it does
- * whether and when the call may be repeated. Since 0.1.
+ * whether and when the call may be repeated.
  */
 HF_API enum hf_status hf_scope_fail_because(struct hf_scope *s, enum hf_status status,
                                             const struct hf_error *cause, const char *format, ...)
@@ -225,20 +221,20 @@ HF_API enum hf_status hf_scope_fail_because(struct hf_scope *s, enum hf_status s
 /*
  * Fail as a call on another scope did, which returned `status`: that scope's error becomes the one
  * of this scope, whole, in memory of this one. If that error has another status, as a function
- * returned one that it did not set, it is the cause. Since 0.1.
+ * returned one that it did not set, it is the cause.
  */
 HF_API enum hf_status hf_scope_fail_from(struct hf_scope *s, enum hf_status status,
                                          const struct hf_scope *other);
 
 /*
  * Clear the error of the scope and return HF_OK, for who takes a failure for no failure:
- * `return status == HF_NOT_FOUND ? hf_scope_ok(s) : status`. Data in the scope stays. Since 0.1.
+ * `return status == HF_NOT_FOUND ? hf_scope_ok(s) : status`. Data in the scope stays.
  */
 HF_API enum hf_status hf_scope_ok(struct hf_scope *s);
 
 /*
  * Let the scope's error say that the effect may be there although the call failed, and return its
- * status. Since 0.1.
+ * status.
  */
 HF_API enum hf_status hf_scope_doubt(struct hf_scope *s);
 

@@ -55,20 +55,20 @@ struct hf_set_change {
 };
 
 /* Add those elements that it does not have; there may be no set yet. *change may be NULL, here and
- * below. Since 0.1. */
+ * below. */
 HF_API HF_NODISCARD enum hf_status hf_set_add(struct hf_scope *s, struct hf_kv *kv,
                                               struct hf_kv_key key, const struct hf_value *elements,
                                               size_t len, const struct hf_set_options *options,
                                               struct hf_set_change *change);
 
-/* Remove those that equal one of the elements. Since 0.1. */
+/* Remove those that equal one of the elements. */
 HF_API HF_NODISCARD enum hf_status hf_set_remove(struct hf_scope *s, struct hf_kv *kv,
                                                  struct hf_kv_key key,
                                                  const struct hf_value *elements, size_t len,
                                                  const struct hf_set_options *options,
                                                  struct hf_set_change *change);
 
-/* Remove those that match. Since 0.1. */
+/* Remove those that match. */
 HF_API HF_NODISCARD enum hf_status hf_set_remove_if(struct hf_scope *s, struct hf_kv *kv,
                                                     struct hf_kv_key key, hf_set_match_fn *match,
                                                     const struct hf_set_options *options,
@@ -76,7 +76,7 @@ HF_API HF_NODISCARD enum hf_status hf_set_remove_if(struct hf_scope *s, struct h
 
 /*
  * Replace those that match, NULL: that equal the element, by the element, which comes last; also
- * when none does. Nothing happens when there is no set. Since 0.1.
+ * when none does. Nothing happens when there is no set.
  */
 HF_API HF_NODISCARD enum hf_status hf_set_update(struct hf_scope *s, struct hf_kv *kv,
                                                  struct hf_kv_key key, struct hf_value element,
@@ -84,7 +84,7 @@ HF_API HF_NODISCARD enum hf_status hf_set_update(struct hf_scope *s, struct hf_k
                                                  const struct hf_set_options *options,
                                                  struct hf_set_change *change);
 
-/* Does one of its elements equal this one? Since 0.1. */
+/* Does one of its elements equal this one? */
 HF_API HF_NODISCARD enum hf_status hf_set_contains(struct hf_scope *s, struct hf_kv *kv,
                                                    struct hf_kv_key key, struct hf_value element,
                                                    const struct hf_set_options *options,
@@ -97,7 +97,7 @@ struct hf_set {
     uint64_t reserved[4];
 };
 
-/* All elements, in the scope. Since 0.1. */
+/* All elements, in the scope. */
 HF_API HF_NODISCARD enum hf_status hf_set_get(struct hf_scope *s, struct hf_kv *kv,
                                               struct hf_kv_key key,
                                               const struct hf_set_options *options,
@@ -107,7 +107,7 @@ HF_API HF_NODISCARD enum hf_status hf_set_get(struct hf_scope *s, struct hf_kv *
 
 /*
  * As hf_kv_change_tx(): an action that makes the change, if the set is still as it was seen now.
- * When there is nothing to change the action checks just that. Since 0.1.
+ * When there is nothing to change the action checks just that.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_set_add_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,

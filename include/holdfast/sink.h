@@ -51,8 +51,8 @@ struct hf_delivery {
 
 /*
  * A sink of one's own. `send` delivers a batch, in its order, and sets the outcome of each: all are
- * HF_INTERNAL when it is called, so one that is forgotten is tried again. It returns HF_OK when the
- * outcomes say it all; anything else means that the sink cannot be reached, or takes nothing from
+ * HF_INTERNAL when it is called, so one that is forgotten is retried. It returns HF_OK when the
+ * outcomes say it all; anything else means that the sink is unreachable, or takes nothing from
  * anybody for now (`hf_scope_fail()` says why): then no event is to blame, no attempt is counted
  * for those that are not HF_OK, and the relay waits for the sink. Several threads may call it at
  * once, each with a scope of its own, when `threads` is not 1.
@@ -62,7 +62,7 @@ struct hf_sink_ops {
     const char *name;       /* such as "kafka" */
     size_t batch_max;       /* events in one call; default 1 */
     size_t batch_bytes_max; /* sum of payloads and headers of a call; default no limit */
-    size_t event_bytes_max; /* of one event; one that is larger has failed for good; default none */
+    size_t event_bytes_max; /* of one event; a larger one fails permanently; default none */
     uint32_t workers;       /* calls at once at most; default as many as the relay likes */
     /*
      * When events of one key are in a batch and one of them fails, those behind it are not
@@ -79,33 +79,31 @@ struct hf_sink_ops {
 /*
  * Open by URL. The env is that of the scope; credentials for AWS are found as in client.h.
  *
- * HF_INVALID      the URL cannot be understood, or an option is not known; the message names it
+ * HF_INVALID      the URL is invalid, or an option is unknown; the message names it
  * HF_UNSUPPORTED  holdfast was built without this kind
- * A broker that cannot be reached now is no failure.
- *
- * Since 0.1.
+ * A broker that is unreachable now is no failure.
  */
 HF_API HF_NODISCARD enum hf_status hf_sink_open(struct hf_scope *s, struct hf_str url,
                                                 struct hf_sink **sink);
 
-/* A sink of one's own; `self` is handed to its functions. The ops are copied. Since 0.1. */
+/* A sink of one's own; `self` is handed to its functions. The ops are copied. */
 HF_API HF_NODISCARD enum hf_status hf_sink_new(struct hf_scope *s, const struct hf_sink_ops *ops,
                                                void *self, struct hf_sink **sink);
 
-/* NULL is accepted. Since 0.1. */
+/* NULL is accepted. */
 HF_API void hf_sink_close(struct hf_sink *sink);
 
-/* The same as its `send` and `probe`, for those that use a sink without a relay. Since 0.1. */
+/* The same as its `send` and `probe`, for those that use a sink without a relay. */
 HF_API HF_NODISCARD enum hf_status hf_sink_send(struct hf_scope *s, struct hf_sink *sink,
                                                 struct hf_delivery *deliveries, size_t len);
 HF_API HF_NODISCARD enum hf_status hf_sink_probe(struct hf_scope *s, struct hf_sink *sink);
 
-/* What it was opened with; size, name and limits are filled in. Since 0.1. */
+/* What it was opened with; size, name and limits are filled in. */
 HF_API const struct hf_sink_ops *hf_sink_ops(const struct hf_sink *sink);
 
 /*
  * The event as one JSON object: the structured form of CloudEvents 1.0, with the payload in "data"
- * when it is JSON, and in "data_base64" otherwise. Since 0.1.
+ * when it is JSON, and in "data_base64" otherwise.
  */
 HF_API HF_NODISCARD enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event,
                                                  struct hf_str *json);

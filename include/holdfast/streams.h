@@ -13,16 +13,17 @@
  *         hf_consumer_run(s, consumer, seen, NULL) != HF_CANCELED) // until the scope is canceled
  *         return complain(hf_scope_error_text(s));
  *
- * A stream has shards, which end and are followed by others. Changes of a shard are handed over
- * before those of its children. Any number of consumers of one name share the shards: each shard is
- * leased by one of them, its position is kept in a table (default "checkpoints"), and another takes
- * over when its owner is silent for a lease. Without a name nothing is kept and nothing shared.
+ * A stream has shards, which end and are followed by others. Changes of a shard are delivered
+ * before those of its children. Any number of consumers with one name share the shards: one of them
+ * has the lease of a shard, its position is stored in a table (default "checkpoints"), and another
+ * takes over when its owner is silent for a lease. Without a name nothing is stored and nothing
+ * shared.
  *
- * Iterators that expire are renewed from the position. Records that are gone before they were read
- * (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on where it is
- * still there. When the stream of the table is disabled and enabled again, or the table is made
- * anew, the old stream is read to its end, then the new one from its beginning. For DynamoDB and
- * for our own engine.
+ * Iterators that expire are renewed from the position. Records that were trimmed before they were
+ * read (the database keeps them for 24 hours) are reported by on_gap, and the shard goes on with
+ * the oldest record that is left. When the stream of the table is disabled and enabled again, or
+ * the table is made again, the old stream is read to its end, then the new one from its beginning.
+ * For DynamoDB and for our own engine.
  */
 #ifndef HOLDFAST_STREAMS_H
 #define HOLDFAST_STREAMS_H
@@ -63,8 +64,8 @@ typedef enum hf_status hf_change_fn(struct hf_scope *s, const struct hf_change *
                                     void *user);
 
 /*
- * Records of a shard are gone that were not handed over. `sequence` is the last that was; absent
- * when none was. Called on the thread that finds out, which may be another than a handler's.
+ * Records of a shard were trimmed before they were delivered. `sequence` is the last delivered one;
+ * absent: none. Called on the thread that notices it, which may not be a handler's.
  */
 typedef void hf_gap_fn(struct hf_str shard, struct hf_str sequence, void *user);
 
@@ -74,9 +75,9 @@ typedef void hf_consumer_stuck_fn(struct hf_str shard, uint64_t for_ms, void *us
 
 struct hf_consumer_options {
     size_t size;             /* set by HF_OPTIONS() */
-    struct hf_str name;      /* whose position is kept; default: nobody's */
-    struct hf_str table;     /* for positions; default "checkpoints", made when missing */
-    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str name;      /* the position is stored under this name; default: none */
+    struct hf_str table;     /* for positions; default "checkpoints", created if missing */
+    struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     enum hf_start start;     /* where there is no position yet */
     struct hf_str shard;     /* HF_START_AFTER: go on in this shard, and in those that follow it; */
     struct hf_str sequence;  /* after this record of it */
@@ -128,20 +129,19 @@ struct hf_consumer_options {
     uint32_t stop_ms;
 };
 
-/* HF_INVALID: the table has no stream, or an option is invalid. HF_NOT_FOUND: no table. Since 0.1.
- */
+/* HF_INVALID: the table has no stream, or an option is invalid. HF_NOT_FOUND: no table. */
 HF_API HF_NODISCARD enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db,
                                                     struct hf_str table,
                                                     const struct hf_consumer_options *options,
                                                     struct hf_consumer **consumer);
 
-/* It is not running. NULL is accepted. Since 0.1. */
+/* It is not running. NULL is accepted. */
 HF_API void hf_consumer_close(struct hf_consumer *consumer);
 
 /*
  * Hand changes over until the scope is canceled or its deadline comes, or the end with until_end.
  * Positions are written then, and shards handed over to others. What the database does not do now
- * is tried again for as long as that may help. May be called again, and goes on where it was.
+ * is retried for as long as that may help. May be called again, and goes on where it was.
  *
  * HF_CANCELED, HF_TIMEOUT  the scope was canceled, or its deadline came; HF_TIMEOUT also when
  *                          handlers did not return within stop_ms
@@ -149,7 +149,7 @@ HF_API void hf_consumer_close(struct hf_consumer *consumer);
  * HF_LOCKED                it is running already, or a handler of the run before has not returned
  * and what the handler failed with max_attempts times, or the database for good.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *consumer,
                                                    hf_change_fn *handle, void *user);
@@ -169,7 +169,7 @@ HF_API void hf_consumer_metrics(struct hf_consumer *consumer, struct hf_consumer
 
 /*
  * Changes out of the event that a function runtime hands over: JSON with "Records", each with
- * "dynamodb" and DynamoDB's JSON in it. HF_INVALID: it is none; the message says where. Since 0.1.
+ * "dynamodb" and DynamoDB's JSON in it. HF_INVALID: it is none; the message says where.
  */
 HF_API HF_NODISCARD enum hf_status hf_changes_decode(struct hf_scope *s, struct hf_str json,
                                                      const struct hf_change **changes, size_t *len);

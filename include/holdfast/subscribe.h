@@ -15,11 +15,11 @@
  *         puts(hf_scope_error_text(s));
  *     hf_subscription_close(mailer);
  *
- * A subscription hands events to a function, in the order of all or of one stream: first what is
- * there, then what comes. Its checkpoint is kept under its name, and never passes an event that was
- * not handled: each event is handed over at least once, and again after a crash. One process at a
- * time runs a name, by a lease; another takes over when it is silent for a whole lease, by its own
- * clock. Who was replaced cannot move the checkpoint any more.
+ * A subscription calls a function for events, in the global order or of one stream: first for
+ * existing ones, then for new ones. Its checkpoint is stored under its name, and never passes an
+ * event that was not handled: each event is handled at least once, and may come again after a
+ * crash. One process at a time runs a name, by a lease; another takes over when it is silent for a
+ * whole lease, by its own clock. A process that was replaced cannot move the checkpoint any more.
  *
  * A projection is a subscription whose function adds its writes to a transaction, which also moves
  * the checkpoint: each event takes effect exactly once. It can be built again from the first event.
@@ -81,7 +81,7 @@ enum hf_give_up {
 enum hf_subscription_event {
     HF_SUBSCRIPTION_FAILED = 1, /* an attempt failed, and there will be another */
     HF_SUBSCRIPTION_PARKED,
-    HF_SUBSCRIPTION_STOPPED, /* an event, or the database, failed for good */
+    HF_SUBSCRIPTION_STOPPED, /* an event, or the database, failed permanently */
     HF_SUBSCRIPTION_TROUBLE, /* the database cannot be reached now, say; it goes on later */
     HF_SUBSCRIPTION_TAKEN,   /* the lease is ours */
     HF_SUBSCRIPTION_LOST,    /* the lease is another's by now, or ended */
@@ -102,7 +102,7 @@ struct hf_subscribe_options {
     hf_event_batch_fn *batch; /* the same for up to batch_max events at once, */
     hf_project_fn *project;   /* or a projection */
 
-    struct hf_stream_key stream; /* only that stream; default: the order of all */
+    struct hf_stream_key stream; /* only that stream; default: the global order */
     struct hf_str domain;        /* of all: only of that domain, */
     struct hf_str type;          /* and of that type, or with "*" at its end; default all */
     bool archived;               /* of all: with events of archived streams */
@@ -125,7 +125,7 @@ struct hf_subscribe_options {
     uint32_t timeout_ms;        /* deadline of the scope of a function; default none */
     uint32_t lease_ms;          /* silence after which others may take over; default 20000 */
     uint32_t settle_ms;         /* as of hf_events_all_options */
-    struct hf_str owner;        /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;        /* our name in lists; default "HOST/PROCESS-ID" */
     hf_project_reset_fn *reset; /* of a projection; default: there is nothing to remove */
     hf_subscription_notice_fn *on_notice;
     void *user; /* handed to all functions */
@@ -152,19 +152,17 @@ struct hf_subscribe_options {
  *
  * HF_INVALID  no function or several, no name or too long a one, or options that exclude each other
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store,
                                                 struct hf_str name,
                                                 const struct hf_subscribe_options *options,
                                                 struct hf_subscription **subscription);
 
-/* Stops it first, without waiting for what is under way to succeed. NULL is accepted. Since 0.1. */
+/* Stops it first, without waiting for what is under way to succeed. NULL is accepted. */
 HF_API void hf_subscription_close(struct hf_subscription *subscription);
 
 /* Begin, with threads of its own; again after it has stopped. HF_LOCKED: it runs already. HF_LIMIT:
- * no threads. Since 0.1. */
+ * no threads. */
 HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
                                                          struct hf_subscription *subscription);
 
@@ -179,7 +177,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
  * hf_subscription_stop() waits for it again, hf_subscription_close() waits until it returns, and
  * until then hf_subscription_start() is HF_LOCKED.
  *
- * HF_INVALID: it was called by a function of the subscription. Since 0.1.
+ * HF_INVALID: it was called by a function of the subscription.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
                                                         struct hf_subscription *subscription);
@@ -191,19 +189,19 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
  * HF_LOCKED  another has the lease; it is tried again by the next call
  * HF_LOST    it stopped, as an event was given up: the message has its last failure
  *
- * Others are what the database fails with; the next call tries again. Since 0.1.
+ * Others are what the database fails with; the next call tries again.
  */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_step(struct hf_scope *s, struct hf_subscription *subscription, uint32_t *next_ms);
 
 /* For one that was not started: handle all there is, waiting for attempts that are due later, until
  * it has caught up, or the deadline. The lease is kept. *handled (may be NULL) is how many.
- * HF_LOCKED and HF_LOST as above. Since 0.1. */
+ * HF_LOCKED and HF_LOST as above. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_drain(struct hf_scope *s, struct hf_subscription *subscription, uint64_t *handled);
 
 /* Higher than that of every earlier holder of the lease, for what refuses a lower one than it has
- * seen; 0 when the lease is not ours. Since 0.1. */
+ * seen; 0 when the lease is not ours. */
 HF_API uint64_t hf_subscription_fence(struct hf_subscription *subscription);
 
 enum hf_subscription_state {
@@ -230,7 +228,7 @@ struct hf_subscription_metrics {
     uint64_t reserved[8];
 };
 
-/* Since 0.1. */
+/* Any thread. Does not fail. */
 HF_API void hf_subscription_metrics(struct hf_subscription *subscription,
                                     struct hf_subscription_metrics *metrics);
 
@@ -243,13 +241,13 @@ struct hf_subscription_info {
     uint64_t fence;
     uint64_t handled;      /* by all who ever had it, up to the checkpoint */
     int64_t moved_us;      /* when the checkpoint was written, by the owner's clock */
-    bool rebuild;          /* it has to begin anew, and has not done so yet */
+    bool rebuild;          /* it has to be rebuilt, and has not begun yet */
     uint64_t parked;       /* parked events */
     struct hf_str failure; /* why it gave up; absent: it did not */
     uint64_t reserved[4];
 };
 
-/* HF_NOT_FOUND: nobody ever ran it. Since 0.1. */
+/* HF_NOT_FOUND: nobody ever ran it. */
 HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, struct hf_events *store,
                                                         struct hf_str name,
                                                         struct hf_subscription_info *info);
@@ -260,13 +258,13 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, stru
  * event (`after` absent) or behind that position; of a stream, that version. Nothing of before
  * counts then. HF_NOT_FOUND: as above. HF_INVALID: `after` is the wrong one of the two; when it has
  * no checkpoint yet that is not known here, and whoever has its lease fails with it, with nothing
- * done, until this is called once more. Since 0.1.
+ * done, until this is called once more.
  */
 HF_API HF_NODISCARD enum hf_status hf_subscription_rebuild(struct hf_scope *s,
                                                            struct hf_events *store,
                                                            struct hf_str name, struct hf_str after);
 
-/* Forget it: its checkpoint, its lease, what was parked. It is not running. Since 0.1. */
+/* Forget it: its checkpoint, its lease, what was parked. It is not running. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_forget(struct hf_scope *s, struct hf_events *store, struct hf_str name);
 
@@ -290,19 +288,19 @@ struct hf_parked_list {
     uint64_t reserved[4];
 };
 
-/* Parked events. limit 0: 100. Since 0.1. */
+/* Parked events. limit 0: 100. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_parked(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        struct hf_str after, uint32_t limit, struct hf_parked_list *list);
 
-/* Let these (NULL: all) be handled again by whoever runs it, once: what fails then is parked
- * again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND: one is
- * not there; the message names it, and the others are done. Since 0.1. */
+/* Let these (NULL: all) be handled again by the process that runs it, once: what fails then is
+ * parked again. The checkpoint stays where it is. *done (may be NULL) is how many. HF_NOT_FOUND:
+ * one is not there; the message names it, and the others are done. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_replay(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                        const struct hf_str *positions, size_t len, uint64_t *done);
 
-/* Do not handle these (NULL: all) at all. As above. Since 0.1. */
+/* Do not handle these (NULL: all) at all. As above. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_discard(struct hf_scope *s, struct hf_events *store, struct hf_str name,
                         const struct hf_str *positions, size_t len, uint64_t *done);
@@ -320,7 +318,6 @@ hf_subscription_discard(struct hf_scope *s, struct hf_events *store, struct hf_s
  *         return complain(hf_scope_error_text(s));
  *
  * What options->with has already stays. HF_LIMIT: they add too much; and what `project` fails with.
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_project_inline(struct hf_scope *s, struct hf_events *store,
                                                      hf_project_fn *project, void *user,
@@ -332,7 +329,7 @@ HF_API HF_NODISCARD enum hf_status hf_project_inline(struct hf_scope *s, struct 
 struct hf_group;
 
 /* A handler has not returned after stuck_ms: the stream, version and type of the event that it has,
- * and for how long. On a thread of the library. Since 0.1. */
+ * and for how long. On a thread of the library. */
 typedef void hf_group_stuck_fn(const struct hf_stored_event *event, uint64_t for_ms, void *user);
 
 struct hf_group_options {
@@ -360,7 +357,7 @@ struct hf_group_options {
     uint32_t timeout_ms;     /* deadline of the scope of a handler; default 30000 */
     uint32_t lease_ms;       /* of what is being handled, and of who feeds; default 30000 */
     uint32_t poll_ms;        /* default 1000 */
-    struct hf_str owner;     /* who we are, shown to people; default "HOST/PROCESS-ID" */
+    struct hf_str owner;     /* our name in lists; default "HOST/PROCESS-ID" */
     bool no_feed;            /* others feed it: handle only */
     bool no_threads;         /* hf_group_step() is called instead of hf_group_start() */
 
@@ -380,7 +377,7 @@ struct hf_group_options {
 };
 
 /* Its events come from `store`, which has to outlive it. Fails as hf_outbox_open() and
- * hf_subscribe() do. Since 0.1. */
+ * hf_subscribe() do. */
 HF_API HF_NODISCARD enum hf_status hf_group_open(struct hf_scope *s, struct hf_events *store,
                                                  struct hf_str name,
                                                  const struct hf_group_options *options,
@@ -388,16 +385,17 @@ HF_API HF_NODISCARD enum hf_status hf_group_open(struct hf_scope *s, struct hf_e
 HF_API void hf_group_close(struct hf_group *group);
 
 /* Begin to feed it (one process at a time does), and to handle events if there is a handler; and
- * the end of that, as hf_subscription_stop() and hf_relay_stop() are. Since 0.1. */
+ * the end of that, as hf_subscription_stop() and hf_relay_stop() are. */
 HF_API HF_NODISCARD enum hf_status hf_group_start(struct hf_scope *s, struct hf_group *group);
 HF_API HF_NODISCARD enum hf_status hf_group_stop(struct hf_scope *s, struct hf_group *group);
 
 /* With no_threads: do what is to be done now; *next_ms is after how long there may be more. That
- * another feeds it is no failure. Since 0.1. */
+ * another feeds it is no failure. */
 HF_API HF_NODISCARD enum hf_status hf_group_step(struct hf_scope *s, struct hf_group *group,
                                                  uint32_t *next_ms);
 
-/* An event that was given to us. Whoever is silent about it for a lease loses it to others. */
+/* An event that we have fetched. A consumer that is silent about it for a lease loses it to
+ * others. */
 struct hf_group_event {
     struct hf_stored_event event; /* type and stream only, and no position, when it is not there any
                                      more: it was truncated, or its stream deleted */
@@ -414,14 +412,14 @@ struct hf_group_list {
 
 /* Up to `limit` (0: 10) events for us; none is HF_OK. Those that cannot be read, as their payload
  * is gone, are left out: they count as hf_group_nack(). After a failure all go back to the others.
- * Not of ordered groups (HF_INVALID). Since 0.1. */
+ * Not of ordered groups (HF_INVALID). */
 HF_API HF_NODISCARD enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group,
                                                   uint32_t limit, struct hf_group_list *list);
 
 /*
  * It was handled; it was not, for this reason (may be absent), and is tried again later, or parked
  * when it was tried often enough; it is to be parked at once; we need more time, another lease.
- * HF_LOST: it is another's by now. Since 0.1.
+ * HF_LOST: it is another's by now.
  */
 HF_API HF_NODISCARD enum hf_status hf_group_ack(struct hf_scope *s, struct hf_group *group,
                                                 const struct hf_group_event *event);
@@ -435,7 +433,7 @@ HF_API HF_NODISCARD enum hf_status hf_group_extend(struct hf_scope *s, struct hf
                                                    const struct hf_group_event *event);
 
 /* Events that were parked, oldest first; `position` of each is a ref of the outbox. As
- * hf_subscription_parked() and its kin. Since 0.1. */
+ * hf_subscription_parked() and its kin. */
 HF_API HF_NODISCARD enum hf_status hf_group_parked(struct hf_scope *s, struct hf_group *group,
                                                    struct hf_str after, uint32_t limit,
                                                    struct hf_parked_list *list);
@@ -456,7 +454,7 @@ struct hf_group_metrics {
     uint64_t reserved[8];
 };
 
-/* Counts by reading. Since 0.1. */
+/* Counts by reading. */
 HF_API HF_NODISCARD enum hf_status hf_group_metrics(struct hf_scope *s, struct hf_group *group,
                                                     struct hf_group_metrics *metrics);
 

@@ -1,6 +1,6 @@
 /*
- * Tables as a program wants them: made when they are missing, waited for, and compared with what
- * the program was written for; and names that keep environments apart. Works on any database.
+ * Tables as a program needs them: created if missing, waited for, and compared with the definition
+ * of the program; and names that keep environments apart. Works on any database.
  *
  *     const struct hf_attribute_definition attribute = {HF_STR("id"), HF_SCALAR_S};
  *     const struct hf_key_element key = {HF_STR("id"), HF_KEY_HASH};
@@ -12,8 +12,8 @@
  *                         HF_OPTIONS(hf_table_options, .ttl_attribute = HF_STR("expires"))))
  *         return complain(hf_scope_error_text(s));
  *
- * All of these forget an earlier error of the scope when they begin, and leave nothing in its
- * memory but what they hand out.
+ * All of these clear an earlier error of the scope when they begin, and leave only their results in
+ * its memory.
  */
 #ifndef HOLDFAST_TABLE_H
 #define HOLDFAST_TABLE_H
@@ -42,16 +42,16 @@ struct hf_table_wait_options {
 };
 
 /*
- * Look at the table again and again until it is as it should be. A table that is not there yet is
- * waited for, too. Failures that may pass (throttling, a broken connection) are waited out. A
- * service that never answered is not: it is tried as often as the database itself does (retry.h).
+ * Wait until the table is in the given state. A table that does not exist is waited for, too.
+ * Temporary failures (throttling, a broken connection) are retried until the timeout. If the
+ * service never answered, only the retries of the database itself are made (retry.h).
  *
  * HF_IO        nothing answers
- * HF_TIMEOUT   it was not so in time; the message says how it is
+ * HF_TIMEOUT   not in time; the message says how the table is
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_INVALID   `until` is none of the three, or the name is invalid
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_wait(struct hf_scope *s, struct hf_db *db,
                                                  struct hf_str table, enum hf_table_until until,
@@ -69,16 +69,16 @@ struct hf_table_options {
 };
 
 /*
- * Let the table be there, ACTIVE, and as `spec` says. It is created when it is missing: to be paid
- * per request, unless the spec has a billing mode or a throughput. Others may do the same at the
- * same time, answers may get lost, the table may still be on its way out: all of that is waited
- * for, within options->wait, once the service has answered.
+ * Make sure that the table exists, is ACTIVE, and is as `spec` says. It is created if missing, with
+ * on-demand billing unless the spec has a billing mode or a throughput. Other programs may do the
+ * same at the same time, answers may be lost, an old table may still be in deletion: this function
+ * handles that within options->wait, once the service has answered.
  *
  * Then it is compared: the keys and their types, every index of the spec with its keys and its
  * projection, the stream if the spec has one, the time to live if it was asked for. Indexes beyond
  * the spec do not matter, and neither do billing, encryption or tags. A stream or a time to live
- * that is off is switched on; missing global indexes are added if that was asked for. Nothing is
- * changed in a table that differs in anything that cannot be changed.
+ * that is off is turned on; missing global indexes are added if the options say so. A table with a
+ * difference that cannot be changed is left as it is.
  *
  * ScyllaDB isolates conditional writes as the table's tag system:write_isolation says. It has no
  * transactions, by which we know it; there the tag is set to "always", the only value under which
@@ -86,13 +86,13 @@ struct hf_table_options {
  *
  * HF_INVALID    it differs; the message names every difference, such as "table t: hash key is
  *               pk S, expected id S; index by-owner is missing". Or the spec is invalid
- * HF_NOT_FOUND  it is not there and options->no_create
+ * HF_NOT_FOUND  it is missing and options->no_create
  * HF_IO         nothing answers
- * HF_TIMEOUT    not in time; the message says how it is
+ * HF_TIMEOUT    not in time; the message has the present state
  * HF_CANCELED   hf_scope_cancel() was called
  * and what CreateTable, UpdateTable, UpdateTimeToLive and TagResource fail with.
  *
- * Blocks. Since 0.1.
+ * Blocks.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_ensure(struct hf_scope *s, struct hf_db *db,
                                                    const struct hf_create_table *spec,
@@ -107,15 +107,13 @@ HF_API HF_NODISCARD enum hf_status hf_table_ensure(struct hf_scope *s, struct hf
  * HF_INVALID  the environment or the base is empty or has other characters, or the name is not 3 to
  *             255 characters long
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_name(struct hf_scope *s, struct hf_str environment,
                                                  struct hf_str base, struct hf_str *name);
 
 /*
  * HF_OK when `name` is a table's name in that environment; HF_INVALID when it is one of another
- * environment, of none, or no name at all. For programs that are given whole names. Since 0.1.
+ * environment, of none, or no name at all. For programs that are given whole names.
  */
 HF_API HF_NODISCARD enum hf_status hf_table_guard(struct hf_scope *s, struct hf_str environment,
                                                   struct hf_str name);

@@ -1,5 +1,5 @@
 /*
- * Tracing: a database around a database that reports every call, before and after.
+ * Tracing: a wrapper for a database that reports every call, before and after.
  *
  *     static void print_call(struct hf_trace_call *call, void *user)
  *     {
@@ -65,8 +65,6 @@ struct hf_trace_options {
  *
  * HF_INVALID  `inner` is NULL, or `log` is no level
  * HF_NOMEM
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_trace_open(struct hf_scope *s, struct hf_db *inner,
                                                  const struct hf_trace_options *options,

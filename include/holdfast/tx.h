@@ -19,7 +19,7 @@
  * While hf_tx_run() calls its function the transaction is that of the scope, and whatever can join
  * one does so. hf_tx_new() and hf_tx_commit() are the same by hand.
  *
- * One thread uses a transaction. Since 0.1.
+ * One thread uses a transaction.
  */
 #ifndef HOLDFAST_TX_H
 #define HOLDFAST_TX_H
@@ -40,7 +40,7 @@ enum {
 
 struct hf_tx;
 
-/* An empty transaction on `db`, in the memory of the scope. HF_NOMEM. Since 0.1. */
+/* An empty transaction on `db`, in the memory of the scope. HF_NOMEM. */
 HF_API HF_NODISCARD enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db,
                                              struct hf_tx **tx);
 
@@ -53,22 +53,20 @@ HF_API HF_NODISCARD enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *d
  * HF_INVALID  the action is none, or several; or the transaction was committed
  * HF_NOMEM
  * Nothing is added then.
- *
- * Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
                                              const struct hf_transact_write *action);
 
-/* How many actions there are, and how many may be added. Since 0.1. */
+/* How many actions there are, and how many may be added. */
 HF_API size_t hf_tx_len(const struct hf_tx *tx);
 HF_API size_t hf_tx_room(const struct hf_tx *tx);
 
-/* The database it was made for. Since 0.1. */
+/* The database it was made for. */
 HF_API struct hf_db *hf_tx_db(const struct hf_tx *tx);
 
 /*
  * Call this when the transaction was committed, once; in the order they were added. Not when it
- * failed. HF_INVALID: it was committed already. HF_NOMEM. Since 0.1.
+ * failed. HF_INVALID: it was committed already. HF_NOMEM.
  */
 typedef void hf_tx_done_fn(void *user);
 HF_API HF_NODISCARD enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx,
@@ -99,7 +97,7 @@ struct hf_tx_options {
  * HF_UNSUPPORTED     the database has no transactions, and there is more than one action, or it is
  *                    a check, or there is a token
  * HF_INVALID         it was committed before, or sent with another token
- * and what hf_transact_write_items() fails with. Since 0.1.
+ * and what hf_transact_write_items() fails with.
  */
 HF_API HF_NODISCARD enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
                                                 const struct hf_tx_options *options);
@@ -122,7 +120,7 @@ typedef enum hf_status hf_tx_fn(struct hf_scope *s, struct hf_tx *tx, void *user
  * out again. Inside of one of another database it is committed by itself, and the other one is not
  * the scope's meanwhile.
  *
- * What `build` or hf_tx_commit() returns. Since 0.1.
+ * What `build` or hf_tx_commit() returns.
  */
 HF_API HF_NODISCARD enum hf_status hf_tx_run(struct hf_scope *s, struct hf_db *db, hf_tx_fn *build,
                                              void *user, const struct hf_tx_options *options);
