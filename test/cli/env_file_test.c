@@ -55,7 +55,7 @@ static size_t take(struct test *t, const char *error, size_t len, const char *co
     variables_len = 0;
     CHECK(set_variable("SET", "before"));
     cli.err = open_memstream(&text, &text_len);
-    ok = hf__env_files(&cli, len, args, &taken, &ends);
+    ok = hf__cli_env_files(&cli, len, args, &taken, &ends);
     fclose(cli.err);
     CHECK(ok == !*error);
     CHECK(ok || ends == CLI_USAGE);

@@ -105,7 +105,7 @@ static void print_json(struct cli *cli, struct hf_str problem, const struct hf_c
         fprintf(cli->out, ",\"%s\":%" PRIu64, counts[i].name, counts[i].count);
     if (problem.ptr) {
         fputs(",\"problem\":", cli->out);
-        hf__json_write_text(cli->out, problem);
+        hf__cli_json_write_text(cli->out, problem);
     }
     fputs("}\n", cli->out);
 }
@@ -121,7 +121,7 @@ static void print_text(struct cli *cli, const struct hf_check_report *report)
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-static double megabytes(double bytes)
+static double bytes_to_mb(double bytes)
 {
     return bytes / 1e6;
 }
@@ -137,8 +137,8 @@ static enum hf_status on_progress(const struct hf_check_progress *p, void *user)
                        "about %.0f %%: %.1f of about %.1f MB read, %" PRIu64
                        " keys compared, %.1f MB/s",
                        p->about_bytes ? 100.0 * (double)p->bytes / (double)p->about_bytes : 0.0,
-                       megabytes((double)p->bytes), megabytes((double)p->about_bytes), p->keys,
-                       megabytes(hf__progress_rate(progress, p->bytes)));
+                       bytes_to_mb((double)p->bytes), bytes_to_mb((double)p->about_bytes), p->keys,
+                       bytes_to_mb(hf__progress_rate(progress, p->bytes)));
     return HF_OK;
 }
 
@@ -170,7 +170,7 @@ static enum hf_status check_directory(struct run *run, const struct hf_check_opt
     return status;
 }
 
-static enum hf_status check(struct run *run)
+static enum hf_status check_run(struct run *run)
 {
     const struct settings *settings = run->settings;
     struct hf_check_options options = {.size = sizeof(options),
@@ -191,7 +191,7 @@ static enum hf_status check(struct run *run)
     return status;
 }
 
-static enum hf_status tell(struct command_ctx *c, struct run *run, enum hf_status status)
+static enum hf_status result_print(struct command_ctx *c, struct run *run, enum hf_status status)
 {
     int came = hf__guard_signal(c->guard);
     struct hf_str problem = {0};
@@ -242,7 +242,7 @@ static enum hf_status check_body(struct command_ctx *c)
                       .operand = c->operands[0],
                       .online = is_server(c->operands[0])};
 
-    return tell(c, &run, check(&run));
+    return result_print(c, &run, check_run(&run));
 }
 
 /* What it looks at is its operand, not --db. */

@@ -195,8 +195,9 @@ static bool same_stream(struct hf_stream_key a, struct hf_stream_key b)
 }
 
 /* Put an event behind those of its stream. False: the error was shown. */
-static bool add(struct cli *cli, const struct settings *settings, struct batch *batch,
-                struct hf_stream_key stream, const struct hf_new_event *event, size_t events_max)
+static bool batch_add_event(struct cli *cli, const struct settings *settings, struct batch *batch,
+                            struct hf_stream_key stream, const struct hf_new_event *event,
+                            size_t events_max)
 {
     struct hf_append *append = batch->appends;
 
@@ -243,7 +244,7 @@ static bool add_lines(struct cli *cli, const struct settings *settings, const ch
     for (size_t i = 0; i < len; i++) {
         if (!lines[i].event.correlation.ptr)
             lines[i].event.correlation = settings->correlation;
-        if (!add(cli, settings, batch, lines[i].stream, &lines[i].event, len))
+        if (!batch_add_event(cli, settings, batch, lines[i].stream, &lines[i].event, len))
             return false;
     }
     return len > 0;
@@ -276,7 +277,7 @@ static bool add_one(struct cli *cli, const struct settings *settings, const stru
         !read_meta(cli, settings, &event.meta))
         return false;
     return hf__cli_events_stream(cli, COMMAND, options->operands[0], &stream) &&
-           add(cli, settings, batch, stream, &event, 1);
+           batch_add_event(cli, settings, batch, stream, &event, 1);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -285,16 +286,16 @@ static struct hf_str ids_json(struct cli *cli, const struct hf_str *ids, size_t 
 {
     struct json_text text;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     fputc('[', text.out);
     for (size_t i = 0; i < len; i++) {
         if (i)
             fputc(',', text.out);
-        hf__json_write_text(text.out, ids[i]);
+        hf__cli_json_write_text(text.out, ids[i]);
     }
     fputc(']', text.out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
 static enum hf_status batch_print(struct command_ctx *c, const struct batch *batch)
@@ -339,7 +340,7 @@ static enum hf_status events_append(struct command_ctx *c)
 }
 
 /* What excludes each other. NULL: nothing. */
-static const char *complaint(const struct settings *settings, const struct options *options)
+static const char *find_conflict(const struct settings *settings, const struct options *options)
 {
     if (settings->lines.ptr && options->operands_len > 1)
         return "TYPE and --lines exclude each other";
@@ -357,7 +358,7 @@ static const char *complaint(const struct settings *settings, const struct optio
 static enum hf_status append_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
-    const char *wrong = complaint(settings, &c->options);
+    const char *wrong = find_conflict(settings, &c->options);
     struct batch *batch;
 
     if (wrong)

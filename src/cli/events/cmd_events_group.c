@@ -170,7 +170,8 @@ static void on_stuck(const struct hf_stored_event *event, uint64_t for_ms, void 
                  HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
 }
 
-static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_event *event,
+                                   void *user)
 {
     struct run *run = user;
     enum hf_status status;
@@ -212,7 +213,7 @@ static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
 }
 
 /* The scope of the run may have been canceled: the end has one of its own. */
-static int stop(struct run *run, struct hf_group *group, int ends)
+static int group_stop(struct run *run, struct hf_group *group, int ends)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
@@ -225,7 +226,7 @@ static int stop(struct run *run, struct hf_group *group, int ends)
     return ends;
 }
 
-static int consume(struct run *run, struct hf_events *store)
+static int group_consume(struct run *run, struct hf_events *store)
 {
     const struct settings *o = run->settings;
     struct hf_scope *s = run->cli->scope;
@@ -242,7 +243,7 @@ static int consume(struct run *run, struct hf_events *store)
                        .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
                        .lease_ms = (uint32_t)o->lease_ms,
                        .timeout_ms = OPTION_DAY_MS, /* --run-timeout is the program's own */
-                       .poll_ms = (uint32_t)o->poll_ms, .handle = handle, .user = run,
+                       .poll_ms = (uint32_t)o->poll_ms, .handle = event_handle, .user = run,
                        .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
                        .on_stuck = on_stuck),
             &group) != HF_OK)
@@ -251,7 +252,7 @@ static int consume(struct run *run, struct hf_events *store)
         ends = hf__database_fail(run->cli, CONSUME);
     } else {
         wait_for_end(run, group, &ends);
-        ends = stop(run, group, ends);
+        ends = group_stop(run, group, ends);
         if (atomic_load(&run->broken))
             ends = hf__cli_flushed(run->cli, CLI_FAILED);
     }
@@ -260,7 +261,7 @@ static int consume(struct run *run, struct hf_events *store)
 }
 
 /* What excludes each other. NULL: nothing. */
-static const char *complaint(const struct settings *o)
+static const char *find_conflict(const struct settings *o)
 {
     uint64_t version;
 
@@ -277,7 +278,7 @@ static const char *complaint(const struct settings *o)
 static enum hf_status consume_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
-    const char *wrong = complaint(settings);
+    const char *wrong = find_conflict(settings);
     struct options rest = c->options;
     struct run *run;
 
@@ -306,7 +307,7 @@ static enum hf_status events_consume(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__command_end(c, consume(settings->run, c->place));
+    return hf__command_end(c, group_consume(settings->run, c->place));
 }
 
 /* It needs the table: it would wait in vain. */

@@ -65,8 +65,8 @@ const struct options_table hf__events_revert_options = {
 /* ---- flows ---------------------------------------------------------------------------------- */
 
 /* The program's lines are the events that take this one back. */
-static enum hf_status compensate(struct hf_scope *s, struct hf_flow_call *call,
-                                 const struct hf_stored_event *event, void *user)
+static enum hf_status event_compensate(struct hf_scope *s, struct hf_flow_call *call,
+                                       const struct hf_stored_event *event, void *user)
 {
     const struct events_program *program = user;
     struct hf_str output, error = {0};
@@ -107,7 +107,7 @@ static size_t add_flows(const struct hf_event_tree *tree, struct events_program 
     if (i == len)
         flows[len++] = (struct hf_flow){.domain = tree->event.stream.domain,
                                         .type = tree->event.type,
-                                        .compensate = compensate,
+                                        .compensate = event_compensate,
                                         .user = program};
     for (size_t child = 0; child < tree->children_len; child++)
         len = add_flows(&tree->children[child], program, flows, len);

@@ -68,11 +68,13 @@ static void info_fields(struct cli *cli, struct hf_stream_key stream,
         hf__rows_number(cli, "max_count", info->max_count),
         hf__rows_bool("archived", info->archived),
         hf__rows_bool("deleted", info->deleted),
-        {.name = "domain", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stream.domain)},
-        {.name = "id", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stream.id)},
+        {.name = "domain",
+         .kind = ROWS_JSON,
+         .text = hf__cli_json_of_text(cli->scope, stream.domain)},
+        {.name = "id", .kind = ROWS_JSON, .text = hf__cli_json_of_text(cli->scope, stream.id)},
         {.name = "hash",
          .kind = ROWS_JSON,
-         .text = info->hash.len ? hf__json_of_text(cli->scope, hex_of(cli, info->hash))
+         .text = info->hash.len ? hf__cli_json_of_text(cli->scope, hex_of(cli, info->hash))
                                 : (struct hf_str){0}}};
 
     _Static_assert(COMMAND_LEN(all) == INFO_FIELDS, "each field has its place");

@@ -175,7 +175,8 @@ struct run {
     uint64_t handled;   /* only who handles events uses it: one at a time */
 };
 
-static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_event *event,
+                                   void *user)
 {
     struct run *run = user;
     enum hf_status status;
@@ -212,7 +213,7 @@ static int end_of(struct run *run, enum hf_status status)
 static enum hf_status handle_page(struct run *run, const struct hf_stored_event *events, size_t len)
 {
     for (size_t i = 0; i < len && !has_ended(run) && !hf__guard_signal(run->guard); i++) {
-        enum hf_status status = handle(run->work, &events[i], run);
+        enum hf_status status = event_handle(run->work, &events[i], run);
 
         if (status != HF_OK)
             return hf_scope_fail_from(run->cli->scope, status, run->work);
@@ -343,7 +344,7 @@ static void on_notice(enum hf_subscription_event what, const struct hf_stored_ev
 }
 
 /* The scope of the run may have been canceled: the end has one of its own. */
-static int stop(struct run *run, struct hf_subscription *subscription, int ends)
+static int subscription_stop(struct run *run, struct hf_subscription *subscription, int ends)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
@@ -385,7 +386,7 @@ static int run_named(struct run *run, struct hf_events *store, struct hf_subscri
         done = m.state == HF_SUBSCRIPTION_GAVE_UP ||
                (run->settings->until_end && m.state == HF_SUBSCRIPTION_LIVE);
     }
-    ends = stop(run, subscription, CLI_OK);
+    ends = subscription_stop(run, subscription, CLI_OK);
     if (atomic_load(&run->broken))
         return hf__cli_flushed(run->cli, CLI_FAILED);
     return m.state == HF_SUBSCRIPTION_GAVE_UP && ends == CLI_OK ? tell_why(run, store) : ends;
@@ -399,7 +400,7 @@ static int follow_named(struct run *run, struct hf_events *store)
 
     if (hf_subscribe(
             run->cli->scope, store, o->name,
-            HF_OPTIONS(hf_subscribe_options, .each = handle, .stream = run->stream,
+            HF_OPTIONS(hf_subscribe_options, .each = event_handle, .stream = run->stream,
                        .domain = o->domain, .type = o->type, .archived = o->archived,
                        .start = hf__cli_events_start(o->after, o->since, o->latest),
                        .after = o->after, .from_us = run->since_us, .poll_ms = (uint32_t)o->poll_ms,
@@ -416,7 +417,7 @@ static int follow_named(struct run *run, struct hf_events *store)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static int follow(struct run *run, struct hf_events *store)
+static int events_follow(struct run *run, struct hf_events *store)
 {
     enum hf_status status;
 
@@ -432,7 +433,7 @@ static int follow(struct run *run, struct hf_events *store)
 }
 
 /* What excludes each other. NULL: nothing. */
-static const char *complaint(struct run *run)
+static const char *find_conflict(struct run *run)
 {
     const struct settings *o = run->settings;
 
@@ -457,7 +458,7 @@ static enum hf_status subscribe_check(struct command_ctx *c)
     if (!run)
         return hf__command_fail(c, CLI_FAILED, "out of memory");
     *run = (struct run){.cli = c->cli, .settings = settings, .guard = c->guard};
-    wrong = complaint(run);
+    wrong = find_conflict(run);
     if (wrong)
         return hf__command_fail(c, CLI_USAGE, "%s", wrong);
     if (!hf__cli_events_when(c->cli, COMMAND, "--since", settings->since, &run->since_us) ||
@@ -474,7 +475,7 @@ static enum hf_status events_subscribe(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__command_end(c, follow(settings->run, c->place));
+    return hf__command_end(c, events_follow(settings->run, c->place));
 }
 
 /* It needs the table: it would wait in vain. */

@@ -57,7 +57,7 @@ static enum hf_status on_progress(uint64_t done, uint64_t total, void *user)
 }
 
 /* How a transfer ends that did not succeed. */
-static int fail(struct transfer *t)
+static int transfer_fail(struct transfer *t)
 {
     if (t->failed)
         return hf__cli_fail(t->cli, t->c->name, CLI_FAILED, "%s: %s", t->path, strerror(t->error));
@@ -196,7 +196,7 @@ static int close_output(struct transfer *t, struct hf_str aside, int ends)
     if (ends == CLI_OK && (fflush(t->file) != 0 || (aside.ptr && fsync(fileno(t->file)) != 0))) {
         t->failed = true;
         t->error = errno;
-        ends = fail(t);
+        ends = transfer_fail(t);
     }
     fclose(t->file);
     if (ends == CLI_OK && aside.ptr && rename(aside.ptr, t->path) != 0)
@@ -223,7 +223,7 @@ static enum hf_status events_export(struct command_ctx *c)
                                        .user = &t),
                             write_piece, &t, &count) == HF_OK;
     hf__cli_events_progress_end(&t.progress);
-    c->ends = close_output(&t, aside, done ? (int)CLI_OK : fail(&t));
+    c->ends = close_output(&t, aside, done ? (int)CLI_OK : transfer_fail(&t));
     return c->ends == CLI_OK && t.file != c->cli->out ? hf__command_count(c, "exported", count)
                                                       : HF_OK;
 }
@@ -347,7 +347,7 @@ static enum hf_status events_import(struct command_ctx *c)
     hf__cli_events_progress_end(&t.progress);
     if (status == HF_OK)
         return hf__command_count(c, "imported", count);
-    return hf__command_end(c, fail(&t));
+    return hf__command_end(c, transfer_fail(&t));
 }
 
 static enum hf_status import_open(struct command_ctx *c)

@@ -10,7 +10,7 @@
 #include "cli/events/events.h"
 
 #include "base/base.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static int digit_of(char c)
 }
 
 /* Without its %XX. Absent: one of them is none. */
-static struct hf_str decode(struct hf_scope *s, const char *text, size_t len)
+static struct hf_str percent_decode(struct hf_scope *s, const char *text, size_t len)
 {
     char *plain = hf_scope_alloc(s, len + 1);
     size_t out = 0;
@@ -86,7 +86,7 @@ bool hf__cli_events_stream(struct cli *cli, const char *command, const char *tex
     const char *slash = strchr(text, '/');
     size_t len = slash ? (size_t)(slash - text) : strlen(text);
 
-    stream->domain = decode(cli->scope, text, len);
+    stream->domain = percent_decode(cli->scope, text, len);
     stream->id = slash ? hf_str_from(slash + 1) : (struct hf_str){0};
     if (stream->domain.len)
         return true;
@@ -140,7 +140,7 @@ bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str t
 bool hf__cli_events_when(struct cli *cli, const char *command, const char *option,
                          struct hf_str text, int64_t *us)
 {
-    if (!text.ptr || hf__when(cli->scope, text.ptr, us))
+    if (!text.ptr || hf__time_arg_parse(cli->scope, text.ptr, us))
         return true;
     hf__cli_fail(cli, command, CLI_USAGE, "%s: '%s' is neither a time nor how long ago", option,
                  text.ptr);

@@ -58,7 +58,8 @@ static enum hf_status read_output(struct hf_scope *s, const char *name, int fd,
     return HF_OK;
 }
 
-static enum hf_status outcome(struct hf_scope *s, const char *name, enum hf_status told, int status)
+static enum hf_status program_outcome(struct hf_scope *s, const char *name, enum hf_status told,
+                                      int status)
 {
     int code = hf__program_code(status);
 
@@ -73,8 +74,8 @@ static enum hf_status outcome(struct hf_scope *s, const char *name, enum hf_stat
     return hf_scope_fail(s, HF_IO, "%s ended with code %d", name, code);
 }
 
-static enum hf_status run(struct hf_scope *s, const struct events_program *program,
-                          const struct hf_stored_event *event, int input, int output)
+static enum hf_status program_run(struct hf_scope *s, const struct events_program *program,
+                                  const struct hf_stored_event *event, int input, int output)
 {
     const char *name = program->shell[2] ? program->shell[2] : program->args[0];
     const struct hf_str variables[] = {
@@ -100,7 +101,7 @@ static enum hf_status run(struct hf_scope *s, const struct events_program *progr
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", name, strerror(error));
     told = hf__program_wait(s, &child, program->run_timeout_ms, program->kill_after_ms);
-    return outcome(s, name, told, child.outcome);
+    return program_outcome(s, name, told, child.outcome);
 }
 
 enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct events_program *program,
@@ -119,7 +120,7 @@ enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct event
     if (files[0] < 0 || (output && files[1] < 0))
         status = hf_scope_fail(s, HF_IO, "there is no room for the event: %s", strerror(errno));
     else
-        status = run(s, program, event, files[0], files[1]);
+        status = program_run(s, program, event, files[0], files[1]);
     if (status == HF_OK && output)
         status = read_output(s, program->args[0], files[1], output);
     for (size_t i = 0; i < COMMAND_LEN(files); i++)

@@ -66,7 +66,7 @@ static void write_more(FILE *out, const struct hf_error *error)
     for (;; depth++) {
         if (error->limit.name.len) {
             fputs(",\"limit\":{\"name\":", out);
-            hf__json_write_text(out, error->limit.name);
+            hf__cli_json_write_text(out, error->limit.name);
             fprintf(out, ",\"max\":%llu,\"actual\":%llu}", (unsigned long long)error->limit.max,
                     (unsigned long long)error->limit.actual);
         }
@@ -76,7 +76,7 @@ static void write_more(FILE *out, const struct hf_error *error)
         fputs(",\"cause\":{\"code\":\"", out);
         write_code(out, error->status);
         fputs("\",\"message\":", out);
-        hf__json_write_text(out, error->message);
+        hf__cli_json_write_text(out, error->message);
         fprintf(out, ",\"may_have_happened\":%s", error->may_have_happened ? "true" : "false");
     }
     while (depth-- > 0)
@@ -99,12 +99,12 @@ static void tell_failure(struct cli *cli, const char *command, int ends,
         else
             fputs(code_of(ends), cli->err);
         fputs("\",\"message\":", cli->err);
-        hf__json_write_text(cli->err, hf_str_from(message));
+        hf__cli_json_write_text(cli->err, hf_str_from(message));
         fprintf(cli->err, ",\"may_have_happened\":%s,\"command\":", doubt ? "true" : "false");
-        hf__json_write_text(cli->err, hf_str_from(command));
+        hf__cli_json_write_text(cli->err, hf_str_from(command));
         if (hint) {
             fputs(",\"hint\":", cli->err);
-            hf__json_write_text(cli->err, hf_str_from(hint));
+            hf__cli_json_write_text(cli->err, hf_str_from(hint));
         }
         if (error)
             write_more(cli->err, error);
@@ -147,11 +147,11 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
 }
 
 /* Arguments that cannot be, and what to do: see tell_failure(). Returns CLI_USAGE. */
-static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
-                   ...) HF_PRINTF(4, 5);
+static int show_misuse(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                       ...) HF_PRINTF(4, 5);
 
-static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
-                   ...)
+static int show_misuse(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                       ...)
 {
     va_list args;
     char *message;
@@ -184,9 +184,9 @@ void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
     flockfile(cli->err);
     if (cli->json) {
         fputs("{\"notice\":{\"message\":", cli->err);
-        hf__json_write_text(cli->err, hf_str_from(message ? message : "out of memory"));
+        hf__cli_json_write_text(cli->err, hf_str_from(message ? message : "out of memory"));
         fputs(",\"command\":", cli->err);
-        hf__json_write_text(cli->err, hf_str_from(command));
+        hf__cli_json_write_text(cli->err, hf_str_from(command));
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast %s: %s\n", command, message ? message : "out of memory");
@@ -248,7 +248,8 @@ bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t 
     case OPTIONS_BAD:
         break;
     }
-    *ends = misused(cli, table->name, try_help(cli, table->name), "%.*s", HF_FMT(options->error));
+    *ends =
+        show_misuse(cli, table->name, try_help(cli, table->name), "%.*s", HF_FMT(options->error));
     return false;
 }
 
@@ -261,8 +262,8 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
     if (options->operands_len >= min && options->operands_len <= max)
         return true;
     if (options->operands_len > max)
-        *ends = misused(cli, table->name, try_help(cli, table->name), "unexpected argument '%s'",
-                        options->operands[max]);
+        *ends = show_misuse(cli, table->name, try_help(cli, table->name),
+                            "unexpected argument '%s'", options->operands[max]);
     else
         *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
                              "an argument is missing: holdfast %s [options] %s", table->name,
@@ -289,8 +290,8 @@ static size_t name_words(const char *name, size_t args_len, const char *const *a
 }
 
 /* The command with the longest name that the arguments start with. */
-static const struct cli_command *find(const struct cli *cli, size_t args_len,
-                                      const char *const *args, size_t *words)
+static const struct cli_command *command_find(const struct cli *cli, size_t args_len,
+                                              const char *const *args, size_t *words)
 {
     const struct cli_command *found = NULL;
 
@@ -318,7 +319,7 @@ static bool is_group(const struct cli *cli, const char *word)
     return false;
 }
 
-static int unknown(struct cli *cli, size_t args_len, const char *const *args)
+static int unknown_command(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct nearest one = {.word = args[0]};
     struct hf_str pair = {0};
@@ -341,15 +342,16 @@ static int unknown(struct cli *cli, size_t args_len, const char *const *args)
         if (two.best)
             return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?",
                                 pair.ptr, two.best);
-        return misused(cli, "",
-                       hf_scope_format(cli->scope, "Try 'holdfast %s --help' for a list.", args[0]),
-                       "unknown command '%s'", pair.ptr);
+        return show_misuse(cli, "",
+                           hf_scope_format(cli->scope, "Try 'holdfast %s --help' for a list.",
+                                           args[0]),
+                           "unknown command '%s'", pair.ptr);
     }
     if (one.best || two.best)
         return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?", args[0],
                             one.best ? one.best : two.best);
-    return misused(cli, "", HF_STR("Try 'holdfast --help' for a list."), "unknown command '%s'",
-                   args[0]);
+    return show_misuse(cli, "", HF_STR("Try 'holdfast --help' for a list."), "unknown command '%s'",
+                       args[0]);
 }
 
 /* ---- help, version, complete ---------------------------------------------------------------- */
@@ -514,11 +516,11 @@ static int run_help(struct cli *cli, size_t args_len, const char *const *args)
 
     if (args_len == 0)
         return print_help(cli);
-    command = find(cli, args_len, args, &words);
+    command = command_find(cli, args_len, args, &words);
     if (!command && args_len == 1 && is_group(cli, args[0]))
         return print_group(cli, args[0]);
     if (!command)
-        return unknown(cli, args_len, args);
+        return unknown_command(cli, args_len, args);
     if (!command->options)
         return print_help(cli);
     hf__options_help(cli->out, command->options, cli->width);
@@ -553,7 +555,8 @@ static void complete_names(struct cli *cli, size_t words_len, const char *const 
 static int run_complete(struct cli *cli, size_t args_len, const char *const *args)
 {
     size_t words;
-    const struct cli_command *command = find(cli, args_len ? args_len - 1 : 0, args, &words);
+    const struct cli_command *command =
+        command_find(cli, args_len ? args_len - 1 : 0, args, &words);
 
     if (command && command->options)
         hf__options_complete(cli->out, command->options, args_len - words, args + words);
@@ -570,7 +573,7 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
     size_t words;
     int ends;
 
-    if (!hf__env_files(cli, args_len, args, &words, &ends))
+    if (!hf__cli_env_files(cli, args_len, args, &words, &ends))
         return ends;
     if (words) { /* there may be no arguments at all, and no array then */
         args += words;
@@ -589,16 +592,17 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         return run_help(cli, args_len - 1, args + 1);
     if (strcmp(args[0], "complete") == 0)
         return run_complete(cli, args_len - 1, args + 1);
-    command = find(cli, args_len, args, &words);
+    command = command_find(cli, args_len, args, &words);
     if (!command)
         note_json(cli, args_len, args);
     if (args[0][0] == '-')
-        return misused(cli, "",
-                       hf_scope_format(cli->scope,
-                                       "Options of a command follow its name: 'holdfast COMMAND "
-                                       "%s'.",
-                                       args[0]),
-                       "unknown option '%s'", args[0]);
+        return show_misuse(
+            cli, "",
+            hf_scope_format(cli->scope,
+                            "Options of a command follow its name: 'holdfast COMMAND "
+                            "%s'.",
+                            args[0]),
+            "unknown option '%s'", args[0]);
     if (!command && is_group(cli, args[0])) {
         if (args_len == 1) {
             print_group(cli, args[0]);
@@ -610,6 +614,6 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
             return missing_command(cli, args[0]);
     }
     if (!command)
-        return unknown(cli, args_len, args);
+        return unknown_command(cli, args_len, args);
     return hf__command_run(cli, command->command, command->options, args_len - words, args + words);
 }

@@ -170,7 +170,7 @@ struct hf_str hf__database_url(struct hf_scope *s, const struct database_setting
  * is right for a program that runs for months and wrong for a person with a slip in a URL. Any
  * answer will do: who may not list tables may still have a table to work on.
  */
-static bool answers(struct hf_scope *s, struct hf_db *db)
+static bool database_answers(struct hf_scope *s, struct hf_db *db)
 {
     enum hf_status status = hf_list_tables(s, db, &(struct hf_list_tables){.limit = 1}, NULL);
 
@@ -231,14 +231,15 @@ static enum hf_status open_url(struct hf_scope *s, const struct database_setting
 }
 
 /* What follows when it is open: a prefix, or the first call. */
-static bool opened(struct cli *cli, const char *command, const struct database_settings *settings,
-                   struct hf_db **db, int *ends)
+static bool database_finish_open(struct cli *cli, const char *command,
+                                 const struct database_settings *settings, struct hf_db **db,
+                                 int *ends)
 {
     struct hf_scope *s = cli->scope;
     bool network = is_network(settings->url);
     struct hf_db *whole = *db;
 
-    if (network ? answers(s, *db)
+    if (network ? database_answers(s, *db)
                 : !settings->prefix.ptr || hf_prefix_open(s, whole, settings->prefix, db) == HF_OK)
         return true;
     *ends = fail_line(cli, command, s, NULL, network ? connection_advice(s) : HF_STR(""));
@@ -258,7 +259,7 @@ bool hf__database_open(struct cli *cli, const char *command,
         return false;
     status = open_url(cli->scope, settings, url, db);
     if (status == HF_OK)
-        return opened(cli, command, settings, db, ends);
+        return database_finish_open(cli, command, settings, db, ends);
     *ends = status == HF_LOCKED && read_path(cli->scope, url, &path)
                 ? hf__database_taken(cli, command, path.ptr)
                 : hf__database_fail(cli, command);
@@ -356,7 +357,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
 
         wait->waited_ms = now_ms(cli) - begin_ms;
         if (status == HF_OK)
-            return opened(cli, command, settings, db, ends);
+            return database_finish_open(cli, command, settings, db, ends);
         if (status != HF_LOCKED) {
             *ends = hf__database_fail(cli, command);
             return false;

@@ -118,7 +118,7 @@ static const struct cli_group groups[] = {
     {"Tools", ""},
 };
 
-static const char *variable(const char *name)
+static const char *get_variable(const char *name)
 {
     return getenv(name);
 }
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
                       .width = help_width(),
                       .terminal = isatty(STDOUT_FILENO) == 1,
                       .columns = screen_columns(),
-                      .env = variable,
+                      .env = get_variable,
                       .set_env = set_variable,
                       .commands = commands,
                       .commands_len = sizeof(commands) / sizeof(commands[0]),

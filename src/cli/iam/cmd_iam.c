@@ -44,7 +44,7 @@ enum hf_status hf__iam_check(struct command_ctx *c)
 }
 
 /* Each of them once. */
-static size_t add(const char **actions, size_t len, const char *const *more)
+static size_t actions_add(const char **actions, size_t len, const char *const *more)
 {
     for (; more && *more; more++) {
         size_t at = 0;
@@ -61,7 +61,7 @@ static void print_statement(FILE *out, const struct iam_settings *settings,
                             const struct iam_statement *statement, bool first)
 {
     const char *actions[2 * IAM_ACTIONS_MAX];
-    size_t len = add(actions, add(actions, 0, statement->actions), statement->more);
+    size_t len = actions_add(actions, actions_add(actions, 0, statement->actions), statement->more);
 
     fprintf(out, "%s    {\n      \"Sid\": \"%s\",\n      \"Effect\": \"Allow\",\n",
             first ? "" : ",\n", statement->sid);

@@ -165,7 +165,7 @@ static enum hf_status import_check(struct command_ctx *c)
     return settings->from.len ? HF_OK : hf__command_missing(c, "--from");
 }
 
-static enum hf_status import(struct command_ctx *c)
+static enum hf_status import_table(struct command_ctx *c)
 {
     const struct import_kind *kind = c->command->data;
     struct import im = {.c = c, .settings = c->settings};
@@ -191,7 +191,8 @@ static enum hf_status import(struct command_ctx *c)
 
 #define IMPORT_COMMAND(kind)                                                                       \
     {                                                                                              \
-        COMMAND_SETTINGS(struct settings), .check = import_check, .body = import, .data = &(kind)  \
+        COMMAND_SETTINGS(struct settings), .check = import_check, .body = import_table,            \
+                                           .data = &(kind)                                         \
     }
 
 /* ---- kv import ------------------------------------------------------------------------------ */
@@ -229,8 +230,8 @@ const struct options_table hf__kv_import_options = {
 static struct hf_value value_of(struct hf_scope *s, struct hf_value data)
 {
     struct hf_str text = hf_value_str(data), error;
-    const struct json *json = text.ptr ? hf__json_read(s, text, &error) : NULL;
-    struct hf_value value = json ? hf__json_to_value(s, json) : data;
+    const struct json_node *json = text.ptr ? hf__cli_json_read(s, text, &error) : NULL;
+    struct hf_value value = json ? hf__cli_json_to_value(s, json) : data;
 
     return value.ptr ? value : data;
 }

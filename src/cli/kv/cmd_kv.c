@@ -155,7 +155,7 @@ static void make_fields(struct cli *cli, const struct hf_kv_entry *entry,
     else
         fields[3] = (struct rows_field){.name = "value",
                                         .kind = ROWS_RAW,
-                                        .text = hf__json_of_value(s, entry->value)};
+                                        .text = hf__cli_json_of_value(s, entry->value)};
     fields[4] = hf__rows_text("version", entry->version.ptr ? hf_scope_copy(s, entry->version)
                                                             : entry->version);
     fields[3].cut = true;
@@ -228,7 +228,7 @@ static enum hf_status value_print(struct command_ctx *c, const struct hf_kv_entr
     } else if (bytes.ptr) {
         fwrite(bytes.ptr, 1, bytes.len, out);
     } else {
-        hf__json_write_value(out, c->scope, entry->value);
+        hf__cli_json_write_value(out, c->scope, entry->value);
         fputc('\n', out);
     }
     return HF_OK;
@@ -327,7 +327,7 @@ static enum hf_status value_read(struct command_ctx *c)
     struct hf_scope *s = c->scope;
     struct hf_str error = HF_STR("it is no value");
     struct hf_attr attr = {.type = HF_TYPE_S};
-    const struct json *json;
+    const struct json_node *json;
 
     if (settings->file.ptr)
         attr.text = hf__input_read(s, settings->file.ptr,
@@ -352,9 +352,9 @@ static enum hf_status value_read(struct command_ctx *c)
         break;
     case VALUE_JSON:
         attr.type = HF_TYPE_NONE;
-        json = hf__json_read(s, attr.text, &error);
+        json = hf__cli_json_read(s, attr.text, &error);
         if (json)
-            attr.value = hf__json_to_value(s, json);
+            attr.value = hf__cli_json_to_value(s, json);
         break;
     }
     if (attr.type != HF_TYPE_NONE || attr.value.ptr) {

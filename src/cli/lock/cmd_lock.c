@@ -43,7 +43,7 @@ static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *in
     struct json_text text;
     FILE *out;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     out = text.out;
     fputc('[', out);
@@ -53,19 +53,19 @@ static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *in
         struct rows_field renewed = hf__rows_time(cli, "renewed", holder->renewed_us);
 
         fputs(i ? ",{\"id\":" : "{\"id\":", out);
-        hf__json_write_text(out, holder->id);
+        hf__cli_json_write_text(out, holder->id);
         fputs(",\"owner\":", out);
-        hf__json_write_text(out, holder->owner);
+        hf__cli_json_write_text(out, holder->owner);
         fprintf(out, ",\"fence\":%llu,\"lease_ms\":%lu", (unsigned long long)holder->fence,
                 (unsigned long)holder->lease_ms);
         fprintf(out, ",\"since\":\"%.*s\",\"renewed\":\"%.*s\"}", HF_FMT(since.text),
                 HF_FMT(renewed.text));
     }
     fputc(']', out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
-static struct hf_str owners(struct cli *cli, const struct hf_lock_info *info)
+static struct hf_str owners_text(struct cli *cli, const struct hf_lock_info *info)
 {
     if (info->holders_len == 0)
         return (struct hf_str){0};
@@ -85,14 +85,14 @@ static void make_fields(struct cli *cli, const struct hf_lock_info *info,
     fields[0] = hf__rows_text("name", info->name);
     fields[1] = hf__rows_text("mode", hf_str_from(mode_name(info->mode)));
     fields[2] = hf__rows_number(cli, "fence", info->fence);
-    fields[3] = hf__rows_text("owner", owners(cli, info));
+    fields[3] = hf__rows_text("owner", owners_text(cli, info));
     fields[4] = hf__rows_time(cli, "since", first ? first->since_us : 0);
     fields[5] = hf__rows_time(cli, "renewed", first ? first->renewed_us : 0);
     fields[6] =
         (struct rows_field){.name = "holders", .kind = ROWS_JSON, .text = holders_json(cli, info)};
     fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW, .cut = true};
     if (info->data.ptr)
-        fields[7].text = hf__json_of_value(cli->scope, hf_item_value(info->data));
+        fields[7].text = hf__cli_json_of_value(cli->scope, hf_item_value(info->data));
 }
 
 /* To look at them. */

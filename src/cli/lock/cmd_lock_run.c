@@ -174,14 +174,14 @@ static enum hf_status data_read(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_scope *s = c->scope;
-    const struct json *json;
+    const struct json_node *json;
     struct hf_str error;
 
     if (!settings->data.ptr)
         return HF_OK;
-    json = hf__json_read(s, settings->data, &error);
+    json = hf__cli_json_read(s, settings->data, &error);
     if (json && json->kind == JSON_OBJECT) {
-        settings->held = hf_value_item(hf__json_to_value(s, json));
+        settings->held = hf_value_item(hf__cli_json_to_value(s, json));
         if (hf_item_check(s, settings->held) == HF_OK)
             return HF_OK;
         error = hf_scope_error(s)->message;

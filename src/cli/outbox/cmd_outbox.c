@@ -8,7 +8,7 @@
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <holdfast/engine.h>
 #include <holdfast/sink.h>
@@ -78,13 +78,13 @@ static enum hf_status place_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__outbox_place_open(c, settings->blobs,
-                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                            .buckets = (uint32_t)settings->buckets,
-                                            .stream = settings->stream));
+    return hf__cli_outbox_place_open(c, settings->blobs,
+                                     HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                                .buckets = (uint32_t)settings->buckets,
+                                                .stream = settings->stream));
 }
 
-static const struct command_place outbox_place = {place_open, hf__outbox_place_close,
+static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close,
                                                   "outbox emit"};
 
 /* ---- emit ----------------------------------------------------------------------------------- */
@@ -260,7 +260,8 @@ static enum hf_status times_read(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
 
-    if (settings->time.ptr && !hf__when(c->scope, settings->time.ptr, &settings->event.time_us))
+    if (settings->time.ptr &&
+        !hf__time_arg_parse(c->scope, settings->time.ptr, &settings->event.time_us))
         return hf__command_fail(c, CLI_USAGE,
                                 "--time %.*s: expected a time such as 2026-11-15T09:30:00Z, or how "
                                 "long ago, such as 15m",
@@ -405,14 +406,16 @@ static void add_event(struct rows *rows, struct cli *cli, const struct hf_outbox
         hf__rows_time(cli, "time", event->time_us),
         hf__rows_number(cli, "attempts", stored->attempts),
         hf__rows_text("error", stored->error == HF_OK ? (struct hf_str){0} : stored->error_text),
-        {.name = "cause", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stored->cause)},
-        {.name = "blob", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stored->blob)},
+        {.name = "cause",
+         .kind = ROWS_JSON,
+         .text = hf__cli_json_of_text(cli->scope, stored->cause)},
+        {.name = "blob", .kind = ROWS_JSON, .text = hf__cli_json_of_text(cli->scope, stored->blob)},
         {.name = "blob_error",
          .kind = ROWS_JSON,
-         .text =
-             hf__json_of_text(cli->scope, stored->blob_error == HF_OK
-                                              ? (struct hf_str){0}
-                                              : hf_str_from(hf_status_name(stored->blob_error)))},
+         .text = hf__cli_json_of_text(cli->scope,
+                                      stored->blob_error == HF_OK
+                                          ? (struct hf_str){0}
+                                          : hf_str_from(hf_status_name(stored->blob_error)))},
         {.name = "event", .kind = ROWS_JSON, .text = event_json(cli, event)}};
 
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
@@ -620,20 +623,20 @@ static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *
     struct json_text text;
     FILE *out;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     out = text.out;
     fputc('[', out);
     for (size_t i = 0; i < stats->causes_len; i++) {
         fprintf(out, "%s{\"count\":%llu,\"cause\":", i ? "," : "",
                 (unsigned long long)stats->causes[i].count);
-        hf__json_write_text(out, stats->causes[i].cause);
+        hf__cli_json_write_text(out, stats->causes[i].cause);
         fputs(",\"example\":", out);
-        hf__json_write_text(out, stats->causes[i].example);
+        hf__cli_json_write_text(out, stats->causes[i].example);
         fputc('}', out);
     }
     fputc(']', out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
 static enum hf_status outbox_stats(struct command_ctx *c)

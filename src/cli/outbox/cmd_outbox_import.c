@@ -141,7 +141,7 @@ static int print_counts(struct import *import)
 }
 
 /* What is stored and what is not, (1). `doubt_to`: up to this line nobody knows; 0: all is known. */
-static struct hf_str written(struct import *import, uint64_t doubt_to)
+static struct hf_str written_text(struct import *import, uint64_t doubt_to)
 {
     struct hf_scope *s = import->cli->scope;
     struct hf_str done = HF_STR("");
@@ -160,14 +160,14 @@ static struct hf_str written(struct import *import, uint64_t doubt_to)
 }
 
 /* The scope has the error. `number` is of the line it is about; 0: about none. */
-static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
+static int import_fail(struct import *import, uint64_t number, uint64_t doubt_to)
 {
     struct hf_scope *s = import->cli->scope;
     const struct hf_error *error = hf_scope_error(s);
     enum hf_status status = error->status;
     bool doubt = error->may_have_happened;
     int ends = hf__database_exit(error);
-    struct hf_str stored = written(import, doubt_to), line = HF_STR(""), text;
+    struct hf_str stored = written_text(import, doubt_to), line = HF_STR(""), text;
 
     hf__progress_end(&import->progress);
     if (number)
@@ -182,7 +182,7 @@ static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-static enum hf_status emit(struct import *import, const struct hf_event *events, size_t len)
+static enum hf_status events_emit(struct import *import, const struct hf_event *events, size_t len)
 {
     hf_scope_timeout_ms(import->cli->scope, (uint32_t)import->settings->database.timeout_ms);
     return hf_outbox_emit(import->cli->scope, import->outbox, events, len, NULL);
@@ -201,7 +201,7 @@ static void show_progress(struct import *import, bool done)
 static bool emit_each(struct import *import, int *ends)
 {
     for (size_t i = 0; i < import->len; i++) {
-        enum hf_status status = emit(import, &import->events[i], 1);
+        enum hf_status status = events_emit(import, &import->events[i], 1);
 
         if (status == HF_DUPLICATE) {
             import->duplicates++;
@@ -210,7 +210,7 @@ static bool emit_each(struct import *import, int *ends)
         } else {
             bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
 
-            *ends = fail(import, import->lines[i], doubt ? import->lines[i] : 0);
+            *ends = import_fail(import, import->lines[i], doubt ? import->lines[i] : 0);
             if (status == HF_LIMIT) /* it is too large: no event, as one that cannot be read */
                 *ends = CLI_USAGE;
             return false;
@@ -229,14 +229,14 @@ static bool is_about_events(enum hf_status status)
 }
 
 /* Emit what was collected. False: *ends says how to end. */
-static bool flush(struct import *import, int *ends)
+static bool batch_flush(struct import *import, int *ends)
 {
     enum hf_status status = HF_OK;
 
     if (!import->len)
         return true;
     if (!import->alone) {
-        status = emit(import, import->events, import->len);
+        status = events_emit(import, import->events, import->len);
         import->alone = status == HF_UNSUPPORTED && import->len > 1;
     }
     if (import->alone || is_about_events(status)) {
@@ -245,7 +245,7 @@ static bool flush(struct import *import, int *ends)
     } else if (status != HF_OK) {
         bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
 
-        *ends = fail(import, 0, doubt ? import->lines[import->len - 1] : 0);
+        *ends = import_fail(import, 0, doubt ? import->lines[import->len - 1] : 0);
         return false;
     } else {
         import->imported += import->len;
@@ -277,15 +277,15 @@ static bool is_blank(struct hf_str line)
 }
 
 /* It ends with this line: what was collected before it is stored, (1). False. */
-static bool refuse(struct import *import, uint64_t number, enum hf_status status, struct hf_str why,
-                   int *ends)
+static bool line_refuse(struct import *import, uint64_t number, enum hf_status status,
+                        struct hf_str why, int *ends)
 {
     char kept[WHY_MAX]; /* a flush gives back the memory of the scope */
 
     snprintf(kept, sizeof(kept), "%.*s", HF_FMT(why));
-    if (flush(import, ends)) {
+    if (batch_flush(import, ends)) {
         (void)hf_scope_fail(import->cli->scope, status, "%s", kept);
-        *ends = fail(import, number, 0);
+        *ends = import_fail(import, number, 0);
     }
     return false;
 }
@@ -300,17 +300,17 @@ static bool take_line(struct import *import, struct hf_str text, int *ends)
     struct outbox_line line;
 
     if (!copy.ptr)
-        return refuse(import, number, HF_NOMEM, HF_STR("out of memory"), ends);
-    if (!hf__outbox_line_read(s, (enum outbox_line_form)import->settings->from, copy, &line,
-                              &error))
-        return refuse(import, number, HF_INVALID, error, ends);
+        return line_refuse(import, number, HF_NOMEM, HF_STR("out of memory"), ends);
+    if (!hf__cli_outbox_line_read(s, (enum outbox_line_form)import->settings->from, copy, &line,
+                                  &error))
+        return line_refuse(import, number, HF_INVALID, error, ends);
     if (line.done || (line.failed && !import->settings->failed)) {
         hf_scope_rewind(s, mark);
         import->skipped++;
         return true;
     }
     if (has_id(import, line.event.id))
-        return flush(import, ends) && take_line(import, text, ends);
+        return batch_flush(import, ends) && take_line(import, text, ends);
     if (!import->len)
         import->mark = mark;
     import->events[import->len] = line.event;
@@ -329,16 +329,16 @@ static bool take_lines(struct import *import, int *ends)
         enum hf_status status = hf__line_reader_next(s, &import->reader, &text);
 
         if (status == HF_CANCELED)
-            *ends = fail(import, 0, 0);
+            *ends = import_fail(import, 0, 0);
         else if (status != HF_OK)
-            refuse(import, status == HF_LIMIT ? import->reader.number + 1 : 0,
-                   status == HF_LIMIT ? HF_INVALID : status, hf_str_from(hf_scope_error_text(s)),
-                   ends);
+            line_refuse(import, status == HF_LIMIT ? import->reader.number + 1 : 0,
+                        status == HF_LIMIT ? HF_INVALID : status,
+                        hf_str_from(hf_scope_error_text(s)), ends);
         if (status != HF_OK)
             return false;
         if (!text.ptr)
-            return flush(import, ends);
-        if (import->bytes + text.len > BATCH_BYTES && !flush(import, ends))
+            return batch_flush(import, ends);
+        if (import->bytes + text.len > BATCH_BYTES && !batch_flush(import, ends))
             return false;
         if (!is_blank(text) && !take_line(import, text, ends))
             return false;
@@ -347,7 +347,7 @@ static bool take_lines(struct import *import, int *ends)
             import->done = import->taken;
         /* What has come through a pipe does not wait for what has not. */
         if (import->len == import->settings->batch || !hf__line_reader_ready(&import->reader))
-            if (!flush(import, ends))
+            if (!batch_flush(import, ends))
                 return false;
     }
 }
@@ -384,13 +384,13 @@ static enum hf_status place_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__outbox_place_open(c, settings->blobs,
-                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                            .buckets = (uint32_t)settings->buckets,
-                                            .stream = settings->stream));
+    return hf__cli_outbox_place_open(c, settings->blobs,
+                                     HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                                .buckets = (uint32_t)settings->buckets,
+                                                .stream = settings->stream));
 }
 
-static const struct command_place outbox_place = {place_open, hf__outbox_place_close, NULL};
+static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close, NULL};
 
 /* A signal is told, with what is stored, and is how it ends. */
 static void import_signal(struct command_ctx *c)

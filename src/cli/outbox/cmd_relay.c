@@ -328,7 +328,7 @@ static int print_metrics(struct run *run, int ends)
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* The scope of the run may have been canceled: the end has one of its own. */
-static int stop(struct run *run, int ends)
+static int relay_stop(struct run *run, int ends)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
@@ -358,7 +358,7 @@ static int run_until_signal(struct run *run)
     }
     if (shown)
         fputc('\n', run->cli->err);
-    return stop(run, CLI_OK);
+    return relay_stop(run, CLI_OK);
 }
 
 static int64_t elapsed_us(const struct cli *cli)
@@ -487,16 +487,16 @@ static enum hf_status place_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__outbox_place_open(c, settings->blobs,
-                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                            .history_s =
-                                                (uint32_t)((settings->history_ms + 999) / 1000)));
+    return hf__cli_outbox_place_open(
+        c, settings->blobs,
+        HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                   .history_s = (uint32_t)((settings->history_ms + 999) / 1000)));
 }
 
-static const struct command_place outbox_place = {place_open, hf__outbox_place_close,
+static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close,
                                                   "outbox emit"};
 
-static enum hf_status relay(struct command_ctx *c)
+static enum hf_status relay_command(struct command_ctx *c)
 {
     struct run run = {.cli = c->cli,
                       .command = c->name,
@@ -516,7 +516,7 @@ const struct command hf__relay_command = {COMMAND_SETTINGS(struct settings),
                                           .place = &outbox_place,
                                           .table = COMMAND_NEEDS,
                                           .check = relay_check,
-                                          .body = relay,
+                                          .body = relay_command,
                                           .end = relay_end};
 
 const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct settings),
@@ -524,5 +524,5 @@ const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct setting
                                                  .place = &outbox_place,
                                                  .table = COMMAND_EMPTY,
                                                  .check = relay_check,
-                                                 .body = relay,
+                                                 .body = relay_command,
                                                  .end = relay_end};

@@ -63,8 +63,8 @@ static enum hf_status outbox_open_named(struct hf_scope *s, struct hf_db *db,
     return status;
 }
 
-enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
-                                     const struct hf_outbox_options *options)
+enum hf_status hf__cli_outbox_place_open(struct command_ctx *c, struct hf_str blobs,
+                                         const struct hf_outbox_options *options)
 {
     struct hf_outbox_options with = *options;
     struct hf_outbox *outbox;
@@ -77,7 +77,7 @@ enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
     return HF_OK;
 }
 
-void hf__outbox_place_close(void *place)
+void hf__cli_outbox_place_close(void *place)
 {
     hf_outbox_close(place);
 }

@@ -132,16 +132,16 @@ static enum hf_status record_read(struct command_ctx *c, struct hf_str text, str
     const struct settings *settings = c->settings;
     struct hf_str error = HF_STR("it is no JSON object");
     struct hf_scope *s = c->scope;
-    const struct json *json;
+    const struct json_node *json;
 
     if (settings->dynamodb) {
         if (hf_item_from_json(s, text, record) == HF_OK)
             return HF_OK;
         error = hf_scope_error(s)->message;
     } else {
-        json = hf__json_read(s, text, &error);
+        json = hf__cli_json_read(s, text, &error);
         if (json && json->kind == JSON_OBJECT) {
-            *record = hf_value_item(hf__json_to_value(s, json));
+            *record = hf_value_item(hf__cli_json_to_value(s, json));
             if (hf_item_check(s, *record) == HF_OK)
                 return HF_OK;
             error = hf_scope_error(s)->message;
@@ -301,7 +301,7 @@ static void add_record(struct rows *rows, struct cli *cli, const struct hf_recor
         hf__rows_text("error", record->error == HF_OK ? (struct hf_str){0} : record->error_text),
         {.name = "item",
          .kind = ROWS_JSON,
-         .text = hf__json_of_value(cli->scope, hf_item_value(record->item))}};
+         .text = hf__cli_json_of_value(cli->scope, hf_item_value(record->item))}};
 
     fields[4].cut = true;
     hf__rows_add(rows, fields, COMMAND_LEN(fields));

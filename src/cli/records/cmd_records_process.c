@@ -225,15 +225,16 @@ struct run {
 static int record_file(struct hf_scope *s, const struct run *run,
                        const struct hf_record_info *record)
 {
-    struct hf_str text = run->settings->plain ? hf__json_of_value(s, hf_item_value(record->item))
-                                              : hf_item_to_json(s, record->item);
+    struct hf_str text = run->settings->plain
+                             ? hf__cli_json_of_value(s, hf_item_value(record->item))
+                             : hf_item_to_json(s, record->item);
     struct hf_str line = hf_scope_format(s, "%.*s\n", HF_FMT(text));
 
     return text.ptr && line.ptr ? hf__child_file(line.ptr, line.len) : -1;
 }
 
-static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf_status told,
-                              int status)
+static enum hf_status program_outcome(struct hf_scope *s, const struct run *run,
+                                      enum hf_status told, int status)
 {
     int code = hf__program_code(status);
 
@@ -250,7 +251,8 @@ static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf
                          run->args[0], code);
 }
 
-static enum hf_status work(struct hf_scope *s, const struct hf_record_info *record, void *user)
+static enum hf_status record_work(struct hf_scope *s, const struct hf_record_info *record,
+                                  void *user)
 {
     const struct run *run = user;
     const struct hf_str variables[] = {
@@ -277,7 +279,7 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
     told = hf__program_wait(s, &child, 0, run->settings->kill_after_ms);
-    return outcome(s, run, told, child.outcome);
+    return program_outcome(s, run, told, child.outcome);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -297,7 +299,7 @@ static struct hf_str errors_json(struct cli *cli, const struct hf_processor_repo
     struct json_text text;
     FILE *out;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     out = text.out;
     fputc('[', out);
@@ -305,15 +307,15 @@ static struct hf_str errors_json(struct cli *cli, const struct hf_processor_repo
         const struct hf_processor_error *error = &report->errors[i];
 
         fputs(i ? ",{\"account\":" : "{\"account\":", out);
-        hf__json_write_text(out, error->account);
+        hf__cli_json_write_text(out, error->account);
         fputs(",\"run_time\":", out);
-        hf__json_write_text(out, error->run_time);
+        hf__cli_json_write_text(out, error->run_time);
         fprintf(out, ",\"attempts\":%lu,\"error\":", (unsigned long)error->attempts);
-        hf__json_write_text(out, error->text);
+        hf__cli_json_write_text(out, error->text);
         fputc('}', out);
     }
     fputc(']', out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
 static void print_report(struct run *run, const struct hf_processor_report *report)
@@ -342,7 +344,7 @@ static void print_report(struct run *run, const struct hf_processor_report *repo
     hf__rows_one(cli, &run->settings->database, fields, COMMAND_LEN(fields));
 }
 
-static int process(struct run *run, struct hf_records *records)
+static int process_records(struct run *run, struct hf_records *records)
 {
     const struct settings *settings = run->settings;
     struct hf_scope *s = run->cli->scope;
@@ -369,7 +371,7 @@ static int process(struct run *run, struct hf_records *records)
                           &processor) != HF_OK)
         return hf__database_fail(run->cli, "records process");
     hf_scope_timeout_ms(s, 0);
-    status = hf_processor_run(s, processor, work, run, &report);
+    status = hf_processor_run(s, processor, record_work, run, &report);
     if (shown)
         fputc('\n', run->cli->err);
     if (status == HF_CANCELED && hf__guard_signal(run->guard))
@@ -426,7 +428,7 @@ static enum hf_status records_process(struct command_ctx *c)
                       .args = settings->exec.ptr ? shell : c->operands,
                       .args_len = settings->exec.ptr ? COMMAND_LEN(shell) : c->operands_len};
 
-    return hf__command_end(c, process(&run, c->place));
+    return hf__command_end(c, process_records(&run, c->place));
 }
 
 const struct command hf__records_process_command = {COMMAND_SETTINGS(struct settings),

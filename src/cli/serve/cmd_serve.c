@@ -64,7 +64,7 @@ struct serving {
 
 /* ---- the watch ------------------------------------------------------------------------------ */
 
-static void notify(struct serving *v, const char *lines)
+static void notify_systemd(struct serving *v, const char *lines)
 {
     if (hf__notify_send(v->notify_socket, lines) < 0)
         hf__log_print(&v->log, HF_LOG_WARNING, "cannot notify %s: %s", v->notify_socket,
@@ -92,7 +92,7 @@ static bool wait_beat(struct serving *v)
     return !stop;
 }
 
-static void *watch(void *user)
+static void *watchdog_run(void *user)
 {
     struct serving *v = user;
     struct hf_scope *s = hf_scope_new(NULL);
@@ -102,7 +102,7 @@ static void *watch(void *user)
 
         hf_scope_reset(s);
         if (hf_list_tables(s, v->engine, &(struct hf_list_tables){.limit = 1}, &result) == HF_OK)
-            notify(v, "WATCHDOG=1");
+            notify_systemd(v, "WATCHDOG=1");
         else
             hf__log_print(&v->log, HF_LOG_ERROR, "the database does not answer: %s",
                           hf_scope_error_text(s));
@@ -123,7 +123,7 @@ static void watch_begin(struct serving *v)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&v->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    v->watching = pthread_create(&v->watch, NULL, watch, v) == 0;
+    v->watching = pthread_create(&v->watch, NULL, watchdog_run, v) == 0;
     if (!v->watching)
         hf__log_print(&v->log, HF_LOG_ERROR, "cannot start the watch: the watchdog will bite");
 }
@@ -145,7 +145,7 @@ static void watch_end(struct serving *v)
 
 /* ---- what people and systemd hear ----------------------------------------------------------- */
 
-static const char *durability(const struct serving *v)
+static const char *durability_text(const struct serving *v)
 {
     static const char *const texts[] = {"every write is synced",
                                         "writes are synced in batches: a crash of the machine may "
@@ -171,7 +171,7 @@ static void print_start(struct serving *v, struct hf_str url)
 
     fprintf(out, "holdfast %s serves on %.*s\n", hf_version(), HF_FMT(url));
     if (v->plan.path.ptr)
-        fprintf(out, "  data    %s (%s)\n", whole ? whole : v->plan.path.ptr, durability(v));
+        fprintf(out, "  data    %s (%s)\n", whole ? whole : v->plan.path.ptr, durability_text(v));
     else
         fprintf(out, "  data    in memory, gone at the end\n");
     fprintf(out, "  access  %s\n", access_text(v));
@@ -191,7 +191,7 @@ static void on_ready(void *user)
 
     print_start(v, url);
     snprintf(lines, sizeof(lines), "READY=1\nSTATUS=Serving on %.*s", HF_FMT(url));
-    notify(v, lines);
+    notify_systemd(v, lines);
     hf__log_print(&v->log, HF_LOG_INFO, "serving on %.*s", HF_FMT(url));
     if (v->plan.address_ignored)
         hf__log_print(&v->log, HF_LOG_WARNING,
@@ -206,7 +206,7 @@ static void on_stop(void *user)
 {
     struct serving *v = user;
 
-    notify(v, "STOPPING=1\nSTATUS=Finishing requests under way");
+    notify_systemd(v, "STOPPING=1\nSTATUS=Finishing requests under way");
     hf__log_print(&v->log, HF_LOG_INFO, "stopping: requests under way may finish");
 }
 

@@ -123,7 +123,7 @@ static bool is_word(const char *arg)
     return *arg != '\0';
 }
 
-static void describe(struct hf_scope *s, struct holder *holder)
+static void holder_describe(struct hf_scope *s, struct holder *holder)
 {
     char name[NAME_MAX_BYTES], room[ARGS_MAX_BYTES];
     const char *args[ARGS_MAX];
@@ -198,7 +198,7 @@ struct holder hf__holder_find(struct hf_scope *s, const char *path)
     if (file)
         fclose(file);
     if (holder.pid) {
-        describe(s, &holder);
+        holder_describe(s, &holder);
         holder.started_us = is_ancestor(holder.pid);
     }
     return holder;

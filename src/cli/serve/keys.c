@@ -37,9 +37,9 @@ struct reader {
     struct cli_key key; /* of the profile we are in */
 };
 
-#define FAIL(r, ...) (fail((r), hf_scope_format((r)->s, __VA_ARGS__)))
+#define FAIL(r, ...) (reader_fail((r), hf_scope_format((r)->s, __VA_ARGS__)))
 
-static bool fail(struct reader *r, struct hf_str error)
+static bool reader_fail(struct reader *r, struct hf_str error)
 {
     r->keys->error = error.ptr ? error : HF_STR("out of memory");
     return false;
@@ -47,7 +47,7 @@ static bool fail(struct reader *r, struct hf_str error)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-static struct hf_str trim(struct hf_str text)
+static struct hf_str trim_blanks(struct hf_str text)
 {
     static const char blanks[] = {' ', '\t', '\r'};
 
@@ -116,8 +116,8 @@ static bool take_setting(struct reader *r, struct hf_str line)
         return FAIL(r, "%s:%u: neither [PROFILE] nor NAME = VALUE", r->path, r->line);
     if (!r->in_profile)
         return FAIL(r, "%s:%u: a setting before the first [PROFILE]", r->path, r->line);
-    name = trim(hf_str_of(line.ptr, name_len));
-    value = trim(hf_str_of(equals + 1, line.len - name_len - 1));
+    name = trim_blanks(hf_str_of(line.ptr, name_len));
+    value = trim_blanks(hf_str_of(equals + 1, line.len - name_len - 1));
     if (hf_str_equal(name, HF_STR("aws_access_key_id")))
         part = &r->key.access;
     else if (hf_str_equal(name, HF_STR("aws_secret_access_key")))
@@ -132,7 +132,7 @@ static bool take_setting(struct reader *r, struct hf_str line)
         return FAIL(r, "%s:%u: the value of %.*s is empty or has blanks", r->path, r->line,
                     HF_FMT(name));
     *part = hf_scope_copy(r->s, value);
-    return part->ptr ? true : fail(r, *part);
+    return part->ptr ? true : reader_fail(r, *part);
 }
 
 bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, struct cli_keys *keys)
@@ -141,11 +141,11 @@ bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, st
 
     *keys = (struct cli_keys){.list = hf_scope_alloc(s, KEYS_MAX * sizeof(*keys->list))};
     if (!keys->list)
-        return fail(&r, (struct hf_str){0});
+        return reader_fail(&r, (struct hf_str){0});
     while (text.len) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        struct hf_str line = trim(hf_str_of(text.ptr, len));
+        struct hf_str line = trim_blanks(hf_str_of(text.ptr, len));
 
         r.line++;
         text.ptr += len + (end != NULL);
@@ -198,7 +198,7 @@ static bool read_all(struct reader *r, int fd, struct hf_str *text)
     size_t len = 0;
 
     if (!bytes)
-        return fail(r, (struct hf_str){0});
+        return reader_fail(r, (struct hf_str){0});
     while (len <= KEYS_FILE_MAX) {
         ssize_t more = read(fd, bytes + len, KEYS_FILE_MAX + 1 - len);
 

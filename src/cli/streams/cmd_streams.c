@@ -8,7 +8,7 @@
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <holdfast/streams.h>
 
@@ -121,7 +121,7 @@ static enum hf_status tail_check(struct command_ctx *c)
         o->start = HF_START_END;
     } else {
         o->start = HF_START_TIME;
-        if (!hf__when(c->scope, settings->from.ptr, &o->from_us))
+        if (!hf__time_arg_parse(c->scope, settings->from.ptr, &o->from_us))
             return hf__command_fail(
                 c, CLI_USAGE, "--from: '%s' is neither horizon, latest, a time nor how long ago",
                 settings->from.ptr);
@@ -152,7 +152,7 @@ static void print_item(const struct run *run, struct hf_scope *s, const char *na
         json = hf_item_to_json(s, item);
         fwrite(json.ptr, 1, json.len, out);
     } else {
-        hf__json_write_value(out, s, hf_item_value(item));
+        hf__cli_json_write_value(out, s, hf_item_value(item));
     }
 }
 
@@ -182,16 +182,16 @@ static void print_change(const struct run *run, struct hf_scope *s, const struct
     if (change->expired)
         fputs(",\"expired\":true", out);
     fputs(",\"sequence\":", out);
-    hf__json_write_text(out, change->sequence);
+    hf__cli_json_write_text(out, change->sequence);
     fputs(",\"shard\":", out);
-    hf__json_write_text(out, change->shard);
+    hf__cli_json_write_text(out, change->shard);
     fputs(",\"id\":", out);
-    hf__json_write_text(out, change->id);
+    hf__cli_json_write_text(out, change->id);
     fputs("}\n", out);
 }
 
-static enum hf_status print(struct hf_scope *s, const struct hf_change *changes, size_t len,
-                            void *user)
+static enum hf_status changes_print(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                                    void *user)
 {
     struct run *run = user;
 
@@ -216,7 +216,7 @@ static enum hf_status print_until_enough(struct hf_scope *s, const struct hf_cha
 {
     const struct run *run = user;
 
-    return run->enough || run->broken ? HF_CANCELED : print(s, changes, len, user);
+    return run->enough || run->broken ? HF_CANCELED : changes_print(s, changes, len, user);
 }
 
 static void tell_gap(struct hf_str shard, struct hf_str sequence, void *user)
@@ -230,7 +230,7 @@ static void tell_gap(struct hf_str shard, struct hf_str sequence, void *user)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static enum hf_status tail(struct command_ctx *c)
+static enum hf_status stream_tail(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_consumer_options *options = &settings->options;
@@ -260,4 +260,4 @@ const struct command hf__streams_tail_command = {COMMAND_SETTINGS(struct setting
                                                  .max = 1,
                                                  .guarded = true,
                                                  .check = tail_check,
-                                                 .body = tail};
+                                                 .body = stream_tail};

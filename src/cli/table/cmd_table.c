@@ -86,7 +86,7 @@ static enum hf_status table_create_check(struct command_ctx *c)
     text = hf__input_read(c->scope, settings->file.ptr, TABLE_SPEC_MAX, &error);
     if (!text.ptr)
         return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
-    if (!hf__table_spec_read(c->scope, text, &settings->spec, &error))
+    if (!hf__cli_table_spec_read(c->scope, text, &settings->spec, &error))
         return hf__command_fail(c, CLI_USAGE, "%s: %.*s", settings->file.ptr, HF_FMT(error));
     return HF_OK;
 }
@@ -136,15 +136,15 @@ static void print_indexes(struct cli *cli, const struct hf_table_description *ta
                           const char *kind, const struct hf_index_description *indexes, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        struct hf_str keys = hf__table_spec_keys(cli->scope, table, indexes[i].key_schema,
-                                                 indexes[i].key_schema_len);
+        struct hf_str keys = hf__cli_table_spec_keys(cli->scope, table, indexes[i].key_schema,
+                                                     indexes[i].key_schema_len);
 
         fprintf(cli->out, "%-12s ", kind);
         hf__rows_print(cli->out, indexes[i].name);
         fputs(": ", cli->out);
         hf__rows_print(cli->out, keys);
         fprintf(cli->out, "%s%s\n", indexes[i].status ? ", " : "",
-                indexes[i].status ? hf__table_spec_status(indexes[i].status) : "");
+                indexes[i].status ? hf__cli_table_spec_status(indexes[i].status) : "");
     }
 }
 
@@ -155,7 +155,7 @@ static enum hf_status table_print(struct command_ctx *c, const struct hf_table_d
     if (c->database->quiet)
         return HF_OK;
     if (c->database->json) {
-        struct hf_str json = hf__table_spec_json(c->scope, table);
+        struct hf_str json = hf__cli_table_spec_json(c->scope, table);
 
         if (!json.ptr)
             return hf__command_fail(c, CLI_FAILED, "out of memory");
@@ -164,9 +164,9 @@ static enum hf_status table_print(struct command_ctx *c, const struct hf_table_d
     }
     TRY(COMMAND_PRINT(
         c, hf__rows_text("name", table->name),
-        hf__rows_text("status", hf_str_from(hf__table_spec_status(table->status))),
-        hf__rows_text("keys", hf__table_spec_keys(c->scope, table, table->key_schema,
-                                                  table->key_schema_len)),
+        hf__rows_text("status", hf_str_from(hf__cli_table_spec_status(table->status))),
+        hf__rows_text("keys", hf__cli_table_spec_keys(c->scope, table, table->key_schema,
+                                                      table->key_schema_len)),
         hf__rows_signed(cli, "items", table->item_count == HF_ZERO ? 0 : table->item_count),
         hf__rows_signed(cli, "bytes", table->size_bytes == HF_ZERO ? 0 : table->size_bytes),
         hf__rows_time(cli, "created", table->created_us),
