@@ -167,7 +167,7 @@ class Import(WithDatabase):
         for noun, args in ("kv", ("get", "motd")), ("kv", ("set", "a", "b")), ("counter", ("add", "visits")):
             self.fails(USAGE, "holdfast %s import --from keys" % noun, noun, *args)
         self.fails(USAGE, "into itself", "kv", "import", "--from", "keys")
-        self.fails(USAGE, "--from is missing", "kv", "import")
+        self.fails(USAGE, "missing option --from", "kv", "import")
         self.fails(NOT_FOUND, "nowhere", "kv", "import", "--from", "nowhere")
         to = ["--table", "ours"]
         self.assertEqual(self.json("kv", "import", "--from", "keys", *to),
@@ -347,22 +347,22 @@ class Table(WithDatabase):
         for text, error in [("", "line 1: expected a value"),
                             ("{\n\"TableName\" 1}", "line 2: expected ':'"),
                             ("[]", "the table: expected an object"),
-                            ("{}", "TableName: it is missing"),
-                            ('{"TableName": "a", "TableName": "b"}', "a member comes twice"),
-                            ('{"TableName": "abc"} x', "something follows"),
-                            ('{"TableNme": "abc"}', "TableNme: CreateTable has no such member"),
+                            ("{}", "TableName: missing"),
+                            ('{"TableName": "a", "TableName": "b"}', "duplicate member"),
+                            ('{"TableName": "abc"} x', "unexpected text after"),
+                            ('{"TableNme": "abc"}', "TableNme: unknown member of CreateTable"),
                             ('{"KeySchema": [{"KeyType": "HSH"}]}',
                              "KeySchema[0].KeyType: expected one of: HASH RANGE"),
                             ('{"ProvisionedThroughput": {"ReadCapacityUnits": 1.5}}',
                              "ProvisionedThroughput.ReadCapacityUnits: expected a whole number"),
                             ('{"Tags": {}}', "Tags: expected a list"),
-                            ('{"TableName": "\\q"}', "an escape"), ("[" * 100, "too many levels")]:
+                            ('{"TableName": "\\q"}', "an escape"), ("[" * 100, "nested too deeply")]:
             with self.subTest(text):
                 code, out, err = self.create(None, text=text)
                 self.assertEqual((code, out), (USAGE, ""))
                 self.assertIn(error, err)
         self.fails(USAGE, "/nowhere: No such file", "table", "create", "-f", "/nowhere")
-        self.fails(USAGE, "--file is missing", "table", "create")
+        self.fails(USAGE, "missing option --file", "table", "create")
 
 
 class LockRun(WithDatabase):
@@ -485,7 +485,7 @@ class LockRun(WithDatabase):
     def test_a_program_that_cannot_be_run(self):
         self.fails(127, "no-such-program", "lock", "run", "job", "--", "no-such-program")
         self.fails(126, self.dir, "lock", "run", "job", "--", self.dir)
-        self.fails(USAGE, "an argument is missing: holdfast lock run [options] NAME", "lock", "run", "job")
+        self.fails(USAGE, "missing argument; usage: holdfast lock run [options] NAME", "lock", "run", "job")
 
     def test_the_program_has_our_files_and_not_those_of_the_database(self):
         read, write = os.pipe()
@@ -599,7 +599,7 @@ class Kv(WithDatabase):
         self.fails(USAGE, "not a number", "kv", "set", "a", "x1", "-t", "number")
         self.fails(USAGE, "expected", "kv", "set", "a", "{", "-t", "json")
         self.fails(USAGE, "DynamoDB's JSON", "kv", "set", "a", '{"S":1}', "-t", "dynamodb")
-        self.fails(USAGE, "the value is missing", "kv", "set", "a")
+        self.fails(USAGE, "missing value", "kv", "set", "a")
         self.fails(USAGE, "exclude", "kv", "set", "a", "b", "-f", "c")
         self.fails(USAGE, "is none of", "kv", "set", "a", "b", "-t", "c")
 
@@ -722,7 +722,7 @@ class Limit(WithDatabase):
         rule = ("--limit", "2", "--window", "1h")
         self.ok("limit", "check", "a", *rule)
         self.assertEqual(self.json("limit", "check", "a", *rule)["left"], 0)
-        self.fails(CONDITION, "'a' has reached its limit; again in ", "limit", "check", "a", *rule)
+        self.fails(CONDITION, "limit reached for 'a'; try again in ", "limit", "check", "a", *rule)
         code, out, _ = self.run_("limit", "peek", "a", *rule, "--json")
         verdict = json.loads(out)
         self.assertEqual((code, verdict["allowed"], verdict["used"]), (CONDITION, False, 2))
@@ -850,7 +850,7 @@ class Records(WithDatabase):
         self.fails(USAGE, "missing", "records", "put")
         self.ok("records", "put", '{"AccountId":"a","RunTime":"b"}')
         self.fails(CONDITION, "", "records", "put", "--only-new", '{"AccountId":"a","RunTime":"b"}')
-        self.fails(USAGE, "--exec is missing", "records", "process")
+        self.fails(USAGE, "missing option --exec", "records", "process")
         self.fails(USAGE, "exclude", "records", "process", "--exec", "x", "--", "y")
 
 
@@ -1067,7 +1067,7 @@ class Outbox(WithDatabase):
         code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/false", "--attempts", "1",
                                    "--json")
         self.assertEqual((code, json.loads(out)["given_up"]), (FAILED, 2))
-        self.assertEqual(err.count("was put aside"), 2)
+        self.assertEqual(err.count("is a dead letter now"), 2)
         failed = self.json("outbox", "failed")["events"]
         self.assertEqual([e["state"] for e in failed], ["failed", "failed"])
         causes = self.json("outbox", "stats")["causes"]
@@ -1180,7 +1180,7 @@ class Outbox(WithDatabase):
                            *more)
         begun = time.monotonic()
         line = relay.stderr.readline()
-        self.assertRegex(line, "^holdfast relay: event %s \\(slow\\) is under way for [0-9]+ ms$" % event)
+        self.assertRegex(line, "^holdfast relay: event %s \\(slow\\) is stuck: its delivery has taken [0-9]+ ms$" % event)
         for_ms = int(line.split()[-2])
         self.assertGreaterEqual(for_ms, 300)
         self.assertLessEqual(for_ms, (time.monotonic() - begun) * 1000 + 1000)
@@ -1210,9 +1210,9 @@ class Outbox(WithDatabase):
         self.assertEqual([(e["id"], e["state"]) for e in failed], [(event, "failed")])
         self.assertIsNone(relay.poll())
         code, _, err = self.run_("relay", "--to", "stdout:", "--stuck", "0")
-        self.assertEqual((code, "--stuck: '0' is not from" in err), (USAGE, True), err)
+        self.assertEqual((code, "--stuck: '0' is out of range" in err), (USAGE, True), err)
         code, _, err = self.run_("relay", "--to", "stdout:", "--if-stuck", "kill")
-        self.assertEqual((code, "is none of: leave release give-up" in err), (USAGE, True), err)
+        self.assertEqual((code, "is invalid: use one of leave release give-up" in err), (USAGE, True), err)
 
     def drained(self):
         out = self.ok("outbox", "drain", "--to", "stdout:")
@@ -1281,7 +1281,7 @@ class Outbox(WithDatabase):
         good = ['{"type":"x","id":"%d"}' % i for i in range(10)]
         self.assertIn("line 1: expected a name in quotes; nothing is stored", fails("line 1", "{x"))
         said = fails("line 7: ", *good[:6], '{"type":"x","tpye":"y"}', good[6])
-        self.assertIn('"tpye" is no member of an event', said)
+        self.assertIn('"tpye" is not a member of an event', said)
         self.assertIn("lines 1 to 6 are done: 6 imported, 0 duplicates, nothing behind them is stored",
                       said)
         self.assertEqual(sorted(e["id"] for e in self.drained()), list("012345"))
@@ -1291,18 +1291,18 @@ class Outbox(WithDatabase):
         self.assertIn("lines 1 to 6 are done: 0 imported, 6 duplicates", said)
         self.assertEqual(self.drained(), [])
         for line, error in (
-                ("[]", "it is no object"), ("{} {}", "something follows"), ("{}", "has no type"),
-                ('{"type":7}', '"type" has to be a text'),
+                ("[]", "not a JSON object"), ("{} {}", "unexpected text after"), ("{}", "has no type"),
+                ('{"type":7}', '"type" must be a string'),
                 ('{"type":"x","time":"soon"}', '"time" has to be a time such as'),
                 ('{"type":"x","time":"2026-01-01T00:00:00+1:00"}', '"time" has to be'),
                 ('{"type":"x","time":"2026-01-01T00:00:00+99:99"}', '"time" has to be'),
                 ('{"type":"x","sequence":-1}', '"sequence" has to be'),
-                ('{"type":"x","urgent":"yes"}', '"urgent" has to be true or false'),
+                ('{"type":"x","urgent":"yes"}', '"urgent" must be true or false'),
                 ('{"type":"x","urgent":true,"due":"2999-01-01T00:00:00Z"}', "it is urgent"),
                 ('{"type":"x","sequence":18446744073709551616}', '"sequence" has to be'),
-                ('{"type":"x","payload_base64":"!"}', '"payload_base64" has to be base64'),
+                ('{"type":"x","payload_base64":"!"}', '"payload_base64" must be base64'),
                 ('{"type":"x","payload":1,"payload_base64":""}', "second payload"),
-                ('{"type":"x","headers":[]}', '"headers" has to be an object'),
+                ('{"type":"x","headers":[]}', '"headers" must be an object'),
                 ('{"type":"x","headers":{"n":1e999}}', '"headers" has a value')):
             self.assertIn("nothing is stored", fails(error, line))
         self.fails(USAGE, "nowhere", "outbox", "import", "nowhere")
@@ -1454,14 +1454,14 @@ class Outbox(WithDatabase):
             "data": {"n": 1}})
         self.assertEqual((out[1]["data_base64"], out[1]["datacontenttype"], out[1]["tenant"]),
                          ("AP8=", "application/octet-stream", "t"))
-        self.fails(USAGE, '"payload" has to be base64', "outbox", "import", *excalibur,
+        self.fails(USAGE, '"payload" must be base64', "outbox", "import", *excalibur,
                    input='{"sk":"a","messageType":"b","payload":"!"}')
 
     def test_outbox_that_cannot_be(self):
         self.fails(USAGE, "missing", "outbox", "drain")
         self.fails(USAGE, "begins with", "outbox", "drain", "--to", "nonsense:x")
         code, _, err = self.run_("relay")
-        self.assertEqual((code, "holdfast relay: --to is missing" in err), (USAGE, True))
+        self.assertEqual((code, "holdfast relay: missing option --to" in err), (USAGE, True))
         self.fails(USAGE, "NAME=VALUE", "outbox", "emit", "x", "-H", "novalue")
         self.fails(USAGE, "exclude", "outbox", "emit", "x", "{}", "-f", "-")
         self.fails(USAGE, "missing", "outbox", "retry")
@@ -1482,7 +1482,7 @@ class Outbox(WithDatabase):
                          (["dynamodb:Query"], "arn:aws:dynamodb:*:*:table/r/index/*"))
         keys = self.json_of("iam", "kv", "--partitioned")["Statement"][0]["Resource"]
         self.assertEqual(keys, "arn:aws:dynamodb:*:*:table/partitioned_keys")
-        self.fails(USAGE, "--table is missing", "iam", "streams")
+        self.fails(USAGE, "missing option --table", "iam", "streams")
 
     def json_of(self, *args):
         return json.loads(self.ok(*args))
@@ -2078,7 +2078,7 @@ class Events(WithDatabase):
                              "--stuck", "300ms", "--if-stuck", "give-up", "--", program)
         line = process.stderr.readline()
         self.assertRegex(line, r"^holdfast events consume: version \d+ of \S+/\S+ \(\w+\) .* ms$")
-        self.until(lambda: self.json("events", "group", "workers")["parked"] == 1, "put aside")
+        self.until(lambda: self.json("events", "group", "workers")["parked"] == 1, "parked")
         parked = self.json("events", "parked", "--group", "workers")["events"]
         self.assertIn("had not returned", parked[0]["error"])
         self.until(lambda: self.json("events", "group", "workers")["pending"] == 0, "the others")
@@ -2189,7 +2189,7 @@ class Blobs(WithDatabase):
         os.mkdir(self.path("blobs"))
         self.fails(NOT_FOUND, "0" * 64, "blobs", "get", "0" * 64, "--blobs", blobs)
         self.fails(USAGE, "", "blobs", "get", "../../etc/passwd", "--blobs", blobs)
-        self.fails(USAGE, "--blobs is missing", "blobs", "ls")
+        self.fails(USAGE, "missing option --blobs", "blobs", "ls")
         self.fails(USAGE, "ftp", "blobs", "ls", "--blobs", "ftp://x")
         self.fails(USAGE, "/nowhere", "blobs", "put", "/nowhere/x", "--blobs", blobs)
         with open(self.path("file"), "w", encoding="ascii") as file:
@@ -2351,7 +2351,7 @@ class Check(WithDirectory):
         self.assertFalse(json.loads(out)["sound"])
 
     def test_a_sound_one(self):
-        self.assertIn("sound: 2 tables, %d items" % self.items, self.ok("check", self.store))
+        self.assertIn("no damage found: 2 tables, %d items" % self.items, self.ok("check", self.store))
         found = self.json("check", self.store)
         self.assertEqual((found["sound"], found["items"], found["problems"]),
                          (True, self.items, 0))
@@ -2424,7 +2424,7 @@ class Check(WithDirectory):
     def test_progress_in_a_pipe_is_asked_for(self):
         code, out, err = self.run_("check", self.store, "--progress")
         self.assertEqual(code, 0, err)
-        self.assertIn("sound: ", out)
+        self.assertIn("no damage found: ", out)
         lines = err.splitlines()
         self.assertGreaterEqual(len(lines), 2)
         for line in lines:
@@ -2457,7 +2457,7 @@ class Check(WithDirectory):
 
     def test_progress_on_a_terminal(self):
         shown, out = self.on_terminal(self.store)
-        self.assertIn("sound: ", out)
+        self.assertIn("no damage found: ", out)
         self.assertTrue(shown.startswith("\rabout "), shown)
         self.assertEqual(shown.count("\n"), 1, shown)
         self.assertRegex(shown.split("\r")[-2], self.LINE)
@@ -2480,7 +2480,7 @@ class CheckOnline(WithDirectory):
 
     def test_a_sound_server(self):
         url = self.serve()
-        self.assertIn("sound: 2 tables, %d items" % self.items, self.ok("check", url))
+        self.assertIn("no damage found: 2 tables, %d items" % self.items, self.ok("check", url))
         found = self.json("check", url)
         self.assertEqual((found["sound"], found["items"], found["problems"]),
                          (True, self.items, 0))
@@ -2514,7 +2514,7 @@ class CheckOnline(WithDirectory):
         for one in many:
             out, err = one.communicate(timeout=WAIT_S)
             self.assertEqual((one.returncode, err), (0, ""))
-            self.assertIn("sound: ", out)
+            self.assertIn("no damage found: ", out)
 
     def test_keys(self):
         keys = self.path("keys")
@@ -2530,7 +2530,7 @@ class CheckOnline(WithDirectory):
             self.assertEqual(refused.exception.code, 400)
             refused.exception.close()
         env = dict(self.env, AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="hush")
-        self.assertIn("sound: ", self.ok("check", url, env=env))
+        self.assertIn("no damage found: ", self.ok("check", url, env=env))
 
     def test_what_is_no_server_of_ours(self):
         handler = type("Handler", (Answers,), {"status": 404, "kind": "UnknownOperationException"})
@@ -2604,7 +2604,7 @@ class EnvFile(WithDatabase):
             out.write("A=1\n\nHOLDFAST_DB\n")
         code, out, err = self.run_("--env-file", file, "kv", "ls")
         self.assertEqual((code, out), (2, ""))
-        self.assertEqual(err, "holdfast: %s, line 3: there is no '='; lines are NAME=VALUE\n" % file)
+        self.assertEqual(err, "holdfast: %s, line 3: missing '='; write NAME=VALUE\n" % file)
 
 
 class Texts(WithDatabase):

@@ -326,8 +326,8 @@ class NewDatabases(Commands):
 
     def test_other_reads(self):
         self.fails(NOT_FOUND, "there is no 'x'", "kv", "get", "x")
-        self.fails(NOT_FOUND, "nobody has begun 'x'", "once", "show", "x")
-        self.fails(NOT_FOUND, "nobody has held lock 'x' yet", "lock", "show", "x")
+        self.fails(NOT_FOUND, "job 'x' was never started", "once", "show", "x")
+        self.fails(NOT_FOUND, "lock 'x' does not exist: nobody has held it yet", "lock", "show", "x")
         self.assertEqual(self.ok("counter", "get", "x"), "0\n")
         self.assertEqual(self.ok("counter", "get", "x", "y"), "x\t0\ny\t0\n")
         self.assertEqual(json.loads(self.ok("kv", "delete", "x", "--json")),
@@ -356,7 +356,7 @@ class NewDatabases(Commands):
                                  'stream "order/7" has had no event'),
                                 (("archive", "order/7"), 'stream "order/7" has had no event'),
                                 (("subscription", "mailer"), 'there is no subscription "mailer"'),
-                                (("group", "mailers"), "there is no group 'mailers'"),
+                                (("group", "mailers"), "group 'mailers' does not exist"),
                                 (("parked", "--group", "mailers"), "there is no group 'mailers'")]:
                 self.fails(NOT_FOUND, text, "events", *words)
             said.append([self.run_("events", *words) for words in (
@@ -441,7 +441,7 @@ class NewDatabases(Commands):
                 self.fails(NOT_FOUND, "There is no store in " + self.path("typo.db"), *words,
                            "--db", db)
         for words in (("blobs", "ls"), ("blobs", "get", "0" * 64)):
-            self.fails(NOT_FOUND, "there is no directory " + self.path("blobs"), *words, "--blobs",
+            self.fails(NOT_FOUND, "directory %s does not exist" % self.path("blobs"), *words, "--blobs",
                        "dir:" + self.path("blobs"))
         self.assertEqual(os.listdir(self.dir), [])
         os.mkdir(self.path("typo.db"))
@@ -453,7 +453,7 @@ class NewDatabases(Commands):
     def test_nobody_answers(self):
         for words in (("kv", "get", "x"), ("lock", "run", "x", "--", "true"), ("events", "ls")):
             err = self.fails(UNAVAILABLE, NOBODY, *words, env=dict(self.env, HOLDFAST_DB=NOBODY))
-            self.assertIn("start a server with 'holdfast serve', or name a database with --db", err)
+            self.assertIn("start a server with 'holdfast serve', or name another database with --db", err)
 
 
 class Directories(Commands):
@@ -516,12 +516,12 @@ class Directories(Commands):
         server = serve("--db-path", self.store)
         self.addCleanup(server.communicate, timeout=WAIT_S)
         self.addCleanup(server.kill)
-        expected = "process %d (holdfast serve); use its URL: --db %s" % (server.pid, server.url)
+        expected = "process %d (holdfast serve); connect to it with --db %s" % (server.pid, server.url)
         self.fails(UNAVAILABLE, expected, "kv", "get", "x")
         self.fails(UNAVAILABLE, expected, "check", self.store)
         self.fails(UNAVAILABLE, expected, "lock", "run", "-w", "0", "-q", "job", "--", "true")
         waiting = self.start("lock", "run", "job", "--", "true")
-        self.assertIn("use its URL: --db " + server.url, waiting.stderr.readline())
+        self.assertIn("connect to it with --db " + server.url, waiting.stderr.readline())
         self.ok("kv", "set", "x", "y", "--db", server.url)
 
     def test_who_runs_us_is_not_waited_for(self):
@@ -584,11 +584,11 @@ class Errors(Commands):
         for words in (("kv", "--db", NOBODY), ("kv", "-q")):
             code, out, err = self.run_(*words)
             self.assertEqual((code, out), (USAGE, listed), words)
-            self.assertEqual(err, "holdfast kv: a command is missing: get, set, delete, ls, clear, index, "
+            self.assertEqual(err, "holdfast kv: missing command: use one of get, set, delete, ls, clear, index, "
                                   "sweep, import\n")
         self.assertEqual(self.error(USAGE, "kv", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "kv",
-                          "message": "a command is missing: get, set, delete, ls, clear, index, sweep, import"})
+                          "message": "missing command: use one of get, set, delete, ls, clear, index, sweep, import"})
         self.assertEqual(self.error(USAGE, "kv", "foo", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "",
                           "message": "unknown command 'kv foo'",
@@ -602,7 +602,7 @@ class Errors(Commands):
 
     def test_a_limit_has_to_be_given(self):
         for verb in ("check", "peek"):
-            self.fails(USAGE, "--limit is missing", "limit", verb, "x")
+            self.fails(USAGE, "missing option --limit", "limit", verb, "x")
 
     def test_payloads_are_json_or_say_what_they_are(self):
         deep = "[" * 1024 + "]" * 1024

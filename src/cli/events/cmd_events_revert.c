@@ -30,36 +30,30 @@ static const struct option_spec specs[] = {
      .kind = OPTION_FLAG,
      .letter = 'p',
      .name = "preview",
-     .text = "Only show which events would be taken back.",
+     .text = "Only show which events would be reverted.",
      FIELD(preview)},
-    EVENTS_PROGRAM_SPECS(struct settings, "The program"),
+    EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast events revert 01K3X5 --preview", "What would be taken back?"},
+    {"holdfast events revert 01K3X5 --preview", "Show what would be reverted."},
     {"holdfast events revert 01K3X5 --exec ./undo.sh",
-     "The script reads an event, and prints those that take it back."},
+     "The script reads an event and prints the events that revert it."},
 };
 
 const struct options_table hf__events_revert_options = {
     .name = COMMAND,
     .operands = "ID [-- CMD...]",
     .about =
-        "Take back an event that no other has caused, and all that followed from it, by appending "
-        "events that compensate them: all or nothing. A program makes these. It is run for each "
-        "event, newest first and children before their parents, has it on its standard input as a "
-        "line of JSON, and in HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, "
-        "HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION, and prints lines as 'events append "
-        "--lines' reads them: {\"type\":\"canceled\"}, say. They go to the stream of the event "
-        "unless they name another.",
+        "Revert an event and everything it caused, by appending compensating events, all or none. The event itself must not have a cause. Your program makes the compensating events. It runs once per event, newest first and children before their parents. It gets the event on its standard input as a line of JSON, and in HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION. It prints lines as 'events append --lines' reads them, such as {\"type\":\"canceled\"}. They go to the stream of the event unless they name another.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "Doing it again changes nothing, and shows what was done. When the program ends with "
-             "another code than 0 nothing is appended, and the exit code is 1.",
+    .notes =
+        "Running it again changes nothing, and shows what was done. If the program does not end with 0, nothing is appended and the exit code is 1.",
 };
 
 /* ---- flows ---------------------------------------------------------------------------------- */
@@ -77,8 +71,8 @@ static enum hf_status event_compensate(struct hf_scope *s, struct hf_flow_call *
     if (status != HF_OK)
         return status;
     if (!hf__cli_events_lines(s, output, event->stream, &lines, &len, &error))
-        return hf_scope_fail(s, HF_IO, "%s, for %.*s: %.*s", program->args[0], HF_FMT(event->id),
-                             HF_FMT(error));
+        return hf_scope_fail(s, HF_IO, "%s, for event %.*s: %.*s", program->args[0],
+                             HF_FMT(event->id), HF_FMT(error));
     for (size_t i = 0; i < len && status == HF_OK; i++)
         status = hf_flow_emit(s, call,
                               &(struct hf_flow_event){.stream = lines[i].stream,
@@ -193,8 +187,8 @@ static enum hf_status revert_check(struct command_ctx *c)
         return hf__command_shown(c, CLI_USAGE);
     if ((settings->started.args_len > 0) == settings->preview)
         return hf__command_fail(c, CLI_USAGE, "%s",
-                                settings->preview ? "--preview runs no program"
-                                                  : "--exec is missing, or --preview");
+                                settings->preview ? "--preview and a program cannot be combined"
+                                                  : "missing option: give --exec or --preview");
     settings->started.guard = c->guard;
     return HF_OK;
 }

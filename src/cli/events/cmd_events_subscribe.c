@@ -34,28 +34,28 @@ struct settings {
 #define COMMAND "events subscribe"
 
 static const struct option_spec specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_TEXT,
      .letter = 's',
      .name = "stream",
      .value = "STREAM",
-     .text = "Only those of this stream, by their versions; by default the order of all.",
+     .text = "Only events of this stream, by version; by default all streams in the global order.",
      FIELD(stream)},
     EVENTS_WALK_SPECS(struct settings),
     {.kind = OPTION_FLAG,
      .name = "archived",
-     .text = "With those of archived streams.",
+     .text = "Include events of archived streams.",
      FIELD(archived)},
     {.kind = OPTION_NUMBER,
      .letter = 'c',
      .name = "count",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "End after so many.",
+     .text = "Stop after this many events.",
      FIELD(count)},
     {.kind = OPTION_FLAG,
      .name = "until-end",
-     .text = "End when all that is there was handled; otherwise wait for more.",
+     .text = "End when all stored events are handled; by default wait for new ones.",
      FIELD(until_end)},
     {.kind = OPTION_DURATION,
      .name = "poll",
@@ -63,16 +63,16 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "500ms",
-     .text = "How often to look for more.",
+     .text = "How often to look for new events.",
      FIELD(poll_ms)},
 
-    {.heading = "Going on later",
+    {.heading = "Named subscriptions",
      .kind = OPTION_TEXT,
      .letter = 'n',
      .name = "name",
      .value = "NAME",
-     .text = "Keep the checkpoint under this name: the next one goes on from there, wherever it "
-             "was to begin. Of several at once one works, and others wait to take over.",
+     .text =
+         "Store the checkpoint under this name: the next run continues there, whatever the start options say. If several processes use the same name, one works and the others wait to take over.",
      FIELD(name)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -80,7 +80,8 @@ static const struct option_spec specs[] = {
      .min = 100,
      .max = OPTION_DAY_MS,
      .fallback = "20s",
-     .text = "Silence after which another of this name takes over.",
+     .text =
+         "Lease: another process of this name takes over from one that was silent for this long.",
      FIELD(lease_ms)},
     {.kind = OPTION_NUMBER,
      .name = "attempts",
@@ -88,7 +89,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 1000000,
      .fallback = "10",
-     .text = "With a name: how often an event is tried before it is given up.",
+     .text = "With --name: attempts before an event is given up.",
      FIELD(attempts)},
     {.kind = OPTION_DURATION,
      .name = "backoff",
@@ -96,7 +97,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "100ms",
-     .text = "Wait before the second attempt; it is doubled then.",
+     .text = "Delay before the first retry, doubled for each further one.",
      FIELD(backoff_ms)},
     {.kind = OPTION_DURATION,
      .name = "stuck",
@@ -104,7 +105,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text = "With a name: report that the program has not ended after this.",
+     .text = "With --name: report a program that runs longer than this as stuck.",
      FIELD(stuck_ms)},
     {.kind = OPTION_CHOICE,
      .name = "if-stuck",
@@ -112,13 +113,12 @@ static const struct option_spec specs[] = {
      .choices = "leave release give-up",
      .fallback = "leave",
      .text =
-         "What to do then: leave it as it is, let another of this name take over, or put the event "
-         "aside.",
+         "What to do about a stuck program. leave: wait; release: let another process of this name take over; give-up: park the event.",
      FIELD(stuck)},
     {.kind = OPTION_FLAG,
      .name = "park",
-     .text = "Put an event aside that is given up, and go on; by default it is the end, with exit "
-             "code 1.",
+     .text =
+         "Park an event that is given up, and continue; by default the command ends with exit code 1.",
      FIELD(park)},
     {.kind = OPTION_DURATION,
      .name = "stop-timeout",
@@ -126,37 +126,33 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "30s",
-     .text = "With a name: how long after a signal what is under way may take.",
+     .text = "With --name: how long the event in progress may take after a signal.",
      FIELD(stop_ms)},
-    EVENTS_PROGRAM_SPECS(struct settings, "Each event"),
+    EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast events subscribe", "All events, as they come, a JSON object per line."},
+    {"holdfast events subscribe", "All events as they are appended, one JSON object per line."},
     {"holdfast events subscribe --name mailer --domain order --exec ./mail.sh",
-     "A program for each event of orders, none left out, from wherever the last one ended."},
+     "Run a program for each event of orders, without gaps, from where the last run ended."},
     {"holdfast events subscribe --name audit --until-end >> audit.jsonl",
-     "What has come since the last time."},
+     "All events since the last run."},
 };
 
 const struct options_table hf__events_subscribe_options = {
     .name = COMMAND,
     .operands = "[-- CMD...]",
-    .about = "Print events in their order as JSON lines, as 'events export' has them, or run a "
-             "program for each: first those that are there, then those that come, until a signal. "
-             "The program gets the line on its standard input, and HOLDFAST_EVENT_ID, "
-             "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
-             "HOLDFAST_EVENT_POSITION. With 0 it has handled the event.",
+    .about =
+        "Print events in order as JSON lines, as 'events export' writes them, or run a program for each: first the stored events, then new ones, until a signal comes. The program gets the line on its standard input, and the variables HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION. Exit code 0 means that the event is handled.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "With --name each event is handed over at least once: again after a crash, or when "
-             "the program has failed. SIGTERM and SIGINT let what is under way finish, and end "
-             "with exit code 0.",
+    .notes =
+        "With --name each event is delivered at least once: again after a crash, or when the program has failed. SIGTERM and SIGINT let the event in progress finish; then the exit code is 0.",
 };
 
 /* ---- one event ------------------------------------------------------------------------------ */
@@ -182,7 +178,7 @@ static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_ev
     enum hf_status status;
 
     if (atomic_load(&run->enough) || atomic_load(&run->broken))
-        return hf_scope_fail(s, HF_CANCELED, "it has ended");
+        return hf_scope_fail(s, HF_CANCELED, "the command is stopping");
     status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
                                    : hf__cli_events_print(s, run->cli, event, &run->broken);
     if (status != HF_OK)
@@ -323,7 +319,7 @@ static void on_notice(enum hf_subscription_event what, const struct hf_stored_ev
     case HF_SUBSCRIPTION_PARKED:
         hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
                      HF_FMT(event->type),
-                     what == HF_SUBSCRIPTION_PARKED ? "was put aside" : "will be tried again",
+                     what == HF_SUBSCRIPTION_PARKED ? "was parked" : "will be retried",
                      HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STUCK:
@@ -331,7 +327,7 @@ static void on_notice(enum hf_subscription_event what, const struct hf_stored_ev
                      HF_FMT(event->type), HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_LOST:
-        hf__cli_tell(run->cli, COMMAND, "another has taken '%.*s' over",
+        hf__cli_tell(run->cli, COMMAND, "another process has taken over subscription '%.*s'",
                      HF_FMT(run->settings->name));
         break;
     case HF_SUBSCRIPTION_TROUBLE:
@@ -366,7 +362,7 @@ static int tell_why(struct run *run, struct hf_events *store)
     hf_scope_timeout_ms(s, (uint32_t)run->settings->database.timeout_ms);
     if (hf_subscription_info(s, store, run->settings->name, &info) != HF_OK)
         return hf__database_fail(run->cli, COMMAND);
-    return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "an event was given up: %.*s",
+    return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "gave up on an event: %.*s",
                         HF_FMT(info.failure));
 }
 
@@ -438,14 +434,13 @@ static const char *find_conflict(struct run *run)
     const struct settings *o = run->settings;
 
     if ((o->after.ptr != NULL) + (o->since.ptr != NULL) + o->latest > 1)
-        return "--after, --since and --latest exclude each other";
+        return "--after, --since and --latest cannot be combined";
     if (o->stream.ptr && (o->domain.ptr || o->type.ptr || o->since.ptr || o->archived))
-        return "--domain, --type, --since and --archived are for the order of all, not for "
-               "--stream";
+        return "--domain, --type, --since and --archived cannot be combined with --stream";
     if (o->stream.ptr && o->after.ptr && !hf__options_number(o->after.ptr, &run->behind))
-        return "--after: of a stream it is a version";
+        return "--after: with --stream it must be a version (a number)";
     if (o->park && !o->name.ptr)
-        return "--park needs a --name";
+        return "--park needs --name";
     return NULL;
 }
 

@@ -72,22 +72,22 @@ static struct transfer transfer_of(struct command_ctx *c)
 /* ---- export --------------------------------------------------------------------------------- */
 
 static const struct option_spec export_specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_TEXT,
      .letter = 'd',
      .name = "domain",
      .value = "TEXT",
-     .text = "Only of this domain.",
+     .text = "Only events of this domain.",
      FIELD(domain)},
     {.kind = OPTION_TEXT,
      .name = "after",
      .value = "POSITION",
-     .text = "Those behind this position.",
+     .text = "Only events after this position.",
      FIELD(after)},
     {.kind = OPTION_TEXT,
      .name = "until",
      .value = "POSITION",
-     .text = "Up to this position, and with it.",
+     .text = "Last position, included.",
      FIELD(until)},
     {.heading = "How",
      .kind = OPTION_TEXT,
@@ -96,8 +96,7 @@ static const struct option_spec export_specs[] = {
      .value = "FILE",
      .fallback = "-",
      .text =
-         "Where to; - is standard output. A file is replaced once it is whole, and keeps its mode; "
-         "a new one is for its owner alone.",
+         "File to write; - is standard output. An existing file is replaced when the export is complete, and keeps its mode; a new one is readable by its owner only.",
      FIELD(file)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -105,23 +104,22 @@ static const struct option_spec export_specs[] = {
      .min = 1,
      .max = 10000,
      .fallback = "200",
-     .text = "Events that are read at a time.",
+     .text = "Number of events that are read at a time.",
      FIELD(batch)},
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example export_examples[] = {
-    {"holdfast events export -f events.jsonl", "All events, in their order, payloads and all."},
+    {"holdfast events export -f events.jsonl", "All events in their global order, with payloads."},
     {"holdfast events export | holdfast events import --db embedded:copy",
-     "From one database to another."},
+     "Copy all events to another database."},
 };
 
 const struct options_table hf__events_export_options = {
     .name = "events export",
-    .about = "Write all events in the order of all, a JSON object per line, payloads of the blob "
-             "store among them. docs/events.md describes the lines. Into a file, it prints how "
-             "many there were.",
+    .about =
+        "Write all events in their global order, one JSON object per line, with payloads from the blob store. docs/events.md describes the lines. With --file the number of events is printed.",
     COMMAND_SPECS(export),
 };
 
@@ -238,13 +236,17 @@ static const struct option_spec import_specs[] = {
     {.heading = "How",
      .kind = OPTION_FLAG,
      .name = "replace",
-     .text = "Remove all that is in the table first, with --yes.",
+     .text = "First delete everything in the table; needs --yes.",
      FIELD(replace)},
-    {.kind = OPTION_FLAG, .letter = 'y', .name = "yes", .text = "Yes, remove it.", FIELD(yes)},
+    {.kind = OPTION_FLAG,
+     .letter = 'y',
+     .name = "yes",
+     .text = "Confirm that --replace deletes all events.",
+     FIELD(yes)},
     {.kind = OPTION_FLAG,
      .name = "renumber",
-     .text = "Append behind what is there, instead of failing when a version is not the next of "
-             "its stream.",
+     .text =
+         "Append after the existing events of a stream, instead of failing when a version is not the next one.",
      FIELD(renumber)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -252,25 +254,24 @@ static const struct option_spec import_specs[] = {
      .min = 1,
      .max = 10000,
      .fallback = "24",
-     .text = "Events that are appended at a time; 24, what one transaction takes, are the most.",
+     .text = "Number of events per transaction; at most 24.",
      FIELD(batch)},
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example import_examples[] = {
-    {"holdfast events import events.jsonl", "What is there already, by its id, is passed over."},
+    {"holdfast events import events.jsonl", "Events whose ids exist are skipped."},
 };
 
 const struct options_table hf__events_import_options = {
     .name = "events import",
     .operands = "[FILE]",
-    .about = "Append the events of an export, from a file or standard input, and print how many. "
-             "Ids, times, versions and all else are kept; positions are new, in the same order. "
-             "The table is made when it is missing.",
+    .about =
+        "Append the events of an export, from a file or standard input, and print how many. Ids, times, versions and all other fields are kept; positions are new, in the same order. The table is created if missing.",
     COMMAND_SPECS(import),
-    .notes = "When it was interrupted, call it again. A line that is no event ends it with exit "
-             "code 2; those before it are in.",
+    .notes =
+        "After an interruption, run it again. An invalid line ends the import with exit code 2; the events before it are stored.",
 };
 
 /* Waits for input as long as no signal comes. */
@@ -313,7 +314,7 @@ static enum hf_status import_check(struct command_ctx *c)
     settings->input = STDIN_FILENO;
     if (settings->replace && !settings->yes)
         return hf__command_fail(c, CLI_USAGE,
-                                "--replace removes all events of '%s': add --yes if that is meant",
+                                "--replace deletes all events of table '%s': add --yes to confirm",
                                 settings->store.table.ptr);
     if (!path)
         return HF_OK;
@@ -375,19 +376,18 @@ static const struct option_spec verify_specs[] = {
 };
 
 static const struct option_example verify_examples[] = {
-    {"holdfast events verify", "All streams, the order of all, and blobs."},
+    {"holdfast events verify", "All streams, the global order, and blobs."},
     {"holdfast events verify order/7", "One stream."},
 };
 
 const struct options_table hf__events_verify_options = {
     .name = "events verify",
     .operands = "[STREAM]",
-    .about = "Compute the hashes of events again, of a stream or of all, and compare: an event "
-             "that was changed, left out, put in or moved shows. Prints how many streams and "
-             "events were looked at.",
+    .about =
+        "Compute the hashes of the events of a stream, or of all, and compare them with the stored hash chain: this detects events that were changed, removed, inserted or moved. Prints how many streams and events were verified.",
     COMMAND_SPECS(verify),
-    .notes = "The exit code is 8 when something is not as it was written; the error, and with "
-             "--json \"bad_stream\" and \"bad_version\", say where.",
+    .notes =
+        "If something is not as it was written, the exit code is 8; the error, and with --json \"bad_stream\" and \"bad_version\", say where.",
 };
 
 /* Tells also where it is damaged, for programs. */
@@ -426,7 +426,7 @@ static enum hf_status events_verify(struct command_ctx *c)
     enum hf_status status;
 
     hf_scope_timeout_ms(c->scope, 0);
-    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "looked at");
+    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "verified");
     status =
         hf_events_verify(c->scope, c->place, c->operands_len ? &settings->stream : NULL,
                          HF_OPTIONS(hf_events_verify_options,

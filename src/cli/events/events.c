@@ -91,8 +91,8 @@ bool hf__cli_events_stream(struct cli *cli, const char *command, const char *tex
     if (stream->domain.len)
         return true;
     hf__cli_fail(cli, command, CLI_USAGE,
-                 len ? "stream '%s': a %% in the domain is followed by two digits, as in %%25"
-                     : "stream '%s': it has no domain; a stream is DOMAIN/ID",
+                 len ? "stream '%s': a %% in the domain needs two hex digits, as in %%25"
+                     : "stream '%s': no domain; write DOMAIN/ID",
                  text);
     return false;
 }
@@ -133,7 +133,7 @@ bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str t
         *expect = HF_EXPECT_VERSION;
     else
         hf__cli_fail(cli, command, CLI_USAGE,
-                     "--expect: '%s' is neither any, none, exists nor a version", text.ptr);
+                     "--expect: '%s' is invalid: use any, none, exists or a version", text.ptr);
     return *expect != HF_EXPECT_ANY;
 }
 
@@ -142,7 +142,8 @@ bool hf__cli_events_when(struct cli *cli, const char *command, const char *optio
 {
     if (!text.ptr || hf__time_arg_parse(cli->scope, text.ptr, us))
         return true;
-    hf__cli_fail(cli, command, CLI_USAGE, "%s: '%s' is neither a time nor how long ago", option,
+    hf__cli_fail(cli, command, CLI_USAGE,
+                 "%s: '%s' is not a time or how long ago; use 2026-11-15T09:30:00Z or 15m", option,
                  text.ptr);
     return false;
 }
@@ -232,7 +233,7 @@ enum hf_status hf__cli_events_progress(uint64_t done, uint64_t total, void *user
         return HF_OK;
     if (total)
         snprintf(of, sizeof(of), " of %llu", (unsigned long long)total);
-    hf__progress_print(&progress->progress, "%llu%s events %s, %.0f a second",
+    hf__progress_print(&progress->progress, "%llu%s events %s, %.0f per second",
                        (unsigned long long)done, of, progress->what,
                        hf__progress_rate(&progress->progress, done));
     return HF_OK;

@@ -50,7 +50,7 @@ static struct hf_str with_stream(struct hf_scope *s, struct hf_str line,
     if (!json)
         return (struct hf_str){0};
     if (json->kind != JSON_OBJECT) {
-        *error = HF_STR("it is no object");
+        *error = HF_STR("not a JSON object");
         return (struct hf_str){0};
     }
     if (!stream.domain.len || hf__cli_json_member(json, "domain"))
@@ -106,7 +106,7 @@ bool hf__cli_events_lines(struct hf_scope *s, struct hf_str text, struct hf_stre
 
     *len = 0;
     if (count > HF_EVENTS_APPEND_MAX) {
-        *error = hf_scope_format(s, "%zu events are more than the %d of one append", count,
+        *error = hf_scope_format(s, "%zu events; one append takes at most %d", count,
                                  (int)HF_EVENTS_APPEND_MAX);
         return false;
     }

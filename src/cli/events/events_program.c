@@ -24,7 +24,7 @@ bool hf__cli_events_program(struct cli *cli, const char *command,
                                        .run_timeout_ms = settings->run_timeout_ms,
                                        .kill_after_ms = settings->kill_after_ms};
     if (settings->exec.ptr && options->operands_len) {
-        hf__cli_fail(cli, command, CLI_USAGE, "--exec and a program behind -- exclude each other");
+        hf__cli_fail(cli, command, CLI_USAGE, "--exec and a program after -- cannot be combined");
         return false;
     }
     if (settings->exec.ptr) {
@@ -42,7 +42,7 @@ static enum hf_status read_output(struct hf_scope *s, const char *name, int fd,
     char *text;
 
     if (len < 0 || len > OUTPUT_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "%s has printed too much", name);
+        return hf_scope_fail(s, HF_LIMIT, "%s printed too much", name);
     text = hf_scope_alloc(s, (size_t)len + 1);
     if (!text)
         return hf_scope_built(s);
@@ -118,7 +118,8 @@ enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct event
     files[0] = line.ptr ? hf__child_file(line.ptr, line.len) : -1;
     files[1] = output ? hf__child_file(NULL, 0) : -1;
     if (files[0] < 0 || (output && files[1] < 0))
-        status = hf_scope_fail(s, HF_IO, "there is no room for the event: %s", strerror(errno));
+        status =
+            hf_scope_fail(s, HF_IO, "cannot pass the event to the program: %s", strerror(errno));
     else
         status = program_run(s, program, event, files[0], files[1]);
     if (status == HF_OK && output)

@@ -332,7 +332,7 @@ bool hf__guard_command(struct cli *cli, const char *command, bool ends_by_signal
                        struct guard *guard, int *ends)
 {
     if (!hf__guard_begin(guard, cli->scope)) {
-        *ends = hf__cli_fail(cli, command, CLI_FAILED, "no thread can be started");
+        *ends = hf__cli_fail(cli, command, CLI_FAILED, "cannot start a thread");
         return false;
     }
     cli->guard = guard;

@@ -24,11 +24,12 @@ struct guard;
      .name = "run-timeout",                                                                        \
      .value = "TIME",                                                                              \
      .max = OPTION_WEEK_MS,                                                                        \
-     .text = "End the program after this, with exit code 124.",                                    \
+     .text = "Stop the program after this time; then the exit code is 124.",                       \
      .offset = offsetof(type, run_timeout_ms)},                                                    \
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
-        .fallback = "10s", .text = "When the program is ended: how long from SIGTERM to SIGKILL.", \
+        .fallback = "10s",                                                                         \
+        .text = "How long to wait between SIGTERM and SIGKILL when the program is stopped.",       \
         .offset = offsetof(type, kill_after_ms)                                                    \
     }
 

@@ -111,7 +111,7 @@ static void tell_failure(struct cli *cli, const char *command, int ends,
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
-                doubt ? " (it may have happened all the same)" : "");
+                doubt ? " (the change may have been made anyway)" : "");
         if (hint)
             fprintf(cli->err, "%s\n", hint);
     }
@@ -266,7 +266,7 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
                             "unexpected argument '%s'", options->operands[max]);
     else
         *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
-                             "an argument is missing: holdfast %s [options] %s", table->name,
+                             "missing argument; usage: holdfast %s [options] %s", table->name,
                              table->operands);
     return false;
 }
@@ -420,7 +420,7 @@ static int print_group(struct cli *cli, const char *noun)
         fprintf(cli->out, "  %s\n      ", command->options->examples[0].command);
         hf__options_wrap(cli->out, command->options->examples[0].text, 6, 6, cli->width);
     }
-    fprintf(cli->out, "\n'holdfast %s COMMAND --help' tells more about one of them.\n", noun);
+    fprintf(cli->out, "\nRun 'holdfast %s COMMAND --help' for the options of a command.\n", noun);
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -437,7 +437,7 @@ static int missing_command(struct cli *cli, const char *noun)
             verbs = hf_scope_format(cli->scope, "%.*s%s%s", HF_FMT(verbs), verbs.len ? ", " : "",
                                     name + len + 1);
     }
-    hf__cli_fail(cli, noun, CLI_USAGE, "a command is missing: %.*s", HF_FMT(verbs));
+    hf__cli_fail(cli, noun, CLI_USAGE, "missing command: use one of %.*s", HF_FMT(verbs));
     if (!cli->json)
         print_group(cli, noun);
     return CLI_USAGE;
@@ -451,8 +451,8 @@ static void print_groups(struct cli *cli)
             if (cli->commands[i].summary && group_of(cli, cli->commands[i].name) == group)
                 print_command(cli, cli->commands[i].name, cli->commands[i].summary);
     }
-    print_command(cli, "help", "show this, or the options of a command");
-    print_command(cli, "version", "show the version, and what the build has");
+    print_command(cli, "help", "show this list, or the options of a command");
+    print_command(cli, "version", "show the version and the build options");
 }
 
 static int print_help(struct cli *cli)
@@ -462,31 +462,12 @@ static int print_help(struct cli *cli)
                       "       holdfast --help | --version\n\n");
     hf__options_wrap(
         cli->out,
-        "holdfast is a DynamoDB-compatible database, and a set of durable building "
-        "blocks on any such database: locks, counters, rate limits, work that is done "
-        "once, an outbox, an event store.\n\n"
-        "The database is http://127.0.0.1:8000, which 'holdfast serve' starts, or what "
-        "--db or HOLDFAST_DB name: the URL of another one, dynamodb://REGION, or a "
-        "directory, embedded:DIR.",
+        "holdfast is a DynamoDB-compatible database and a set of durable building blocks: locks, counters, rate limits, run-once jobs, an outbox and an event store. The building blocks work on any such database.\n\nCommands use the database at http://127.0.0.1:8000, which 'holdfast serve' starts. To use another one, set --db or HOLDFAST_DB to http://HOST:PORT, dynamodb://REGION or embedded:DIR (a directory).",
         0, 0, cli->width);
     print_groups(cli);
-    fprintf(cli->out,
-            "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
-            "Exit codes:\n"
-            "  0  done\n"
-            "  1  failed\n"
-            "  2  invalid arguments\n"
-            "  3  not found\n"
-            "  4  a condition did not hold, a lock is held by another, a limit is reached\n"
-            "  5  access denied\n"
-            "  6  the database cannot be reached, is open elsewhere, or throttles\n"
-            "  7  not in time\n"
-            "  8  stored data is damaged\n"
-            "  124  the program that was run took too long\n"
-            "  126  the program cannot be run\n"
-            "  127  there is no such program\n"
-            "128 and a signal's number: the signal ended it. 'serve' has its own meanings\n"
-            "of 3 and 4.\n");
+    fprintf(
+        cli->out,
+        "\nRun 'holdfast COMMAND --help' for the options of a command.\n\nExit codes:\n  0  success\n  1  failed\n  2  invalid arguments\n  3  not found\n  4  condition not met, or held by another\n  5  access denied\n  6  service not reachable, throttling, or directory in use\n  7  timed out\n  8  stored data is damaged\n  124  the program took too long and was stopped\n  126  the program cannot be executed\n  127  program not found\n128 + N: ended by signal N. 'serve' uses 3 and 4 differently:\nsee 'holdfast serve --help'.\n");
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -503,7 +484,7 @@ static int print_version(struct cli *cli, bool is_command)
 {
     fprintf(cli->out, "holdfast %s\n", hf_version());
     if (is_command) {
-        fprintf(cli->out, "sinks of brokers: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
+        fprintf(cli->out, "broker sinks: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
         fprintf(cli->out, "built with RocksDB: %s\n", HF_ROCKSDB);
     }
     return hf__cli_flushed(cli, CLI_OK);
@@ -596,13 +577,11 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
     if (!command)
         note_json(cli, args_len, args);
     if (args[0][0] == '-')
-        return show_misuse(
-            cli, "",
-            hf_scope_format(cli->scope,
-                            "Options of a command follow its name: 'holdfast COMMAND "
-                            "%s'.",
-                            args[0]),
-            "unknown option '%s'", args[0]);
+        return show_misuse(cli, "",
+                           hf_scope_format(cli->scope,
+                                           "Options come after the command: 'holdfast COMMAND %s'.",
+                                           args[0]),
+                           "unknown option '%s'", args[0]);
     if (!command && is_group(cli, args[0])) {
         if (args_len == 1) {
             print_group(cli, args[0]);

@@ -60,7 +60,7 @@ enum hf_status hf__command_shown(struct command_ctx *c, int ends)
 
 enum hf_status hf__command_missing(struct command_ctx *c, const char *option)
 {
-    return hf__command_fail(c, CLI_USAGE, "%s is missing", option);
+    return hf__command_fail(c, CLI_USAGE, "missing option %s", option);
 }
 
 void hf__command_failed(struct command_ctx *c)

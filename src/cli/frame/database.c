@@ -184,7 +184,7 @@ static struct hf_str connection_advice(struct hf_scope *s)
 
     if (error->status != HF_IO || error->may_have_happened)
         return HF_STR("");
-    return HF_STR("; start a server with 'holdfast serve', or name a database with --db");
+    return HF_STR("; start a server with 'holdfast serve', or name another database with --db");
 }
 
 static bool read_path(struct hf_scope *s, struct hf_str url, struct hf_str *path)
@@ -215,8 +215,8 @@ static bool is_usable(struct cli *cli, const char *command,
 {
     if (!settings->profile.ptr || is_network(settings->url))
         return true;
-    *ends = hf__cli_fail(cli, command, CLI_USAGE, "--profile is for services, and '%.*s' is none",
-                         HF_FMT(settings->url));
+    *ends = hf__cli_fail(cli, command, CLI_USAGE,
+                         "--profile needs a service, and '%.*s' is not one", HF_FMT(settings->url));
     return false;
 }
 
@@ -292,7 +292,7 @@ int hf__database_unopened(struct cli *cli, const char *command,
         if (settings->absent_ok)
             return DATABASE_ABSENT;
         if (settings->maker)
-            more = hf_scope_format(cli->scope, " yet; 'holdfast %s' makes it", settings->maker);
+            more = hf_scope_format(cli->scope, " yet; 'holdfast %s' creates it", settings->maker);
     }
     return fail_line(cli, command, cli->scope, NULL, more);
 }
@@ -312,7 +312,7 @@ static void tell_holder(struct cli *cli, const char *command, const struct holde
 {
     struct hf_str advice = hf__holder_advice(cli->scope, holder, path);
 
-    hf__cli_fail(cli, command, CLI_OK, "waiting for %s: %.*s has it open%s%.*s", path,
+    hf__cli_fail(cli, command, CLI_OK, "waiting for %s: in use by %.*s%s%.*s", path,
                  HF_FMT(holder->pid ? holder->text : HF_STR("another process")),
                  holder->server ? "; " : "", HF_FMT(holder->server ? advice : HF_STR("")));
 }
@@ -324,10 +324,10 @@ static int give_up(struct cli *cli, const char *command, const struct database_s
     int ends = holder->server || holder->started_us ? (int)CLI_UNAVAILABLE : wait->busy_code;
 
     if (holder->started_us)
-        return hf__cli_fail(cli, command, CLI_UNAVAILABLE,
-                            "%.*s has the database open and runs this command: neither could go "
-                            "on; let both use a server: 'holdfast serve'",
-                            HF_FMT(holder->text));
+        return hf__cli_fail(
+            cli, command, CLI_UNAVAILABLE,
+            "%.*s has the database open and started this command, so both would wait forever; use a server for both: 'holdfast serve'",
+            HF_FMT(holder->text));
     if (ends == CLI_UNAVAILABLE || !settings->quiet)
         hf__database_taken(cli, command, path);
     return ends;

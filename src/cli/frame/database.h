@@ -47,55 +47,55 @@ struct database_settings {
 };
 
 /* Its options, for a struct whose member `database` is the settings. */
-#define DATABASE_SPECS_WITH(type, timeout_text)                                                    \
-    {.heading = "Database",                                                                        \
-     .kind = OPTION_TEXT,                                                                          \
-     .name = "db",                                                                                 \
-     .value = "URL",                                                                               \
-     .fallback = DATABASE_DEFAULT,                                                                 \
-     .env = "HOLDFAST_DB",                                                                         \
-     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "            \
-             "embedded:DIR.",                                                                      \
-     .offset = offsetof(type, database.url)},                                                      \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "prefix",                                                                         \
-         .value = "TEXT",                                                                          \
-         .env = "HOLDFAST_PREFIX",                                                                 \
-         .text = "Put before the name of every table.",                                            \
-         .offset = offsetof(type, database.prefix)},                                               \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "profile",                                                                        \
-         .value = "NAME",                                                                          \
-         .text = "Profile in AWS's files. Without one credentials are where AWS's tools find "     \
-                 "them.",                                                                          \
-         .offset = offsetof(type, database.profile)},                                              \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "region",                                                                         \
-         .value = "NAME",                                                                          \
-         .text = "Region to sign for.",                                                            \
-         .offset = offsetof(type, database.region)},                                               \
-    {                                                                                              \
-        .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                     \
-        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s", .text = timeout_text,                   \
-        .offset = offsetof(type, database.timeout_ms)                                              \
+#define DATABASE_SPECS_WITH(type, timeout_text)                                                              \
+    {.heading = "Database",                                                                                  \
+     .kind = OPTION_TEXT,                                                                                    \
+     .name = "db",                                                                                           \
+     .value = "URL",                                                                                         \
+     .fallback = DATABASE_DEFAULT,                                                                           \
+     .env = "HOLDFAST_DB",                                                                                   \
+     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "                      \
+             "embedded:DIR.",                                                                                \
+     .offset = offsetof(type, database.url)},                                                                \
+        {.kind = OPTION_TEXT,                                                                                \
+         .name = "prefix",                                                                                   \
+         .value = "TEXT",                                                                                    \
+         .env = "HOLDFAST_PREFIX",                                                                           \
+         .text = "Prefix for all table names.",                                                              \
+         .offset = offsetof(type, database.prefix)},                                                         \
+        {.kind = OPTION_TEXT,                                                                                \
+         .name = "profile",                                                                                  \
+         .value = "NAME",                                                                                    \
+         .text =                                                                                             \
+             "Profile in AWS's config files. By default credentials come from where AWS's tools find them.", \
+         .offset = offsetof(type, database.profile)},                                                        \
+        {.kind = OPTION_TEXT,                                                                                \
+         .name = "region",                                                                                   \
+         .value = "NAME",                                                                                    \
+         .text = "Region to sign requests for.",                                                             \
+         .offset = offsetof(type, database.region)},                                                         \
+    {                                                                                                        \
+        .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                               \
+        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s", .text = timeout_text,                             \
+        .offset = offsetof(type, database.timeout_ms)                                                        \
     }
 #define DATABASE_SPECS(type)                                                                       \
-    DATABASE_SPECS_WITH(type, "How long the database may take; then the exit code is 7.")
+    DATABASE_SPECS_WITH(type, "Time limit for the database; then the exit code is 7.")
 
 /* How the outcome is told. */
 #define DATABASE_JSON(type)                                                                        \
     {                                                                                              \
-        .heading = "Output", .kind = OPTION_FLAG, .name = "json", .text = "Print a JSON object.",  \
-        .offset = offsetof(type, database.json)                                                    \
+        .heading = "Output", .kind = OPTION_FLAG, .name = "json",                                  \
+        .text = "Print the result as a JSON object.", .offset = offsetof(type, database.json)      \
     }
 #define DATABASE_JSONL(type)                                                                       \
     {                                                                                              \
-        .kind = OPTION_FLAG, .name = "jsonl", .text = "Print a JSON object per line.",             \
+        .kind = OPTION_FLAG, .name = "jsonl", .text = "Print one JSON object per line.",           \
         .offset = offsetof(type, database.jsonl)                                                   \
     }
 #define DATABASE_QUIET(type)                                                                       \
     {                                                                                              \
-        .kind = OPTION_FLAG, .letter = 'q', .name = "quiet", .text = "Print nothing but errors.",  \
+        .kind = OPTION_FLAG, .letter = 'q', .name = "quiet", .text = "Print errors only.",         \
         .offset = offsetof(type, database.quiet)                                                   \
     }
 

@@ -87,11 +87,11 @@ static bool read_value(struct variables *v, struct hf_str text, struct hf_str *v
     if (text.len && (text.ptr[0] == '"' || text.ptr[0] == '\'')) {
         end = memchr(text.ptr + 1, text.ptr[0], text.len - 1);
         if (!end)
-            return bad_line(v, "the quote is not closed in this line");
+            return bad_line(v, "missing closing quote");
         *value = hf_str_of(text.ptr + 1, (size_t)(end - text.ptr) - 1);
         rest = trim_blanks(hf_str_of(end + 1, text.len - (size_t)(end + 1 - text.ptr)));
         if (rest.len && (rest.ptr[0] != '#' || rest.ptr == end + 1))
-            return bad_line(v, "something follows the closing quote");
+            return bad_line(v, "unexpected text after the closing quote");
         return true;
     }
     return true;
@@ -109,7 +109,7 @@ static bool variable_add(struct variables *v, struct hf_str name, struct hf_str 
     while (i < v->len && strcmp(v->all[i].name, kept.name) != 0)
         i++;
     if (i == VARIABLES_MAX)
-        return bad_line(v, "there are too many variables: at most 1000");
+        return bad_line(v, "too many variables: at most 1000");
     v->all[i] = kept;
     v->len += i == v->len;
     return true;
@@ -124,13 +124,14 @@ static bool read_line(struct variables *v, struct hf_str line)
     if (!line.len || line.ptr[0] == '#')
         return true;
     if (memchr(line.ptr, '\0', line.len))
-        return bad_line(v, "it has a NUL byte");
+        return bad_line(v, "the line contains a NUL byte");
     equals = memchr(line.ptr, '=', line.len);
     if (!equals)
-        return bad_line(v, "there is no '='; lines are NAME=VALUE");
+        return bad_line(v, "missing '='; write NAME=VALUE");
     name = trim_blanks(hf_str_of(line.ptr, (size_t)(equals - line.ptr)));
     if (!is_name(name))
-        return bad_line(v, "a name has letters, digits and '_', and no digit in front");
+        return bad_line(v,
+                        "invalid name: use letters, digits and '_', and do not start with a digit");
     value = hf_str_of(equals + 1, line.len - (size_t)(equals + 1 - line.ptr));
     return read_value(v, value, &value) && variable_add(v, name, value);
 }
@@ -185,7 +186,7 @@ bool hf__cli_env_files(struct cli *cli, size_t args_len, const char *const *args
         if (!path && strcmp(args[*taken], OPTION) != 0)
             break; /* another one, which begins alike */
         if (!path) {
-            (void)hf__cli_fail(cli, "", CLI_USAGE, "option '%s' needs a file", OPTION);
+            (void)hf__cli_fail(cli, "", CLI_USAGE, "option '%s' needs a file name", OPTION);
             return false;
         }
         if (!v.all)

@@ -48,7 +48,7 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
     if (got < 0)
         *error = hf_scope_format(s, "%s: %s", path, strerror(errno));
     else if (len > max)
-        *error = hf_scope_format(s, "%s: it has more than %zu bytes", path, max);
+        *error = hf_scope_format(s, "%s: larger than %zu bytes", path, max);
     else
         copy = hf_scope_copy(s, hf_str_of(text, len));
     if (!copy.ptr && !error->ptr)
@@ -87,9 +87,9 @@ bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_
         return true;
     line = hf__cli_json_check(payload);
     if (line)
-        hf__cli_fail(cli, command, CLI_USAGE,
-                     "the payload is not JSON (line %zu); for anything else say what it is, with "
-                     "--content-type text/plain, for instance",
-                     line);
+        hf__cli_fail(
+            cli, command, CLI_USAGE,
+            "the payload is not valid JSON (line %zu); for other data give its type, such as --content-type text/plain",
+            line);
     return line == 0;
 }

@@ -71,7 +71,7 @@ static bool take_name(struct reader *r, const struct json_node *object, struct h
 
     if (!went_on(r, hf__json_name(&r->json, &string)) || !copy_string(r, &string, name))
         return false;
-    return !has_member(object, *name) || reader_fail(r, "a member comes twice") != NULL;
+    return !has_member(object, *name) || reader_fail(r, "duplicate member") != NULL;
 }
 
 static bool take_elements(struct reader *r, struct json_node *whole, unsigned depth)
@@ -136,7 +136,7 @@ static struct json_node *take_value(struct reader *r, unsigned depth)
     if (!json)
         return reader_fail(r, "out of memory");
     if (depth > CLI_JSON_DEPTH_MAX)
-        return reader_fail(r, "too many levels");
+        return reader_fail(r, "nested too deeply");
     *json = (struct json_node){.kind = hf__json_kind(&r->json)};
     start = r->json.at;
     if (!take_kind(r, json, depth))
@@ -154,7 +154,7 @@ const struct json_node *hf__cli_json_read(struct hf_scope *s, struct hf_str text
     struct json_node *json = take_value(&r, 0);
 
     if (json && !hf__json_ended(&r.json))
-        json = reader_fail(&r, "something follows the value");
+        json = reader_fail(&r, "unexpected text after the value");
     *error = r.error.ptr || json ? r.error : HF_STR("out of memory");
     return json;
 }

@@ -166,7 +166,7 @@ static enum options_result read_number(struct parser *p, const struct option_spe
     if (!fine)
         return BAD(p, "%s: '%s' is not %s", label, text, what);
     if (*number < spec->min || *number > spec->max)
-        return BAD(p, "%s: '%s' is not from %s to %s", label, text, low, high);
+        return BAD(p, "%s: '%s' is out of range: use %s to %s", label, text, low, high);
     return OPTIONS_OK;
 }
 
@@ -187,7 +187,7 @@ static enum options_result read_choice(struct parser *p, const struct option_spe
         word += word_len;
         word += *word == ' ';
     }
-    return BAD(p, "%s: '%s' is none of: %s", label, text, spec->choices);
+    return BAD(p, "%s: '%s' is invalid: use one of %s", label, text, spec->choices);
 }
 
 static enum options_result read_list(struct parser *p, const struct option_spec *spec,
@@ -358,7 +358,7 @@ static enum options_result option_take(struct parser *p, const struct option_spe
     option_mark_source(p, spec, OPTION_GIVEN);
     if (spec->kind == OPTION_FLAG) {
         if (value)
-            return BAD(p, "%s takes no value, but has '%s'", label, value);
+            return BAD(p, "%s takes no value, but got '%s'", label, value);
         *(bool *)field_of(p, spec) = !negated;
         return OPTIONS_OK;
     }

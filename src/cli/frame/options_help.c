@@ -128,7 +128,7 @@ void hf__options_help(FILE *out, const struct options_table *table, size_t width
         print_option(out, left, text, width);
     }
     fprintf(out, "\nHelp:\n");
-    print_option(out, "-h, --help", "Show this and end. [also: -help]", width);
+    print_option(out, "-h, --help", "Show this help. [also: -help]", width);
     if (table->examples_len)
         fprintf(out, "\nExamples:\n");
     for (size_t i = 0; i < table->examples_len; i++) {

@@ -43,18 +43,18 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 static const struct option_spec specs[] = {
-    {.heading = "The lines",
+    {.heading = "Lines",
      .kind = OPTION_CHOICE,
      .name = "from",
      .choices = "lines cloudevents outbox-event-bus excalibur",
      .fallback = "lines",
-     .text = "What a line is: an event as below; an event as sinks write it; or a row of the table "
-             "of another library, as 'aws dynamodb scan' prints items.",
+     .text =
+         "Format of a line. lines: an event as described below; cloudevents: an event as sinks write it; the others: an item of that library's table, as 'aws dynamodb scan' prints it.",
      FIELD(from)},
     {.kind = OPTION_FLAG,
      .name = "failed",
-     .text = "Rows of outbox-event-bus: also those that have failed there. Those that were "
-             "delivered are always passed over.",
+     .text =
+         "With --from outbox-event-bus: include events that failed there. Delivered events are always skipped.",
      FIELD(failed)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -62,53 +62,48 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = BATCH_MAX,
      .fallback = "50",
-     .text = "Events that are stored at a time, all or none of them.",
+     .text = "Number of events per transaction: all of them are stored, or none.",
      FIELD(batch)},
-    {.heading = "The table",
+    {.heading = "Table",
      .kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
      .fallback = "outbox",
-     .text = "The table of the outbox, which is made when it is missing.",
+     .text = "The table of the outbox; created if missing.",
      FIELD(table)},
     OUTBOX_BLOBS(struct settings),
     {.kind = OPTION_NUMBER,
      .name = "buckets",
      .value = "NUMBER",
      .max = HF_OUTBOX_BUCKETS_MAX,
-     .text = "When the table is made: over how many buckets events are spread; 16 by default.",
+     .text =
+         "If the table is created: number of buckets that events are spread over; 16 by default.",
      FIELD(buckets)},
     {.kind = OPTION_FLAG,
      .name = "stream",
-     .text = "When the table is made: with a stream, to wake relays elsewhere.",
+     .text = "If the table is created: enable its stream, which wakes relays in other processes.",
      FIELD(stream)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast outbox import events.jsonl", "An event per line."},
+    {"holdfast outbox import events.jsonl", "One event per line."},
     {"aws dynamodb scan --table-name old | jq -c '.Items[]' | holdfast outbox import --from "
      "outbox-event-bus",
-     "What another library has not delivered."},
+     "Events that another library has not delivered."},
 };
 
 const struct options_table hf__outbox_import_options = {
     .name = "outbox import",
     .operands = "[FILE]",
-    .about = "Store the events of a file or of standard input, a JSON object per line, to be "
-             "delivered by a relay, and print how many. A line has \"type\", and may have \"id\", "
-             "\"key\", \"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or "
-             "\"payload_base64\", "
-             "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", "
-             "\"causation\", \"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", "
-             "\"trace_parent\" and \"trace_state\".",
+    .about =
+        "Store the events of a file or of standard input, one JSON object per line, for delivery by a relay, and print how many. A line needs \"type\"; optional are \"id\", \"key\", \"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or \"payload_base64\", \"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", \"causation\", \"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and \"trace_state\".",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "An id that was emitted before is passed over: call it again after an interruption. A "
-             "line without an id is emitted each time. A line that is no event ends it with exit "
-             "code 2: those before it are stored, and nothing behind it.",
+    .notes =
+        "Ids that were emitted before are skipped: run it again after an interruption. Lines without an id are emitted each time. An invalid line ends the import with exit code 2: the lines before it are stored, those after it are not.",
 };
 
 /* An import under way. */
@@ -152,11 +147,11 @@ static struct hf_str written_text(struct import *import, uint64_t doubt_to)
                             (unsigned long long)import->done, (unsigned long long)import->imported,
                             (unsigned long long)import->duplicates);
     if (doubt_to)
-        return hf_scope_format(s, "%.*slines %llu to %llu may be stored, nothing behind them is",
+        return hf_scope_format(s, "%.*slines %llu to %llu may be stored, later lines are not",
                                HF_FMT(done), (unsigned long long)import->done + 1,
                                (unsigned long long)doubt_to);
-    return hf_scope_format(s, "%.*snothing %sis stored", HF_FMT(done),
-                           import->done ? "behind them " : "");
+    return hf_scope_format(s, "%.*s%s stored", HF_FMT(done),
+                           import->done ? "later lines are not" : "nothing is");
 }
 
 /* The scope has the error. `number` is of the line it is about; 0: about none. */
@@ -193,7 +188,7 @@ static void show_progress(struct import *import, bool done)
     uint64_t count = import->imported + import->duplicates + import->skipped;
 
     if (hf__progress_due(&import->progress, done))
-        hf__progress_print(&import->progress, "%llu lines done, %.0f a second",
+        hf__progress_print(&import->progress, "%llu lines done, %.0f per second",
                            (unsigned long long)count, hf__progress_rate(&import->progress, count));
 }
 
@@ -361,7 +356,7 @@ static enum hf_status import_check(struct command_ctx *c)
     struct import *import;
 
     if (settings->failed && settings->from != OUTBOX_LINE_EVENT_BUS)
-        return hf__command_fail(c, CLI_USAGE, "--failed is for --from outbox-event-bus");
+        return hf__command_fail(c, CLI_USAGE, "--failed needs --from outbox-event-bus");
     import = hf_scope_alloc(c->scope, sizeof(*import));
     if (!import)
         return hf__command_fail(c, CLI_FAILED, "out of memory");

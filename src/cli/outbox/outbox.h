@@ -25,7 +25,7 @@ void hf__cli_outbox_place_close(void *place);
 #define OUTBOX_BLOBS(type)                                                                         \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "Where payloads are that are too large for an item: dir:PATH or s3://BUCKET.",     \
+        .text = "Blob store for payloads larger than an item: dir:PATH or s3://BUCKET.",           \
         .offset = offsetof(type, blobs)                                                            \
     }
 

@@ -122,7 +122,7 @@ static bool add_headers(const struct reading *r, struct hf_str name, const struc
     size_t len = 0;
 
     if (object->kind != JSON_OBJECT)
-        return member_fail(r, name, "has to be an object");
+        return member_fail(r, name, "must be an object");
     if (object->len > HEADERS_MAX)
         return member_fail(r, name, "has more than 1000 members");
     attrs = hf_scope_alloc(r->s, (object->len + 1) * sizeof(*attrs));
@@ -152,7 +152,7 @@ static bool add_header_text(const struct reading *r, struct hf_str name, struct 
     const struct json_node *object = hf__cli_json_read(r->s, text, &error);
 
     return object ? add_headers(r, name, object)
-                  : member_fail(r, name, "has to be the text of a JSON object");
+                  : member_fail(r, name, "must be a string that holds a JSON object");
 }
 
 /* ---- lines of our own, and CloudEvents ------------------------------------------------------ */
@@ -244,22 +244,22 @@ static bool take_member(const struct reading *r, const struct member *member,
     if (member->kind == MEMBER_SEQUENCE)
         return ((json->kind == JSON_NUMBER || json->kind == JSON_STRING) &&
                 read_number(json->text, &event->sequence)) ||
-               member_fail(r, json->name, "has to be a whole number from 0 on");
+               member_fail(r, json->name, "must be an integer, 0 or more");
     if (member->kind == MEMBER_FLAG) {
         *(bool *)field = json->kind == JSON_TRUE;
         return json->kind == JSON_TRUE || json->kind == JSON_FALSE ||
-               member_fail(r, json->name, "has to be true or false");
+               member_fail(r, json->name, "must be true or false");
     }
     if (json->kind != JSON_STRING)
-        return member_fail(r, json->name, "has to be a text");
+        return member_fail(r, json->name, "must be a string");
     if (member->kind == MEMBER_HEADER_TEXT)
         return add_header_text(r, json->name, json->text);
     if (member->kind == MEMBER_BASE64)
         return read_base64(r->s, json->text, &event->payload) ||
-               member_fail(r, json->name, "has to be base64");
+               member_fail(r, json->name, "must be base64");
     if (member->kind == MEMBER_TIME)
         return read_time(r->s, json->text, field) ||
-               member_fail(r, json->name, "has to be a time such as 2026-11-15T09:30:00.25Z");
+               member_fail(r, json->name, "must be a time such as 2026-11-15T09:30:00.25Z");
     *(struct hf_str *)field = json->text;
     return true;
 }
@@ -292,10 +292,10 @@ static bool take_members(const struct reading *r, const struct json_node *object
             continue;
         }
         if (!member)
-            return member_fail(r, json->name, "is no member of an event");
+            return member_fail(r, json->name, "is not a member of an event");
         if (member->kind == MEMBER_PAYLOAD || member->kind == MEMBER_BASE64) {
             if (payload)
-                return member_fail(r, json->name, "is a second payload");
+                return member_fail(r, json->name, "is a second payload; give one");
             payload = json;
         }
         if (!take_member(r, member, json))
@@ -317,7 +317,7 @@ static bool read_object(const struct reading *r, const struct json_node *object,
     if (form == OUTBOX_LINE_OWN)
         return take_members(r, object, own, sizeof(own) / sizeof(own[0]), false);
     if (!version || version->kind != JSON_STRING || !hf_str_equal(version->text, HF_STR("1.0")))
-        return member_fail(r, HF_STR("specversion"), "has to be \"1.0\"");
+        return member_fail(r, HF_STR("specversion"), "must be \"1.0\"");
     return take_members(r, object, cloudevents, sizeof(cloudevents) / sizeof(cloudevents[0]), true);
 }
 
@@ -340,7 +340,7 @@ static bool read_item(const struct reading *r, const struct json_node *object, c
     *item = hf_value_item(hf__cli_json_to_value(r->s, row));
     if (item->ptr && hf_item_check(r->s, *item) == HF_OK)
         return true;
-    *r->error = HF_STR("it is no item of DynamoDB");
+    *r->error = HF_STR("not an item in DynamoDB's JSON");
     return false;
 }
 
@@ -353,7 +353,7 @@ static bool take_text(const struct reading *r, struct hf_item item, const char *
     if (!value.ptr || hf_value_type(value) == HF_TYPE_NULL)
         return true;
     if (hf_value_type(value) != HF_TYPE_S)
-        return member_fail(r, hf_str_from(name), "has to be a text");
+        return member_fail(r, hf_str_from(name), "must be a string");
     *text = hf_value_str(value);
     return true;
 }
@@ -382,7 +382,7 @@ static bool take_row_time(const struct reading *r, struct hf_item item, const ch
     if (!take_text(r, item, name, &text))
         return false;
     return !text.ptr || read_time(r->s, text, &r->line->event.time_us) ||
-           member_fail(r, hf_str_from(name), "has to be a time such as 2026-11-15T09:30:00.250Z");
+           member_fail(r, hf_str_from(name), "must be a time such as 2026-11-15T09:30:00.250Z");
 }
 
 /* An id and a type are what makes it a row of such a table. */
@@ -457,7 +457,7 @@ static bool take_excalibur(const struct reading *r, struct hf_item item)
     if (hf_str_equal(event->tenant, HF_STR("__untenanted__")))
         event->tenant = (struct hf_str){0};
     if (payload.len && !read_base64(r->s, payload, &event->payload))
-        return member_fail(r, HF_STR("payload"), "has to be base64");
+        return member_fail(r, HF_STR("payload"), "must be base64");
     event->content_type = guess_content_type(r->s, event->payload);
     return !headers.len || add_header_text(r, HF_STR("headers"), headers);
 }
@@ -478,7 +478,7 @@ bool hf__cli_outbox_line_read(struct hf_scope *s, enum outbox_line_form form, st
         return false;
     }
     if (object->kind != JSON_OBJECT) {
-        *error = HF_STR("it is no object");
+        *error = HF_STR("not a JSON object");
         return false;
     }
     switch (form) {

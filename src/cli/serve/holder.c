@@ -207,13 +207,14 @@ struct holder hf__holder_find(struct hf_scope *s, const char *path)
 struct hf_str hf__holder_advice(struct hf_scope *s, const struct holder *holder, const char *path)
 {
     if (holder->server && holder->url.ptr)
-        return hf_scope_format(s, "use its URL: --db %.*s", HF_FMT(holder->url));
+        return hf_scope_format(s, "connect to it with --db %.*s", HF_FMT(holder->url));
     if (holder->server)
-        return HF_STR("use its URL, which it printed when it started: --db http://HOST:PORT");
+        return HF_STR(
+            "connect to it with --db http://HOST:PORT (it printed its URL when it started)");
     if (holder->started_us)
-        return HF_STR("it runs this command: let both use a server, 'holdfast serve'");
-    return hf_scope_format(s,
-                           "wait until it ends, or let several use it through a server: 'holdfast "
-                           "serve --db-path %s', and its URL as --db",
-                           path);
+        return HF_STR("it started this command: use a server for both, 'holdfast serve'");
+    return hf_scope_format(
+        s,
+        "wait until it ends, or share the directory through a server: run 'holdfast serve --db-path %s' and give its URL as --db",
+        path);
 }

@@ -40,36 +40,36 @@ static const struct option_spec create_specs[] = {
      .letter = 'f',
      .name = "file",
      .value = "FILE",
-     .text = "The table as DynamoDB's CreateTable has it in JSON; - is standard input.",
+     .text = "The request of DynamoDB's CreateTable as JSON; - is standard input.",
      FIELD(file)},
     {.kind = OPTION_FLAG,
      .name = "if-missing",
-     .text = "It may be there already: then it is compared with the file, and what differs is an "
-             "error (exit code 2).",
+     .text =
+         "If the table exists, compare it with the file; a difference is an error (exit code 2).",
      FIELD(if_missing)},
     {.kind = OPTION_FLAG,
      .name = "add-indexes",
-     .text = "With --if-missing: add global indexes that the table lacks.",
+     .text = "With --if-missing: add the global indexes that the table lacks.",
      FIELD(add_indexes)},
     {.kind = OPTION_TEXT,
      .name = "ttl",
      .value = "ATTRIBUTE",
-     .text = "Items expire at the time in this attribute.",
+     .text = "Enable expiry: the attribute that holds the time at which an item expires.",
      FIELD(ttl)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example create_examples[] = {
     {"holdfast table create -f orders.json --if-missing",
-     "Let the table be there and be like the file; for every start of a program."},
+     "Create the table if missing, and verify that it matches the file. Safe to run at every start."},
     {"aws dynamodb describe-table ... | jq .Table | ... | holdfast table create -f -",
      "From standard input."},
 };
 
 const struct options_table hf__table_create_options = {
     .name = "table create",
-    .about = "Make a table and wait until it is active. A file without BillingMode and "
-             "ProvisionedThroughput is paid per request.",
+    .about =
+        "Create a table and wait until it is active. Without BillingMode and ProvisionedThroughput in the file, the table is billed per request.",
     COMMAND_SPECS(create),
 };
 
@@ -122,13 +122,14 @@ static const struct option_spec show_specs[] = {
 
 static const struct option_example show_examples[] = {
     {"holdfast table show orders", "Its keys, indexes and size."},
-    {"holdfast table show orders --json | jq .TableStatus", "In DynamoDB's words."},
+    {"holdfast table show orders --json | jq .TableStatus",
+     "As DynamoDB's DescribeTable names it."},
 };
 
 const struct options_table hf__table_show_options = {
     .name = "table show",
     .operands = "NAME",
-    .about = "Show a table. With --json it is as DynamoDB's DescribeTable has it.",
+    .about = "Show a table. With --json the output is that of DynamoDB's DescribeTable.",
     COMMAND_SPECS(show),
 };
 
@@ -191,8 +192,9 @@ static const struct option_spec ls_specs[] = {
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast table ls", "Names, a line each."},
-    {"holdfast table ls --db dynamodb://eu-central-1 --profile work", "Of an account at Amazon."},
+    {"holdfast table ls", "Names, one per line."},
+    {"holdfast table ls --db dynamodb://eu-central-1 --profile work",
+     "The tables of an AWS account."},
 };
 
 const struct options_table hf__table_ls_options = {
@@ -226,23 +228,23 @@ static const struct option_spec delete_specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'y',
      .name = "yes",
-     .text = "Yes, delete the table and all that is in it.",
+     .text = "Confirm that the table and everything in it is deleted.",
      FIELD(yes)},
     {.kind = OPTION_FLAG,
      .name = "no-wait",
-     .text = "Do not wait until it is gone.",
+     .text = "Do not wait until the table is deleted.",
      FIELD(no_wait)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example delete_examples[] = {
-    {"holdfast table delete orders --yes", "Without --yes nothing is done."},
+    {"holdfast table delete orders --yes", "Without --yes nothing is deleted."},
 };
 
 const struct options_table hf__table_delete_options = {
     .name = "table delete",
     .operands = "NAME",
-    .about = "Delete a table with all that is in it, and wait until it is gone.",
+    .about = "Delete a table and everything in it, and wait until it is deleted.",
     COMMAND_SPECS(delete),
 };
 
@@ -253,7 +255,7 @@ static enum hf_status table_delete_check(struct command_ctx *c)
     if (settings->yes)
         return HF_OK;
     return hf__command_fail(c, CLI_USAGE,
-                            "table '%s' and all that is in it: add --yes if that is meant",
+                            "this deletes table '%s' and everything in it: add --yes to confirm",
                             c->operands[0]);
 }
 

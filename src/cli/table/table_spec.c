@@ -306,7 +306,7 @@ static bool read_object(struct reading *r, const char *path, const struct shape 
         if (!inner.ptr)
             return member_refuse(r, "", "out of memory", "");
         if (!member)
-            return member_refuse(r, inner.ptr, ": CreateTable has no such member", "");
+            return member_refuse(r, inner.ptr, ": unknown member of CreateTable", "");
         if (part->kind != JSON_NULL && !read_member(r, inner.ptr, part, member, to))
             return false;
     }
@@ -327,7 +327,7 @@ bool hf__cli_table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_c
     if (!json)
         return false;
     if (read_object(&r, "", &table, json, spec) &&
-        (spec->table.len || member_refuse(&r, "TableName: it is missing", "", "")))
+        (spec->table.len || member_refuse(&r, "TableName: missing", "", "")))
         return true;
     *error = r.error;
     return false;
