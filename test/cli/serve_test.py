@@ -148,7 +148,7 @@ class Words(InDirectory):
                 (["serve", "--port", "0", "--account", "12345678901"],
                  "--account: '12345678901' is not a twelve-digit number"),
                 (["serve", "--port", "0", "--account", "12345678901x"], "--account"),
-                (["serve", "--port", "0", "--region", "a:b"], "--region: 'a:b' is not")]:
+                (["serve", "--port", "0", "--region", "a:b"], "--region: 'a:b' is invalid")]:
             with self.subTest(args):
                 code, _, err = run(*args, cwd=self.dir)
                 self.assertEqual(code, 2)
@@ -400,7 +400,7 @@ class Refused(InDirectory):
         os.chmod(keys, 0o644)
         code, _, err = run("serve", "--in-memory", "--port", "0", "--credentials", keys)
         self.assertEqual(code, 2)
-        self.assertIn("others may read it", err)
+        self.assertIn("other users can read this file", err)
         self.assertNotIn("hush", err)
         os.chmod(keys, 0o600)
         with Server("--in-memory", "--port", "0", "--host", "0.0.0.0",
@@ -677,7 +677,7 @@ class Systemd(InDirectory):
             out, log = process.communicate(timeout=WAIT_S)
             self.assertEqual(process.returncode, 0)
             self.assertIn(":%d\n" % port, out)
-            self.assertIn("--host and --port do nothing", log)
+            self.assertIn("--host and --port are ignored", log)
             # The socket is not ours to close: systemd goes on listening.
             socket.create_connection(("127.0.0.1", port)).close()
 

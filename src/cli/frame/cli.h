@@ -86,8 +86,8 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
 /*
  * "holdfast serve: ..." on cli->err; with --json an object in one line:
  *
- *     {"error":{"code":"not_found","message":"there is no 'x'","may_have_happened":false,
- *      "command":"kv get"}}
+ *     {"error":{"code":"not_found","message":"key 'x' does not exist",
+ *      "may_have_happened":false,"command":"kv get"}}
  *
  * Arguments that cannot be have a "hint", too: where their help is. Returns `ends`.
  */
