@@ -23,19 +23,20 @@ struct settings {
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
-#define BLOBS_SPECS                                                                                                                                                 \
-    {.kind = OPTION_TEXT,                                                                                                                                           \
-     .name = "blobs",                                                                                                                                               \
-     .value = "URL",                                                                                                                                                \
-     .env = "HOLDFAST_BLOBS",                                                                                                                                       \
-     .text =                                                                                                                                                        \
-         "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, ?path_style=1, ?create=1. By default the one beside an embedded database.", \
-     FIELD(blobs)},                                                                                                                                                 \
-    {                                                                                                                                                               \
-        .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                                                                                       \
-        .text =                                                                                                                                                     \
-            "Part of the store, for patterns that share it. Blobs of events, an outbox or keys are in the part named like their table, including its prefix.",      \
-        FIELD(part)                                                                                                                                                 \
+#define BLOBS_SPECS                                                                                \
+    {.kind = OPTION_TEXT,                                                                          \
+     .name = "blobs",                                                                              \
+     .value = "URL",                                                                               \
+     .env = "HOLDFAST_BLOBS",                                                                      \
+     .text = "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "      \
+             "?path_style=1, ?create=1. By default the one beside an embedded database.",          \
+     FIELD(blobs)},                                                                                \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                      \
+        .text =                                                                                    \
+            "Part of the store, for patterns that share it. Blobs of events, an outbox or keys "   \
+            "are in the part named like their table, including its prefix.",                       \
+        FIELD(part)                                                                                \
     }
 
 static bool is_directory(struct hf_str url)
@@ -113,11 +114,12 @@ static const struct option_example put_examples[] = {
 const struct options_table hf__blobs_put_options = {
     .name = "blobs put",
     .operands = "[FILE]",
-    .about =
-        "Store a file, or standard input, and print its digest: the SHA-256 of its bytes, by which it is found. Equal bytes are stored once.",
+    .about = "Store a file, or standard input, and print its digest: the SHA-256 of its bytes, by "
+             "which it is found. Equal bytes are stored once.",
     COMMAND_SPECS(put),
     .notes =
-        "A sweep removes blobs that no event references: append the event soon after you store its blob.",
+        "A sweep removes blobs that no event references: append the event soon after you store "
+        "its blob.",
 };
 
 static enum hf_status blobs_put_check(struct command_ctx *c)
@@ -203,7 +205,8 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__blobs_ls_options = {
     .name = "blobs ls",
     .about =
-        "List blobs in no particular order: digest, size, and when they were last stored. Blobs of a part are listed with --part only.",
+        "List blobs in no particular order: digest, size, and when they were last stored. Blobs "
+        "of a part are listed with --part only.",
     COMMAND_SPECS(ls),
 };
 

@@ -42,14 +42,17 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_FLAG,
      .name = "progress",
      .text =
-         "Print the progress to standard error, one line per second. On a terminal the progress is shown in one line by default, unless --quiet is given or the output of --json goes elsewhere.",
+         "Print the progress to standard error, one line per second. On a terminal the progress "
+         "is shown in one line by default, unless --quiet is given or the output of --json goes "
+         "elsewhere.",
      FIELD(progress)},
     {.heading = "Server",
      .kind = OPTION_TEXT,
      .name = "profile",
      .value = "NAME",
      .text =
-         "Profile in AWS's config files. By default credentials come from where AWS's tools find them.",
+         "Profile in AWS's config files. By default credentials come from where AWS's tools find "
+         "them.",
      FIELD(profile)},
     {.kind = OPTION_TEXT,
      .name = "region",
@@ -68,13 +71,21 @@ const struct options_table hf__check_options = {
     .name = "check",
     .operands = "DIR|URL",
     .about =
-        "Read and verify everything in a data directory: the checksum of every block of every table, the journal, that durable data is complete, that index entries match their items, that streams have no gap and that backups are complete. Nothing is changed. No server may have the directory open, unless it runs with --read-only.\n\nWith the URL of a holdfast server, http://HOST:PORT or https://HOST:PORT, that server verifies its database while it serves requests; all but the journal, which it read when it started. If a check is already running there, this command waits for it. Ctrl-C ends the wait; the server's check goes on.",
+        "Read and verify everything in a data directory: the checksum of every block of every "
+        "table, the journal, that durable data is complete, that index entries match their "
+        "items, that streams have no gap and that backups are complete. Nothing is changed. No "
+        "server may have the directory open, unless it runs with --read-only.\n\nWith the URL of "
+        "a holdfast server, http://HOST:PORT or https://HOST:PORT, that server verifies its "
+        "database while it serves requests; all but the journal, which it read when it started. "
+        "If a check is already running there, this command waits for it. Ctrl-C ends the wait; "
+        "the server's check goes on.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes =
-        "Exit codes: 0 no damage found, 8 something is damaged, 3 no such database, 6 the directory is open for writing, or the server is not reachable. For others see holdfast(1).",
+    .notes = "Exit codes: 0 no damage found, 8 something is damaged, 3 no such database, 6 the "
+             "directory is open for writing, or the server is not reachable. For others see "
+             "holdfast(1).",
 };
 
 static void print_json(struct cli *cli, struct hf_str problem, const struct hf_check_report *report)
@@ -194,7 +205,8 @@ static enum hf_status result_print(struct command_ctx *c, struct run *run, enum 
         return hf__command_fail(
             c, CLI_SIGNAL + came, "%s",
             run->online
-                ? "interrupted; the server's check goes on: run the same command again to wait for it"
+                ? "interrupted; the server's check goes on: run the same command again to wait "
+                  "for it"
                 : "interrupted");
     if (status == HF_CORRUPT || (status == HF_IO && !hf_scope_error(c->scope)->may_retry))
         problem = hf_scope_error(c->scope)->message;

@@ -134,8 +134,8 @@ static const struct option_spec add_specs[] = {
      FIELD(request)},
     {.kind = OPTION_FLAG,
      .name = "plain",
-     .text =
-         "Do a single unconditional write, which costs least; if its response is lost, it may have been counted.",
+     .text = "Do a single unconditional write, which costs least; if its response is lost, it may "
+             "have been counted.",
      FIELD(plain)},
     KEY_SPECS,
     DATABASE_ONE(struct settings),
@@ -220,8 +220,8 @@ static const struct option_example get_examples[] = {
 const struct options_table hf__counter_get_options = {
     .name = "counter get",
     .operands = "ID...",
-    .about =
-        "Print the value of a counter, or of several with their ids. A counter that does not exist is 0.",
+    .about = "Print the value of a counter, or of several with their ids. A counter that does not "
+             "exist is 0.",
     COMMAND_SPECS(get),
 };
 
@@ -329,7 +329,8 @@ const struct options_table hf__counter_delete_options = {
     .name = "counter delete",
     .operands = "ID",
     .about =
-        "Delete a counter and its remembered request ids; its value is 0 then. Adds at the same moment may be lost: use 'counter set ID 0' if every add counts.",
+        "Delete a counter and its remembered request ids; its value is 0 then. Adds at the same "
+        "moment may be lost: use 'counter set ID 0' if every add counts.",
     COMMAND_SPECS(delete),
 };
 
@@ -392,7 +393,8 @@ const struct options_table hf__counter_ls_options = {
     .name = "counter ls",
     .operands = "[PREFIX]",
     .about =
-        "List counters with their values, or those whose ids begin with PREFIX. Reads the whole table, or one partition of it.",
+        "List counters with their values, or those whose ids begin with PREFIX. Reads the whole "
+        "table, or one partition of it.",
     COMMAND_SPECS(ls),
 };
 

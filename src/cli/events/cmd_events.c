@@ -146,8 +146,8 @@ static const struct option_spec read_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "since",
      .value = "WHEN",
-     .text =
-         "Only events that happened at or after this: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
+     .text = "Only events that happened at or after this: a time such as 2026-11-15T09:30:00Z, or "
+             "how long ago, such as 15m.",
      FIELD(since)},
     {.kind = OPTION_TEXT,
      .name = "before",
@@ -173,7 +173,9 @@ const struct options_table hf__events_read_options = {
     .name = "events read",
     .operands = "STREAM",
     .about =
-        "Print the events of a stream, DOMAIN/ID: stream, version, type, time, id and the start of the payload; with --json or --jsonl all fields, as 'events export' writes them. A stream that does not exist has no events.",
+        "Print the events of a stream, DOMAIN/ID: stream, version, type, time, id and the start "
+        "of the payload; with --json or --jsonl all fields, as 'events export' writes them. A "
+        "stream that does not exist has no events.",
     COMMAND_SPECS(read),
     .notes = "If the stream was deleted, the exit code is 4.",
 };
@@ -230,7 +232,8 @@ static const struct option_spec all_specs[] = {
      .name = "since",
      .value = "WHEN",
      .text =
-         "Only events that were appended at or after this: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
+         "Only events that were appended at or after this: a time such as 2026-11-15T09:30:00Z, "
+         "or how long ago, such as 15m.",
      FIELD(since)},
     {.kind = OPTION_TEXT,
      .name = "until",
@@ -265,7 +268,10 @@ static const struct option_example all_examples[] = {
 const struct options_table hf__events_all_options = {
     .name = "events all",
     .about =
-        "Print the events of all streams in their global order. This order never changes and agrees with the order of every stream: no event appears later before one that was printed. The command ends after the last stored event; 'events subscribe' waits for new ones.",
+        "Print the events of all streams in their global order. This order never changes and "
+        "agrees with the order of every stream: no event appears later before one that was "
+        "printed. The command ends after the last stored event; 'events subscribe' waits for new "
+        "ones.",
     COMMAND_SPECS(all),
 };
 
@@ -338,8 +344,8 @@ static const struct option_example correlated_examples[] = {
 const struct options_table hf__events_correlated_options = {
     .name = "events correlated",
     .operands = "ID",
-    .about =
-        "Print the events with a correlation id, in the global order; the event with that id comes first.",
+    .about = "Print the events with a correlation id, in the global order; the event with that id "
+             "comes first.",
     COMMAND_SPECS_OF(related, correlated),
 };
 
@@ -457,8 +463,8 @@ static const struct option_example tree_examples[] = {
 const struct options_table hf__events_tree_options = {
     .name = "events tree",
     .operands = "ID",
-    .about =
-        "Print an event and all events that follow from it by causation, in any stream: type, stream and version, id. With --json nested objects of \"event\" and \"children\".",
+    .about = "Print an event and all events that follow from it by causation, in any stream: type, "
+             "stream and version, id. With --json nested objects of \"event\" and \"children\".",
     COMMAND_SPECS(tree),
 };
 

@@ -34,8 +34,9 @@ static const struct option_spec specs[] = {
      .name = "expect",
      .value = "WHAT",
      .fallback = "any",
-     .text =
-         "Append only if the stream is as expected. any: no condition; none: it has no event yet; exists: it has events; a number: the version of its last event. Otherwise the exit code is 4.",
+     .text = "Append only if the stream is as expected. any: no condition; none: it has no event "
+             "yet; exists: it has events; a number: the version of its last event. Otherwise the "
+             "exit code is 4.",
      FIELD(expect)},
     {.heading = "Event",
      .kind = OPTION_TEXT,
@@ -68,8 +69,8 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_TEXT,
      .name = "time",
      .value = "WHEN",
-     .text =
-         "When it happened: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; now by default.",
+     .text = "When it happened: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; "
+             "now by default.",
      FIELD(time)},
     {.kind = OPTION_LIST,
      .letter = 'm',
@@ -114,8 +115,8 @@ static const struct option_spec specs[] = {
      .name = "shards",
      .value = "NUMBER",
      .max = HF_EVENTS_SHARDS_MAX,
-     .text =
-         "If the table is created: number of parts that the global order is spread over; 4 by default.",
+     .text = "If the table is created: number of parts that the global order is spread over; 4 by "
+             "default.",
      FIELD(shards)},
     {.kind = OPTION_FLAG,
      .name = "no-chain",
@@ -137,13 +138,20 @@ const struct options_table hf__events_append_options = {
     .name = COMMAND,
     .operands = "STREAM TYPE [PAYLOAD]",
     .about =
-        "Append an event to a stream, and print its id, version and position. A stream is DOMAIN/ID; write a '/' in the domain as %2F. The table is created if missing.\n\nWith --lines omit TYPE. Lines are as 'events export' writes them; only \"type\" is required. Optional are \"payload\" (any JSON, stored as it is written) or \"payload_base64\", \"id\", \"content_type\", \"schema\", \"time\", \"meta\" (in DynamoDB's JSON), \"causation\", \"correlation\" and \"compensates\". \"domain\" and \"stream\" name another stream than STREAM; if all lines have them, omit STREAM. --expect applies to each stream.",
+        "Append an event to a stream, and print its id, version and position. A stream is "
+        "DOMAIN/ID; write a '/' in the domain as %2F. The table is created if missing.\n\nWith "
+        "--lines omit TYPE. Lines are as 'events export' writes them; only \"type\" is required. "
+        "Optional are \"payload\" (any JSON, stored as it is written) or \"payload_base64\", "
+        "\"id\", \"content_type\", \"schema\", \"time\", \"meta\" (in DynamoDB's JSON), "
+        "\"causation\", \"correlation\" and \"compensates\". \"domain\" and \"stream\" name "
+        "another stream than STREAM; if all lines have them, omit STREAM. --expect applies to "
+        "each stream.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes =
-        "Appending an event again, with the same id, changes nothing and succeeds. If another event has the id, or the stream was deleted, the exit code is 4.",
+    .notes = "Appending an event again, with the same id, changes nothing and succeeds. If another "
+             "event has the id, or the stream was deleted, the exit code is 4.",
 };
 
 /* ---- what is appended ----------------------------------------------------------------------- */
@@ -339,7 +347,8 @@ static const char *find_conflict(const struct settings *settings, const struct o
         return "TYPE and --lines cannot be combined";
     if (settings->lines.ptr && (settings->file.ptr || settings->id.ptr || settings->time.ptr ||
                                 settings->meta.len || settings->compensates.ptr))
-        return "--file, --id, --time, --meta and --compensates cannot be combined with --lines: write them in the lines";
+        return "--file, --id, --time, --meta and --compensates cannot be combined with --lines: "
+               "write them in the lines";
     if (!settings->lines.ptr && options->operands_len < 2)
         return "missing argument; usage: holdfast events append STREAM TYPE [PAYLOAD]";
     if (settings->file.ptr && options->operands_len == 3)

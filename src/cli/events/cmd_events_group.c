@@ -44,8 +44,8 @@ static const struct option_spec consume_specs[] = {
     {.heading = "How",
      .kind = OPTION_FLAG,
      .name = "ordered",
-     .text =
-         "Handle the events of one stream one after the other, in order. All consumers of a group must agree on this. By default events are handled independently, in no order.",
+     .text = "Handle the events of one stream one after the other, in order. All consumers of a "
+             "group must agree on this. By default events are handled independently, in no order.",
      FIELD(ordered)},
     {.kind = OPTION_NUMBER,
      .letter = 'w',
@@ -89,8 +89,8 @@ static const struct option_spec consume_specs[] = {
      .value = "WHAT",
      .choices = "leave release give-up",
      .fallback = "leave",
-     .text =
-         "What to do about a stuck program. leave: wait; release: let other consumers of the group take over; give-up: park the event.",
+     .text = "What to do about a stuck program. leave: wait; release: let other consumers of the "
+             "group take over; give-up: park the event.",
      FIELD(stuck)},
     {.kind = OPTION_DURATION,
      .name = "poll",
@@ -133,10 +133,15 @@ const struct options_table hf__events_consume_options = {
     .name = CONSUME,
     .operands = "GROUP [-- CMD...]",
     .about =
-        "Run a consumer of a group. The consumers of a group share the events: each event goes to one of them. It is printed as a JSON line, or a program is run for it, as by 'events subscribe'; exit code 0 means that the event is handled. Failed events are retried later by any consumer, and finally parked: see 'events parked --group'.",
+        "Run a consumer of a group. The consumers of a group share the events: each event goes "
+        "to one of them. It is printed as a JSON line, or a program is run for it, as by 'events "
+        "subscribe'; exit code 0 means that the event is handled. Failed events are retried "
+        "later by any consumer, and finally parked: see 'events parked --group'.",
     COMMAND_SPECS(consume),
     .notes =
-        "Each event is delivered at least once. The group has a table of its own, named like the store's table with the group's name appended. SIGTERM and SIGINT let events in progress finish; then the exit code is 0.",
+        "Each event is delivered at least once. The group has a table of its own, named like the "
+        "store's table with the group's name appended. SIGTERM and SIGINT let events in progress "
+        "finish; then the exit code is 0.",
 };
 
 struct run {
@@ -335,7 +340,9 @@ const struct options_table hf__events_group_options = {
     .name = "events group",
     .operands = "GROUP",
     .about =
-        "Print the state of a consumer group: how many events wait or are in progress, how many are parked (at most 10000 of each are counted), the age of the oldest, and the position up to which events were added to the group.",
+        "Print the state of a consumer group: how many events wait or are in progress, how many "
+        "are parked (at most 10000 of each are counted), the age of the oldest, and the position "
+        "up to which events were added to the group.",
     COMMAND_SPECS(group),
     .notes = "'events rebuild' with the name of the group delivers all events again.",
 };

@@ -59,7 +59,8 @@ const struct options_table hf__events_subscription_options = {
     .name = "events subscription",
     .operands = "NAME",
     .about =
-        "Print the state of a subscription: its checkpoint, how many events it has handled, who runs it, how many are parked, and why it gave up, if it did.",
+        "Print the state of a subscription: its checkpoint, how many events it has handled, who "
+        "runs it, how many are parked, and why it gave up, if it did.",
     COMMAND_SPECS_OF(plain, subscription),
 };
 
@@ -103,8 +104,8 @@ static const struct option_example rebuild_examples[] = {
 const struct options_table hf__events_rebuild_options = {
     .name = "events rebuild",
     .operands = "NAME",
-    .about =
-        "Restart a subscription: its checkpoint and its parked events are forgotten by the process that runs it now or next. A projection deletes what it has built.",
+    .about = "Restart a subscription: its checkpoint and its parked events are forgotten by the "
+             "process that runs it now or next. A projection deletes what it has built.",
     COMMAND_SPECS(rebuild),
 };
 
@@ -142,7 +143,9 @@ const struct options_table hf__events_forget_options = {
     .name = "events forget",
     .operands = "NAME",
     .about =
-        "Delete a subscription that is not running: its checkpoint and its parked events; or a consumer group, with its backlog and its table. A new one of the same name starts from the beginning.",
+        "Delete a subscription that is not running: its checkpoint and its parked events; or a "
+        "consumer group, with its backlog and its table. A new one of the same name starts from "
+        "the beginning.",
     COMMAND_SPECS(forget),
 };
 
@@ -211,8 +214,8 @@ static const struct option_example parked_examples[] = {
 const struct options_table hf__events_parked_options = {
     .name = "events parked",
     .operands = "NAME",
-    .about =
-        "List the parked events of a subscription or a group, with their last error. 'events replay' handles them again, 'events discard' drops them.",
+    .about = "List the parked events of a subscription or a group, with their last error. 'events "
+             "replay' handles them again, 'events discard' drops them.",
     COMMAND_SPECS(parked),
 };
 
@@ -300,7 +303,8 @@ const struct options_table hf__events_replay_options = {
     .name = "events replay",
     .operands = "NAME [POSITION...]",
     .about =
-        "Handle parked events of a subscription or a group again, by the process that runs it. Name them as 'events parked' prints them.",
+        "Handle parked events of a subscription or a group again, by the process that runs it. "
+        "Name them as 'events parked' prints them.",
     COMMAND_SPECS_OF(chosen, replay),
 };
 
@@ -311,8 +315,8 @@ static const struct option_example discard_examples[] = {
 const struct options_table hf__events_discard_options = {
     .name = "events discard",
     .operands = "NAME [POSITION...]",
-    .about =
-        "Drop parked events of a subscription or a group: they are not handled any more. The events themselves stay in the store.",
+    .about = "Drop parked events of a subscription or a group: they are not handled any more. The "
+             "events themselves stay in the store.",
     COMMAND_SPECS_OF(chosen, discard),
 };
 

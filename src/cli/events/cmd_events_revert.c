@@ -47,13 +47,20 @@ const struct options_table hf__events_revert_options = {
     .name = COMMAND,
     .operands = "ID [-- CMD...]",
     .about =
-        "Revert an event and everything it caused, by appending compensating events, all or none. The event itself must not have a cause. Your program makes the compensating events. It runs once per event, newest first and children before their parents. It gets the event on its standard input as a line of JSON, and in HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION. It prints lines as 'events append --lines' reads them, such as {\"type\":\"canceled\"}. They go to the stream of the event unless they name another.",
+        "Revert an event and everything it caused, by appending compensating events, all or "
+        "none. The event itself must not have a cause. Your program makes the compensating "
+        "events. It runs once per event, newest first and children before their parents. It gets "
+        "the event on its standard input as a line of JSON, and in HOLDFAST_EVENT_ID, "
+        "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
+        "HOLDFAST_EVENT_POSITION. It prints lines as 'events append --lines' reads them, such as "
+        "{\"type\":\"canceled\"}. They go to the stream of the event unless they name another.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "Running it again changes nothing, and shows what was done. If the program does not end with 0, nothing is appended and the exit code is 1.",
+        "Running it again changes nothing, and shows what was done. If the program does not end "
+        "with 0, nothing is appended and the exit code is 1.",
 };
 
 /* ---- flows ---------------------------------------------------------------------------------- */

@@ -102,8 +102,8 @@ static const struct option_example info_examples[] = {
 const struct options_table hf__events_info_options = {
     .name = "events info",
     .operands = "STREAM",
-    .about =
-        "Print the state of a stream: its version, the first version that can be read, the position of its last event, its limits, whether it is archived or deleted.",
+    .about = "Print the state of a stream: its version, the first version that can be read, the "
+             "position of its last event, its limits, whether it is archived or deleted.",
     COMMAND_SPECS_OF(plain, info),
 };
 
@@ -135,8 +135,9 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__events_ls_options = {
     .name = "events ls",
     .operands = "[DOMAIN]",
-    .about =
-        "List the streams of a domain, or all, in no particular order: stream, version, the first version that can be read, the position of the last event, limits, archived, deleted. Reads the whole table.",
+    .about = "List the streams of a domain, or all, in no particular order: stream, version, the "
+             "first version that can be read, the position of the last event, limits, archived, "
+             "deleted. Reads the whole table.",
     COMMAND_SPECS(ls),
 };
 
@@ -180,7 +181,8 @@ const struct options_table hf__events_truncate_options = {
     .name = "events truncate",
     .operands = "STREAM VERSION",
     .about =
-        "Hide the events of a stream before this version. This cannot be undone; 'events sweep' deletes them.",
+        "Hide the events of a stream before this version. This cannot be undone; 'events sweep' "
+        "deletes them.",
     COMMAND_SPECS_OF(plain, truncate),
 };
 
@@ -237,8 +239,8 @@ static const struct option_example limit_examples[] = {
 const struct options_table hf__events_limit_options = {
     .name = "events limit",
     .operands = "STREAM",
-    .about =
-        "Limit a stream by age or by number of events, also for future events. 'events sweep' deletes what is beyond the limits. A limit that you do not give stays as it is.",
+    .about = "Limit a stream by age or by number of events, also for future events. 'events sweep' "
+             "deletes what is beyond the limits. A limit that you do not give stays as it is.",
     COMMAND_SPECS(limit),
 };
 
@@ -289,8 +291,8 @@ static const struct option_spec delete_specs[] = {
      .name = "expect",
      .value = "WHAT",
      .fallback = "any",
-     .text =
-         "Only if the stream is as expected: any, none, exists, or its version. Otherwise the exit code is 4.",
+     .text = "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
+             "exit code is 4.",
      FIELD(expect)},
     OUTPUT_SPECS,
 };
@@ -303,7 +305,8 @@ const struct options_table hf__events_delete_options = {
     .name = "events delete",
     .operands = "STREAM",
     .about =
-        "Delete a stream permanently: its events cannot be read, and nothing can be appended to it ever again. 'events sweep' deletes its events.",
+        "Delete a stream permanently: its events cannot be read, and nothing can be appended to "
+        "it ever again. 'events sweep' deletes its events.",
     COMMAND_SPECS(delete),
 };
 
@@ -350,7 +353,9 @@ const struct options_table hf__events_archive_options = {
     .name = "events archive",
     .operands = "STREAM",
     .about =
-        "Remove a stream from the global order; 'events all --archived' and 'events read' still print it. While it is archived nothing can be appended to it. After a failure, run it again.",
+        "Remove a stream from the global order; 'events all --archived' and 'events read' still "
+        "print it. While it is archived nothing can be appended to it. After a failure, run it "
+        "again.",
     COMMAND_SPECS_OF(plain, archive),
 };
 
@@ -420,7 +425,9 @@ static const struct option_example sweep_examples[] = {
 const struct options_table hf__events_sweep_options = {
     .name = "events sweep",
     .about =
-        "Delete data that nobody can read: events that were truncated, are beyond a limit or belong to deleted streams, leftovers of appends that did not complete, and blobs that no event references. Other processes can go on working.",
+        "Delete data that nobody can read: events that were truncated, are beyond a limit or "
+        "belong to deleted streams, leftovers of appends that did not complete, and blobs that "
+        "no event references. Other processes can go on working.",
     COMMAND_SPECS(sweep),
 };
 

@@ -72,7 +72,9 @@ static const struct option_spec specs[] = {
      .name = "name",
      .value = "NAME",
      .text =
-         "Store the checkpoint under this name: the next run continues there, whatever the start options say. If several processes use the same name, one works and the others wait to take over.",
+         "Store the checkpoint under this name: the next run continues there, whatever the start "
+         "options say. If several processes use the same name, one works and the others wait to "
+         "take over.",
      FIELD(name)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -112,13 +114,13 @@ static const struct option_spec specs[] = {
      .value = "WHAT",
      .choices = "leave release give-up",
      .fallback = "leave",
-     .text =
-         "What to do about a stuck program. leave: wait; release: let another process of this name take over; give-up: park the event.",
+     .text = "What to do about a stuck program. leave: wait; release: let another process of this "
+             "name take over; give-up: park the event.",
      FIELD(stuck)},
     {.kind = OPTION_FLAG,
      .name = "park",
-     .text =
-         "Park an event that is given up, and continue; by default the command ends with exit code 1.",
+     .text = "Park an event that is given up, and continue; by default the command ends with exit "
+             "code 1.",
      FIELD(park)},
     {.kind = OPTION_DURATION,
      .name = "stop-timeout",
@@ -146,13 +148,19 @@ const struct options_table hf__events_subscribe_options = {
     .name = COMMAND,
     .operands = "[-- CMD...]",
     .about =
-        "Print events in order as JSON lines, as 'events export' writes them, or run a program for each: first the stored events, then new ones, until a signal comes. The program gets the line on its standard input, and the variables HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION. Exit code 0 means that the event is handled.",
+        "Print events in order as JSON lines, as 'events export' writes them, or run a program "
+        "for each: first the stored events, then new ones, until a signal comes. The program "
+        "gets the line on its standard input, and the variables HOLDFAST_EVENT_ID, "
+        "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
+        "HOLDFAST_EVENT_POSITION. Exit code 0 means that the event is handled.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "With --name each event is delivered at least once: again after a crash, or when the program has failed. SIGTERM and SIGINT let the event in progress finish; then the exit code is 0.",
+        "With --name each event is delivered at least once: again after a crash, or when the "
+        "program has failed. SIGTERM and SIGINT let the event in progress finish; then the exit "
+        "code is 0.",
 };
 
 /* ---- one event ------------------------------------------------------------------------------ */

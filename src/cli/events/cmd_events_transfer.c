@@ -95,8 +95,8 @@ static const struct option_spec export_specs[] = {
      .name = "file",
      .value = "FILE",
      .fallback = "-",
-     .text =
-         "File to write; - is standard output. An existing file is replaced when the export is complete, and keeps its mode; a new one is readable by its owner only.",
+     .text = "File to write; - is standard output. An existing file is replaced when the export is "
+             "complete, and keeps its mode; a new one is readable by its owner only.",
      FIELD(file)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -119,7 +119,9 @@ static const struct option_example export_examples[] = {
 const struct options_table hf__events_export_options = {
     .name = "events export",
     .about =
-        "Write all events in their global order, one JSON object per line, with payloads from the blob store. docs/events.md describes the lines. With --file the number of events is printed.",
+        "Write all events in their global order, one JSON object per line, with payloads from "
+        "the blob store. docs/events.md describes the lines. With --file the number of events is "
+        "printed.",
     COMMAND_SPECS(export),
 };
 
@@ -246,7 +248,8 @@ static const struct option_spec import_specs[] = {
     {.kind = OPTION_FLAG,
      .name = "renumber",
      .text =
-         "Append after the existing events of a stream, instead of failing when a version is not the next one.",
+         "Append after the existing events of a stream, instead of failing when a version is not "
+         "the next one.",
      FIELD(renumber)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -268,10 +271,13 @@ const struct options_table hf__events_import_options = {
     .name = "events import",
     .operands = "[FILE]",
     .about =
-        "Append the events of an export, from a file or standard input, and print how many. Ids, times, versions and all other fields are kept; positions are new, in the same order. The table is created if missing.",
+        "Append the events of an export, from a file or standard input, and print how many. Ids, "
+        "times, versions and all other fields are kept; positions are new, in the same order. "
+        "The table is created if missing.",
     COMMAND_SPECS(import),
     .notes =
-        "After an interruption, run it again. An invalid line ends the import with exit code 2; the events before it are stored.",
+        "After an interruption, run it again. An invalid line ends the import with exit code 2; "
+        "the events before it are stored.",
 };
 
 /* Waits for input as long as no signal comes. */
@@ -384,10 +390,13 @@ const struct options_table hf__events_verify_options = {
     .name = "events verify",
     .operands = "[STREAM]",
     .about =
-        "Compute the hashes of the events of a stream, or of all, and compare them with the stored hash chain: this detects events that were changed, removed, inserted or moved. Prints how many streams and events were verified.",
+        "Compute the hashes of the events of a stream, or of all, and compare them with the "
+        "stored hash chain: this detects events that were changed, removed, inserted or moved. "
+        "Prints how many streams and events were verified.",
     COMMAND_SPECS(verify),
     .notes =
-        "If something is not as it was written, the exit code is 8; the error, and with --json \"bad_stream\" and \"bad_version\", say where.",
+        "If something is not as it was written, the exit code is 8; the error, and with --json "
+        "\"bad_stream\" and \"bad_version\", say where.",
 };
 
 /* Tells also where it is damaged, for programs. */

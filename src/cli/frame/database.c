@@ -326,7 +326,8 @@ static int give_up(struct cli *cli, const char *command, const struct database_s
     if (holder->started_us)
         return hf__cli_fail(
             cli, command, CLI_UNAVAILABLE,
-            "%.*s has the database open and started this command, so both would wait forever; use a server for both: 'holdfast serve'",
+            "%.*s has the database open and started this command, so both would wait forever; "
+            "use a server for both: 'holdfast serve'",
             HF_FMT(holder->text));
     if (ends == CLI_UNAVAILABLE || !settings->quiet)
         hf__database_taken(cli, command, path);

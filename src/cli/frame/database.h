@@ -47,37 +47,37 @@ struct database_settings {
 };
 
 /* Its options, for a struct whose member `database` is the settings. */
-#define DATABASE_SPECS_WITH(type, timeout_text)                                                              \
-    {.heading = "Database",                                                                                  \
-     .kind = OPTION_TEXT,                                                                                    \
-     .name = "db",                                                                                           \
-     .value = "URL",                                                                                         \
-     .fallback = DATABASE_DEFAULT,                                                                           \
-     .env = "HOLDFAST_DB",                                                                                   \
-     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "                      \
-             "embedded:DIR.",                                                                                \
-     .offset = offsetof(type, database.url)},                                                                \
-        {.kind = OPTION_TEXT,                                                                                \
-         .name = "prefix",                                                                                   \
-         .value = "TEXT",                                                                                    \
-         .env = "HOLDFAST_PREFIX",                                                                           \
-         .text = "Prefix for all table names.",                                                              \
-         .offset = offsetof(type, database.prefix)},                                                         \
-        {.kind = OPTION_TEXT,                                                                                \
-         .name = "profile",                                                                                  \
-         .value = "NAME",                                                                                    \
-         .text =                                                                                             \
-             "Profile in AWS's config files. By default credentials come from where AWS's tools find them.", \
-         .offset = offsetof(type, database.profile)},                                                        \
-        {.kind = OPTION_TEXT,                                                                                \
-         .name = "region",                                                                                   \
-         .value = "NAME",                                                                                    \
-         .text = "Region to sign requests for.",                                                             \
-         .offset = offsetof(type, database.region)},                                                         \
-    {                                                                                                        \
-        .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                               \
-        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s", .text = timeout_text,                             \
-        .offset = offsetof(type, database.timeout_ms)                                                        \
+#define DATABASE_SPECS_WITH(type, timeout_text)                                                    \
+    {.heading = "Database",                                                                        \
+     .kind = OPTION_TEXT,                                                                          \
+     .name = "db",                                                                                 \
+     .value = "URL",                                                                               \
+     .fallback = DATABASE_DEFAULT,                                                                 \
+     .env = "HOLDFAST_DB",                                                                         \
+     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "            \
+             "embedded:DIR.",                                                                      \
+     .offset = offsetof(type, database.url)},                                                      \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "prefix",                                                                         \
+         .value = "TEXT",                                                                          \
+         .env = "HOLDFAST_PREFIX",                                                                 \
+         .text = "Prefix for all table names.",                                                    \
+         .offset = offsetof(type, database.prefix)},                                               \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "profile",                                                                        \
+         .value = "NAME",                                                                          \
+         .text = "Profile in AWS's config files. By default credentials come from where AWS's "    \
+                 "tools find them.",                                                               \
+         .offset = offsetof(type, database.profile)},                                              \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "region",                                                                         \
+         .value = "NAME",                                                                          \
+         .text = "Region to sign requests for.",                                                   \
+         .offset = offsetof(type, database.region)},                                               \
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                     \
+        .max = DATABASE_TIMEOUT_MAX_MS, .fallback = "30s", .text = timeout_text,                   \
+        .offset = offsetof(type, database.timeout_ms)                                              \
     }
 #define DATABASE_SPECS(type)                                                                       \
     DATABASE_SPECS_WITH(type, "Time limit for the database; then the exit code is 7.")

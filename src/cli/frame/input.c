@@ -89,7 +89,8 @@ bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_
     if (line)
         hf__cli_fail(
             cli, command, CLI_USAGE,
-            "the payload is not valid JSON (line %zu); for other data give its type, such as --content-type text/plain",
+            "the payload is not valid JSON (line %zu); for other data give its type, such as "
+            "--content-type text/plain",
             line);
     return line == 0;
 }

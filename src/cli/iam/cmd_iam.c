@@ -94,9 +94,9 @@ enum hf_status hf__iam_print(struct command_ctx *c, const struct iam_statement *
 /* ---- outbox --------------------------------------------------------------------------------- */
 
 static const struct option_spec specs[] = {
-    IAM_ROLE(
-        "producer relay operator", "producer",
-        "producer: emits events; relay: delivers them; operator: lists, retries and discards them."),
+    IAM_ROLE("producer relay operator", "producer",
+             "producer: emits events; relay: delivers them; operator: lists, retries and discards "
+             "them."),
     IAM_CREATE,
     {.kind = OPTION_FLAG,
      .name = "stream",
@@ -114,7 +114,8 @@ static const struct option_example examples[] = {
 const struct options_table hf__iam_outbox_options = {
     .name = "iam outbox",
     .about =
-        "Print the IAM policy for a producer, a relay or an operator of an outbox on DynamoDB. Add permissions for your own tables that are written in the same transactions.",
+        "Print the IAM policy for a producer, a relay or an operator of an outbox on DynamoDB. "
+        "Add permissions for your own tables that are written in the same transactions.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
@@ -157,9 +158,9 @@ const struct command hf__iam_outbox_command = {IAM_COMMAND(hf__iam_check, outbox
 /* ---- events --------------------------------------------------------------------------------- */
 
 static const struct option_spec events_specs[] = {
-    IAM_ROLE(
-        "writer reader admin", "writer",
-        "writer: appends and reads streams; reader: reads all streams, subscribes and stores checkpoints; admin: manages streams, sweeps, imports and verifies."),
+    IAM_ROLE("writer reader admin", "writer",
+             "writer: appends and reads streams; reader: reads all streams, subscribes and stores "
+             "checkpoints; admin: manages streams, sweeps, imports and verifies."),
     IAM_CREATE,
     IAM_TABLE("events", "The table of the events."),
     IAM_PLACE,
@@ -173,7 +174,10 @@ static const struct option_example events_examples[] = {
 const struct options_table hf__iam_events_options = {
     .name = "iam events",
     .about =
-        "Print the IAM policy for a writer, a reader or an administrator of an event store on DynamoDB. Readers need write permissions, too: they close the global order up to what they have read. Add permissions for blob buckets and for tables of projections and groups.",
+        "Print the IAM policy for a writer, a reader or an administrator of an event store on "
+        "DynamoDB. Readers need write permissions, too: they close the global order up to what "
+        "they have read. Add permissions for blob buckets and for tables of projections and "
+        "groups.",
     COMMAND_SPECS(events),
 };
 

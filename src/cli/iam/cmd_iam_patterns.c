@@ -94,10 +94,10 @@ static const struct role lock_roles[] = {
     {{"DescribeTable", "DescribeTimeToLive", "GetItem", "UpdateItem", "Scan"}, {NULL}, {NULL}},
 };
 
-POLICY(
-    lock, "Locks",
-    "Print the IAM policy for a holder or an operator of locks on DynamoDB. Add permissions for the tables that a lock protects.",
-    create_ttl, "holder")
+POLICY(lock, "Locks",
+       "Print the IAM policy for a holder or an operator of locks on DynamoDB. Add permissions for "
+       "the tables that a lock protects.",
+       create_ttl, "holder")
 
 /* ---- keys, with partitions and without ------------------------------------------------------- */
 
@@ -110,9 +110,9 @@ POLICY(
 /* ---- kv ------------------------------------------------------------------------------------- */
 
 static const struct option_spec kv_specs[] = {
-    IAM_ROLE(
-        "reader writer indexer", "reader",
-        "reader: reads and lists keys; writer: also sets, changes and deletes them; indexer: adds the namespace index (kv index)."),
+    IAM_ROLE("reader writer indexer", "reader",
+             "reader: reads and lists keys; writer: also sets, changes and deletes them; indexer: "
+             "adds the namespace index (kv index)."),
     IAM_CREATE,
     KEYS_PARTITIONED,
     {.kind = OPTION_FLAG,
@@ -134,17 +134,17 @@ static const struct role kv_roles[] = {
      {NULL}},
 };
 
-POLICY(
-    kv, "Keys",
-    "Print the IAM policy for a reader, a writer or an indexer of keys, values and sets on DynamoDB. Add permissions for buckets of large values.",
-    create_ttl, "writer")
+POLICY(kv, "Keys",
+       "Print the IAM policy for a reader, a writer or an indexer of keys, values and sets on "
+       "DynamoDB. Add permissions for buckets of large values.",
+       create_ttl, "writer")
 
 /* ---- counter -------------------------------------------------------------------------------- */
 
 static const struct option_spec counter_specs[] = {
-    IAM_ROLE(
-        "reader writer", "reader",
-        "reader: reads and lists counters; writer: also adds to, sets and deletes them, and takes numbers from sequences."),
+    IAM_ROLE("reader writer", "reader",
+             "reader: reads and lists counters; writer: also adds to, sets and deletes them, and "
+             "takes numbers from sequences."),
     IAM_CREATE,
     KEYS_PARTITIONED,
     IAM_TABLE(NULL, "Table; by default \"keys\", or \"partitioned_keys\" with partitions."),
@@ -180,10 +180,10 @@ static const struct role once_roles[] = {
     {{"DescribeTable", "DescribeTimeToLive", "GetItem", "Query", "DeleteItem"}, {NULL}, {NULL}},
 };
 
-POLICY(
-    once, "Once",
-    "Print the IAM policy for a worker or an operator of run-once jobs on DynamoDB. Add permissions for tables that are written in the same transaction.",
-    create_ttl, "worker")
+POLICY(once, "Once",
+       "Print the IAM policy for a worker or an operator of run-once jobs on DynamoDB. Add "
+       "permissions for tables that are written in the same transaction.",
+       create_ttl, "worker")
 
 /* ---- limit ---------------------------------------------------------------------------------- */
 
@@ -210,7 +210,8 @@ POLICY(limit, "Limits", "Print the IAM policy for a caller or a viewer of limits
 static const struct option_spec records_specs[] = {
     IAM_ROLE(
         "producer processor operator", "producer",
-        "producer: puts records; processor: processes them; operator: lists, marks, resets and deletes them."),
+        "producer: puts records; processor: processes them; operator: lists, marks, resets and "
+        "deletes them."),
     IAM_CREATE,
     IAM_TABLE("Records", "The table of the records."),
     IAM_PLACE,

@@ -38,18 +38,18 @@ struct settings {
         .heading = "Tables", .kind = OPTION_TEXT, .name = "from", .value = "NAME",                 \
         .text = "The table of common-aws to read. It is not changed.", FIELD(from)                 \
     }
-#define SPACE_SPECS                                                                                                                                   \
-    {.kind = OPTION_TEXT,                                                                                                                             \
-     .letter = 'n',                                                                                                                                   \
-     .name = "namespace",                                                                                                                             \
-     .value = "TEXT",                                                                                                                                 \
-     .text =                                                                                                                                          \
-         "Only keys of this namespace: those that begin with TEXT and a dot. By default all keys; their namespace is the text before the first dot.", \
-     FIELD(space)},                                                                                                                                   \
-    {                                                                                                                                                 \
-        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT",                                                                            \
-        .text = "Namespace for keys without one; \"global\" by default, none in partitions.",                                                         \
-        FIELD(bare)                                                                                                                                   \
+#define SPACE_SPECS                                                                                \
+    {.kind = OPTION_TEXT,                                                                          \
+     .letter = 'n',                                                                                \
+     .name = "namespace",                                                                          \
+     .value = "TEXT",                                                                              \
+     .text = "Only keys of this namespace: those that begin with TEXT and a dot. By default all "  \
+             "keys; their namespace is the text before the first dot.",                            \
+     FIELD(space)},                                                                                \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT",                         \
+        .text = "Namespace for keys without one; \"global\" by default, none in partitions.",      \
+        FIELD(bare)                                                                                \
     }
 
 /* An import as it goes. */
@@ -178,7 +178,8 @@ static enum hf_status import_table(struct command_ctx *c)
     if (hf_str_equal(settings->from, settings->table))
         return hf__command_fail(
             c, CLI_USAGE,
-            "source and target are the same table: name another target with --table, or another source with --from");
+            "source and target are the same table: name another target with --table, or another "
+            "source with --from");
     TRY(kind->open(&im));
     status = import_items(&im, kind);
     kind->close(im.into);
@@ -203,7 +204,8 @@ static const struct option_spec kv_specs[] = {
      .name = "table",
      .value = "NAME",
      .text =
-         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if missing.",
+         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
+         "missing.",
      FIELD(table)},
     SPACE_SPECS,
     {.kind = OPTION_FLAG,
@@ -221,7 +223,9 @@ static const struct option_example kv_examples[] = {
 const struct options_table hf__kv_import_options = {
     .name = "kv import",
     .about =
-        "Copy the values of a table of @paradoxical-io/common-aws. JSON becomes the value that it stands for; other text stays text. Existing keys are not changed, so you can run it again.",
+        "Copy the values of a table of @paradoxical-io/common-aws. JSON becomes the value that "
+        "it stands for; other text stays text. Existing keys are not changed, so you can run it "
+        "again.",
     COMMAND_SPECS(kv),
 };
 
@@ -285,7 +289,8 @@ static const struct option_spec counter_specs[] = {
      .name = "table",
      .value = "NAME",
      .text =
-         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if missing.",
+         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
+         "missing.",
      FIELD(table)},
     SPACE_SPECS,
     DATABASE_ONE(struct settings),
@@ -298,7 +303,9 @@ static const struct option_example counter_examples[] = {
 const struct options_table hf__counter_import_options = {
     .name = "counter import",
     .about =
-        "Start counters at the values that they have in a table of @paradoxical-io/common-aws. First stop the programs that count there. Existing counters are not changed, so you can run it again.",
+        "Start counters at the values that they have in a table of @paradoxical-io/common-aws. "
+        "First stop the programs that count there. Existing counters are not changed, so you can "
+        "run it again.",
     COMMAND_SPECS(counter),
 };
 
@@ -371,7 +378,9 @@ static const struct option_example lock_examples[] = {
 const struct options_table hf__lock_import_options = {
     .name = "lock import",
     .about =
-        "Take over the locks that are held in a table of @paradoxical-io/common-aws. Each stays held until it would expire there; nothing renews it. Expired locks are skipped, and locks that are held in the target table are not changed.",
+        "Take over the locks that are held in a table of @paradoxical-io/common-aws. Each stays "
+        "held until it would expire there; nothing renews it. Expired locks are skipped, and "
+        "locks that are held in the target table are not changed.",
     COMMAND_SPECS(lock),
 };
 

@@ -172,8 +172,8 @@ static const struct option_spec get_specs[] = {
     KEY_SPECS,
     {.kind = OPTION_FLAG,
      .name = "eventual",
-     .text =
-         "Use an eventually consistent read, which may return an older value and costs half at AWS.",
+     .text = "Use an eventually consistent read, which may return an older value and costs half at "
+             "AWS.",
      FIELD(eventual)},
     DATABASE_JSON(struct settings),
     {.kind = OPTION_FLAG,
@@ -192,8 +192,8 @@ static const struct option_example get_examples[] = {
 const struct options_table hf__kv_get_options = {
     .name = "kv get",
     .operands = "ID",
-    .about =
-        "Print the value of a key: text as it is, other values as JSON. If the key does not exist, the exit code is 3.",
+    .about = "Print the value of a key: text as it is, other values as JSON. If the key does not "
+             "exist, the exit code is 3.",
     COMMAND_SPECS(get),
 };
 
@@ -302,7 +302,9 @@ const struct options_table hf__kv_set_options = {
     .name = "kv set",
     .operands = "ID [VALUE]",
     .about =
-        "Set the value of a key. With --json the entry is printed, with its new version. If the condition of --if-absent or --if-version is not met, nothing is set and the exit code is 4.",
+        "Set the value of a key. With --json the entry is printed, with its new version. If the "
+        "condition of --if-absent or --if-version is not met, nothing is set and the exit code "
+        "is 4.",
     COMMAND_SPECS(set),
 };
 
@@ -485,7 +487,9 @@ const struct options_table hf__kv_ls_options = {
     .name = "kv ls",
     .operands = "[PREFIX]",
     .about =
-        "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition, and in a table with a namespace index (kv index), they are in order and only they are read; otherwise the whole table is read.",
+        "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition, and "
+        "in a table with a namespace index (kv index), they are in order and only they are read; "
+        "otherwise the whole table is read.",
     COMMAND_SPECS(ls),
 };
 
@@ -572,8 +576,8 @@ static const struct option_spec clear_specs[] = {
     RANGE_SPECS,
     {.kind = OPTION_FLAG,
      .name = "eventual",
-     .text =
-         "Use eventually consistent reads, which cost half at AWS: keys set just before may stay. With a namespace index (kv index) only the namespace is read.",
+     .text = "Use eventually consistent reads, which cost half at AWS: keys set just before may "
+             "stay. With a namespace index (kv index) only the namespace is read.",
      FIELD(eventual)},
     DATABASE_ONE(struct settings),
 };
@@ -586,7 +590,8 @@ const struct options_table hf__kv_clear_options = {
     .name = "kv clear",
     .operands = "[PREFIX]",
     .about =
-        "Delete all keys of a namespace, or those whose ids begin with PREFIX. Keys that are set meanwhile may stay or be deleted. After a failure, run it again.",
+        "Delete all keys of a namespace, or those whose ids begin with PREFIX. Keys that are set "
+        "meanwhile may stay or be deleted. After a failure, run it again.",
     COMMAND_SPECS(clear),
 };
 
@@ -641,7 +646,8 @@ static const struct option_example sweep_examples[] = {
 const struct options_table hf__kv_sweep_options = {
     .name = "kv sweep",
     .about =
-        "Delete values from the blob store that no key references any more, because the key was changed, deleted, or has expired. Reads the whole table.",
+        "Delete values from the blob store that no key references any more, because the key was "
+        "changed, deleted, or has expired. Reads the whole table.",
     COMMAND_SPECS(sweep),
 };
 

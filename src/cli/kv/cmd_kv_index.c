@@ -31,7 +31,12 @@ static const struct option_example index_examples[] = {
 const struct options_table hf__kv_index_options = {
     .name = "kv index",
     .about =
-        "Add a namespace index to a table without partitions, or create a table that has one. Then 'kv ls' reads only the keys of its namespace, not the whole table. At AWS each key that is created or deleted costs one more write; setting an existing key does not. First stop the programs that have the table open; or restart them afterwards, then run this command once more to add what is missing. Older versions of holdfast cannot open the table any more.",
+        "Add a namespace index to a table without partitions, or create a table that has one. "
+        "Then 'kv ls' reads only the keys of its namespace, not the whole table. At AWS each key "
+        "that is created or deleted costs one more write; setting an existing key does not. "
+        "First stop the programs that have the table open; or restart them afterwards, then run "
+        "this command once more to add what is missing. Older versions of holdfast cannot open "
+        "the table any more.",
     COMMAND_SPECS(index),
 };
 

@@ -28,56 +28,59 @@ struct settings {
         .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "limits",               \
         .text = "The table of limits.", FIELD(table)                                               \
     }
-#define RULE_SPECS                                                                                                                                                                      \
-    {.heading = "Rule",                                                                                                                                                                 \
-     .kind = OPTION_NUMBER,                                                                                                                                                             \
-     .letter = 'l',                                                                                                                                                                     \
-     .name = "limit",                                                                                                                                                                   \
-     .value = "NUMBER",                                                                                                                                                                 \
-     .min = 1,                                                                                                                                                                          \
-     .max = HF_LIMIT_MOST,                                                                                                                                                              \
-     .text = "Number of calls allowed per window; required.",                                                                                                                           \
-     FIELD(limit)},                                                                                                                                                                     \
-        {.kind = OPTION_DURATION,                                                                                                                                                       \
-         .letter = 'w',                                                                                                                                                                 \
-         .name = "window",                                                                                                                                                              \
-         .value = "TIME",                                                                                                                                                               \
-         .min = 1,                                                                                                                                                                      \
-         .max = UINT32_MAX,                                                                                                                                                             \
-         .fallback = "1m",                                                                                                                                                              \
-         .text = "Length of a window.",                                                                                                                                                 \
-         FIELD(window_ms)},                                                                                                                                                             \
-        {.kind = OPTION_CHOICE,                                                                                                                                                         \
-         .letter = 'k',                                                                                                                                                                 \
-         .name = "kind",                                                                                                                                                                \
-         .choices = "attempts fixed sliding rate",                                                                                                                                      \
-         .fallback = "attempts",                                                                                                                                                        \
-         .text =                                                                                                                                                                        \
-             "attempts: a window starts with the first call; fixed: windows are aligned to the clock; sliding: any interval of that length counts; rate: an even rate (token bucket).", \
-         FIELD(kind)},                                                                                                                                                                  \
-        {.kind = OPTION_NUMBER,                                                                                                                                                         \
-         .name = "burst",                                                                                                                                                               \
-         .value = "NUMBER",                                                                                                                                                             \
-         .max = HF_LIMIT_MOST,                                                                                                                                                          \
-         .text =                                                                                                                                                                        \
-             "With --kind rate: how many calls may come at once after a pause; by default the limit.",                                                                                  \
-         FIELD(burst)},                                                                                                                                                                 \
-        {.kind = OPTION_DURATION,                                                                                                                                                       \
-         .name = "lockout",                                                                                                                                                             \
-         .value = "TIME",                                                                                                                                                               \
-         .max = UINT32_MAX,                                                                                                                                                             \
-         .text =                                                                                                                                                                        \
-             "A call beyond the limit locks the name for this time, then for twice as long, and so on.",                                                                                \
-         FIELD(lockout_ms)},                                                                                                                                                            \
-        {.kind = OPTION_DURATION,                                                                                                                                                       \
-         .name = "lockout-max",                                                                                                                                                         \
-         .value = "TIME",                                                                                                                                                               \
-         .max = UINT32_MAX,                                                                                                                                                             \
-         .text = "Longest lockout; by default 16 times --lockout.",                                                                                                                     \
-         FIELD(lockout_max_ms)},                                                                                                                                                        \
-    {                                                                                                                                                                                   \
-        .kind = OPTION_NUMBER, .name = "cost", .value = "NUMBER", .min = 1, .max = HF_LIMIT_MOST,                                                                                       \
-        .fallback = "1", .text = "How many calls this one counts as.", FIELD(cost)                                                                                                      \
+#define RULE_SPECS                                                                                 \
+    {.heading = "Rule",                                                                            \
+     .kind = OPTION_NUMBER,                                                                        \
+     .letter = 'l',                                                                                \
+     .name = "limit",                                                                              \
+     .value = "NUMBER",                                                                            \
+     .min = 1,                                                                                     \
+     .max = HF_LIMIT_MOST,                                                                         \
+     .text = "Number of calls allowed per window; required.",                                      \
+     FIELD(limit)},                                                                                \
+        {.kind = OPTION_DURATION,                                                                  \
+         .letter = 'w',                                                                            \
+         .name = "window",                                                                         \
+         .value = "TIME",                                                                          \
+         .min = 1,                                                                                 \
+         .max = UINT32_MAX,                                                                        \
+         .fallback = "1m",                                                                         \
+         .text = "Length of a window.",                                                            \
+         FIELD(window_ms)},                                                                        \
+        {.kind = OPTION_CHOICE,                                                                    \
+         .letter = 'k',                                                                            \
+         .name = "kind",                                                                           \
+         .choices = "attempts fixed sliding rate",                                                 \
+         .fallback = "attempts",                                                                   \
+         .text =                                                                                   \
+             "attempts: a window starts with the first call; fixed: windows are aligned to the "   \
+             "clock; sliding: any interval of that length counts; rate: an even rate (token "      \
+             "bucket).",                                                                           \
+         FIELD(kind)},                                                                             \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "burst",                                                                          \
+         .value = "NUMBER",                                                                        \
+         .max = HF_LIMIT_MOST,                                                                     \
+         .text =                                                                                   \
+             "With --kind rate: how many calls may come at once after a pause; by default the "    \
+             "limit.",                                                                             \
+         FIELD(burst)},                                                                            \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "lockout",                                                                        \
+         .value = "TIME",                                                                          \
+         .max = UINT32_MAX,                                                                        \
+         .text = "A call beyond the limit locks the name for this time, then for twice as long, "  \
+                 "and so on.",                                                                     \
+         FIELD(lockout_ms)},                                                                       \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "lockout-max",                                                                    \
+         .value = "TIME",                                                                          \
+         .max = UINT32_MAX,                                                                        \
+         .text = "Longest lockout; by default 16 times --lockout.",                                \
+         FIELD(lockout_max_ms)},                                                                   \
+    {                                                                                              \
+        .kind = OPTION_NUMBER, .name = "cost", .value = "NUMBER", .min = 1, .max = HF_LIMIT_MOST,  \
+        .fallback = "1", .text = "How many calls this one counts as.", FIELD(cost)                 \
     }
 
 static enum hf_status limits_open(struct command_ctx *c)
@@ -167,7 +170,8 @@ const struct options_table hf__limit_check_options = {
     .name = "limit check",
     .operands = "NAME",
     .about =
-        "Count one call if the rule allows it: exit code 0. Otherwise nothing is counted and the exit code is 4; the message, or --json, says when to try again.",
+        "Count one call if the rule allows it: exit code 0. Otherwise nothing is counted and the "
+        "exit code is 4; the message, or --json, says when to try again.",
     COMMAND_SPECS(check),
 };
 

@@ -151,8 +151,8 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__lock_ls_options = {
     .name = "lock ls",
     .operands = "[PREFIX]",
-    .about =
-        "List the locks that are held, or those whose names begin with PREFIX: name, mode, fence, owner, since when, last renewal, data. Reads the whole table.",
+    .about = "List the locks that are held, or those whose names begin with PREFIX: name, mode, "
+             "fence, owner, since when, last renewal, data. Reads the whole table.",
     COMMAND_SPECS(ls),
 };
 
@@ -228,8 +228,8 @@ static const struct option_spec break_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "id",
      .value = "ID",
-     .text =
-         "Id of the one holder to take it from, as 'lock show --json' shows it; by default all holders.",
+     .text = "Id of the one holder to take it from, as 'lock show --json' shows it; by default all "
+             "holders.",
      FIELD(id)},
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
@@ -243,7 +243,8 @@ const struct options_table hf__lock_break_options = {
     .name = "lock break",
     .operands = "NAME",
     .about =
-        "Take a lock away from its holders. They notice at their next renewal; until then only the fence stops them. The fence keeps growing.",
+        "Take a lock away from its holders. They notice at their next renewal; until then only "
+        "the fence stops them. The fence keeps growing.",
     COMMAND_SPECS(break),
 };
 

@@ -50,8 +50,8 @@ static const struct option_spec specs[] = {
      .name = "wait",
      .value = "TIME",
      .max = OPTION_WEEK_MS,
-     .text =
-         "How long to wait while others hold the lock, or have its directory open; 0: do not wait. By default, until it is free.",
+     .text = "How long to wait while others hold the lock, or have its directory open; 0: do not "
+             "wait. By default, until it is free.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -93,7 +93,8 @@ static const struct option_spec specs[] = {
      .value = "TIME",
      .max = OPTION_DAY_MS,
      .text =
-         "Trust that the clocks of all hosts differ by less than this, and take over from a dead holder without watching it for a lease.",
+         "Trust that the clocks of all hosts differ by less than this, and take over from a dead "
+         "holder without watching it for a lease.",
      FIELD(skew_ms)},
     {.kind = OPTION_TEXT,
      .name = "table",
@@ -130,7 +131,8 @@ static const struct option_example examples[] = {
     {"holdfast lock run --wait 0 --quiet nightly -- ./nightly.sh",
      "For cron on many hosts: one runs it, the others end with exit code 4."},
     {"holdfast lock run deploy -- sh -c 'deploy --fence \"$HOLDFAST_LOCK_TOKEN\"'",
-     "Pass the fence to what the lock protects; it must refuse fences lower than the highest it has seen."},
+     "Pass the fence to what the lock protects; it must refuse fences lower than the highest it "
+     "has seen."},
     {"holdfast lock run --permits 3 api -- ./crawl", "At most three at a time."},
 };
 
@@ -138,13 +140,18 @@ const struct options_table hf__lock_run_options = {
     .name = "lock run",
     .operands = "NAME -- CMD...",
     .about =
-        "Acquire a lock, run a program, release the lock. The lock is renewed while the program runs. If this process is killed, the lock becomes free after a lease; on a directory (embedded:PATH) at once. The program finds the lock's fence, a number that grows with every holder, in HOLDFAST_LOCK_TOKEN, and the name of the lock in HOLDFAST_LOCK_NAME.",
+        "Acquire a lock, run a program, release the lock. The lock is renewed while the program "
+        "runs. If this process is killed, the lock becomes free after a lease; on a directory "
+        "(embedded:PATH) at once. The program finds the lock's fence, a number that grows with "
+        "every holder, in HOLDFAST_LOCK_TOKEN, and the name of the lock in HOLDFAST_LOCK_NAME.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "Signals are passed on to the program. The exit code is the program's, 128 + N if signal N ended it, 126 or 127 if it cannot be started; otherwise as in holdfast(1), with an error on standard error.",
+        "Signals are passed on to the program. The exit code is the program's, 128 + N if signal "
+        "N ended it, 126 or 127 if it cannot be started; otherwise as in holdfast(1), with an "
+        "error on standard error.",
 };
 
 /* ---- running -------------------------------------------------------------------------------- */

@@ -78,8 +78,8 @@ static const struct option_spec run_specs[] = {
      .name = "wait",
      .value = "TIME",
      .max = OPTION_WEEK_MS,
-     .text =
-         "How long to wait while another attempt runs, or has the directory open; 0: do not wait. By default, until it has ended.",
+     .text = "How long to wait while another attempt runs, or has the directory open; 0: do not "
+             "wait. By default, until it has ended.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -87,8 +87,8 @@ static const struct option_spec run_specs[] = {
      .min = 10,
      .max = OPTION_DAY_MS,
      .fallback = "20s",
-     .text =
-         "Lease: an attempt that was silent for this long is considered dead, and another may start.",
+     .text = "Lease: an attempt that was silent for this long is considered dead, and another may "
+             "start.",
      FIELD(lease_ms)},
     {.kind = OPTION_TEXT,
      .name = "payload",
@@ -106,8 +106,8 @@ static const struct option_spec run_specs[] = {
      .name = "clock-skew",
      .value = "TIME",
      .max = OPTION_DAY_MS,
-     .text =
-         "Trust that the clocks of all hosts differ by less than this, and replace a dead attempt without watching it for a lease.",
+     .text = "Trust that the clocks of all hosts differ by less than this, and replace a dead "
+             "attempt without watching it for a lease.",
      FIELD(skew_ms)},
     {.kind = OPTION_TEXT,
      .name = "owner",
@@ -149,10 +149,15 @@ const struct options_table hf__once_run_options = {
     .name = "once run",
     .operands = "KEY -- CMD...",
     .about =
-        "Run a program unless it has already succeeded. When it ends with 0 the job is done: later calls return 0 without running it. If it fails or is killed, the next call runs it again. The program finds the key in HOLDFAST_ONCE_KEY and the number of the attempt, from 1, in HOLDFAST_ONCE_TRY.",
+        "Run a program unless it has already succeeded. When it ends with 0 the job is done: "
+        "later calls return 0 without running it. If it fails or is killed, the next call runs "
+        "it again. The program finds the key in HOLDFAST_ONCE_KEY and the number of the attempt, "
+        "from 1, in HOLDFAST_ONCE_TRY.",
     COMMAND_SPECS(run),
     .notes =
-        "Signals are passed on to the program. The exit code is the program's, 128 + N if signal N ended it, 126 or 127 if it cannot be started, 4 if another attempt took over meanwhile; otherwise as in holdfast(1), with an error on standard error.",
+        "Signals are passed on to the program. The exit code is the program's, 128 + N if signal "
+        "N ended it, 126 or 127 if it cannot be started, 4 if another attempt took over "
+        "meanwhile; otherwise as in holdfast(1), with an error on standard error.",
 };
 
 /* Done before: with what came out. */
@@ -282,8 +287,8 @@ static const struct option_example show_examples[] = {
 const struct options_table hf__once_show_options = {
     .name = "once show",
     .operands = "KEY",
-    .about =
-        "Show the state of a job: running, done or failed. If it was never started, the exit code is 3.",
+    .about = "Show the state of a job: running, done or failed. If it was never started, the exit "
+             "code is 3.",
     COMMAND_SPECS(show),
 };
 
@@ -398,7 +403,8 @@ const struct options_table hf__once_clear_options = {
     .name = "once clear",
     .operands = "KEY",
     .about =
-        "Forget that a job is done, so that it can run again. The result of an attempt that is running is not recorded any more. If there is nothing to forget, the exit code is 3.",
+        "Forget that a job is done, so that it can run again. The result of an attempt that is "
+        "running is not recorded any more. If there is nothing to forget, the exit code is 3.",
     COMMAND_SPECS(clear),
 };
 

@@ -119,8 +119,8 @@ static const struct option_spec emit_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "time",
      .value = "TIME",
-     .text =
-         "When it happened: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; now by default.",
+     .text = "When it happened: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; "
+             "now by default.",
      FIELD(time)},
     {.kind = OPTION_DURATION,
      .name = "delay",
@@ -343,7 +343,8 @@ static const struct option_spec ls_specs[] = {
      .choices = "pending failed history",
      .fallback = "pending",
      .text =
-         "pending: events to be delivered; failed: dead letters; history: delivered events that are still stored.",
+         "pending: events to be delivered; failed: dead letters; history: delivered events that "
+         "are still stored.",
      FIELD(state)},
     {.kind = OPTION_FLAG,
      .name = "later",
@@ -366,8 +367,8 @@ static const struct option_example ls_examples[] = {
 
 const struct options_table hf__outbox_ls_options = {
     .name = "outbox ls",
-    .about =
-        "List events: id, type, key, state, whether they are urgent, when they happened, attempts, last error; with --json all fields.",
+    .about = "List events: id, type, key, state, whether they are urgent, when they happened, "
+             "attempts, last error; with --json all fields.",
     COMMAND_SPECS(ls),
 };
 
@@ -389,8 +390,8 @@ static const struct option_example failed_examples[] = {
 
 const struct options_table hf__outbox_failed_options = {
     .name = "outbox failed",
-    .about =
-        "List dead letters: events that failed too often, or permanently. 'outbox retry' delivers them again, 'outbox discard' deletes them.",
+    .about = "List dead letters: events that failed too often, or permanently. 'outbox retry' "
+             "delivers them again, 'outbox discard' deletes them.",
     COMMAND_SPECS(failed),
 };
 
@@ -514,8 +515,8 @@ static const struct option_example retry_examples[] = {
 const struct options_table hf__outbox_retry_options = {
     .name = "outbox retry",
     .operands = "[ID...]",
-    .about =
-        "Deliver dead letters again, with their attempts reset. Given by id, events that wait for a retry are retried at once.",
+    .about = "Deliver dead letters again, with their attempts reset. Given by id, events that wait "
+             "for a retry are retried at once.",
     COMMAND_SPECS_OF(chosen, retry),
 };
 
@@ -554,7 +555,8 @@ static enum hf_status choice_check(struct command_ctx *c)
                            settings->cause.ptr || settings->limit))
         return hf__command_fail(
             c, CLI_USAGE,
-            "--type, --key, --tenant, --cause and --limit need --all and cannot be combined with ids");
+            "--type, --key, --tenant, --cause and --limit need --all and cannot be combined with "
+            "ids");
     return HF_OK;
 }
 
@@ -621,8 +623,8 @@ static const struct option_example stats_examples[] = {
 
 const struct options_table hf__outbox_stats_options = {
     .name = "outbox stats",
-    .about =
-        "Print how many events are pending, dead letters or delivered, the age of the oldest, and the causes of failures.",
+    .about = "Print how many events are pending, dead letters or delivered, the age of the oldest, "
+             "and the causes of failures.",
     COMMAND_SPECS(stats),
 };
 
@@ -786,7 +788,8 @@ static const struct option_example sweep_examples[] = {
 const struct options_table hf__outbox_sweep_options = {
     .name = "outbox sweep",
     .about =
-        "Delete payloads from the blob store that no pending event, dead letter or event of the history references. Reads the whole table.",
+        "Delete payloads from the blob store that no pending event, dead letter or event of the "
+        "history references. Reads the whole table.",
     COMMAND_SPECS(sweep),
 };
 

@@ -48,13 +48,14 @@ static const struct option_spec specs[] = {
      .name = "from",
      .choices = "lines cloudevents outbox-event-bus excalibur",
      .fallback = "lines",
-     .text =
-         "Format of a line. lines: an event as described below; cloudevents: an event as sinks write it; the others: an item of that library's table, as 'aws dynamodb scan' prints it.",
+     .text = "Format of a line. lines: an event as described below; cloudevents: an event as sinks "
+             "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
+             "it.",
      FIELD(from)},
     {.kind = OPTION_FLAG,
      .name = "failed",
-     .text =
-         "With --from outbox-event-bus: include events that failed there. Delivered events are always skipped.",
+     .text = "With --from outbox-event-bus: include events that failed there. Delivered events are "
+             "always skipped.",
      FIELD(failed)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -97,13 +98,20 @@ const struct options_table hf__outbox_import_options = {
     .name = "outbox import",
     .operands = "[FILE]",
     .about =
-        "Store the events of a file or of standard input, one JSON object per line, for delivery by a relay, and print how many. A line needs \"type\"; optional are \"id\", \"key\", \"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or \"payload_base64\", \"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", \"causation\", \"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and \"trace_state\".",
+        "Store the events of a file or of standard input, one JSON object per line, for delivery "
+        "by a relay, and print how many. A line needs \"type\"; optional are \"id\", \"key\", "
+        "\"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or \"payload_base64\", "
+        "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", \"causation\", "
+        "\"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and "
+        "\"trace_state\".",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "Ids that were emitted before are skipped: run it again after an interruption. Lines without an id are emitted each time. An invalid line ends the import with exit code 2: the lines before it are stored, those after it are not.",
+        "Ids that were emitted before are skipped: run it again after an interruption. Lines "
+        "without an id are emitted each time. An invalid line ends the import with exit code 2: "
+        "the lines before it are stored, those after it are not.",
 };
 
 /* An import under way. */

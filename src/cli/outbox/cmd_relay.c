@@ -48,136 +48,138 @@ struct run {
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
-#define DELIVER_SPECS                                                                                                                                                                      \
-    {.heading = "Sink",                                                                                                                                                                    \
-     .kind = OPTION_TEXT,                                                                                                                                                                  \
-     .letter = 't',                                                                                                                                                                        \
-     .name = "to",                                                                                                                                                                         \
-     .value = "URL",                                                                                                                                                                       \
-     .env = "HOLDFAST_SINK",                                                                                                                                                               \
-     .text =                                                                                                                                                                               \
-         "Where to deliver: stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, eventbridge:BUS, kafka:, rabbitmq:, redis:, nats: or mqtt: as docs/relay.md describes them.", \
-     FIELD(to)},                                                                                                                                                                           \
-        {.kind = OPTION_TEXT,                                                                                                                                                              \
-         .name = "only-type",                                                                                                                                                              \
-         .value = "TEXT",                                                                                                                                                                  \
-         .text = "Deliver only events of this type; may end with *. Others wait.",                                                                                                         \
-         FIELD(only_type)},                                                                                                                                                                \
-        {.kind = OPTION_TEXT,                                                                                                                                                              \
-         .name = "key",                                                                                                                                                                    \
-         .value = "TEXT",                                                                                                                                                                  \
-         .text = "Deliver only events with this order key. Others wait.",                                                                                                                  \
-         FIELD(only_key)},                                                                                                                                                                 \
-        {.kind = OPTION_TEXT,                                                                                                                                                              \
-         .name = "tenant",                                                                                                                                                                 \
-         .value = "TEXT",                                                                                                                                                                  \
-         .text =                                                                                                                                                                           \
-             "Deliver only events of this tenant. Others wait. Relays that share an outbox must agree on these three options, unless they compete.",                                       \
-         FIELD(only_tenant)},                                                                                                                                                              \
-        {.kind = OPTION_FLAG,                                                                                                                                                              \
-         .letter = 'n',                                                                                                                                                                    \
-         .name = "dry-run",                                                                                                                                                                \
-         .text = "Deliver each event once, but record nothing.",                                                                                                                           \
-         FIELD(dry_run)},                                                                                                                                                                  \
-        {.heading = "How",                                                                                                                                                                 \
-         .kind = OPTION_CHOICE,                                                                                                                                                            \
-         .name = "preset",                                                                                                                                                                 \
-         .choices = "balanced throughput reliability",                                                                                                                                     \
-         .fallback = "balanced",                                                                                                                                                           \
-         .text = "Preset for the defaults of the options below; they are listed in this order.",                                                                                           \
-         FIELD(preset)},                                                                                                                                                                   \
-        {.kind = OPTION_NUMBER,                                                                                                                                                            \
-         .letter = 'j',                                                                                                                                                                    \
-         .name = "workers",                                                                                                                                                                \
-         .value = "NUMBER",                                                                                                                                                                \
-         .max = 256,                                                                                                                                                                       \
-         .text = "Batches delivered at once; 4, 8 or 1 by default.",                                                                                                                       \
-         FIELD(workers)},                                                                                                                                                                  \
-        {.kind = OPTION_NUMBER,                                                                                                                                                            \
-         .name = "batch",                                                                                                                                                                  \
-         .value = "NUMBER",                                                                                                                                                                \
-         .max = 10000,                                                                                                                                                                     \
-         .text = "Events read ahead per bucket; 50, 1000 or 10 by default.",                                                                                                               \
-         FIELD(batch)},                                                                                                                                                                    \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "poll",                                                                                                                                                                   \
-         .value = "TIME",                                                                                                                                                                  \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text = "How often an idle bucket is read; 1s, 100ms or 5s by default.",                                                                                                          \
-         FIELD(poll_ms)},                                                                                                                                                                  \
-        {.kind = OPTION_NUMBER,                                                                                                                                                            \
-         .name = "attempts",                                                                                                                                                               \
-         .value = "NUMBER",                                                                                                                                                                \
-         .max = 1000,                                                                                                                                                                      \
-         .text = "Attempts before an event becomes a dead letter; 5, 3 or 10 by default.",                                                                                                 \
-         FIELD(attempts)},                                                                                                                                                                 \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "backoff",                                                                                                                                                                \
-         .value = "TIME",                                                                                                                                                                  \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text = "Delay before the first retry, doubled for each further one; 1s by default.",                                                                                             \
-         FIELD(backoff_ms)},                                                                                                                                                               \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "backoff-max",                                                                                                                                                            \
-         .value = "TIME",                                                                                                                                                                  \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text = "Longest delay before a retry; 30s by default.",                                                                                                                          \
-         FIELD(backoff_max_ms)},                                                                                                                                                           \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "delivery-timeout",                                                                                                                                                       \
-         .value = "TIME",                                                                                                                                                                  \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text = "Time limit for a delivery; 30s by default.",                                                                                                                             \
-         FIELD(delivery_ms)},                                                                                                                                                              \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "stuck",                                                                                                                                                                  \
-         .value = "TIME",                                                                                                                                                                  \
-         .min = 1,                                                                                                                                                                         \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text =                                                                                                                                                                           \
-             "Report a delivery that takes longer than this as stuck; by default ten times --delivery-timeout.",                                                                           \
-         FIELD(stuck_ms)},                                                                                                                                                                 \
-        {.kind = OPTION_CHOICE,                                                                                                                                                            \
-         .name = "if-stuck",                                                                                                                                                               \
-         .value = "WHAT",                                                                                                                                                                  \
-         .choices = "leave release give-up",                                                                                                                                               \
-         .fallback = "leave",                                                                                                                                                              \
-         .text =                                                                                                                                                                           \
-             "What to do about a stuck delivery. leave: wait; release: hand its work over to other relays until it returns; give-up: make its events dead letters.",                       \
-         FIELD(stuck)},                                                                                                                                                                    \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "lease",                                                                                                                                                                  \
-         .value = "TIME",                                                                                                                                                                  \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text =                                                                                                                                                                           \
-             "Lease: other relays take over from a relay that was silent for this long; 20s by default.",                                                                                  \
-         FIELD(lease_ms)},                                                                                                                                                                 \
-        {.kind = OPTION_DURATION,                                                                                                                                                          \
-         .name = "linger",                                                                                                                                                                 \
-         .value = "TIME",                                                                                                                                                                  \
-         .max = OPTION_DAY_MS,                                                                                                                                                             \
-         .text = "How long to wait for a batch to fill up.",                                                                                                                               \
-         FIELD(linger_ms)},                                                                                                                                                                \
-        {.kind = OPTION_NUMBER,                                                                                                                                                            \
-         .name = "rate",                                                                                                                                                                   \
-         .value = "NUMBER",                                                                                                                                                                \
-         .max = UINT32_MAX,                                                                                                                                                                \
-         .text = "Largest number of events per second.",                                                                                                                                   \
-         FIELD(rate)},                                                                                                                                                                     \
-        {.kind = OPTION_FLAG,                                                                                                                                                              \
-         .name = "failed-blocks",                                                                                                                                                          \
-         .text =                                                                                                                                                                           \
-             "While an event of an order key is a dead letter, the later events of that key wait.",                                                                                        \
-         FIELD(failed_blocks)},                                                                                                                                                            \
-        {.kind = OPTION_FLAG,                                                                                                                                                              \
-         .name = "competing",                                                                                                                                                              \
-         .text = "Claim single events, in no order, instead of owning buckets.",                                                                                                           \
-         FIELD(competing)},                                                                                                                                                                \
-    {                                                                                                                                                                                      \
-        .kind = OPTION_DURATION, .name = "history", .value = "TIME", .max = UINT32_MAX,                                                                                                    \
-        .text =                                                                                                                                                                            \
-            "Keep delivered events in the history for this time; by default they are deleted.",                                                                                            \
-        FIELD(history_ms)                                                                                                                                                                  \
+#define DELIVER_SPECS                                                                              \
+    {.heading = "Sink",                                                                            \
+     .kind = OPTION_TEXT,                                                                          \
+     .letter = 't',                                                                                \
+     .name = "to",                                                                                 \
+     .value = "URL",                                                                               \
+     .env = "HOLDFAST_SINK",                                                                       \
+     .text = "Where to deliver: stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, " \
+             "eventbridge:BUS, kafka:, rabbitmq:, redis:, nats: or mqtt: as docs/relay.md "        \
+             "describes them.",                                                                    \
+     FIELD(to)},                                                                                   \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "only-type",                                                                      \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver only events of this type; may end with *. Others wait.",                 \
+         FIELD(only_type)},                                                                        \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "key",                                                                            \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver only events with this order key. Others wait.",                          \
+         FIELD(only_key)},                                                                         \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "tenant",                                                                         \
+         .value = "TEXT",                                                                          \
+         .text = "Deliver only events of this tenant. Others wait. Relays that share an outbox "   \
+                 "must agree on these three options, unless they compete.",                        \
+         FIELD(only_tenant)},                                                                      \
+        {.kind = OPTION_FLAG,                                                                      \
+         .letter = 'n',                                                                            \
+         .name = "dry-run",                                                                        \
+         .text = "Deliver each event once, but record nothing.",                                   \
+         FIELD(dry_run)},                                                                          \
+        {.heading = "How",                                                                         \
+         .kind = OPTION_CHOICE,                                                                    \
+         .name = "preset",                                                                         \
+         .choices = "balanced throughput reliability",                                             \
+         .fallback = "balanced",                                                                   \
+         .text = "Preset for the defaults of the options below; they are listed in this order.",   \
+         FIELD(preset)},                                                                           \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .letter = 'j',                                                                            \
+         .name = "workers",                                                                        \
+         .value = "NUMBER",                                                                        \
+         .max = 256,                                                                               \
+         .text = "Batches delivered at once; 4, 8 or 1 by default.",                               \
+         FIELD(workers)},                                                                          \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "batch",                                                                          \
+         .value = "NUMBER",                                                                        \
+         .max = 10000,                                                                             \
+         .text = "Events read ahead per bucket; 50, 1000 or 10 by default.",                       \
+         FIELD(batch)},                                                                            \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "poll",                                                                           \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "How often an idle bucket is read; 1s, 100ms or 5s by default.",                  \
+         FIELD(poll_ms)},                                                                          \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "attempts",                                                                       \
+         .value = "NUMBER",                                                                        \
+         .max = 1000,                                                                              \
+         .text = "Attempts before an event becomes a dead letter; 5, 3 or 10 by default.",         \
+         FIELD(attempts)},                                                                         \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "backoff",                                                                        \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Delay before the first retry, doubled for each further one; 1s by default.",     \
+         FIELD(backoff_ms)},                                                                       \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "backoff-max",                                                                    \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Longest delay before a retry; 30s by default.",                                  \
+         FIELD(backoff_max_ms)},                                                                   \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "delivery-timeout",                                                               \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Time limit for a delivery; 30s by default.",                                     \
+         FIELD(delivery_ms)},                                                                      \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "stuck",                                                                          \
+         .value = "TIME",                                                                          \
+         .min = 1,                                                                                 \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "Report a delivery that takes longer than this as stuck; by default ten times "   \
+                 "--delivery-timeout.",                                                            \
+         FIELD(stuck_ms)},                                                                         \
+        {.kind = OPTION_CHOICE,                                                                    \
+         .name = "if-stuck",                                                                       \
+         .value = "WHAT",                                                                          \
+         .choices = "leave release give-up",                                                       \
+         .fallback = "leave",                                                                      \
+         .text = "What to do about a stuck delivery. leave: wait; release: hand its work over to " \
+                 "other relays until it returns; give-up: make its events dead letters.",          \
+         FIELD(stuck)},                                                                            \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "lease",                                                                          \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text =                                                                                   \
+             "Lease: other relays take over from a relay that was silent for this long; 20s by "   \
+             "default.",                                                                           \
+         FIELD(lease_ms)},                                                                         \
+        {.kind = OPTION_DURATION,                                                                  \
+         .name = "linger",                                                                         \
+         .value = "TIME",                                                                          \
+         .max = OPTION_DAY_MS,                                                                     \
+         .text = "How long to wait for a batch to fill up.",                                       \
+         FIELD(linger_ms)},                                                                        \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .name = "rate",                                                                           \
+         .value = "NUMBER",                                                                        \
+         .max = UINT32_MAX,                                                                        \
+         .text = "Largest number of events per second.",                                           \
+         FIELD(rate)},                                                                             \
+        {.kind = OPTION_FLAG,                                                                      \
+         .name = "failed-blocks",                                                                  \
+         .text = "While an event of an order key is a dead letter, the later events of that key "  \
+                 "wait.",                                                                          \
+         FIELD(failed_blocks)},                                                                    \
+        {.kind = OPTION_FLAG,                                                                      \
+         .name = "competing",                                                                      \
+         .text = "Claim single events, in no order, instead of owning buckets.",                   \
+         FIELD(competing)},                                                                        \
+    {                                                                                              \
+        .kind = OPTION_DURATION, .name = "history", .value = "TIME", .max = UINT32_MAX,            \
+        .text =                                                                                    \
+            "Keep delivered events in the history for this time; by default they are deleted.",    \
+        FIELD(history_ms)                                                                          \
     }
 #define TABLE_SPECS                                                                                \
     OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings), DATABASE_JSON(struct settings),  \
@@ -190,7 +192,8 @@ static const struct option_spec relay_specs[] = {
      .value = "TIME",
      .max = OPTION_DAY_MS,
      .text =
-         "How often to poll the table's stream, if it has one; 200ms by default. DynamoDB allows five polls per second for all relays together.",
+         "How often to poll the table's stream, if it has one; 200ms by default. DynamoDB allows "
+         "five polls per second for all relays together.",
      FIELD(wake_ms)},
     {.kind = OPTION_FLAG,
      .name = "no-stream",
@@ -220,7 +223,8 @@ static const struct option_spec drain_specs[] = {
     TABLE_SPECS,
     DATABASE_SPECS_WITH(
         struct settings,
-        "Give up if nothing could be delivered for this time because of the database, the sink or another relay; then the exit code is 7."),
+        "Give up if nothing could be delivered for this time because of the database, the sink "
+        "or another relay; then the exit code is 7."),
 };
 
 static const struct option_example relay_examples[] = {
@@ -233,7 +237,10 @@ static const struct option_example relay_examples[] = {
 const struct options_table hf__relay_options = {
     .name = "relay",
     .about =
-        "Deliver the events of an outbox until a signal comes: at least once, and in the order of their order keys. Any number of relays share the work.\n\nFailed deliveries are retried; after --max-attempts the event becomes a dead letter: see 'outbox failed'. If the sink is not reachable, the relay waits for it.",
+        "Deliver the events of an outbox until a signal comes: at least once, and in the order "
+        "of their order keys. Any number of relays share the work.\n\nFailed deliveries are "
+        "retried; after --attempts the event becomes a dead letter: see 'outbox failed'. If the "
+        "sink is not reachable, the relay waits for it.",
     COMMAND_SPECS(relay),
     .notes = "SIGTERM and SIGINT let open deliveries finish; then the exit code is 0.",
 };
@@ -246,11 +253,13 @@ static const struct option_example drain_examples[] = {
 
 const struct options_table hf__outbox_drain_options = {
     .name = "outbox drain",
-    .about =
-        "Deliver all events of an outbox that are due, then end. Events that wait for a retry are left.",
+    .about = "Deliver all events of an outbox that are due, then end. Events that wait for a retry "
+             "are left.",
     COMMAND_SPECS(drain),
     .notes =
-        "Exit codes: 0 no due event is left; 1 an event became a dead letter; 4 events are left that wait for a retry or belong to other relays; 7 the time was over. With --json, \"left\" says whether events are left.",
+        "Exit codes: 0 no due event is left; 1 an event became a dead letter; 4 events are left "
+        "that wait for a retry or belong to other relays; 7 the time was over. With --json, "
+        "\"left\" says whether events are left.",
 };
 
 /* ---- what happens --------------------------------------------------------------------------- */

@@ -122,8 +122,8 @@ static const struct option_example put_examples[] = {
 const struct options_table hf__records_put_options = {
     .name = "records put",
     .operands = "[JSON...]",
-    .about =
-        "Put records into the table, which is created if missing. Each is a JSON object with AccountId, RunTime and any other members.",
+    .about = "Put records into the table, which is created if missing. Each is a JSON object with "
+             "AccountId, RunTime and any other members.",
     COMMAND_SPECS(put),
 };
 
@@ -385,7 +385,10 @@ static const struct option_example adopt_examples[] = {
 const struct options_table hf__records_adopt_options = {
     .name = "records adopt",
     .about =
-        "Find records that other programs put with Processed 0, so that they are processed soon. Reads the whole table. 'records process' finds such records, too, but reads only a page of the table at a time. A table of another program gets the index, and the mark that it holds records.",
+        "Find records that other programs put with Processed 0, so that they are processed soon. "
+        "Reads the whole table. 'records process' finds such records, too, but reads only a page "
+        "of the table at a time. A table of another program gets the index, and the mark that it "
+        "holds records.",
     COMMAND_SPECS(adopt),
 };
 

@@ -186,7 +186,8 @@ static const struct option_spec specs[] = {
 
 static const struct option_example examples[] = {
     {"holdfast records process --exec './bill.sh'",
-     "Run a script for each unprocessed record, five at a time; the record is on its standard input."},
+     "Run a script for each unprocessed record, five at a time; the record is on its standard "
+     "input."},
     {"holdfast records process -j 32 --json -- python3 bill.py",
      "A program, and a report as JSON."},
     {"holdfast records process --dry-run", "Count the unprocessed records."},
@@ -195,14 +196,20 @@ static const struct option_example examples[] = {
 const struct options_table hf__records_process_options = {
     .name = "records process",
     .operands = "[-- CMD...]",
-    .about =
-        "Run a program for each unprocessed record, until none is left. Any number of these commands can run on one table: each record is claimed before it is processed, and completed once. The program gets the record on its standard input, and the variables HOLDFAST_RECORD_ACCOUNT, HOLDFAST_RECORD_RUN_TIME, HOLDFAST_RECORD_ATTEMPT and HOLDFAST_RECORD_FENCE.",
+    .about = "Run a program for each unprocessed record, until none is left. Any number of these "
+             "commands can run on one table: each record is claimed before it is processed, and "
+             "completed once. The program gets the record on its standard input, and the variables "
+             "HOLDFAST_RECORD_ACCOUNT, HOLDFAST_RECORD_RUN_TIME, HOLDFAST_RECORD_ATTEMPT and "
+             "HOLDFAST_RECORD_FENCE.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "If the program ends with 0 its record is processed; with 65 the record is failed; with any other code it is retried.\n\nExit codes: 0 all records are processed, 1 some failed, 128 + N stopped by signal N: records in progress are given back. For others see holdfast(1).",
+        "If the program ends with 0 its record is processed; with 65 the record is failed; with "
+        "any other code it is retried.\n\nExit codes: 0 all records are processed, 1 some "
+        "failed, 128 + N stopped by signal N: records in progress are given back. For others see "
+        "holdfast(1).",
 };
 
 /* ---- one record ----------------------------------------------------------------------------- */

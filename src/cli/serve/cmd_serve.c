@@ -161,7 +161,8 @@ static const char *access_text(const struct serving *v)
     if (v->plan.keys.len)
         return "requests must be signed with a key of --credentials";
     return v->plan.open
-               ? "ANY KEY FROM ANY HOST: everyone who can reach the port can read and change all data"
+               ? "ANY KEY FROM ANY HOST: everyone who can reach the port can read and change all "
+                 "data"
                : "any key, from this machine only";
 }
 

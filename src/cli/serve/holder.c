@@ -215,6 +215,7 @@ struct hf_str hf__holder_advice(struct hf_scope *s, const struct holder *holder,
         return HF_STR("it started this command: use a server for both, 'holdfast serve'");
     return hf_scope_format(
         s,
-        "wait until it ends, or share the directory through a server: run 'holdfast serve --db-path %s' and give its URL as --db",
+        "wait until it ends, or share the directory through a server: run 'holdfast serve "
+        "--db-path %s' and give its URL as --db",
         path);
 }

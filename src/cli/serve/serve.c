@@ -34,8 +34,8 @@ static const struct option_spec specs[] = {
      .name = "host",
      .value = "ADDRESS",
      .fallback = "localhost",
-     .text =
-         "Address to listen on; localhost is 127.0.0.1 and ::1. An address that other machines can reach needs --credentials or --insecure-any-key.",
+     .text = "Address to listen on; localhost is 127.0.0.1 and ::1. An address that other machines "
+             "can reach needs --credentials or --insecure-any-key.",
      FIELD(host)},
     {.kind = OPTION_NUMBER,
      .letter = 'p',
@@ -51,14 +51,17 @@ static const struct option_spec specs[] = {
      .name = "allow-host",
      .value = "NAME",
      .text =
-         "Accept requests for this host name, in addition to the address and localhost. Requests for other names are refused, which protects against DNS rebinding by web pages. '*' accepts all. Can be repeated.",
+         "Accept requests for this host name, in addition to the address and localhost. Requests "
+         "for other names are refused, which protects against DNS rebinding by web pages. '*' "
+         "accepts all. Can be repeated.",
      FIELD(hosts)},
     {.kind = OPTION_TEXT,
      .name = "cors",
      .local = "cors",
      .value = "ORIGINS",
      .text =
-         "Origins whose web pages may send requests (CORS), separated by commas, or '*'. None by default.",
+         "Origins whose web pages may send requests (CORS), separated by commas, or '*'. None by "
+         "default.",
      FIELD(cors)},
     {.kind = OPTION_TEXT,
      .name = "tls-cert",
@@ -77,12 +80,15 @@ static const struct option_spec specs[] = {
      .value = "FILE",
      .env = "HOLDFAST_CREDENTIALS",
      .text =
-         "Access keys in the format of AWS's credentials file, one profile per key. Requests must be signed with one of them. The file must not be readable by other users. '-' is standard input. Without this option any key is accepted, from this machine only.",
+         "Access keys in the format of AWS's credentials file, one profile per key. Requests "
+         "must be signed with one of them. The file must not be readable by other users. '-' is "
+         "standard input. Without this option any key is accepted, from this machine only.",
      FIELD(credentials)},
     {.kind = OPTION_FLAG,
      .name = "insecure-any-key",
      .text =
-         "Accept any key from any host: everyone who can reach the port can read and change all data. For containers and test networks.",
+         "Accept any key from any host: everyone who can reach the port can read and change all "
+         "data. For containers and test networks.",
      FIELD(insecure_any_key)},
     {.kind = OPTION_DURATION,
      .name = "clock-window",
@@ -90,8 +96,9 @@ static const struct option_spec specs[] = {
      .min = 1000,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text =
-         "Largest accepted difference between the time of a signature and the clock of the server. A presigned URL states its own lifetime instead (X-Amz-Expires, at most a week).",
+     .text = "Largest accepted difference between the time of a signature and the clock of the "
+             "server. A presigned URL states its own lifetime instead (X-Amz-Expires, at most a "
+             "week).",
      FIELD(clock_window_ms)},
 
     {.heading = "Data",
@@ -111,8 +118,9 @@ static const struct option_spec specs[] = {
      .name = "sync",
      .choices = "full batch none",
      .fallback = "full",
-     .text =
-         "When writes are synced to disk. full: before they are answered; batch: within --sync-window; none: when the system decides. If the machine crashes, full loses nothing, batch one window, none minutes of writes.",
+     .text = "When writes are synced to disk. full: before they are answered; batch: within "
+             "--sync-window; none: when the system decides. If the machine crashes, full loses "
+             "nothing, batch one window, none minutes of writes.",
      FIELD(sync)},
     {.kind = OPTION_DURATION,
      .name = "sync-window",
@@ -121,7 +129,8 @@ static const struct option_spec specs[] = {
      .max = MINUTE_MS,
      .fallback = "100ms",
      .text =
-         "With --sync batch: longest time until writes are synced, and so the most that a crash of the machine can lose.",
+         "With --sync batch: longest time until writes are synced, and so the most that a crash "
+         "of the machine can lose.",
      FIELD(sync_window_ms)},
     {.kind = OPTION_SIZE,
      .name = "memtable",
@@ -148,13 +157,14 @@ static const struct option_spec specs[] = {
      .value = "SIZE",
      .min = KIB * KIB,
      .max = 1024 * GIB,
-     .text =
-         "Keep this much disk space free: below it only deletes are accepted. By default, what tables and their compaction may need.",
+     .text = "Keep this much disk space free: below it only deletes are accepted. By default, what "
+             "tables and their compaction may need.",
      FIELD(reserve_bytes)},
     {.kind = OPTION_FLAG,
      .name = "read-only",
      .text =
-         "Change nothing on disk and refuse writes. Several servers can open one directory like this, also when the disk is full.",
+         "Change nothing on disk and refuse writes. Several servers can open one directory like "
+         "this, also when the disk is full.",
      FIELD(read_only)},
 
     {.heading = "Behavior",
@@ -193,7 +203,8 @@ static const struct option_spec specs[] = {
      .max = 1000000,
      .fallback = "2500",
      .text =
-         "Largest number of tables; each takes some 17 KiB of memory. Beyond it CreateTable and RestoreTableFromBackup fail with LimitExceededException.",
+         "Largest number of tables; each takes some 17 KiB of memory. Beyond it CreateTable and "
+         "RestoreTableFromBackup fail with LimitExceededException.",
      FIELD(max_tables)},
     {.kind = OPTION_NUMBER,
      .name = "loops",
@@ -216,15 +227,16 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 256,
      .text =
-         "Number of threads for requests that take long; by default as many as event loops, but at least 2.",
+         "Number of threads for requests that take long; by default as many as event loops, but "
+         "at least 2.",
      FIELD(workers)},
     {.kind = OPTION_SIZE,
      .name = "memory",
      .value = "SIZE",
      .min = 32 * 1024 * 1024,
      .max = INT64_MAX,
-     .text =
-         "Memory limit for requests and responses of all connections; by default 256MiB, or a quarter of the memory if that is less.",
+     .text = "Memory limit for requests and responses of all connections; by default 256MiB, or a "
+             "quarter of the memory if that is less.",
      FIELD(memory_bytes)},
     {.kind = OPTION_SIZE,
      .name = "input",
@@ -324,14 +336,17 @@ static const struct option_example examples[] = {
 
 const struct options_table hf__serve_options = {
     .name = "serve",
-    .about =
-        "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it when you set their endpoint URL. Replaces DynamoDB Local and accepts its options.",
+    .about = "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it "
+             "when you set their endpoint URL. Replaces DynamoDB Local and accepts its options.",
     .specs = specs,
     .len = sizeof(specs) / sizeof(specs[0]),
     .examples = examples,
     .examples_len = sizeof(examples) / sizeof(examples[0]),
     .notes =
-        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\nSIGTERM and SIGINT let open requests finish, then the exit code is 0. SIGHUP reloads the certificate.\n\nExit codes: 0 stopped, 1 failed, 2 invalid options, 3 cannot open the database, 4 cannot listen on the address.",
+        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\nSIGTERM and "
+        "SIGINT let open requests finish, then the exit code is 0. SIGHUP reloads the "
+        "certificate.\n\nExit codes: 0 stopped, 1 failed, 2 invalid options, 3 cannot open the "
+        "database, 4 cannot listen on the address.",
 };
 
 _Static_assert(sizeof(specs) / sizeof(specs[0]) <= OPTIONS_MAX, "the table fits");
@@ -422,7 +437,8 @@ static bool plan_access(struct cli *cli, struct serve_plan *plan)
     if (plan->open && !plan->keys.len && !settings->insecure_any_key)
         return REFUSE(
             cli,
-            "%s can be reached from other machines: specify who may connect with --credentials FILE, or allow everyone with --insecure-any-key",
+            "%s can be reached from other machines: specify who may connect with --credentials "
+            "FILE, or allow everyone with --insecure-any-key",
             plan->sockets.len ? "a socket of LISTEN_FDS" : settings->host.ptr);
     return true;
 }

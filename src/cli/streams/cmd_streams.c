@@ -36,7 +36,8 @@ static const struct option_spec specs[] = {
      .value = "WHERE",
      .fallback = "horizon",
      .text =
-         "Where to start: horizon (the oldest stored change), latest (only new changes), a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
+         "Where to start: horizon (the oldest stored change), latest (only new changes), a time "
+         "such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
      FIELD(from)},
     {.kind = OPTION_TEXT,
      .letter = 'p',
@@ -62,8 +63,8 @@ static const struct option_spec specs[] = {
      .letter = 'n',
      .name = "name",
      .value = "NAME",
-     .text =
-         "Store the position under this name: the next run continues there, whatever --from says, and several processes with the same name share the work.",
+     .text = "Store the position under this name: the next run continues there, whatever --from "
+             "says, and several processes with the same name share the work.",
      FIELD(name)},
     {.kind = OPTION_TEXT,
      .name = "positions",
@@ -80,8 +81,8 @@ static const struct option_spec specs[] = {
      FIELD(images)},
     {.kind = OPTION_FLAG,
      .name = "dynamodb",
-     .text =
-         "Print items in DynamoDB's JSON, which distinguishes sets from lists; plain JSON by default.",
+     .text = "Print items in DynamoDB's JSON, which distinguishes sets from lists; plain JSON by "
+             "default.",
      FIELD(dynamodb)},
     DATABASE_SPECS(struct settings),
 };
@@ -98,13 +99,17 @@ const struct options_table hf__streams_tail_options = {
     .name = "streams tail",
     .operands = "TABLE",
     .about =
-        "Print the changes of a table's items, one JSON object per line: kind, time, key, sequence, shard, id, with --images old and new. Changes of one item are in order. The table must have a stream, which keeps changes for 24 hours.",
+        "Print the changes of a table's items, one JSON object per line: kind, time, key, "
+        "sequence, shard, id, with --images old and new. Changes of one item are in order. The "
+        "table must have a stream, which keeps changes for 24 hours.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "Changes that were removed before they were read are reported on standard error.\n\nExit codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For others see holdfast(1).",
+        "Changes that were removed before they were read are reported on standard error.\n\nExit "
+        "codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For "
+        "others see holdfast(1).",
 };
 
 /* ---- where it begins ------------------------------------------------------------------------ */

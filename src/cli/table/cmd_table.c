@@ -61,15 +61,16 @@ static const struct option_spec create_specs[] = {
 
 static const struct option_example create_examples[] = {
     {"holdfast table create -f orders.json --if-missing",
-     "Create the table if missing, and verify that it matches the file. Safe to run at every start."},
+     "Create the table if missing, and verify that it matches the file. Safe to run at every "
+     "start."},
     {"aws dynamodb describe-table ... | jq .Table | ... | holdfast table create -f -",
      "From standard input."},
 };
 
 const struct options_table hf__table_create_options = {
     .name = "table create",
-    .about =
-        "Create a table and wait until it is active. Without BillingMode and ProvisionedThroughput in the file, the table is billed per request.",
+    .about = "Create a table and wait until it is active. Without BillingMode and "
+             "ProvisionedThroughput in the file, the table is billed per request.",
     COMMAND_SPECS(create),
 };
 
