@@ -613,7 +613,7 @@ class Errors(Commands):
             for good in ('{"a":[1,-2.5e3,"\\u00fc",true,null,{}]}', " 7 ", '"x"', "[]", deep, ""):
                 self.ok(*words, good, "-q")
             self.ok(*words, "{bad", "--content-type", "text/plain", "-q")
-            self.fails(USAGE, "not JSON", *words, "{bad", "--content-type",
+            self.fails(USAGE, "not valid JSON", *words, "{bad", "--content-type",
                        "application/vnd.shop+json; charset=utf-8")
             self.ok(*words, "-q")
 

@@ -258,6 +258,6 @@ const struct command hf__check_command = {.settings_size = sizeof(struct setting
                                           .min = 1,
                                           .max = 1,
                                           .guarded = true,
-                                          .tells_signal = true,
+                                          .reports_signal = true,
                                           .check = check_check,
                                           .body = check_body};

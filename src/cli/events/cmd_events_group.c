@@ -155,22 +155,22 @@ struct run {
     atomic_bool broken; /* nobody reads what we print */
 };
 
-static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
+static void report_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
 {
     if (run->settings->database.quiet || atomic_load(&run->broken))
         return;
-    hf__cli_tell(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id), HF_FMT(event->type),
-                 hf_scope_error_text(s));
+    hf__cli_notice(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id),
+                   HF_FMT(event->type), hf_scope_error_text(s));
 }
 
 static void on_stuck(const struct hf_stored_event *event, uint64_t for_ms, void *user)
 {
     struct run *run = user;
 
-    hf__cli_tell(run->cli, CONSUME,
-                 "version %llu of %.*s/%.*s (%.*s) is stuck: its program has run for %llu ms",
-                 (unsigned long long)event->version, HF_FMT(event->stream.domain),
-                 HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
+    hf__cli_notice(run->cli, CONSUME,
+                   "version %llu of %.*s/%.*s (%.*s) is stuck: its program has run for %llu ms",
+                   (unsigned long long)event->version, HF_FMT(event->stream.domain),
+                   HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
 }
 
 static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_event *event,
@@ -184,7 +184,7 @@ static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_ev
     status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
                                    : hf__cli_events_print(s, run->cli, event, &run->broken);
     if (status != HF_OK)
-        tell_failure(s, run, event);
+        report_failure(s, run, event);
     return status;
 }
 

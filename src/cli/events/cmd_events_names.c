@@ -330,7 +330,7 @@ typedef enum hf_status of_group_fn(struct hf_scope *s, struct hf_group *group,
 struct choice {
     of_subscription_fn *of_subscription;
     of_group_fn *of_group;
-    const char *told;
+    const char *count_name;
 };
 
 static enum hf_status choice_check(struct command_ctx *c)
@@ -366,7 +366,7 @@ static enum hf_status choice_do(struct command_ctx *c)
     if (status != HF_OK)
         hf__command_failed(c);
     if (status == HF_OK || count)
-        TRY(hf__command_count(c, choice->told, count));
+        TRY(hf__command_count(c, choice->count_name, count));
     return status;
 }
 

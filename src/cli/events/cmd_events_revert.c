@@ -1,9 +1,9 @@
 /*
- * cli/events/cmd_events_revert.c: `holdfast events revert`: an event and all that followed from it are
- * taken back by events that compensate them, which a program makes.
+ * cli/events/cmd_events_revert.c: `holdfast events revert`: an event and everything that it caused are
+ * reverted by compensating events, which a program makes.
  *
- * The library takes trees back by flows, one for each kind of event. Here every kind that the tree
- * has gets a flow of which there is nothing but the compensation: running the program.
+ * The library reverts trees by flows, one for each type of event. Here every type in the tree gets a
+ * flow that has nothing but a compensation: running the program.
  */
 #include "base/base.h"
 #include "cli/events/events.h"
@@ -132,7 +132,7 @@ static enum hf_status open_flows(struct hf_scope *s, struct hf_events *store, co
                          HF_OPTIONS(hf_flows_options, .no_threads = true), flows);
 }
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- the output ----------------------------------------------------------------------------- */
 
 static enum hf_status preview_print(struct command_ctx *c, const struct hf_revert_preview *preview)
 {

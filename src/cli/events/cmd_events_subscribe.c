@@ -202,7 +202,7 @@ static bool has_ended(struct run *run)
     return atomic_load(&run->enough) || atomic_load(&run->broken);
 }
 
-/* How it ends when the library was told to end, or failed. */
+/* The exit code after the library was stopped, or has failed. */
 static int end_of(struct run *run, enum hf_status status)
 {
     if (atomic_load(&run->broken))
@@ -325,21 +325,21 @@ static void on_notice(enum hf_subscription_event what, const struct hf_stored_ev
     switch (what) {
     case HF_SUBSCRIPTION_FAILED:
     case HF_SUBSCRIPTION_PARKED:
-        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
-                     HF_FMT(event->type),
-                     what == HF_SUBSCRIPTION_PARKED ? "was parked" : "will be retried",
-                     HF_FMT(error->message));
+        hf__cli_notice(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
+                       HF_FMT(event->type),
+                       what == HF_SUBSCRIPTION_PARKED ? "was parked" : "will be retried",
+                       HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STUCK:
-        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s): %.*s", HF_FMT(event->id),
-                     HF_FMT(event->type), HF_FMT(error->message));
+        hf__cli_notice(run->cli, COMMAND, "event %.*s (%.*s): %.*s", HF_FMT(event->id),
+                       HF_FMT(event->type), HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_LOST:
-        hf__cli_tell(run->cli, COMMAND, "another process has taken over subscription '%.*s'",
-                     HF_FMT(run->settings->name));
+        hf__cli_notice(run->cli, COMMAND, "another process has taken over subscription '%.*s'",
+                       HF_FMT(run->settings->name));
         break;
     case HF_SUBSCRIPTION_TROUBLE:
-        hf__cli_tell(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
+        hf__cli_notice(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STOPPED:
     case HF_SUBSCRIPTION_TAKEN:
@@ -362,7 +362,7 @@ static int subscription_stop(struct run *run, struct hf_subscription *subscripti
 }
 
 /* An event was given up, which is in the way of all others. */
-static int tell_why(struct run *run, struct hf_events *store)
+static int report_why(struct run *run, struct hf_events *store)
 {
     struct hf_scope *s = run->cli->scope;
     struct hf_subscription_info info;
@@ -393,7 +393,7 @@ static int run_named(struct run *run, struct hf_events *store, struct hf_subscri
     ends = subscription_stop(run, subscription, CLI_OK);
     if (atomic_load(&run->broken))
         return hf__cli_flushed(run->cli, CLI_FAILED);
-    return m.state == HF_SUBSCRIPTION_GAVE_UP && ends == CLI_OK ? tell_why(run, store) : ends;
+    return m.state == HF_SUBSCRIPTION_GAVE_UP && ends == CLI_OK ? report_why(run, store) : ends;
 }
 
 static int follow_named(struct run *run, struct hf_events *store)

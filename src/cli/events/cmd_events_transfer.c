@@ -139,11 +139,11 @@ static enum hf_status write_piece(struct hf_scope *s, const void *bytes, size_t 
 }
 
 /*
- * A file beside its place, which it takes when it is whole; *aside is absent when there is none: a
- * device or a pipe is written as it is. A new file is for its owner alone; one that replaces another
- * has the mode of that.
+ * A temporary file that replaces the real one when it is complete. *temporary is absent for
+ * a device or a pipe, which is written directly. A new file is readable by its owner only; one that
+ * replaces another gets the mode of that one.
  */
-static int open_aside(struct transfer *t, struct hf_str *aside)
+static int open_temporary(struct transfer *t, struct hf_str *temporary)
 {
     struct stat before;
     bool was_there = stat(t->path, &before) == 0;
@@ -151,34 +151,34 @@ static int open_aside(struct transfer *t, struct hf_str *aside)
 
     if (was_there && !S_ISREG(before.st_mode))
         return open(t->path, O_WRONLY | O_CLOEXEC);
-    *aside = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
-    if (!aside->ptr) {
+    *temporary = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
+    if (!temporary->ptr) {
         errno = ENOMEM;
         return -1;
     }
-    fd = open(aside->ptr, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, FILE_MODE);
+    fd = open(temporary->ptr, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, FILE_MODE);
     if (fd >= 0 && was_there && fchmod(fd, before.st_mode & FILE_MODES) != 0) {
         int error = errno;
 
         close(fd);
-        unlink(aside->ptr);
+        unlink(temporary->ptr);
         errno = error;
         return -1;
     }
     return fd;
 }
 
-static bool open_output(struct transfer *t, struct hf_str *aside)
+static bool open_output(struct transfer *t, struct hf_str *temporary)
 {
     int fd;
 
-    *aside = (struct hf_str){0};
+    *temporary = (struct hf_str){0};
     t->path = "standard output";
     t->file = t->cli->out;
     if (hf_str_equal(t->settings->file, HF_STR("-")))
         return true;
     t->path = t->settings->file.ptr;
-    fd = open_aside(t, aside);
+    fd = open_temporary(t, temporary);
     t->file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (t->file)
         return true;
@@ -189,20 +189,21 @@ static bool open_output(struct transfer *t, struct hf_str *aside)
 }
 
 /* Whole and in its place, or gone. */
-static int close_output(struct transfer *t, struct hf_str aside, int ends)
+static int close_output(struct transfer *t, struct hf_str temporary, int ends)
 {
     if (t->file == t->cli->out)
         return hf__cli_flushed(t->cli, ends);
-    if (ends == CLI_OK && (fflush(t->file) != 0 || (aside.ptr && fsync(fileno(t->file)) != 0))) {
+    if (ends == CLI_OK &&
+        (fflush(t->file) != 0 || (temporary.ptr && fsync(fileno(t->file)) != 0))) {
         t->failed = true;
         t->error = errno;
         ends = transfer_fail(t);
     }
     fclose(t->file);
-    if (ends == CLI_OK && aside.ptr && rename(aside.ptr, t->path) != 0)
+    if (ends == CLI_OK && temporary.ptr && rename(temporary.ptr, t->path) != 0)
         ends = hf__cli_fail(t->cli, t->c->name, CLI_FAILED, "%s: %s", t->path, strerror(errno));
-    if (ends != CLI_OK && aside.ptr)
-        unlink(aside.ptr);
+    if (ends != CLI_OK && temporary.ptr)
+        unlink(temporary.ptr);
     return ends;
 }
 
@@ -210,10 +211,10 @@ static enum hf_status events_export(struct command_ctx *c)
 {
     struct transfer t = transfer_of(c);
     uint64_t count = 0;
-    struct hf_str aside;
+    struct hf_str temporary;
     bool done;
 
-    if (!open_output(&t, &aside))
+    if (!open_output(&t, &temporary))
         return hf__command_shown(c, CLI_USAGE);
     hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "exported");
     done = hf_events_export(c->scope, c->place,
@@ -223,7 +224,7 @@ static enum hf_status events_export(struct command_ctx *c)
                                        .user = &t),
                             write_piece, &t, &count) == HF_OK;
     hf__cli_events_progress_end(&t.progress);
-    c->ends = close_output(&t, aside, done ? (int)CLI_OK : transfer_fail(&t));
+    c->ends = close_output(&t, temporary, done ? (int)CLI_OK : transfer_fail(&t));
     return c->ends == CLI_OK && t.file != c->cli->out ? hf__command_count(c, "exported", count)
                                                       : HF_OK;
 }

@@ -44,7 +44,7 @@ struct events_settings {
         .offset = offsetof(type, store.blobs)                                                      \
     }
 
-/* Of a walk over the order of all, or over a stream: which events, and where it begins. */
+/* Options of commands that read all streams or one: which events, and where to start. */
 #define EVENTS_WALK_SPECS(type_)                                                                   \
     {.kind = OPTION_TEXT,                                                                          \
      .letter = 'd',                                                                                \
@@ -126,7 +126,7 @@ void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event);
 /* One event alone. */
 enum hf_status hf__cli_events_one(struct command_ctx *c, const struct hf_stored_event *event);
 
-/* The group that the first operand names, to look at it and at what it has put aside. */
+/* The group that the first operand names, to show its state and its parked events. */
 enum hf_status hf__cli_events_group(struct command_ctx *c, struct hf_group **group);
 
 /* ---- long work ------------------------------------------------------------------------------ */

@@ -58,16 +58,16 @@ static enum hf_status read_output(struct hf_scope *s, const char *name, int fd,
     return HF_OK;
 }
 
-static enum hf_status program_outcome(struct hf_scope *s, const char *name, enum hf_status told,
+static enum hf_status program_outcome(struct hf_scope *s, const char *name, enum hf_status waited,
                                       int status)
 {
     int code = hf__program_code(status);
 
     if (WIFEXITED(status) && code == 0)
         return HF_OK;
-    if (told == HF_TIMEOUT)
+    if (waited == HF_TIMEOUT)
         return hf_scope_fail(s, HF_IO, "%s took too long", name);
-    if (told == HF_CANCELED)
+    if (waited == HF_CANCELED)
         return hf_scope_fail(s, HF_CANCELED, "%s was stopped", name);
     if (WIFSIGNALED(status))
         return hf_scope_fail(s, HF_IO, "%s was ended by signal %d", name, WTERMSIG(status));
@@ -91,17 +91,17 @@ static enum hf_status program_run(struct hf_scope *s, const struct events_progra
                                       .variables_len = COMMAND_LEN(variables),
                                       .guard = program->guard,
                                       .output = output > 0 ? output : 0};
-    enum hf_status told = hf_scope_built(s);
+    enum hf_status waited = hf_scope_built(s);
     struct child child;
     int error;
 
-    if (told != HF_OK)
-        return told;
+    if (waited != HF_OK)
+        return waited;
     error = hf__program_start(s, &how, input, &child);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", name, strerror(error));
-    told = hf__program_wait(s, &child, program->run_timeout_ms, program->kill_after_ms);
-    return program_outcome(s, name, told, child.outcome);
+    waited = hf__program_wait(s, &child, program->run_timeout_ms, program->kill_after_ms);
+    return program_outcome(s, name, waited, child.outcome);
 }
 
 enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct events_program *program,

@@ -130,14 +130,14 @@ enum hf_status hf__program_wait(struct hf_scope *s, struct child *child, uint64_
                                 uint64_t kill_after_ms)
 {
     const struct hf_env *env = hf_scope_env(s);
-    enum hf_status told = HF_OK;
+    enum hf_status why = HF_OK;
 
     if (!hf__child_wait(s, env, child, limit_ms ? (int64_t)limit_ms : -1)) {
-        told = hf__scope_alive(s);
-        told = told == HF_OK ? HF_TIMEOUT : told;
+        why = hf__scope_alive(s);
+        why = why == HF_OK ? HF_TIMEOUT : why;
     }
     hf__child_close(env, child, kill_after_ms);
-    return told;
+    return why;
 }
 
 /* ---- the guard ------------------------------------------------------------------------------ */

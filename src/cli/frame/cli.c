@@ -85,8 +85,8 @@ static void write_more(FILE *out, const struct hf_error *error)
 
 /* `error` NULL: the command has found it itself. `hint` says what to do, in a line or a member of
  * its own; NULL: it is clear. */
-static void tell_failure(struct cli *cli, const char *command, int ends,
-                         const struct hf_error *error, const char *message, const char *hint)
+static void report_failure(struct cli *cli, const char *command, int ends,
+                           const struct hf_error *error, const char *message, const char *hint)
 {
     bool doubt = error && error->may_have_happened;
 
@@ -121,7 +121,7 @@ static void tell_failure(struct cli *cli, const char *command, int ends,
 int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
                       const char *message)
 {
-    tell_failure(cli, command, ends, error, message, NULL);
+    report_failure(cli, command, ends, error, message, NULL);
     return ends;
 }
 
@@ -146,7 +146,7 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
     return ends;
 }
 
-/* Arguments that cannot be, and what to do: see tell_failure(). Returns CLI_USAGE. */
+/* Show invalid arguments, and a hint on what to do: see report_failure(). Returns CLI_USAGE. */
 static int show_misuse(struct cli *cli, const char *command, struct hf_str hint, const char *format,
                        ...) HF_PRINTF(4, 5);
 
@@ -159,7 +159,7 @@ static int show_misuse(struct cli *cli, const char *command, struct hf_str hint,
     va_start(args, format);
     message = format_message(format, args);
     va_end(args);
-    tell_failure(cli, command, CLI_USAGE, NULL, message ? message : "out of memory", hint.ptr);
+    report_failure(cli, command, CLI_USAGE, NULL, message ? message : "out of memory", hint.ptr);
     free(message);
     return CLI_USAGE;
 }
@@ -170,7 +170,7 @@ static struct hf_str try_help(struct cli *cli, const char *command)
     return hf_scope_format(cli->scope, "Try 'holdfast %s --help'.", command);
 }
 
-void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
+void hf__cli_notice(struct cli *cli, const char *command, const char *format, ...)
 {
     va_list args;
     char *message;
@@ -208,7 +208,7 @@ int hf__cli_flushed(struct cli *cli, int ends)
     return ends;
 }
 
-/* What concerns what is no command, and so has no options. */
+/* --json without a command, whose options would have it. */
 static void note_json(struct cli *cli, size_t args_len, const char *const *args)
 {
     for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++)
@@ -216,7 +216,7 @@ static void note_json(struct cli *cli, size_t args_len, const char *const *args)
             cli->json = true;
 }
 
-/* What concerns all commands, before anything can be wrong: errors are told accordingly. */
+/* Options of all commands, looked at before any error: they decide how errors are shown. */
 static void note_options(struct cli *cli, const struct options_table *table, size_t args_len,
                          const char *const *args)
 {
@@ -489,7 +489,7 @@ static int print_help(struct cli *cli)
 #define HF_ROCKSDB "unknown"
 #endif
 
-/* The option has one line, for scripts; the command tells what the build has as well. */
+/* The option prints one line, for scripts; the command also prints what the build has. */
 static int print_version(struct cli *cli, bool is_command)
 {
     fprintf(cli->out, "holdfast %s\n", hf_version());

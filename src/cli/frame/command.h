@@ -80,7 +80,7 @@ struct command {
     const char *list;    /* with COMMAND_LOOKS: which list is empty then; NULL: the body runs */
     bool guarded;        /* a signal cancels the scope, and the program ends in order */
     bool ends_by_signal; /* which is no failure then: exit code 0 */
-    bool tells_signal;   /* the canceled call is an error that is shown, as any other */
+    bool reports_signal; /* the canceled call is an error that is shown, as any other */
 
     /* Look at the arguments, before anything is opened; NULL: all that can be parsed are good. */
     enum hf_status (*check)(struct command_ctx *c);

@@ -104,7 +104,7 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
                                          what ? ": " : "", HF_FMT(text), HF_FMT(more));
     char *at;
 
-    if (error->status == HF_CANCELED && came) /* it was told to end */
+    if (error->status == HF_CANCELED && came) /* a signal ended it */
         return cli->ends_by_signal ? CLI_OK : CLI_SIGNAL + came;
     /* The copy is ours; what a service answers may have any bytes in it. */
     at = line.ptr ? hf_scope_alloc(cli->scope, line.len + 1) : NULL;
@@ -166,9 +166,9 @@ struct hf_str hf__database_url(struct hf_scope *s, const struct database_setting
 }
 
 /*
- * Is somebody there? Patterns wait for a service that cannot be reached until the deadline, which
+ * Does the service answer? Patterns wait for a service that cannot be reached until the deadline, which
  * is right for a program that runs for months and wrong for a person with a slip in a URL. Any
- * answer will do: who may not list tables may still have a table to work on.
+ * answer will do: a user without the right to list tables may still use one of them.
  */
 static bool database_answers(struct hf_scope *s, struct hf_db *db)
 {
@@ -177,7 +177,7 @@ static bool database_answers(struct hf_scope *s, struct hf_db *db)
     return (status != HF_IO && status != HF_TIMEOUT) || !hf_scope_error(s)->may_retry;
 }
 
-/* What to do about a service that nobody answers at. */
+/* What to do about a service that cannot be reached. */
 static struct hf_str connection_advice(struct hf_scope *s)
 {
     const struct hf_error *error = hf_scope_error(s);
@@ -230,7 +230,7 @@ static enum hf_status open_url(struct hf_scope *s, const struct database_setting
                    db);
 }
 
-/* What follows when it is open: a prefix, or the first call. */
+/* After the database was opened: add the prefix, or make the first call to a service. */
 static bool database_finish_open(struct cli *cli, const char *command,
                                  const struct database_settings *settings, struct hf_db **db,
                                  int *ends)
@@ -306,9 +306,9 @@ static uint64_t now_ms(const struct cli *cli)
     return (uint64_t)(env->elapsed_us(env->user) / 1000);
 }
 
-/* Say for whom we wait. */
-static void tell_holder(struct cli *cli, const char *command, const struct holder *holder,
-                        const char *path)
+/* Report which process has the directory open. */
+static void report_holder(struct cli *cli, const char *command, const struct holder *holder,
+                          const char *path)
 {
     struct hf_str advice = hf__holder_advice(cli->scope, holder, path);
 
@@ -317,7 +317,7 @@ static void tell_holder(struct cli *cli, const char *command, const struct holde
                  holder->server ? "; " : "", HF_FMT(holder->server ? advice : HF_STR("")));
 }
 
-/* It was in vain. */
+/* The time to wait is over. */
 static int give_up(struct cli *cli, const char *command, const struct database_settings *settings,
                    const struct database_wait *wait, const struct holder *holder, const char *path)
 {
@@ -342,7 +342,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
     uint64_t begin_ms = now_ms(cli);
     uint32_t look_ms = LOOK_MIN_MS;
     struct hf_str path;
-    bool told = settings->quiet;
+    bool reported = settings->quiet;
 
     wait->waited_ms = 0;
     if (!read_path(s, settings->url, &path))
@@ -368,9 +368,9 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
             *ends = give_up(cli, command, settings, wait, &holder, path.ptr);
             return false;
         }
-        if (!told && wait->waited_ms >= MOMENT_MS) {
-            tell_holder(cli, command, &holder, path.ptr);
-            told = true;
+        if (!reported && wait->waited_ms >= MOMENT_MS) {
+            report_holder(cli, command, &holder, path.ptr);
+            reported = true;
         }
         if (wait->bounded && look_ms > wait->wait_ms - wait->waited_ms)
             look_ms = (uint32_t)(wait->wait_ms - wait->waited_ms);

@@ -82,7 +82,7 @@ struct database_settings {
 #define DATABASE_SPECS(type)                                                                       \
     DATABASE_SPECS_WITH(type, "Time limit for the database; then the exit code is 7.")
 
-/* How the outcome is told. */
+/* Options for the output. */
 #define DATABASE_JSON(type)                                                                        \
     {                                                                                              \
         .heading = "Output", .kind = OPTION_FLAG, .name = "json",                                  \
@@ -147,7 +147,7 @@ int hf__database_unopened(struct cli *cli, const char *command,
 /* The URL that is opened, with what profile and region add to it; absent: no memory. */
 struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings);
 
-/* How the program ends after this: the one place that knows. */
+/* The exit code for an error; no other function maps statuses to exit codes. */
 int hf__database_exit(const struct hf_error *error);
 
 /* Show that another process has the directory open, which one, and what to do; HF_LOCKED is the

@@ -17,8 +17,8 @@
 void hf__cli_json_write_text(FILE *out, struct hf_str text);
 
 /*
- * A value as plain JSON: numbers with all their digits, sets as arrays, bytes as base64. What it is
- * in DynamoDB's JSON cannot be told from it.
+ * A value as plain JSON: numbers with all their digits, sets as arrays, bytes as base64. The
+ * type that it has in DynamoDB is lost.
  */
 void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value value);
 

@@ -83,7 +83,7 @@ struct import_key {
 static void import_skip(struct import *im, struct hf_str key, const char *why)
 {
     im->skipped++;
-    hf__cli_tell(im->c->cli, im->c->name, "skipped \"%.*s\": %s", HF_FMT(key), why);
+    hf__cli_notice(im->c->cli, im->c->name, "skipped \"%.*s\": %s", HF_FMT(key), why);
 }
 
 /* False: it is not to be imported. */

@@ -198,7 +198,7 @@ static enum hf_status limit_check(struct command_ctx *c)
     return verdict_ask(c, true);
 }
 
-/* The error was shown; what it was told to do then is to go on. */
+/* The error was shown; with --fail-open the call is allowed all the same. */
 static void limit_check_unopened(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;

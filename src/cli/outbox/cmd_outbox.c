@@ -540,7 +540,7 @@ typedef enum hf_status all_fn(struct hf_scope *s, struct hf_outbox *outbox,
 struct choice {
     chosen_fn *chosen;
     all_fn *all;
-    const char *told;
+    const char *count_name;
 };
 
 static enum hf_status choice_check(struct command_ctx *c)
@@ -583,7 +583,7 @@ static enum hf_status choice_do(struct command_ctx *c)
     if (status != HF_OK)
         hf__command_failed(c);
     if (status == HF_OK || done)
-        TRY(hf__command_count(c, choice->told, done));
+        TRY(hf__command_count(c, choice->count_name, done));
     return status;
 }
 

@@ -143,7 +143,7 @@ static int print_counts(struct import *import)
     return hf__rows_one(cli, &import->settings->database, fields, COMMAND_LEN(fields));
 }
 
-/* What is stored and what is not, (1). `doubt_to`: up to this line nobody knows; 0: all is known. */
+/* What is stored and what is not, (1). Lines up to `doubt_to` may be stored; 0: none is in doubt. */
 static struct hf_str written_text(struct import *import, uint64_t doubt_to)
 {
     struct hf_scope *s = import->cli->scope;
@@ -162,7 +162,7 @@ static struct hf_str written_text(struct import *import, uint64_t doubt_to)
                            import->done ? "later lines are not" : "nothing is");
 }
 
-/* The scope has the error. `number` is of the line it is about; 0: about none. */
+/* Show the error of the scope. `number` is that of the line that caused it; 0: none did. */
 static int import_fail(struct import *import, uint64_t number, uint64_t doubt_to)
 {
     struct hf_scope *s = import->cli->scope;
@@ -395,7 +395,7 @@ static enum hf_status place_open(struct command_ctx *c)
 
 static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close, NULL};
 
-/* A signal is told, with what is stored, and is how it ends. */
+/* After a signal: show what is stored; the exit code is that of the signal. */
 static void import_signal(struct command_ctx *c)
 {
     if (hf_scope_error(c->scope)->status == HF_CANCELED && hf__guard_signal(c->guard))
@@ -423,7 +423,7 @@ static enum hf_status import_body(struct command_ctx *c)
 const struct command hf__outbox_import_command = {COMMAND_SETTINGS(struct settings),
                                                   .max = 1,
                                                   .guarded = true,
-                                                  .tells_signal = true,
+                                                  .reports_signal = true,
                                                   .place = &outbox_place,
                                                   .table = COMMAND_MAKES,
                                                   .check = import_check,

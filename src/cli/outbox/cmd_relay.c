@@ -273,24 +273,24 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
 
     if (outcome == HF_RELAY_DELIVERED || run->settings->database.quiet)
         return;
-    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
-                 HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
+    hf__cli_notice(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
+                   HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
 }
 
 static void on_error(const struct hf_error *error, void *user)
 {
     struct run *run = user;
 
-    hf__cli_tell(run->cli, run->command, "%.*s", HF_FMT(error->message));
+    hf__cli_notice(run->cli, run->command, "%.*s", HF_FMT(error->message));
 }
 
 static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
 {
     struct run *run = user;
 
-    hf__cli_tell(run->cli, run->command,
-                 "event %.*s (%.*s) is stuck: its delivery has taken %llu ms",
-                 HF_FMT(event->event.id), HF_FMT(event->event.type), (unsigned long long)for_ms);
+    hf__cli_notice(run->cli, run->command,
+                   "event %.*s (%.*s) is stuck: its delivery has taken %llu ms",
+                   HF_FMT(event->event.id), HF_FMT(event->event.type), (unsigned long long)for_ms);
 }
 
 static void show_progress(struct run *run)
@@ -328,9 +328,9 @@ static int print_metrics(struct run *run, int ends)
                                        .text = hf_str_from(run->left),
                                        .kind = ROWS_RAW}};
         size_t len = COMMAND_LEN(fields) - (run->drain ? 0 : 1);
-        int told = hf__rows_one(cli, &run->settings->database, fields, len);
+        int printed = hf__rows_one(cli, &run->settings->database, fields, len);
 
-        return ends == CLI_OK ? told : ends;
+        return ends == CLI_OK ? printed : ends;
     }
 }
 

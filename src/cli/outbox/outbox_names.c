@@ -1,10 +1,10 @@
 /*
  * cli/outbox/outbox_names.c: an outbox whose attributes have other names than the usual. A program has them
- * in its options; a command is not to be told what the table says itself: the names of the key are in
+ * in its options; the user need not repeat what the table says itself: the names of the key are in
  * its description, and that of the time to live is in its mark (docs/tables.md).
  *
- * Most tables have the usual names, so those are tried first. To be refused costs nothing then: what
- * refuses is a look at the table.
+ * Most tables have the usual names, so those are tried first. A failed attempt costs one
+ * DescribeTable, which is needed anyway.
  */
 #include "cli/outbox/outbox.h"
 

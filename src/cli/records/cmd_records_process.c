@@ -235,16 +235,16 @@ static int record_file(struct hf_scope *s, const struct run *run,
 }
 
 static enum hf_status program_outcome(struct hf_scope *s, const struct run *run,
-                                      enum hf_status told, int status)
+                                      enum hf_status waited, int status)
 {
     int code = hf__program_code(status);
 
     if (WIFEXITED(status) && code == 0)
         return HF_OK;
-    if (told == HF_TIMEOUT)
+    if (waited == HF_TIMEOUT)
         return hf_scope_fail(s, HF_IO, "%s took longer than %llu ms", run->args[0],
                              (unsigned long long)run->settings->run_timeout_ms);
-    if (told == HF_CANCELED)
+    if (waited == HF_CANCELED)
         return hf_scope_fail(s, HF_CANCELED, "%s was stopped", run->args[0]);
     if (WIFSIGNALED(status))
         return hf_scope_fail(s, HF_IO, "%s was ended by signal %d", run->args[0], WTERMSIG(status));
@@ -268,7 +268,7 @@ static enum hf_status record_work(struct hf_scope *s, const struct hf_record_inf
                                           .guard = run->guard};
     int input = record_file(s, run, record);
     struct child child;
-    enum hf_status told;
+    enum hf_status waited;
     int error;
 
     if (hf_scope_built(s) != HF_OK)
@@ -279,8 +279,8 @@ static enum hf_status record_work(struct hf_scope *s, const struct hf_record_inf
         close(input);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
-    told = hf__program_wait(s, &child, 0, run->settings->kill_after_ms);
-    return program_outcome(s, run, told, child.outcome);
+    waited = hf__program_wait(s, &child, 0, run->settings->kill_after_ms);
+    return program_outcome(s, run, waited, child.outcome);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
  * Where there is no such list, or the holder is in another container and has no number here,
  * nothing is said.
  *
- * What the process is, its arguments say (/proc/PID/cmdline). Of `holdfast serve` the URL is told:
+ * What the process is, its arguments say (/proc/PID/cmdline). For `holdfast serve` the URL is found:
  * the host is in its arguments, and the port is that of a socket which it has open and which
  * /proc/PID/net/tcp knows to listen, as the arguments may leave it to a variable or to systemd.
  */

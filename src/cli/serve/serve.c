@@ -7,9 +7,8 @@
  *
  * What always holds of a plan:
  *
- *  (1) Who can be reached from other machines knows who may call, or was told in so many words that
- *      anybody may.
- *  (2) Data is either in memory or at one path, and nobody who named a path gets memory.
+ *  (1) A server that other machines can reach has --credentials or --insecure-any-key.
+ *  (2) Data is either in memory or at one path, and a path that was given is never replaced by memory.
  */
 #include "cli/serve/serve.h"
 
@@ -167,7 +166,7 @@ static const struct option_spec specs[] = {
          "this, also when the disk is full.",
      FIELD(read_only)},
 
-    {.heading = "Behavior",
+    {.heading = "Behaviour",
      .kind = OPTION_TEXT,
      .name = "region",
      .value = "NAME",

@@ -224,7 +224,7 @@ static enum hf_status print_until_enough(struct hf_scope *s, const struct hf_cha
     return run->enough || run->broken ? HF_CANCELED : changes_print(s, changes, len, user);
 }
 
-static void tell_gap(struct hf_str shard, struct hf_str sequence, void *user)
+static void report_gap(struct hf_str shard, struct hf_str sequence, void *user)
 {
     struct run *run = user;
 
@@ -250,7 +250,7 @@ static enum hf_status stream_tail(struct command_ctx *c)
     options->partition = settings->partition;
     options->until_end = !settings->follow;
     options->batch = settings->name.len && settings->count ? 1 : 0;
-    options->on_gap = tell_gap;
+    options->on_gap = report_gap;
     options->user = &run;
     TRY(hf_consumer_open(c->scope, c->db, hf__command_operand(c, 0), options, &consumer));
     hf_scope_timeout_ms(c->scope, 0);
