@@ -3,8 +3,8 @@
  * in its options; the user need not repeat what the table says itself: the names of the key are in
  * its description, and that of the time to live is in its mark (docs/tables.md).
  *
- * Most tables have the usual names, so those are tried first. A failed attempt costs one
- * DescribeTable, which is needed anyway.
+ * Most tables have the usual names, so those are tried first. A failed attempt changes
+ * nothing: it only looks at the table.
  */
 #include "cli/outbox/outbox.h"
 
