@@ -41,7 +41,7 @@ static const struct option_spec consume_specs[] = {
      FIELD(stream)},
     EVENTS_WALK_SPECS(struct settings),
 
-    {.heading = "How",
+    {.heading = "Settings",
      .kind = OPTION_FLAG,
      .name = "ordered",
      .text = "Handle the events of one stream one after the other, in order. All consumers of a "

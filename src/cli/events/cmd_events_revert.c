@@ -26,7 +26,7 @@ struct settings {
 #define COMMAND "events revert"
 
 static const struct option_spec specs[] = {
-    {.heading = "What",
+    {.heading = "Settings",
      .kind = OPTION_FLAG,
      .letter = 'p',
      .name = "preview",

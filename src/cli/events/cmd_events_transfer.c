@@ -89,7 +89,7 @@ static const struct option_spec export_specs[] = {
      .value = "POSITION",
      .text = "Last position, included.",
      FIELD(until)},
-    {.heading = "How",
+    {.heading = "Settings",
      .kind = OPTION_TEXT,
      .letter = 'f',
      .name = "file",
@@ -236,7 +236,7 @@ const struct command hf__events_export_command = {EVENTS_SETTINGS(struct setting
 /* ---- import --------------------------------------------------------------------------------- */
 
 static const struct option_spec import_specs[] = {
-    {.heading = "How",
+    {.heading = "Settings",
      .kind = OPTION_FLAG,
      .name = "replace",
      .text = "First delete everything in the table; needs --yes.",

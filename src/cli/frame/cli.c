@@ -469,15 +469,22 @@ static int print_help(struct cli *cli)
         "http://HOST:PORT, dynamodb://REGION or embedded:DIR (a directory).",
         0, 0, cli->width);
     print_groups(cli);
-    fprintf(
-        cli->out,
-        "\nRun 'holdfast COMMAND --help' for the options of a command.\n\nExit codes:\n  0  "
-        "success\n  1  failed\n  2  invalid arguments\n  3  not found\n  4  condition not met, "
-        "or held by another\n  5  access denied\n  6  service not reachable, throttling, or "
-        "directory in use\n  7  timed out\n  8  stored data is damaged\n  124  the program took "
-        "too long and was stopped\n  126  the program cannot be executed\n  127  program not "
-        "found\n128 + N: ended by signal N. 'serve' uses 3 and 4 differently:\nsee 'holdfast "
-        "serve --help'.\n");
+    fprintf(cli->out, "\nRun 'holdfast COMMAND --help' for the options of a command.\n\n"
+                      "Exit codes:\n"
+                      "  0  success\n"
+                      "  1  failed\n"
+                      "  2  invalid arguments\n"
+                      "  3  not found\n"
+                      "  4  condition not met, or held by another\n"
+                      "  5  access denied\n"
+                      "  6  service not reachable, throttling, or directory in use\n"
+                      "  7  timed out\n"
+                      "  8  stored data is damaged\n"
+                      "  124  the program took too long and was stopped\n"
+                      "  126  the program cannot be executed\n"
+                      "  127  program not found\n"
+                      "128 + N: ended by signal N. 'serve' uses 3 and 4 differently:\n"
+                      "see 'holdfast serve --help'.\n");
     return hf__cli_flushed(cli, CLI_OK);
 }
 

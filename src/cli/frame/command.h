@@ -116,7 +116,7 @@ enum hf_status hf__command_fail(struct command_ctx *c, int ends, const char *for
 /* The same when it was shown already. */
 enum hf_status hf__command_shown(struct command_ctx *c, int ends);
 
-/* hf__command_fail() for what has to be given: "--from is missing". */
+/* hf__command_fail() for a required option: "missing option --from". */
 enum hf_status hf__command_missing(struct command_ctx *c, const char *option);
 
 /* Show the error of the scope now, when more has to be printed behind it. */

@@ -21,7 +21,7 @@ struct iam_settings {
 
 #define IAM_ROLE(choices_, fallback_, text_)                                                       \
     {                                                                                              \
-        .heading = "Who", .kind = OPTION_CHOICE, .letter = 'r', .name = "role",                    \
+        .heading = "Role", .kind = OPTION_CHOICE, .letter = 'r', .name = "role",                   \
         .choices = (choices_), .fallback = (fallback_), .text = (text_), IAM_FIELD(role)           \
     }
 #define IAM_CREATE                                                                                 \

@@ -48,7 +48,7 @@ static const struct option_spec specs[] = {
      .name = "from",
      .choices = "lines cloudevents outbox-event-bus excalibur",
      .fallback = "lines",
-     .text = "Format of a line. lines: an event as described below; cloudevents: an event as sinks "
+     .text = "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
              "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
              "it.",
      FIELD(from)},

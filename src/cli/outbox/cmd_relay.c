@@ -80,12 +80,13 @@ struct run {
          .name = "dry-run",                                                                        \
          .text = "Deliver each event once, but record nothing.",                                   \
          FIELD(dry_run)},                                                                          \
-        {.heading = "How",                                                                         \
+        {.heading = "Settings",                                                                    \
          .kind = OPTION_CHOICE,                                                                    \
          .name = "preset",                                                                         \
          .choices = "balanced throughput reliability",                                             \
          .fallback = "balanced",                                                                   \
-         .text = "Preset for the defaults of the options below; they are listed in this order.",   \
+         .text = "Defaults of the options below. Where three are listed, they are for balanced, "  \
+                 "throughput and reliability.",                                                    \
          FIELD(preset)},                                                                           \
         {.kind = OPTION_NUMBER,                                                                    \
          .letter = 'j',                                                                            \
