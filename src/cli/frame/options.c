@@ -474,6 +474,22 @@ static enum options_result take_defaults(struct parser *p, options_env_fn *env)
     return OPTIONS_OK;
 }
 
+/* A table is ours: what it says has to make sense before the first argument is read. */
+static void options_table_check(const struct options_table *table)
+{
+    assert(table->name && table->about && table->len <= OPTIONS_MAX);
+    for (size_t i = 0; i < table->len; i++) {
+        const struct option_spec *spec = &table->specs[i];
+
+        assert(spec->kind >= OPTION_FLAG && spec->kind <= OPTION_SIZE);
+        assert(spec->name || spec->local);
+        assert((spec->kind == OPTION_CHOICE) == (spec->choices != NULL));
+        assert(spec->min <= spec->max);
+        assert(!spec->env || (spec->kind != OPTION_FLAG && spec->kind != OPTION_LIST));
+        assert(!spec->letter || by_letter(table, spec->letter) == spec);
+    }
+}
+
 enum options_result hf__options_parse(struct hf_scope *s, const struct options_table *table,
                                       size_t args_len, const char *const *args, options_env_fn *env,
                                       void *fields, struct options *options)
@@ -481,7 +497,7 @@ enum options_result hf__options_parse(struct hf_scope *s, const struct options_t
     struct parser p = {.s = s, .table = table, .fields = fields, .options = options};
     enum options_result result;
 
-    assert(table->len <= OPTIONS_MAX);
+    options_table_check(table);
     *options = (struct options){0};
     /* Help is given even when a default from outside is wrong. */
     for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++)
