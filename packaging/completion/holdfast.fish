@@ -1,5 +1,5 @@
-# Completion of the holdfast command for fish. The command itself knows what fits: it is asked with
-# the words so far and answers with a line for each that may follow, or :file or :dir.
+# Completion of the holdfast command for fish. The command itself finds the candidates: it gets
+# the words so far and prints a line for each candidate, or :file or :dir.
 function __holdfast_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)

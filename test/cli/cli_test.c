@@ -125,7 +125,7 @@ TEST(cli, commands_are_found_by_one_or_two_words)
     RUN(CLI_USAGE, "serve2x9");
     RUN(CLI_USAGE, "--port", "1");
     CHECK_ERR("holdfast: unknown option '--port'\n"
-              "Options of a command follow its name: 'holdfast COMMAND --port'.\n");
+              "Options come after the command: 'holdfast COMMAND --port'.\n");
     desk_close(&d);
 }
 
@@ -138,14 +138,14 @@ TEST(cli, help_and_version)
     CHECK(strncmp(d.out, "holdfast 0.", 11) == 0);
     CHECK(strstr(d.out, "sinks") == NULL);
     RUN(0, "version");
-    CHECK(strstr(d.out, "\nsinks of brokers: ") != NULL);
+    CHECK(strstr(d.out, "\nbroker sinks: ") != NULL);
     CHECK(strstr(d.out, "\nbuilt with RocksDB: ") != NULL);
     RUN(0, "--help");
     CHECK(strstr(d.out, "\nData:\n  table list    lists\n  table show    shows\n"
                         "\nRest:\n  serve         serves\n"
-                        "  help          show this, or the options of a command\n"
-                        "  version       show the version, and what the build has\n") != NULL);
-    CHECK(strstr(d.out, "DynamoDB-compatible database, and a set of") != NULL);
+                        "  help          show this list, or the options of a command\n"
+                        "  version       show the version and the build options\n") != NULL);
+    CHECK(strstr(d.out, "DynamoDB-compatible database and a set of") != NULL);
     CHECK(strstr(d.out, "hidden") == NULL);
     RUN(0, "help", "table", "list");
     CHECK(strncmp(d.out, "Usage: holdfast table list\n", 27) == 0);
@@ -155,7 +155,7 @@ TEST(cli, help_and_version)
               "  table list    lists\n"
               "  table show    shows\n"
               "\nExamples:\n"
-              "\n'holdfast table COMMAND --help' tells more about one of them.\n");
+              "\nRun 'holdfast table COMMAND --help' for the options of a command.\n");
     RUN(0, "help", "serve");
     CHECK(strncmp(d.out, "Usage: holdfast serve [options]\n", 32) == 0);
     for (const char *line = d.out; line < d.out + d.out_len; line += strcspn(line, "\n") + 1)
@@ -264,9 +264,9 @@ TEST(serve, options_of_dynamodb_local)
     PLAN("-dbPath", directory);
     snprintf(expected, sizeof(expected), "embedded:%s/holdfast.db", directory);
     CHECK_STR(expected, p.url);
-    REFUSED("-inMemory and -dbPath exclude each other", "-inMemory", "-dbPath", ".");
-    REFUSED("--in-memory and --db-path exclude each other", "--in-memory", "--db-path", "x");
-    REFUSED("--db-path and -dbPath exclude each other", "--db-path", "x", "-dbPath", ".");
+    REFUSED("-inMemory and -dbPath cannot be combined", "-inMemory", "-dbPath", ".");
+    REFUSED("--in-memory and --db-path cannot be combined", "--in-memory", "--db-path", "x");
+    REFUSED("--db-path and -dbPath cannot be combined", "--db-path", "x", "-dbPath", ".");
     REFUSED("-dbPath: '/nowhere/x': No such file or directory", "-dbPath", "/nowhere/x");
     REFUSED("-dbPath: '/dev/null' is not a directory", "-dbPath", "/dev/null");
     plan(&d, false, &p, 1, ARGS("-help"));
@@ -282,11 +282,11 @@ TEST(serve, other_machines_need_keys)
     FILE *file;
 
     desk_open(&d, t);
-    REFUSED("0.0.0.0 can be reached from other machines, so it has to be said who may call: "
-            "--credentials FILE (or --insecure-any-key, if everybody may)",
+    REFUSED("0.0.0.0 can be reached from other machines: specify who may connect with "
+            "--credentials FILE, or allow everyone with --insecure-any-key",
             "--host", "0.0.0.0");
-    REFUSED(":: can be reached from other machines, so it has to be said who may call: "
-            "--credentials FILE (or --insecure-any-key, if everybody may)",
+    REFUSED(":: can be reached from other machines: specify who may connect with "
+            "--credentials FILE, or allow everyone with --insecure-any-key",
             "--host", "::");
     plan(&d, false, &p, 2, ARGS("--host", "192.0.2.1"));
     plan(&d, false, &p, 2, ARGS("--host", "db.example"));
@@ -312,7 +312,7 @@ TEST(serve, other_machines_need_keys)
     PLAN("--host", "0.0.0.0", "--credentials", path);
     CHECK(p.open);
     CHECK_INT(1, p.keys.len);
-    REFUSED("--credentials and --insecure-any-key exclude each other", "--credentials", path,
+    REFUSED("--credentials and --insecure-any-key cannot be combined", "--credentials", path,
             "--insecure-any-key");
     desk_close(&d);
 }
@@ -323,8 +323,8 @@ TEST(serve, what_does_not_go_together)
     struct desk d;
 
     desk_open(&d, t);
-    REFUSED("--tls-cert needs --tls-key too", "--tls-cert", "x");
-    REFUSED("--tls-key needs --tls-cert too", "--tls-key", "x");
+    REFUSED("--tls-cert also needs --tls-key", "--tls-cert", "x");
+    REFUSED("--tls-key also needs --tls-cert", "--tls-key", "x");
     PLAN("--tls-key", "/dev/null", "--tls-cert", "/dev/null", "--port", "1");
     REFUSED("--tls-key: '/nowhere': No such file or directory", "--tls-cert", "/dev/null",
             "--tls-key", "/nowhere");
@@ -332,8 +332,8 @@ TEST(serve, what_does_not_go_together)
     REFUSED("--sync-window needs --sync batch", "--sync-window", "5ms");
     PLAN("--sync-window", "5ms", "--sync", "batch");
     CHECK_INT(5, p.settings.sync_window_ms);
-    REFUSED("--port: '70000' is not from 0 to 65535" TRY_HELP, "--port", "70000");
-    REFUSED("--loops: '0' is not from 1 to 256" TRY_HELP, "--loops", "0");
+    REFUSED("--port: '70000' is out of range: use 0 to 65535" TRY_HELP, "--port", "70000");
+    REFUSED("--loops: '0' is out of range: use 1 to 256" TRY_HELP, "--loops", "0");
     REFUSED("unknown option '--in-memroy'; did you mean --in-memory?" TRY_HELP, "--in-memroy");
     REFUSED("unexpected argument 'x'" TRY_HELP, "x");
     desk_close(&d);
@@ -354,8 +354,8 @@ TEST(serve, who_holds_a_lock)
     CHECK_INT(getpid(), holder.pid);
     CHECK_STR(expected, holder.text);
     CHECK(!holder.server && !holder.started_us && !holder.url.ptr);
-    CHECK_STR("wait until it ends, or let several use it through a server: 'holdfast serve "
-              "--db-path shop.db', and its URL as --db",
+    CHECK_STR("wait until it ends, or share the directory through a server: run 'holdfast serve "
+              "--db-path shop.db' and give its URL as --db",
               hf__holder_advice(s, &holder, "shop.db"));
     close(fd);
     CHECK_INT(0, hf__holder_find(s, "/nowhere/x").pid);

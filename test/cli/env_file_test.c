@@ -55,7 +55,7 @@ static size_t take(struct test *t, const char *error, size_t len, const char *co
     variables_len = 0;
     CHECK(set_variable("SET", "before"));
     cli.err = open_memstream(&text, &text_len);
-    ok = hf__env_files(&cli, len, args, &taken, &ends);
+    ok = hf__cli_env_files(&cli, len, args, &taken, &ends);
     fclose(cli.err);
     CHECK(ok == !*error);
     CHECK(ok || ends == CLI_USAGE);
@@ -113,15 +113,15 @@ TEST(env_file, lines_that_cannot_be)
 {
     const char nul[] = "A=1\nB=x\0y\n";
 
-    read_text(t, "A=1\n\n# x\nB\n", "env, line 4: there is no '='");
-    read_text(t, "A=1\nexport B=2\n", "env, line 2: a name has letters, digits and '_'");
-    read_text(t, "2B=2\n", "env, line 1: a name has letters");
-    read_text(t, "=2\n", "env, line 1: a name has letters");
-    read_text(t, "A=1\nB=\"x\n\"\n", "env, line 2: the quote is not closed in this line");
-    read_text(t, "B='x\" # '\nC='", "env, line 2: the quote is not closed");
-    read_text(t, "B=\"x\"y\n", "env, line 1: something follows the closing quote");
-    read_text(t, "B=\"x\"#y\n", "env, line 1: something follows the closing quote");
-    CHECK_INT(0, take(t, "env, line 2: it has a NUL byte", 2,
+    read_text(t, "A=1\n\n# x\nB\n", "env, line 4: missing '='");
+    read_text(t, "A=1\nexport B=2\n", "env, line 2: invalid name: use letters, digits and '_'");
+    read_text(t, "2B=2\n", "env, line 1: invalid name: use letters");
+    read_text(t, "=2\n", "env, line 1: invalid name: use letters");
+    read_text(t, "A=1\nB=\"x\n\"\n", "env, line 2: missing closing quote");
+    read_text(t, "B='x\" # '\nC='", "env, line 2: missing closing quote");
+    read_text(t, "B=\"x\"y\n", "env, line 1: unexpected text after the closing quote");
+    read_text(t, "B=\"x\"#y\n", "env, line 1: unexpected text after the closing quote");
+    CHECK_INT(0, take(t, "env, line 2: the line contains a NUL byte", 2,
                       (const char *[]){"--env-file", file_of(t, "env", nul, sizeof(nul) - 1)}));
 }
 
@@ -154,14 +154,14 @@ TEST(env_file, limits)
     memset(text, '#', ENV_FILE_MAX + 1);
     CHECK_INT(2, take(t, "", 2,
                       (const char *[]){"--env-file", file_of(t, "env", text, ENV_FILE_MAX)}));
-    CHECK_INT(0, take(t, "it has more than 65536 bytes", 2,
+    CHECK_INT(0, take(t, "larger than 65536 bytes", 2,
                       (const char *[]){"--env-file", file_of(t, "env", text, ENV_FILE_MAX + 1)}));
     for (int i = 0; i < 1000; i++)
         len += (size_t)sprintf(text + len, "V%d=\n", i);
     CHECK_INT(2, take(t, "", 2, (const char *[]){"--env-file", file_of(t, "env", text, len)}));
     CHECK_INT(1001, variables_len);
     len += (size_t)sprintf(text + len, "V1000=\n");
-    CHECK_INT(0, take(t, "line 1001: there are too many variables: at most 1000", 2,
+    CHECK_INT(0, take(t, "line 1001: too many variables: at most 1000", 2,
                       (const char *[]){"--env-file", file_of(t, "env", text, len)}));
     free(text);
 }

@@ -142,9 +142,9 @@ TEST(events, lines_that_are_none)
     static const struct {
         const char *text, *error;
     } bad[] = {{"{\"type\":\"a\"}\n{", "event 2: "},
-               {"[]", "event 1: it is no object"},
+               {"[]", "event 1: not a JSON object"},
                {"{}", "event 1: "},
-               {"{\"type\":\"a\",\"type\":\"b\"}", "twice"},
+               {"{\"type\":\"a\",\"type\":\"b\"}", "duplicate member"},
                {"{\"type\":\"a\",\"colour\":1}", "colour"},
                {"{\"type\":\"a\"} x", "event 1: "}};
     struct hf_scope *s = hf_scope_new(test_env(t));

@@ -203,15 +203,15 @@ static inline enum hf_status gate_call(struct hf_scope *s, struct hf_db *db, enu
 static inline void gate_read(struct gate *gate, struct hf_scope *s, struct hf_str policy)
 {
     struct hf_str error;
-    const struct json *json = hf__json_read(s, policy, &error);
-    const struct json *statement;
+    const struct json_node *json = hf__cli_json_read(s, policy, &error);
+    const struct json_node *statement;
 
     CHECK(json != NULL);
-    for (statement = hf__json_member(json, "Statement")->first; statement;
+    for (statement = hf__cli_json_member(json, "Statement")->first; statement;
          statement = statement->next) {
-        const char *resource = hf__json_member(statement, "Resource")->text.ptr;
+        const char *resource = hf__cli_json_member(statement, "Resource")->text.ptr;
         const char *table = strstr(resource, ":table/");
-        const struct json *action = hf__json_member(statement, "Action")->first;
+        const struct json_node *action = hf__cli_json_member(statement, "Action")->first;
 
         CHECK(table && strncmp(resource, "arn:aws:dynamodb:*:*:table/", 27) == 0);
         for (; action; action = action->next) {

@@ -8,10 +8,10 @@
 static void check_read(struct hf_scope *s, const char *text, const char *written)
 {
     struct hf_str error;
-    const struct json *json = hf__json_read(s, hf_str_from(text), &error);
+    const struct json_node *json = hf__cli_json_read(s, hf_str_from(text), &error);
 
     CHECK(json != NULL);
-    CHECK_STR(written, hf__json_of_value(s, hf__json_to_value(s, json)));
+    CHECK_STR(written, hf__cli_json_of_value(s, hf__cli_json_to_value(s, json)));
 }
 
 TEST(json, what_is_read_is_what_is_written)
@@ -33,7 +33,7 @@ static void check_bad(struct hf_scope *s, struct hf_str text, const char *messag
 {
     struct hf_str error = {0};
 
-    CHECK(hf__json_read(s, text, &error) == NULL);
+    CHECK(hf__cli_json_read(s, text, &error) == NULL);
     CHECK_STR(message, error);
 }
 
@@ -60,8 +60,8 @@ TEST(json, what_is_none_is_told_with_its_line)
         {"1.", "line 1: a malformed number"},
         {"1e", "line 1: a malformed number"},
         {"-", "line 1: a malformed number"},
-        {"1 1", "line 1: something follows the value"},
-        {"{\"a\":1,\"a\":2}", "line 1: a member comes twice"},
+        {"1 1", "line 1: unexpected text after the value"},
+        {"{\"a\":1,\"a\":2}", "line 1: duplicate member"},
         {"\n\"\xff\"", "line 2: no UTF-8 in a string"},
     };
     struct hf_scope *s = hf_scope_new(test_env(t));
@@ -82,11 +82,11 @@ TEST(json, hostile_text_is_written_as_text)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
 
-    CHECK_STR("\"\\u001b[1m\\u007f\"", hf__json_of_text(s, HF_STR("\x1b[1m\x7f")));
-    CHECK_STR("\"a\xEF\xBF\xBD\xEF\xBF\xBD\"", hf__json_of_text(s, HF_STR("a\xC0\x80")));
+    CHECK_STR("\"\\u001b[1m\\u007f\"", hf__cli_json_of_text(s, HF_STR("\x1b[1m\x7f")));
+    CHECK_STR("\"a\xEF\xBF\xBD\xEF\xBF\xBD\"", hf__cli_json_of_text(s, HF_STR("a\xC0\x80")));
     CHECK_STR("\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"",
-              hf__json_of_text(s, HF_STR("\xED\xA0\x80"))); /* half of a pair */
-    CHECK_STR("\"\xEF\xBF\xBD\"", hf__json_of_text(s, HF_STR("\xE2")));
+              hf__cli_json_of_text(s, HF_STR("\xED\xA0\x80"))); /* half of a pair */
+    CHECK_STR("\"\xEF\xBF\xBD\"", hf__cli_json_of_text(s, HF_STR("\xE2")));
     hf_scope_free(s);
 }
 
@@ -293,17 +293,17 @@ TEST(json, a_check_without_a_tree)
     char deep[2 * JSON_LEVELS_MAX + 2];
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        CHECK_INT(0, hf__json_check(hf_str_from(good[i])));
+        CHECK_INT(0, hf__cli_json_check(hf_str_from(good[i])));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        if (hf__json_check(hf_str_from(bad[i])) == 0)
+        if (hf__cli_json_check(hf_str_from(bad[i])) == 0)
             fail_msg("%s is JSON", bad[i]);
-    CHECK_INT(3, hf__json_check(HF_STR("{\n\"a\":\nx}")));
+    CHECK_INT(3, hf__cli_json_check(HF_STR("{\n\"a\":\nx}")));
     memset(deep, '[', JSON_LEVELS_MAX);
     memset(deep + JSON_LEVELS_MAX, ']', JSON_LEVELS_MAX);
-    CHECK_INT(0, hf__json_check(hf_str_of(deep, 2 * JSON_LEVELS_MAX)));
+    CHECK_INT(0, hf__cli_json_check(hf_str_of(deep, 2 * JSON_LEVELS_MAX)));
     memset(deep, '[', JSON_LEVELS_MAX + 1);
     memset(deep + JSON_LEVELS_MAX + 1, ']', JSON_LEVELS_MAX + 1);
-    CHECK_INT(1, hf__json_check(hf_str_of(deep, 2 * JSON_LEVELS_MAX + 2)));
+    CHECK_INT(1, hf__cli_json_check(hf_str_of(deep, 2 * JSON_LEVELS_MAX + 2)));
 }
 
 TEST(rows, times)
@@ -348,11 +348,11 @@ TEST(json, members)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
     struct hf_str error;
-    const struct json *object = hf__json_read(s, HF_STR("{\"a\":1,\"b\":[2]}"), &error);
+    const struct json_node *object = hf__cli_json_read(s, HF_STR("{\"a\":1,\"b\":[2]}"), &error);
 
-    CHECK_STR("1", hf__json_member(object, "a")->text);
-    CHECK_INT(JSON_ARRAY, hf__json_member(object, "b")->kind);
-    CHECK(!hf__json_member(object, "c"));
-    CHECK(!hf__json_member(hf__json_member(object, "b"), "a"));
+    CHECK_STR("1", hf__cli_json_member(object, "a")->text);
+    CHECK_INT(JSON_ARRAY, hf__cli_json_member(object, "b")->kind);
+    CHECK(!hf__cli_json_member(object, "c"));
+    CHECK(!hf__cli_json_member(hf__cli_json_member(object, "b"), "a"));
     hf_scope_free(s);
 }

@@ -51,25 +51,25 @@ TEST(keys, doubtful_files_are_refused)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
 
-    check_bad(s, "f: there is no key in it", "");
-    check_bad(s, "f: there is no key in it", "# nothing\n[default]\nregion = x\n");
+    check_bad(s, "f: the file contains no access key", "");
+    check_bad(s, "f: the file contains no access key", "# nothing\n[default]\nregion = x\n");
     check_bad(s, "f:2: the profile has no aws_secret_access_key", "\n[a]\naws_access_key_id=A\n");
     check_bad(s, "f:1: the profile has no aws_access_key_id", "[a]\naws_secret_access_key=hush\n");
     check_bad(s, "f:1: the profile has no aws_access_key_id",
               "[a]\naws_secret_access_key=hush\n[b]\n");
-    check_bad(s, "f:4: the access key 'A' is there already",
+    check_bad(s, "f:4: duplicate access key 'A'",
               "[a]\naws_access_key_id=A\naws_secret_access_key=hush\n"
               "[b]\naws_access_key_id=A\naws_secret_access_key=hush\n");
-    check_bad(s, "f:3: aws_access_key_id is there twice",
+    check_bad(s, "f:3: duplicate setting aws_access_key_id",
               "[a]\naws_access_key_id=A\naws_access_key_id=B\n");
-    check_bad(s, "f:2: the value of aws_secret_access_key is empty or has blanks",
+    check_bad(s, "f:2: the value of aws_secret_access_key is empty or contains blanks",
               "[a]\naws_secret_access_key=\n");
-    check_bad(s, "f:2: the value of aws_secret_access_key is empty or has blanks",
+    check_bad(s, "f:2: the value of aws_secret_access_key is empty or contains blanks",
               "[a]\naws_secret_access_key=hu sh\n");
-    check_bad(s, "f:1: a setting before the first [PROFILE]", "aws_access_key_id=A\n");
-    check_bad(s, "f:1: neither [PROFILE] nor NAME = VALUE", "hush\n");
-    check_bad(s, "f:1: a profile is written [NAME]", "[a\n");
-    check_bad(s, "f:1: a profile is written [NAME]", "[]\n");
+    check_bad(s, "f:1: setting before the first [PROFILE]", "aws_access_key_id=A\n");
+    check_bad(s, "f:1: expected [PROFILE] or NAME = VALUE", "hush\n");
+    check_bad(s, "f:1: invalid profile header; write [NAME]", "[a\n");
+    check_bad(s, "f:1: invalid profile header; write [NAME]", "[]\n");
     hf_scope_free(s);
 }
 
@@ -87,7 +87,7 @@ TEST(keys, a_thousand_and_no_more)
     CHECK(hf__keys_parse(s, "f", hf_str_of(text, len), &keys));
     CHECK_INT(KEYS_MAX, keys.len);
     snprintf(text + len, room - len, "[p]\naws_access_key_id=B\naws_secret_access_key=S\n");
-    check_bad(s, "f:3001: more than 1000 keys", text);
+    check_bad(s, "f:3001: more than 1000 access keys", text);
     hf_scope_free(s);
 }
 
@@ -125,21 +125,21 @@ TEST(keys, a_file_is_for_its_owner_alone)
     CHECK_INT(1, keys.len);
     CHECK_STR("hush", keys.list[0].secret);
     write_file(path, 0640);
-    check_refused(s, path, "its group may read it (mode 640); use chmod 600");
+    check_refused(s, path, "its group can read this file (mode 640); run chmod 600");
     write_file(path, 0440);
-    check_refused(s, path, "its group may read it (mode 440)");
+    check_refused(s, path, "its group can read this file (mode 440)");
     write_file(path, 0644);
-    check_refused(s, path, "others may read it (mode 644)");
+    check_refused(s, path, "other users can read this file (mode 644)");
     write_file(path, 0604);
-    check_refused(s, path, "others may read it (mode 604)");
+    check_refused(s, path, "other users can read this file (mode 604)");
     write_file(path, 0602);
-    check_refused(s, path, "others may change it (mode 602)");
+    check_refused(s, path, "other users can change this file (mode 602)");
     write_file(path, 0660);
-    check_refused(s, path, "others may change it (mode 660)");
+    check_refused(s, path, "other users can change this file (mode 660)");
     write_file(path, 0600);
     if (geteuid() == 0) {
         CHECK(chown(path, 4242, 0) == 0);
-        check_refused(s, path, "belongs to another user (4242)");
+        check_refused(s, path, "belongs to another user (uid 4242)");
         CHECK(chown(path, 0, 0) == 0);
     }
     CHECK(truncate(path, KEYS_FILE_MAX + 1) == 0);

@@ -191,20 +191,20 @@ TEST(notify, sockets_that_cannot_be_are_refused)
 
     set_self("LISTEN_PID");
     set("LISTEN_FDS", "x");
-    check_refused(s, "LISTEN_FDS: 'x' is not a number of sockets from 0 to 16");
+    check_refused(s, "LISTEN_FDS: 'x' is not a number from 0 to 16");
     set("LISTEN_FDS", "17");
-    check_refused(s, "LISTEN_FDS: '17' is not a number of sockets from 0 to 16");
+    check_refused(s, "LISTEN_FDS: '17' is not a number from 0 to 16");
     set("LISTEN_FDS", "1");
-    check_refused(s, "descriptor 200, handed over by LISTEN_FDS, is not open");
+    check_refused(s, "file descriptor 200, passed by LISTEN_FDS, is not open");
     CHECK(pipe(pair) == 0);
     close(pair[1]);
     place(pair[0], FIRST);
-    check_refused(s, "descriptor 200, handed over by LISTEN_FDS, is no socket");
+    check_refused(s, "file descriptor 200, passed by LISTEN_FDS, is not a socket");
     place(socket(AF_INET, SOCK_DGRAM, 0), FIRST);
-    check_refused(s, "descriptor 200, handed over by LISTEN_FDS, is no stream socket");
+    check_refused(s, "file descriptor 200, passed by LISTEN_FDS, is not a stream socket");
     listening(FIRST, INADDR_LOOPBACK, false);
-    check_refused(s, "descriptor 200, handed over by LISTEN_FDS, is a socket that does not listen "
-                     "(a unit with Accept=yes?)");
+    check_refused(s, "file descriptor 200, passed by LISTEN_FDS, is a socket that does not listen "
+                     "(does the unit have Accept=yes?)");
     place(socket(AF_UNIX, SOCK_STREAM, 0), FIRST);
     {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -212,7 +212,7 @@ TEST(notify, sockets_that_cannot_be_are_refused)
         CHECK(bind(FIRST, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0);
         CHECK(listen(FIRST, 1) == 0);
     }
-    check_refused(s, "descriptor 200, handed over by LISTEN_FDS, is no TCP socket");
+    check_refused(s, "file descriptor 200, passed by LISTEN_FDS, is not a TCP socket");
     close(FIRST);
     set("LISTEN_FDS", NULL);
     set("LISTEN_PID", NULL);

@@ -139,16 +139,16 @@ class Words(InDirectory):
                 (["sevre"], "did you mean 'serve'?"),
                 (["serve", "--port", "x"], "--port: 'x' is not a number"),
                 (["serve", "--prot", "1"], "did you mean --port?"),
-                (["serve", "-inMemory", "-dbPath", "."], "exclude each other"),
+                (["serve", "-inMemory", "-dbPath", "."], "cannot be combined"),
                 (["serve", "--host", "0.0.0.0"], "--credentials"),
                 (["serve", "--in-memory", "--port", "0", "--host", "no.such.host.invalid",
                   "--insecure-any-key"], "no.such.host.invalid"),
                 (["serve", "--port", "0", "--tls-cert", "/nowhere", "--tls-key", "/nowhere"],
                  "--tls-cert: '/nowhere': No such file or directory"),
                 (["serve", "--port", "0", "--account", "12345678901"],
-                 "--account: '12345678901' is not a number of twelve digits"),
+                 "--account: '12345678901' is not a twelve-digit number"),
                 (["serve", "--port", "0", "--account", "12345678901x"], "--account"),
-                (["serve", "--port", "0", "--region", "a:b"], "--region: 'a:b' is not")]:
+                (["serve", "--port", "0", "--region", "a:b"], "--region: 'a:b' is invalid")]:
             with self.subTest(args):
                 code, _, err = run(*args, cwd=self.dir)
                 self.assertEqual(code, 2)
@@ -400,7 +400,7 @@ class Refused(InDirectory):
         os.chmod(keys, 0o644)
         code, _, err = run("serve", "--in-memory", "--port", "0", "--credentials", keys)
         self.assertEqual(code, 2)
-        self.assertIn("others may read it", err)
+        self.assertIn("other users can read this file", err)
         self.assertNotIn("hush", err)
         os.chmod(keys, 0o600)
         with Server("--in-memory", "--port", "0", "--host", "0.0.0.0",
@@ -509,7 +509,7 @@ class ReadOnly(InDirectory):
         self.assertFalse(os.path.exists(self.path("none")))
         code, out, err = run("serve", "--port", "0", "--read-only", "--in-memory")
         self.assertEqual((code, out), (2, ""))
-        self.assertIn("--in-memory and --read-only exclude each other", err)
+        self.assertIn("--in-memory and --read-only cannot be combined", err)
 
     LOOKS = [(("kv", "get", "a"), "1\n"),
              (("lock", "ls"), None),
@@ -562,10 +562,10 @@ class ReadOnly(InDirectory):
 class Reserve(InDirectory):
     def test_sizes(self):
         for size, error in [("", "is not a size"), ("10x", "is not a size"), ("-1", "is not a size"),
-                            ("0", "is not from 1MiB to 1TiB"),
-                            ("1023KiB", "is not from 1MiB to 1TiB"),
-                            ("1048575", "is not from 1MiB to 1TiB"),
-                            ("1025GiB", "is not from 1MiB to 1TiB")]:
+                            ("0", "is out of range: use 1MiB to 1TiB"),
+                            ("1023KiB", "is out of range: use 1MiB to 1TiB"),
+                            ("1048575", "is out of range: use 1MiB to 1TiB"),
+                            ("1025GiB", "is out of range: use 1MiB to 1TiB")]:
             code, out, err = run("serve", "--port", "0", "--db-path", self.path("db"),
                                  "--reserve=" + size)
             self.assertEqual((code, out), (2, ""), size)
@@ -677,7 +677,7 @@ class Systemd(InDirectory):
             out, log = process.communicate(timeout=WAIT_S)
             self.assertEqual(process.returncode, 0)
             self.assertIn(":%d\n" % port, out)
-            self.assertIn("--host and --port do nothing", log)
+            self.assertIn("--host and --port are ignored", log)
             # The socket is not ours to close: systemd goes on listening.
             socket.create_connection(("127.0.0.1", port)).close()
 
@@ -686,7 +686,7 @@ class Systemd(InDirectory):
             args, more = self.activated(listener, "--in-memory")
             done = subprocess.run(args, capture_output=True, text=True, timeout=WAIT_S, **more)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("a socket that was handed over can be reached", done.stderr)
+        self.assertIn("a socket of LISTEN_FDS can be reached", done.stderr)
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             args, more = self.activated(silent, "--in-memory")

@@ -288,7 +288,7 @@ class Lists(Commands):
             self.assertEqual(len(self.ok("events", "read", "s/1", "--since", since).splitlines()),
                              count, since)
         for since in ("2026-02-01T01:30:00+24:00", "2026-02-01T01:30:00+5", "2026-02-01T01:30:00+05:60"):
-            self.fails(USAGE, "is neither a time", "events", "read", "s/1", "--since", since)
+            self.fails(USAGE, "is not a time", "events", "read", "s/1", "--since", since)
         self.assertIn("2026-01-31T20:00:00", self.on_terminal("events", "read", "s/1", "--json")[0])
         self.env["TZ"] = "UTC"
         self.assertIn(" 2026-01-31T20:00:00.000Z ", self.on_terminal("events", "read", "s/1")[1])
@@ -325,9 +325,9 @@ class NewDatabases(Commands):
         self.assertEqual(self.ok("table", "ls"), "")  # and nothing was made
 
     def test_other_reads(self):
-        self.fails(NOT_FOUND, "there is no 'x'", "kv", "get", "x")
-        self.fails(NOT_FOUND, "nobody has begun 'x'", "once", "show", "x")
-        self.fails(NOT_FOUND, "nobody has held lock 'x' yet", "lock", "show", "x")
+        self.fails(NOT_FOUND, "key 'x' does not exist", "kv", "get", "x")
+        self.fails(NOT_FOUND, "job 'x' was never started", "once", "show", "x")
+        self.fails(NOT_FOUND, "lock 'x' does not exist: nobody has held it yet", "lock", "show", "x")
         self.assertEqual(self.ok("counter", "get", "x"), "0\n")
         self.assertEqual(self.ok("counter", "get", "x", "y"), "x\t0\ny\t0\n")
         self.assertEqual(json.loads(self.ok("kv", "delete", "x", "--json")),
@@ -356,8 +356,8 @@ class NewDatabases(Commands):
                                  'stream "order/7" has had no event'),
                                 (("archive", "order/7"), 'stream "order/7" has had no event'),
                                 (("subscription", "mailer"), 'there is no subscription "mailer"'),
-                                (("group", "mailers"), "there is no group 'mailers'"),
-                                (("parked", "--group", "mailers"), "there is no group 'mailers'")]:
+                                (("group", "mailers"), "group 'mailers' does not exist"),
+                                (("parked", "--group", "mailers"), "group 'mailers' does not exist")]:
                 self.fails(NOT_FOUND, text, "events", *words)
             said.append([self.run_("events", *words) for words in (
                 ("sweep",), ("replay", "mailer", "--all"), ("discard", "mailer", "--all"),
@@ -367,7 +367,7 @@ class NewDatabases(Commands):
                 self.assertEqual(self.ok("events", "verify").split(), ["streams", "0", "events", "0"])
                 self.assertEqual(self.ok("events", "export"), "")
                 for words in (("delete", "order/7", "--yes"), ("subscribe",), ("consume", "g", "-x", ":")):
-                    self.fails(NOT_FOUND, "events does not exist yet; 'holdfast events append' makes it",
+                    self.fails(NOT_FOUND, "events does not exist yet; 'holdfast events append' creates it",
                                "events", *words)
                 self.assertEqual(self.ok("table", "ls"), "")
         self.assertEqual(said[0], said[1])
@@ -387,11 +387,11 @@ class NewDatabases(Commands):
                 self.assertEqual(json.loads(self.ok("records", "retry", "--json")), {"waiting": 0})
                 for words in (("relay", "--to", "stdout:"),
                               ("outbox", "sweep", "--blobs", "dir:" + self.path("blobs"))):
-                    self.fails(NOT_FOUND, "outbox does not exist yet; 'holdfast outbox emit' makes it",
+                    self.fails(NOT_FOUND, "outbox does not exist yet; 'holdfast outbox emit' creates it",
                                *words)
-                self.fails(NOT_FOUND, "keys does not exist yet; 'holdfast kv set' makes it", "kv",
+                self.fails(NOT_FOUND, "keys does not exist yet; 'holdfast kv set' creates it", "kv",
                            "sweep", "--blobs", "dir:" + self.path("blobs"))
-                self.fails(NOT_FOUND, "Records does not exist yet; 'holdfast records put' makes it",
+                self.fails(NOT_FOUND, "Records does not exist yet; 'holdfast records put' creates it",
                            "records", "process", "--exec", "true")
                 self.assertEqual(self.ok("table", "ls"), "")
                 self.assertEqual(os.listdir(self.dir), [])
@@ -441,7 +441,7 @@ class NewDatabases(Commands):
                 self.fails(NOT_FOUND, "There is no store in " + self.path("typo.db"), *words,
                            "--db", db)
         for words in (("blobs", "ls"), ("blobs", "get", "0" * 64)):
-            self.fails(NOT_FOUND, "there is no directory " + self.path("blobs"), *words, "--blobs",
+            self.fails(NOT_FOUND, "directory %s does not exist" % self.path("blobs"), *words, "--blobs",
                        "dir:" + self.path("blobs"))
         self.assertEqual(os.listdir(self.dir), [])
         os.mkdir(self.path("typo.db"))
@@ -453,7 +453,7 @@ class NewDatabases(Commands):
     def test_nobody_answers(self):
         for words in (("kv", "get", "x"), ("lock", "run", "x", "--", "true"), ("events", "ls")):
             err = self.fails(UNAVAILABLE, NOBODY, *words, env=dict(self.env, HOLDFAST_DB=NOBODY))
-            self.assertIn("start a server with 'holdfast serve', or name a database with --db", err)
+            self.assertIn("start a server with 'holdfast serve', or name another database with --db", err)
 
 
 class Directories(Commands):
@@ -478,8 +478,8 @@ class Directories(Commands):
                 first = self.hold()
                 second = self.start(*words, "--", "echo", "ran")
                 said = second.stderr.readline()
-                self.assertIn("holdfast %s run: waiting for %s: process %d (holdfast lock run) has it "
-                              "open" % (words[0], self.store, first.pid), said)
+                self.assertIn("holdfast %s run: waiting for %s: in use by process %d (holdfast "
+                              "lock run)" % (words[0], self.store, first.pid), said)
                 self.assertIsNone(second.poll())
                 first.communicate("\n", timeout=WAIT_S)
                 out, err = second.communicate(timeout=WAIT_S)
@@ -516,18 +516,18 @@ class Directories(Commands):
         server = serve("--db-path", self.store)
         self.addCleanup(server.communicate, timeout=WAIT_S)
         self.addCleanup(server.kill)
-        expected = "process %d (holdfast serve); use its URL: --db %s" % (server.pid, server.url)
+        expected = "process %d (holdfast serve); connect to it with --db %s" % (server.pid, server.url)
         self.fails(UNAVAILABLE, expected, "kv", "get", "x")
         self.fails(UNAVAILABLE, expected, "check", self.store)
         self.fails(UNAVAILABLE, expected, "lock", "run", "-w", "0", "-q", "job", "--", "true")
         waiting = self.start("lock", "run", "job", "--", "true")
-        self.assertIn("use its URL: --db " + server.url, waiting.stderr.readline())
+        self.assertIn("connect to it with --db " + server.url, waiting.stderr.readline())
         self.ok("kv", "set", "x", "y", "--db", server.url)
 
     def test_who_runs_us_is_not_waited_for(self):
         code, out, err = self.run_("lock", "run", "a", "--", COMMAND, "lock", "run", "b", "--", "true")
         self.assertEqual((code, out), (UNAVAILABLE, ""))
-        self.assertIn("runs this command", err)
+        self.assertIn("started this command", err)
 
 
 class Errors(Commands):
@@ -539,7 +539,7 @@ class Errors(Commands):
 
     def test_errors_in_json(self):
         self.assertEqual(self.error(NOT_FOUND, "kv", "get", "x", "--json"),
-                         {"code": "not_found", "message": "there is no 'x'",
+                         {"code": "not_found", "message": "key 'x' does not exist",
                           "may_have_happened": False, "command": "kv get"})
         self.ok("kv", "set", "x", "y")
         self.assertEqual(self.error(CONDITION, "kv", "set", "x", "z", "--if-absent", "--json")["code"],
@@ -556,7 +556,7 @@ class Errors(Commands):
             self.assertEqual(sorted(error), ["code", "command"] + ["hint"] * (code == USAGE) +
                              ["may_have_happened", "message"])
             self.assertNotIn("\n", error["message"])
-        self.fails(NOT_FOUND, "holdfast kv get: there is no '--json'", "kv", "get", "--", "--json")
+        self.fails(NOT_FOUND, "holdfast kv get: key '--json' does not exist", "kv", "get", "--", "--json")
         self.assertTrue(self.run_("kv", "get", "no")[2].startswith("holdfast kv get: "))
 
     def test_slips(self):
@@ -584,11 +584,11 @@ class Errors(Commands):
         for words in (("kv", "--db", NOBODY), ("kv", "-q")):
             code, out, err = self.run_(*words)
             self.assertEqual((code, out), (USAGE, listed), words)
-            self.assertEqual(err, "holdfast kv: a command is missing: get, set, delete, ls, clear, index, "
+            self.assertEqual(err, "holdfast kv: missing command: use one of get, set, delete, ls, clear, index, "
                                   "sweep, import\n")
         self.assertEqual(self.error(USAGE, "kv", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "kv",
-                          "message": "a command is missing: get, set, delete, ls, clear, index, sweep, import"})
+                          "message": "missing command: use one of get, set, delete, ls, clear, index, sweep, import"})
         self.assertEqual(self.error(USAGE, "kv", "foo", "--json"),
                          {"code": "invalid", "may_have_happened": False, "command": "",
                           "message": "unknown command 'kv foo'",
@@ -602,24 +602,24 @@ class Errors(Commands):
 
     def test_a_limit_has_to_be_given(self):
         for verb in ("check", "peek"):
-            self.fails(USAGE, "--limit is missing", "limit", verb, "x")
+            self.fails(USAGE, "missing option --limit", "limit", verb, "x")
 
     def test_payloads_are_json_or_say_what_they_are(self):
         deep = "[" * 1024 + "]" * 1024
         for words in (("outbox", "emit", "t"), ("events", "append", "s/1", "t")):
             for bad in ("{bad", "plain", '{"a":1}}', "[1,]", '{"a" 1}', "01", '"\\x"', "[" + deep + "]"):
-                self.fails(USAGE, "the payload is not JSON", *words, bad)
+                self.fails(USAGE, "the payload is not valid JSON", *words, bad)
             self.fails(USAGE, "(line 2)", *words, "-f", "-", input='{"a":\nb}')
             for good in ('{"a":[1,-2.5e3,"\\u00fc",true,null,{}]}', " 7 ", '"x"', "[]", deep, ""):
                 self.ok(*words, good, "-q")
             self.ok(*words, "{bad", "--content-type", "text/plain", "-q")
-            self.fails(USAGE, "not JSON", *words, "{bad", "--content-type",
+            self.fails(USAGE, "not valid JSON", *words, "{bad", "--content-type",
                        "application/vnd.shop+json; charset=utf-8")
             self.ok(*words, "-q")
 
     def test_help_is_grouped(self):
         out = self.ok("--help")
-        self.assertIn("holdfast is a DynamoDB-compatible database, and a set of durable", out)
+        self.assertIn("holdfast is a DynamoDB-compatible database and a set of durable", out)
         headings = re.findall(r"(?m)^([A-Z][a-z ]+):$", out)
         self.assertEqual(headings, ["Data", "Patterns", "Server", "Tools", "Exit codes"])
         self.assertRegex(out, r"(?s)\nServer:\n  serve .*\nTools:\n.*  help .*  version ")

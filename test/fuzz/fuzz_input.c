@@ -15,7 +15,7 @@
 #include "cli/events/events_line.h"
 #include "cli/frame/json.h"
 #include "cli/frame/options.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 #include "cli/serve/keys.h"
 #include "cli/table/table_spec.h"
 #include "files.h"
@@ -41,16 +41,16 @@ static void read_times(struct hf_scope *s, const char *text)
 {
     int64_t us;
 
-    if (hf__when_time(text, &us))
+    if (hf__time_arg_parse_time(text, &us))
         MUST(us >= 0);
-    (void)!hf__when(s, text, &us);
+    (void)!hf__time_arg_parse(s, text, &us);
 }
 
-static size_t depth_of(const struct json *json)
+static size_t depth_of(const struct json_node *json)
 {
     size_t deepest = 0, count = 0;
 
-    for (const struct json *at = json->first; at; at = at->next, count++) {
+    for (const struct json_node *at = json->first; at; at = at->next, count++) {
         size_t depth = depth_of(at);
 
         deepest = depth > deepest ? depth : deepest;
@@ -62,14 +62,14 @@ static size_t depth_of(const struct json *json)
 static void read_json(struct hf_scope *s, struct hf_str text)
 {
     struct hf_str error = {NULL, 0};
-    const struct json *json = hf__json_read(s, text, &error);
+    const struct json_node *json = hf__cli_json_read(s, text, &error);
 
     if (!json) {
         MUST(error.len > 0);
         return;
     }
-    MUST(depth_of(json) <= JSON_DEPTH_MAX + 1);
-    hf__json_to_value(s, json);
+    MUST(depth_of(json) <= CLI_JSON_DEPTH_MAX + 1);
+    hf__cli_json_to_value(s, json);
 }
 
 static void read_table(struct hf_scope *s, struct hf_str text)
@@ -77,7 +77,7 @@ static void read_table(struct hf_scope *s, struct hf_str text)
     struct hf_create_table spec;
     struct hf_str error = {NULL, 0};
 
-    MUST(hf__table_spec_read(s, text, &spec, &error) || error.len > 0);
+    MUST(hf__cli_table_spec_read(s, text, &spec, &error) || error.len > 0);
 }
 
 static void read_keys(struct hf_scope *s, struct hf_str text)

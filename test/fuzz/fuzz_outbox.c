@@ -63,10 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(s);
     text = hf_scope_copy(s, hf_str_of((const char *)data + 1, size - 1)); /* lines end with a NUL */
     MUST(text.ptr);
-    if (hf__outbox_line_read(s, form, text, &line, &error)) {
+    if (hf__cli_outbox_line_read(s, form, text, &line, &error)) {
         uint64_t sum = look_at(s, &line);
 
-        MUST(hf__outbox_line_read(s, form, text, &again, &error));
+        MUST(hf__cli_outbox_line_read(s, form, text, &again, &error));
         MUST(look_at(s, &again) == sum);
     } else {
         MUST(error.len > 0);

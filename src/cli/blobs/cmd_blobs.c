@@ -33,8 +33,9 @@ struct settings {
      FIELD(blobs)},                                                                                \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                      \
-        .text = "A part of it, for those who share a store. What events, an outbox or keys have "  \
-                "is in the part with the name of their table, with its prefix.",                   \
+        .text =                                                                                    \
+            "Part of the store, for patterns that share it. Blobs of events, an outbox or keys "   \
+            "are in the part named like their table, including its prefix.",                       \
         FIELD(part)                                                                                \
     }
 
@@ -56,7 +57,7 @@ static enum hf_status directory_check(struct command_ctx *c)
     path = settings->blobs.ptr + strlen(DIRECTORY);
     if (stat(path, &info) == 0 || errno != ENOENT)
         return HF_OK;
-    return hf__command_fail(c, CLI_NOT_FOUND, "there is no directory %s", path);
+    return hf__command_fail(c, CLI_NOT_FOUND, "directory %s does not exist", path);
 }
 
 static enum hf_status whole_open(struct command_ctx *c)
@@ -86,7 +87,8 @@ static enum hf_status blobs_open(struct command_ctx *c)
     }
     if (status == HF_UNSUPPORTED)
         return hf__command_fail(
-            c, CLI_USAGE, "--blobs is missing: only an embedded database has blobs beside it");
+            c, CLI_USAGE,
+            "missing option --blobs: only an embedded database has a default blob store");
     return status;
 }
 
@@ -105,16 +107,19 @@ static const struct option_spec put_specs[] = {
 };
 
 static const struct option_example put_examples[] = {
-    {"holdfast blobs put photo.jpg --blobs dir:blobs", "Its digest is its name."},
+    {"holdfast blobs put photo.jpg --blobs dir:blobs",
+     "Prints the digest, which is the name of the blob."},
 };
 
 const struct options_table hf__blobs_put_options = {
     .name = "blobs put",
     .operands = "[FILE]",
     .about = "Store a file, or standard input, and print its digest: the SHA-256 of its bytes, by "
-             "which it is found. The same bytes are stored once.",
+             "which it is found. Equal bytes are stored once.",
     COMMAND_SPECS(put),
-    .notes = "A sweep removes what no event has: put what an event is to have, and append soon.",
+    .notes =
+        "A sweep removes blobs that no event references: append the event soon after you store "
+        "its blob.",
 };
 
 static enum hf_status blobs_put_check(struct command_ctx *c)
@@ -154,16 +159,16 @@ static const struct option_spec get_specs[] = {
 };
 
 static const struct option_example get_examples[] = {
-    {"holdfast blobs get 2cf24dba... > photo.jpg", "What was put, verified."},
+    {"holdfast blobs get 2cf24dba... > photo.jpg", "The bytes that were stored, verified."},
     {"holdfast blobs get 2cf24dba... --part events > payload", "The payload of an event."},
 };
 
 const struct options_table hf__blobs_get_options = {
     .name = "blobs get",
     .operands = "DIGEST",
-    .about = "Write the bytes with this digest to standard output, byte for byte.",
+    .about = "Write the blob with this digest to standard output, byte for byte.",
     COMMAND_SPECS(get),
-    .notes = "The exit code is 8, and nothing is written, when they are not what was put.",
+    .notes = "If the bytes do not match the digest, nothing is written and the exit code is 8.",
 };
 
 static enum hf_status blobs_get(struct command_ctx *c)
@@ -186,22 +191,22 @@ static const struct option_spec ls_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     BLOBS_SPECS,
     DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast blobs ls --db embedded:shop.db", "What programs put beside a database."},
-    {"holdfast blobs ls --db embedded:shop.db --part events", "What its events have there."},
+    {"holdfast blobs ls --db embedded:shop.db", "Blobs that programs stored beside a database."},
+    {"holdfast blobs ls --db embedded:shop.db --part events", "Blobs of its events."},
 };
 
 const struct options_table hf__blobs_ls_options = {
     .name = "blobs ls",
     .about =
-        "List blobs, in no order: digest, size, and when they were put last. Those of parts are "
-        "listed with --part only.",
+        "List blobs in no particular order: digest, size, and when they were last stored. Blobs "
+        "of a part are listed with --part only.",
     COMMAND_SPECS(ls),
 };
 

@@ -32,7 +32,7 @@ struct settings {
 static const struct option_spec specs[] = {
     {.kind = OPTION_FLAG,
      .name = "json",
-     .text = "Print what was looked at as a JSON object, also when something is wrong.",
+     .text = "Print the result as a JSON object, also when damage is found.",
      FIELD(json)},
     {.kind = OPTION_FLAG,
      .letter = 'q',
@@ -41,46 +41,51 @@ static const struct option_spec specs[] = {
      FIELD(quiet)},
     {.kind = OPTION_FLAG,
      .name = "progress",
-     .text = "Show on standard error how far the check is, a line a second. On a terminal it is "
-             "shown without that, in one line, unless --quiet is given or --json goes elsewhere.",
+     .text =
+         "Print the progress to standard error, one line per second. On a terminal the progress "
+         "is shown in one line by default, unless --quiet is given or the output of --json goes "
+         "elsewhere.",
      FIELD(progress)},
     {.heading = "Server",
      .kind = OPTION_TEXT,
      .name = "profile",
      .value = "NAME",
-     .text = "Profile in AWS's files. Without one credentials are where AWS's tools find them.",
+     .text =
+         "Profile in AWS's config files. By default credentials come from where AWS's tools find "
+         "them.",
      FIELD(profile)},
     {.kind = OPTION_TEXT,
      .name = "region",
      .value = "NAME",
-     .text = "Region to sign for.",
+     .text = "Region to sign requests for.",
      FIELD(region)},
 };
 
 static const struct option_example examples[] = {
-    {"holdfast check /var/lib/holdfast", "Exit code 0: all is well; 8: something is damaged."},
-    {"holdfast check holdfast.db --json | jq .items", "How many items there are."},
-    {"holdfast check http://127.0.0.1:8000", "The database of a server, while it works."},
+    {"holdfast check /var/lib/holdfast", "Exit code 0: no damage found; 8: something is damaged."},
+    {"holdfast check holdfast.db --json | jq .items", "The number of items."},
+    {"holdfast check http://127.0.0.1:8000", "The database of a running server."},
 };
 
 const struct options_table hf__check_options = {
     .name = "check",
     .operands = "DIR|URL",
     .about =
-        "Read everything in the directory of a database and verify it: the checksum of every "
-        "block of every table, the journal, what must be durable, that index entries and "
-        "items agree, that streams have no gap and backups all their items. Nothing is "
-        "changed. No server may have the directory open, but with --read-only.\n\n"
-        "With the URL of a holdfast server, http://HOST:PORT or https://HOST:PORT, that server "
-        "verifies its database, beside other requests; all but the journal, which it read "
-        "when it started. A check that runs there already is waited for. Ctrl-C ends the "
-        "wait, and the server's check goes on.",
+        "Read and verify everything in a data directory: the checksum of every block of every "
+        "table, the journal, that durable data is complete, that index entries match their "
+        "items, that streams have no gap and that backups are complete. Nothing is changed. No "
+        "server may have the directory open, unless it runs with --read-only.\n\nWith the URL of "
+        "a holdfast server, http://HOST:PORT or https://HOST:PORT, that server verifies its "
+        "database while it serves requests; all but the journal, which it read when it started. "
+        "If a check is already running there, this command waits for it. Ctrl-C ends the wait; "
+        "the server's check goes on.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "Exit codes: 0 all is well, 8 something is damaged, 3 there is no database, 6 it is "
-             "open for writing, or the server cannot be reached. Others as in holdfast(1).",
+    .notes = "Exit codes: 0 no damage found, 8 something is damaged, 3 no such database, 6 the "
+             "directory is open for writing, or the server is not reachable. For others see "
+             "holdfast(1).",
 };
 
 static void print_json(struct cli *cli, struct hf_str problem, const struct hf_check_report *report)
@@ -105,7 +110,7 @@ static void print_json(struct cli *cli, struct hf_str problem, const struct hf_c
         fprintf(cli->out, ",\"%s\":%" PRIu64, counts[i].name, counts[i].count);
     if (problem.ptr) {
         fputs(",\"problem\":", cli->out);
-        hf__json_write_text(cli->out, problem);
+        hf__cli_json_write_text(cli->out, problem);
     }
     fputs("}\n", cli->out);
 }
@@ -113,15 +118,15 @@ static void print_json(struct cli *cli, struct hf_str problem, const struct hf_c
 static void print_text(struct cli *cli, const struct hf_check_report *report)
 {
     fprintf(cli->out,
-            "sound: %" PRIu64 " tables, %" PRIu64 " items, %" PRIu64 " index entries, %" PRIu64
-            " stream records, %" PRIu64 " backups\n",
+            "no damage found: %" PRIu64 " tables, %" PRIu64 " items, %" PRIu64
+            " index entries, %" PRIu64 " stream records, %" PRIu64 " backups\n",
             report->tables, report->items, report->index_entries, report->stream_records,
             report->backups);
 }
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-static double megabytes(double bytes)
+static double bytes_to_mb(double bytes)
 {
     return bytes / 1e6;
 }
@@ -137,8 +142,8 @@ static enum hf_status on_progress(const struct hf_check_progress *p, void *user)
                        "about %.0f %%: %.1f of about %.1f MB read, %" PRIu64
                        " keys compared, %.1f MB/s",
                        p->about_bytes ? 100.0 * (double)p->bytes / (double)p->about_bytes : 0.0,
-                       megabytes((double)p->bytes), megabytes((double)p->about_bytes), p->keys,
-                       megabytes(hf__progress_rate(progress, p->bytes)));
+                       bytes_to_mb((double)p->bytes), bytes_to_mb((double)p->about_bytes), p->keys,
+                       bytes_to_mb(hf__progress_rate(progress, p->bytes)));
     return HF_OK;
 }
 
@@ -170,7 +175,7 @@ static enum hf_status check_directory(struct run *run, const struct hf_check_opt
     return status;
 }
 
-static enum hf_status check(struct run *run)
+static enum hf_status check_run(struct run *run)
 {
     const struct settings *settings = run->settings;
     struct hf_check_options options = {.size = sizeof(options),
@@ -191,16 +196,18 @@ static enum hf_status check(struct run *run)
     return status;
 }
 
-static enum hf_status tell(struct command_ctx *c, struct run *run, enum hf_status status)
+static enum hf_status result_print(struct command_ctx *c, struct run *run, enum hf_status status)
 {
     int came = hf__guard_signal(c->guard);
     struct hf_str problem = {0};
 
     if (status == HF_CANCELED && came)
-        return hf__command_fail(c, CLI_SIGNAL + came, "%s",
-                                run->online ? "interrupted; the check of the server goes on, and "
-                                              "the same command waits for it again"
-                                            : "interrupted");
+        return hf__command_fail(
+            c, CLI_SIGNAL + came, "%s",
+            run->online
+                ? "interrupted; the server's check goes on: run the same command again to wait "
+                  "for it"
+                : "interrupted");
     if (status == HF_CORRUPT || (status == HF_IO && !hf_scope_error(c->scope)->may_retry))
         problem = hf_scope_error(c->scope)->message;
     if (run->settings->json && (status == HF_OK || problem.ptr))
@@ -226,11 +233,12 @@ static enum hf_status check_check(struct command_ctx *c)
         return HF_OK;
     if (strstr(operand, "://"))
         return hf__command_fail(
-            c, CLI_USAGE, "%s is neither a directory nor http://HOST:PORT of a holdfast server",
+            c, CLI_USAGE,
+            "%s is neither a directory nor the URL of a holdfast server (http://HOST:PORT)",
             operand);
     if (settings->profile.ptr || settings->region.ptr)
         return hf__command_fail(c, CLI_USAGE,
-                                "--profile and --region are for servers, and '%s' is none",
+                                "--profile and --region need the URL of a server; '%s' is not one",
                                 operand);
     return HF_OK;
 }
@@ -242,7 +250,7 @@ static enum hf_status check_body(struct command_ctx *c)
                       .operand = c->operands[0],
                       .online = is_server(c->operands[0])};
 
-    return tell(c, &run, check(&run));
+    return result_print(c, &run, check_run(&run));
 }
 
 /* What it looks at is its operand, not --db. */
@@ -250,6 +258,6 @@ const struct command hf__check_command = {.settings_size = sizeof(struct setting
                                           .min = 1,
                                           .max = 1,
                                           .guarded = true,
-                                          .tells_signal = true,
+                                          .reports_signal = true,
                                           .check = check_check,
                                           .body = check_body};

@@ -33,7 +33,7 @@ struct settings {
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
 #define KEY_SPECS                                                                                  \
-    {.heading = "Which counter",                                                                   \
+    {.heading = "Counter",                                                                         \
      .kind = OPTION_TEXT,                                                                          \
      .letter = 'n',                                                                                \
      .name = "namespace",                                                                          \
@@ -44,17 +44,17 @@ struct settings {
          .letter = 'p',                                                                            \
          .name = "partition",                                                                      \
          .value = "TEXT",                                                                          \
-         .text = "Partition of the counter, in a table that has such.",                            \
+         .text = "Partition of the counter, in a partitioned table.",                              \
          FIELD(partition)},                                                                        \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "shards",                                                                         \
          .value = "NUMBER",                                                                        \
          .max = HF_COUNTER_SHARDS_MAX,                                                             \
-         .text = "Items that the counter is spread over, when many add to it at once.",            \
+         .text = "Number of items the counter is spread over, for many concurrent adds.",          \
          FIELD(shards)},                                                                           \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "table", .value = "NAME",                                     \
-        .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",           \
+        .text = "Table; by default \"keys\", or \"partitioned_keys\" with partitions.",            \
         FIELD(table)                                                                               \
     }
 
@@ -95,7 +95,7 @@ static enum hf_status read_whole(struct command_ctx *c, const char *what, const 
     *number = strtoll(text, &end, 10);
     if (errno == 0 && end != text && *end == '\0')
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "%s: '%s' is not a whole number of 64 bits", what, text);
+    return hf__command_fail(c, CLI_USAGE, "%s: '%s' is not a 64-bit integer", what, text);
 }
 
 /* The number alone, or an object. */
@@ -116,25 +116,26 @@ static enum hf_status value_print(struct command_ctx *c, int64_t value,
 /* ---- add ------------------------------------------------------------------------------------ */
 
 static const struct option_spec add_specs[] = {
-    {.heading = "The add",
+    {.heading = "Add",
      .kind = OPTION_TEXT,
      .name = "floor",
      .value = "NUMBER",
-     .text = "Do not go below this; exit code 4 instead.",
+     .text = "Do not go below this number; exit code 4 instead.",
      FIELD(floor)},
     {.kind = OPTION_TEXT,
      .name = "ceiling",
      .value = "NUMBER",
-     .text = "Do not go above this; exit code 4 instead.",
+     .text = "Do not go above this number; exit code 4 instead.",
      FIELD(ceiling)},
     {.kind = OPTION_TEXT,
      .name = "request",
      .value = "ID",
-     .text = "An id of this add: it is counted once, however often it is repeated.",
+     .text = "Id of this add: with the same id it is counted once, however often you repeat it.",
      FIELD(request)},
     {.kind = OPTION_FLAG,
      .name = "plain",
-     .text = "The cheapest write there is; when its answer is lost, it may have been counted.",
+     .text = "Do a single unconditional write, which costs least; if its response is lost, it may "
+             "have been counted.",
      FIELD(plain)},
     KEY_SPECS,
     DATABASE_ONE(struct settings),
@@ -142,16 +143,16 @@ static const struct option_spec add_specs[] = {
 
 static const struct option_example add_examples[] = {
     {"holdfast counter add visits", "Add one, and print the new value."},
-    {"holdfast counter add stock -3 --floor 0", "Take three, if there are so many; else code 4."},
+    {"holdfast counter add stock -3 --floor 0",
+     "Subtract three if there are at least three; otherwise exit code 4."},
     {"holdfast counter add paid 20 --request \"$invoice\"",
-     "Once, however often the script is run."},
+     "Counted once, however often the script runs."},
 };
 
 const struct options_table hf__counter_add_options = {
     .name = "counter add",
     .operands = "ID [NUMBER]",
-    .about = "Add a number, or 1, to a counter and print its value. A counter that nobody added to "
-             "is 0.",
+    .about = "Add a number, or 1, to a counter and print its new value. A new counter starts at 0.",
     COMMAND_SPECS(add),
 };
 
@@ -212,15 +213,15 @@ static const struct option_spec get_specs[] = {
 };
 
 static const struct option_example get_examples[] = {
-    {"holdfast counter get visits", "Its value; 0 when nobody added to it."},
-    {"holdfast counter get visits sales returns", "Several: a line each, in that order."},
+    {"holdfast counter get visits", "Its value; 0 for a counter that does not exist."},
+    {"holdfast counter get visits sales returns", "Several, one line each, in that order."},
 };
 
 const struct options_table hf__counter_get_options = {
     .name = "counter get",
     .operands = "ID...",
-    .about = "Print the value of a counter, or of several with their ids. One that nobody added to "
-             "is 0.",
+    .about = "Print the value of a counter, or of several with their ids. A counter that does not "
+             "exist is 0.",
     COMMAND_SPECS(get),
 };
 
@@ -275,13 +276,13 @@ static const struct option_spec set_specs[] = {
 };
 
 static const struct option_example set_examples[] = {
-    {"holdfast counter set visits 0", "Begin anew, and print what it was: no add is lost."},
+    {"holdfast counter set visits 0", "Reset it and print the old value: no add is lost."},
 };
 
 const struct options_table hf__counter_set_options = {
     .name = "counter set",
     .operands = "ID NUMBER",
-    .about = "Set a counter, and print the value that it had right before.",
+    .about = "Set a counter, and print the value that it had just before.",
     COMMAND_SPECS(set),
 };
 
@@ -321,14 +322,15 @@ static const struct option_spec delete_specs[] = {
 };
 
 static const struct option_example delete_examples[] = {
-    {"holdfast counter delete visits", "With all that it remembers."},
+    {"holdfast counter delete visits", "With its remembered request ids."},
 };
 
 const struct options_table hf__counter_delete_options = {
     .name = "counter delete",
     .operands = "ID",
-    .about = "Remove a counter and all that it remembers; its value is 0 then. Where every add "
-             "counts, 'counter set ID 0' is right.",
+    .about =
+        "Delete a counter and its remembered request ids; its value is 0 then. Adds at the same "
+        "moment may be lost: use 'counter set ID 0' if every add counts.",
     COMMAND_SPECS(delete),
 };
 
@@ -353,14 +355,14 @@ static const struct option_spec ls_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many; --json tells where to go on.",
+     .text = "At most this many; with --json, \"next\" says where to continue.",
      FIELD(limit)},
     {.kind = OPTION_TEXT,
      .name = "after",
      .value = "CURSOR",
-     .text = "Go on where a list ended: its \"next\".",
+     .text = "Continue a list: the \"next\" that it printed with --json.",
      FIELD(after)},
-    {.heading = "Which counters",
+    {.heading = "Counters",
      .kind = OPTION_TEXT,
      .letter = 'n',
      .name = "namespace",
@@ -371,26 +373,28 @@ static const struct option_spec ls_specs[] = {
      .letter = 'p',
      .name = "partition",
      .value = "TEXT",
-     .text = "Partition of the counters, in a table that has such.",
+     .text = "Partition of the counters, in a partitioned table.",
      FIELD(partition)},
     {.kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
-     .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",
+     .text = "Table; by default \"keys\", or \"partitioned_keys\" with partitions.",
      FIELD(table)},
     DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast counter ls", "All of them, with their values."},
-    {"holdfast counter ls --partition ann login", "Those of ann that begin so."},
+    {"holdfast counter ls", "All counters, with their values."},
+    {"holdfast counter ls --partition ann login",
+     "Counters of ann whose ids begin with \"login\"."},
 };
 
 const struct options_table hf__counter_ls_options = {
     .name = "counter ls",
     .operands = "[PREFIX]",
-    .about = "List counters with their values, or those whose ids begin with PREFIX. Reads the "
-             "whole table, or one partition of it.",
+    .about =
+        "List counters with their values, or those whose ids begin with PREFIX. Reads the whole "
+        "table, or one partition of it.",
     COMMAND_SPECS(ls),
 };
 

@@ -28,7 +28,7 @@ struct settings {
 #define LIMIT_SPEC                                                                                 \
     {                                                                                              \
         .kind = OPTION_NUMBER, .name = "limit", .value = "NUMBER", .max = UINT32_MAX,              \
-        .text = "At most so many; --json tells where to go on.", FIELD(limit)                      \
+        .text = "At most this many; with --json, \"next\" says where to continue.", FIELD(limit)   \
     }
 #define OUTPUT_SPECS                                                                               \
     EVENTS_SPECS(struct settings), DATABASE_JSON(struct settings),                                 \
@@ -84,7 +84,7 @@ static enum hf_status list_check(struct command_ctx *c)
     struct settings *settings = c->settings;
 
     if (settings->after.ptr && settings->since.ptr)
-        return hf__command_fail(c, CLI_USAGE, "--after and --since exclude each other");
+        return hf__command_fail(c, CLI_USAGE, "--after and --since cannot be combined");
     return hf__cli_events_when(c->cli, c->name, "--since", settings->since, &settings->since_us) &&
                    hf__cli_events_when(c->cli, c->name, "--before", settings->before,
                                        &settings->before_us)
@@ -130,29 +130,29 @@ static enum hf_status list_print(struct command_ctx *c)
 /* ---- read ----------------------------------------------------------------------------------- */
 
 static const struct option_spec read_specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_NUMBER,
      .name = "from",
      .value = "VERSION",
      .max = UINT64_MAX,
-     .text = "From this version on; by default from the first, or from the last with --reverse.",
+     .text = "First version; by default the first of the stream, with --reverse the last.",
      FIELD(from)},
     {.kind = OPTION_NUMBER,
      .name = "to",
      .value = "VERSION",
      .max = UINT64_MAX,
-     .text = "Up to this version.",
+     .text = "Last version.",
      FIELD(to)},
     {.kind = OPTION_TEXT,
      .name = "since",
      .value = "WHEN",
-     .text = "Those that happened then or later: a time such as 2026-11-15T09:30:00Z, or how long "
-             "ago, such as 15m.",
+     .text = "Only events that happened at or after this: a time such as 2026-11-15T09:30:00Z, or "
+             "how long ago, such as 15m.",
      FIELD(since)},
     {.kind = OPTION_TEXT,
      .name = "before",
      .value = "WHEN",
-     .text = "Those that happened before.",
+     .text = "Only events that happened before this.",
      FIELD(before)},
     {.kind = OPTION_FLAG,
      .letter = 'r',
@@ -164,18 +164,20 @@ static const struct option_spec read_specs[] = {
 };
 
 static const struct option_example read_examples[] = {
-    {"holdfast events read order/7", "All that has happened to order 7."},
-    {"holdfast events read order/7 --reverse --limit 1 --json", "The last event, whole."},
+    {"holdfast events read order/7", "All events of order 7."},
+    {"holdfast events read order/7 --reverse --limit 1 --json",
+     "The last event, with all its fields."},
 };
 
 const struct options_table hf__events_read_options = {
     .name = "events read",
     .operands = "STREAM",
-    .about = "Print the events of a stream, which is DOMAIN/ID: stream, version, type, time, id, "
-             "and the beginning of the payload; with --json or --jsonl all of each, as 'events "
-             "export' has them. A stream that was never written has none.",
+    .about =
+        "Print the events of a stream, DOMAIN/ID: stream, version, type, time, id and the start "
+        "of the payload; with --json or --jsonl all fields, as 'events export' writes them. A "
+        "stream that does not exist has no events.",
     COMMAND_SPECS(read),
-    .notes = "The exit code is 4 when the stream was deleted.",
+    .notes = "If the stream was deleted, the exit code is 4.",
 };
 
 static enum hf_status list_stream(struct listing *l)
@@ -220,53 +222,56 @@ const struct command hf__events_read_command = LIST_COMMAND(1, read_check, read_
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static const struct option_spec all_specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_TEXT,
      .name = "after",
      .value = "POSITION",
-     .text = "Those behind this position; from the first event by default.",
+     .text = "Only events after this position; by default from the first event.",
      FIELD(after)},
     {.kind = OPTION_TEXT,
      .name = "since",
      .value = "WHEN",
-     .text = "Those that were appended then or later: a time such as 2026-11-15T09:30:00Z, or how "
-             "long ago, such as 15m.",
+     .text =
+         "Only events that were appended at or after this: a time such as 2026-11-15T09:30:00Z, "
+         "or how long ago, such as 15m.",
      FIELD(since)},
     {.kind = OPTION_TEXT,
      .name = "until",
      .value = "POSITION",
-     .text = "Up to this position, and with it.",
+     .text = "Last position, included.",
      FIELD(until)},
     {.kind = OPTION_TEXT,
      .letter = 'd',
      .name = "domain",
      .value = "TEXT",
-     .text = "Only of this domain.",
+     .text = "Only events of this domain.",
      FIELD(domain)},
     {.kind = OPTION_TEXT,
      .letter = 't',
      .name = "type",
      .value = "TEXT",
-     .text = "Only of this type; may end with *.",
+     .text = "Only events of this type; may end with *.",
      FIELD(type)},
     {.kind = OPTION_FLAG,
      .name = "archived",
-     .text = "With those of archived streams.",
+     .text = "Include events of archived streams.",
      FIELD(archived)},
     LIMIT_SPEC,
     OUTPUT_SPECS,
 };
 
 static const struct option_example all_examples[] = {
-    {"holdfast events all --jsonl", "Everything that is there, in its order."},
-    {"holdfast events all --since 1h --domain order", "What has happened to orders lately."},
+    {"holdfast events all --jsonl", "All events in their global order."},
+    {"holdfast events all --since 1h --domain order", "Events of orders in the last hour."},
 };
 
 const struct options_table hf__events_all_options = {
     .name = "events all",
-    .about = "Print the events of all streams in the order of all, which never changes and never "
-             "contradicts that of a stream. No event shows up later in front of one that was "
-             "printed. It ends with the last one that is there; 'events subscribe' goes on.",
+    .about =
+        "Print the events of all streams in their global order. This order never changes and "
+        "agrees with the order of every stream: no event appears later before one that was "
+        "printed. The command ends after the last stored event; 'events subscribe' waits for new "
+        "ones.",
     COMMAND_SPECS(all),
 };
 
@@ -321,25 +326,26 @@ const struct command hf__events_all_command = LIST_COMMAND(0, list_check, all_ki
 static const struct option_spec related_specs[] = {LIMIT_SPEC, OUTPUT_SPECS};
 
 static const struct option_example caused_examples[] = {
-    {"holdfast events caused 01K3X5", "What followed from it at once; 'events tree' has all."},
+    {"holdfast events caused 01K3X5", "Direct consequences; 'events tree' prints all."},
 };
 
 const struct options_table hf__events_caused_options = {
     .name = "events caused",
     .operands = "ID",
-    .about = "Print the events that an event led to directly, in the order of all.",
+    .about = "Print the events that an event caused directly, in the global order.",
     COMMAND_SPECS_OF(related, caused),
 };
 
 static const struct option_example correlated_examples[] = {
-    {"holdfast events correlated 01K3X5 --jsonl", "All that belongs to it, in whatever stream."},
+    {"holdfast events correlated 01K3X5 --jsonl",
+     "All events that belong together, in any stream."},
 };
 
 const struct options_table hf__events_correlated_options = {
     .name = "events correlated",
     .operands = "ID",
-    .about = "Print the events that have a correlation, in the order of all: that with the id "
-             "itself first.",
+    .about = "Print the events with a correlation id, in the global order; the event with that id "
+             "comes first.",
     COMMAND_SPECS_OF(related, correlated),
 };
 
@@ -382,9 +388,12 @@ static const struct option_spec get_specs[] = {
      .kind = OPTION_FLAG,
      .letter = 'p',
      .name = "payload",
-     .text = "Print the payload alone, byte for byte.",
+     .text = "Print only the payload, byte for byte.",
      FIELD(payload)},
-    {.kind = OPTION_FLAG, .name = "json", .text = "Print a JSON object.", FIELD(database.json)},
+    {.kind = OPTION_FLAG,
+     .name = "json",
+     .text = "Print the event as a JSON object.",
+     FIELD(database.json)},
     DATABASE_QUIET(struct settings),
     EVENTS_SPECS(struct settings),
     DATABASE_SPECS(struct settings),
@@ -392,13 +401,14 @@ static const struct option_spec get_specs[] = {
 
 static const struct option_example get_examples[] = {
     {"holdfast events get 01K3X5", "One event, whichever stream it is in."},
-    {"holdfast events get 01K3X5 --payload > photo.jpg", "What it carries."},
+    {"holdfast events get 01K3X5 --payload > photo.jpg", "Its payload."},
 };
 
 const struct options_table hf__events_get_options = {
     .name = "events get",
     .operands = "ID",
-    .about = "Print the event with this id. With --json all of it, as 'events export' has it.",
+    .about =
+        "Print the event with this id. With --json all its fields, as 'events export' writes them.",
     COMMAND_SPECS(get),
 };
 
@@ -407,7 +417,7 @@ static enum hf_status get_check(struct command_ctx *c)
     const struct settings *settings = c->settings;
 
     if (settings->payload && c->database->json)
-        return hf__command_fail(c, CLI_USAGE, "--payload and --json exclude each other");
+        return hf__command_fail(c, CLI_USAGE, "--payload and --json cannot be combined");
     return HF_OK;
 }
 
@@ -440,21 +450,21 @@ static const struct option_spec tree_specs[] = {
      .min = 1,
      .max = 1000,
      .fallback = "100",
-     .text = "A tree that is deeper is taken for a circle: exit code 4.",
+     .text = "Depth limit: a deeper tree is considered a cycle, with exit code 4.",
      FIELD(depth)},
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example tree_examples[] = {
-    {"holdfast events tree 01K3X5", "An event, and what all followed from it."},
+    {"holdfast events tree 01K3X5", "An event and all its consequences."},
 };
 
 const struct options_table hf__events_tree_options = {
     .name = "events tree",
     .operands = "ID",
-    .about = "Print an event and all that follows from it by causation, in whatever streams: type, "
-             "stream and version, id. With --json objects of \"event\" and \"children\".",
+    .about = "Print an event and all events that follow from it by causation, in any stream: type, "
+             "stream and version, id. With --json nested objects of \"event\" and \"children\".",
     COMMAND_SPECS(tree),
 };
 

@@ -32,20 +32,20 @@ struct settings {
 /* ---- consume -------------------------------------------------------------------------------- */
 
 static const struct option_spec consume_specs[] = {
-    {.heading = "Which events, when the group is new",
+    {.heading = "Events, when the group is new",
      .kind = OPTION_TEXT,
      .letter = 's',
      .name = "stream",
      .value = "STREAM",
-     .text = "Only those of this stream; by default all.",
+     .text = "Only events of this stream; all streams by default.",
      FIELD(stream)},
     EVENTS_WALK_SPECS(struct settings),
 
-    {.heading = "How",
+    {.heading = "Settings",
      .kind = OPTION_FLAG,
      .name = "ordered",
-     .text = "Events of one stream one after the other; all consumers of the group say so, or "
-             "none. By default each event for itself, in no order.",
+     .text = "Handle the events of one stream one after the other, in order. All consumers of a "
+             "group must agree on this. By default events are handled independently, in no order.",
      FIELD(ordered)},
     {.kind = OPTION_NUMBER,
      .letter = 'w',
@@ -54,11 +54,11 @@ static const struct option_spec consume_specs[] = {
      .min = 1,
      .max = 256,
      .fallback = "4",
-     .text = "How many events are handled at once.",
+     .text = "Number of events that are handled at once.",
      FIELD(workers)},
     {.kind = OPTION_FLAG,
      .name = "until-end",
-     .text = "End when all that is there was handled, or put aside; otherwise wait for more.",
+     .text = "End when all stored events are handled or parked; by default wait for new ones.",
      FIELD(until_end)},
     {.kind = OPTION_NUMBER,
      .name = "attempts",
@@ -66,7 +66,7 @@ static const struct option_spec consume_specs[] = {
      .min = 1,
      .max = 1000000,
      .fallback = "10",
-     .text = "How often an event is tried before it is put aside.",
+     .text = "Attempts before an event is parked.",
      FIELD(attempts)},
     {.kind = OPTION_DURATION,
      .name = "backoff",
@@ -74,7 +74,7 @@ static const struct option_spec consume_specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "1s",
-     .text = "Wait before the second attempt; it is doubled then.",
+     .text = "Delay before the first retry, doubled for each further one.",
      FIELD(backoff_ms)},
     {.kind = OPTION_DURATION,
      .name = "stuck",
@@ -82,15 +82,15 @@ static const struct option_spec consume_specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text = "Report that the program has not ended after this.",
+     .text = "Report a program that runs longer than this as stuck.",
      FIELD(stuck_ms)},
     {.kind = OPTION_CHOICE,
      .name = "if-stuck",
      .value = "WHAT",
      .choices = "leave release give-up",
      .fallback = "leave",
-     .text = "What to do then: leave it as it is, let other consumers of the group take over, or "
-             "put the event aside.",
+     .text = "What to do about a stuck program. leave: wait; release: let other consumers of the "
+             "group take over; give-up: park the event.",
      FIELD(stuck)},
     {.kind = OPTION_DURATION,
      .name = "poll",
@@ -98,7 +98,7 @@ static const struct option_spec consume_specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "500ms",
-     .text = "How often to look for more.",
+     .text = "How often to look for new events.",
      FIELD(poll_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -106,7 +106,7 @@ static const struct option_spec consume_specs[] = {
      .min = 100,
      .max = OPTION_DAY_MS,
      .fallback = "30s",
-     .text = "Silence of a consumer after which others get what it had.",
+     .text = "Lease: others take over from a consumer that was silent for this long.",
      FIELD(lease_ms)},
     {.kind = OPTION_DURATION,
      .name = "stop-timeout",
@@ -114,9 +114,9 @@ static const struct option_spec consume_specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "30s",
-     .text = "How long after a signal what is under way may take.",
+     .text = "How long events in progress may take after a signal.",
      FIELD(stop_ms)},
-    EVENTS_PROGRAM_SPECS(struct settings, "Each event"),
+    EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
@@ -124,22 +124,24 @@ static const struct option_spec consume_specs[] = {
 
 static const struct option_example consume_examples[] = {
     {"holdfast events consume mailers --domain order -x ./mail.sh",
-     "Run this as often as there is work for: each event goes to one of them."},
+     "Start it on as many hosts as you like: each event goes to one of them."},
     {"holdfast events consume billing --ordered --workers 16 -- ./bill",
-     "What happens to one stream is handled in its order, streams side by side."},
+     "Events of one stream in order, different streams in parallel."},
 };
 
 const struct options_table hf__events_consume_options = {
     .name = CONSUME,
     .operands = "GROUP [-- CMD...]",
-    .about = "Be one of the consumers of a group, which share the events: each goes to one of "
-             "them. It is printed as a JSON line, or a program is run for it, as by 'events "
-             "subscribe'; with 0 it has handled the event. What fails is tried again later, by "
-             "any of them, and put aside in the end: 'events parked --group' lists that.",
+    .about =
+        "Run a consumer of a group. The consumers of a group share the events: each event goes "
+        "to one of them. It is printed as a JSON line, or a program is run for it, as by 'events "
+        "subscribe'; exit code 0 means that the event is handled. Failed events are retried "
+        "later by any consumer, and finally parked: see 'events parked --group'.",
     COMMAND_SPECS(consume),
-    .notes = "Each event is handed over at least once. The group has a table of its own, that of "
-             "the store with the group's name behind it. SIGTERM and SIGINT let what is under way "
-             "finish, and end with exit code 0.",
+    .notes =
+        "Each event is delivered at least once. The group has a table of its own, named like the "
+        "store's table with the group's name appended. SIGTERM and SIGINT let events in progress "
+        "finish; then the exit code is 0.",
 };
 
 struct run {
@@ -153,34 +155,36 @@ struct run {
     atomic_bool broken; /* nobody reads what we print */
 };
 
-static void tell_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
+static void report_failure(struct hf_scope *s, struct run *run, const struct hf_stored_event *event)
 {
     if (run->settings->database.quiet || atomic_load(&run->broken))
         return;
-    hf__cli_tell(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id), HF_FMT(event->type),
-                 hf_scope_error_text(s));
+    hf__cli_notice(run->cli, CONSUME, "event %.*s (%.*s): %s", HF_FMT(event->id),
+                   HF_FMT(event->type), hf_scope_error_text(s));
 }
 
 static void on_stuck(const struct hf_stored_event *event, uint64_t for_ms, void *user)
 {
     struct run *run = user;
 
-    hf__cli_tell(run->cli, CONSUME, "version %llu of %.*s/%.*s (%.*s) is under way for %llu ms",
-                 (unsigned long long)event->version, HF_FMT(event->stream.domain),
-                 HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
+    hf__cli_notice(run->cli, CONSUME,
+                   "version %llu of %.*s/%.*s (%.*s) is stuck: its program has run for %llu ms",
+                   (unsigned long long)event->version, HF_FMT(event->stream.domain),
+                   HF_FMT(event->stream.id), HF_FMT(event->type), (unsigned long long)for_ms);
 }
 
-static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_event *event,
+                                   void *user)
 {
     struct run *run = user;
     enum hf_status status;
 
     if (atomic_load(&run->broken))
-        return hf_scope_fail(s, HF_CANCELED, "it has ended");
+        return hf_scope_fail(s, HF_CANCELED, "the command is stopping");
     status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
                                    : hf__cli_events_print(s, run->cli, event, &run->broken);
     if (status != HF_OK)
-        tell_failure(s, run, event);
+        report_failure(s, run, event);
     return status;
 }
 
@@ -212,7 +216,7 @@ static void wait_for_end(struct run *run, struct hf_group *group, int *ends)
 }
 
 /* The scope of the run may have been canceled: the end has one of its own. */
-static int stop(struct run *run, struct hf_group *group, int ends)
+static int group_stop(struct run *run, struct hf_group *group, int ends)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
@@ -225,7 +229,7 @@ static int stop(struct run *run, struct hf_group *group, int ends)
     return ends;
 }
 
-static int consume(struct run *run, struct hf_events *store)
+static int group_consume(struct run *run, struct hf_events *store)
 {
     const struct settings *o = run->settings;
     struct hf_scope *s = run->cli->scope;
@@ -242,7 +246,7 @@ static int consume(struct run *run, struct hf_events *store)
                        .max_attempts = (uint32_t)o->attempts, .backoff_ms = (uint32_t)o->backoff_ms,
                        .lease_ms = (uint32_t)o->lease_ms,
                        .timeout_ms = OPTION_DAY_MS, /* --run-timeout is the program's own */
-                       .poll_ms = (uint32_t)o->poll_ms, .handle = handle, .user = run,
+                       .poll_ms = (uint32_t)o->poll_ms, .handle = event_handle, .user = run,
                        .stuck_ms = (uint32_t)o->stuck_ms, .stuck = (enum hf_stuck)(o->stuck + 1),
                        .on_stuck = on_stuck),
             &group) != HF_OK)
@@ -251,7 +255,7 @@ static int consume(struct run *run, struct hf_events *store)
         ends = hf__database_fail(run->cli, CONSUME);
     } else {
         wait_for_end(run, group, &ends);
-        ends = stop(run, group, ends);
+        ends = group_stop(run, group, ends);
         if (atomic_load(&run->broken))
             ends = hf__cli_flushed(run->cli, CLI_FAILED);
     }
@@ -260,16 +264,16 @@ static int consume(struct run *run, struct hf_events *store)
 }
 
 /* What excludes each other. NULL: nothing. */
-static const char *complaint(const struct settings *o)
+static const char *find_conflict(const struct settings *o)
 {
     uint64_t version;
 
     if ((o->after.ptr != NULL) + (o->since.ptr != NULL) + o->latest > 1)
-        return "--after, --since and --latest exclude each other";
+        return "--after, --since and --latest cannot be combined";
     if (o->stream.ptr && (o->domain.ptr || o->type.ptr || o->since.ptr))
-        return "--domain, --type and --since are for the order of all, not for --stream";
+        return "--domain, --type and --since cannot be combined with --stream";
     if (o->stream.ptr && o->after.ptr && !hf__options_number(o->after.ptr, &version))
-        return "--after: of a stream it is a version";
+        return "--after: with --stream it must be a version (a number)";
     return NULL;
 }
 
@@ -277,7 +281,7 @@ static const char *complaint(const struct settings *o)
 static enum hf_status consume_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
-    const char *wrong = complaint(settings);
+    const char *wrong = find_conflict(settings);
     struct options rest = c->options;
     struct run *run;
 
@@ -306,7 +310,7 @@ static enum hf_status events_consume(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__command_end(c, consume(settings->run, c->place));
+    return hf__command_end(c, group_consume(settings->run, c->place));
 }
 
 /* It needs the table: it would wait in vain. */
@@ -328,17 +332,19 @@ static const struct option_spec group_specs[] = {
 };
 
 static const struct option_example group_examples[] = {
-    {"holdfast events group mailers", "How many events wait, for how long, and who feeds it."},
+    {"holdfast events group mailers",
+     "The backlog, the age of the oldest event, and the member that feeds the group."},
 };
 
 const struct options_table hf__events_group_options = {
     .name = "events group",
     .operands = "GROUP",
-    .about = "Print how a group of consumers is: how many events wait or are being handled, and "
-             "how many were put aside (10000 of each are counted at most), how long the oldest "
-             "waits, and how far whoever feeds it is.",
+    .about =
+        "Print the state of a consumer group: how many events wait or are in progress, how many "
+        "are parked (at most 10000 of each are counted), the age of the oldest, and the position "
+        "up to which events were added to the group.",
     COMMAND_SPECS(group),
-    .notes = "'events rebuild' with its name lets all events come once more.",
+    .notes = "'events rebuild' with the name of the group delivers all events again.",
 };
 
 enum hf_status hf__cli_events_group(struct command_ctx *c, struct hf_group **group)
@@ -350,7 +356,7 @@ enum hf_status hf__cli_events_group(struct command_ctx *c, struct hf_group **gro
 
     if (status != HF_NOT_FOUND)
         return status;
-    return hf__command_fail(c, CLI_NOT_FOUND, "there is no group '%.*s'", HF_FMT(name));
+    return hf__command_fail(c, CLI_NOT_FOUND, "group '%.*s' does not exist", HF_FMT(name));
 }
 
 static enum hf_status group_print(struct command_ctx *c, struct hf_group *group)

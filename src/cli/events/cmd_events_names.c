@@ -28,7 +28,7 @@ struct settings {
 #define GROUP_SPEC                                                                                 \
     {                                                                                              \
         .kind = OPTION_FLAG, .letter = 'g', .name = "group",                                       \
-        .text = "NAME is that of a group of consumers ('events consume').", FIELD(group)           \
+        .text = "NAME is a consumer group ('events consume').", FIELD(group)                       \
     }
 
 /* The group that is meant with --group; group_end() closes it. */
@@ -52,14 +52,15 @@ static void group_close(struct command_ctx *c)
 static const struct option_spec plain_specs[] = {OUTPUT_SPECS};
 
 static const struct option_example subscription_examples[] = {
-    {"holdfast events subscription mailer", "How far it is, and who has it."},
+    {"holdfast events subscription mailer", "Its checkpoint and who runs it."},
 };
 
 const struct options_table hf__events_subscription_options = {
     .name = "events subscription",
     .operands = "NAME",
-    .about = "Print what is stored about a subscription: its checkpoint, how many events it has "
-             "handled, who runs it, how many are put aside, and why it gave up, if it did.",
+    .about =
+        "Print the state of a subscription: its checkpoint, how many events it has handled, who "
+        "runs it, how many are parked, and why it gave up, if it did.",
     COMMAND_SPECS_OF(plain, subscription),
 };
 
@@ -91,20 +92,20 @@ static const struct option_spec rebuild_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "after",
      .value = "POSITION",
-     .text = "Behind this position; by default from the first event on.",
+     .text = "Start after this position; by default with the first event.",
      FIELD(after)},
     OUTPUT_SPECS,
 };
 
 static const struct option_example rebuild_examples[] = {
-    {"holdfast events rebuild totals", "All events once more, for a projection that has changed."},
+    {"holdfast events rebuild totals", "All events again, for a projection that has changed."},
 };
 
 const struct options_table hf__events_rebuild_options = {
     .name = "events rebuild",
     .operands = "NAME",
-    .about = "Let a subscription begin anew: whoever runs it, or does so next, forgets the "
-             "checkpoint and what was put aside. A projection empties what it has built.",
+    .about = "Restart a subscription: its checkpoint and its parked events are forgotten by the "
+             "process that runs it now or next. A projection deletes what it has built.",
     COMMAND_SPECS(rebuild),
 };
 
@@ -128,22 +129,23 @@ static const struct option_spec forget_specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'y',
      .name = "yes",
-     .text = "Yes, forget it. Without this nothing is done.",
+     .text = "Confirm. Without it nothing is done.",
      FIELD(yes)},
     GROUP_SPEC,
     OUTPUT_SPECS,
 };
 
 static const struct option_example forget_examples[] = {
-    {"holdfast events forget mailer --yes", "It is not used any more."},
+    {"holdfast events forget mailer --yes", "Remove a subscription that is no longer used."},
 };
 
 const struct options_table hf__events_forget_options = {
     .name = "events forget",
     .operands = "NAME",
-    .about = "Forget a subscription that is not running: its checkpoint, and what was put aside; "
-             "or a group of consumers, with what waits for them and its table. The next one of "
-             "that name begins as if there had been none.",
+    .about =
+        "Delete a subscription that is not running: its checkpoint and its parked events; or a "
+        "consumer group, with its backlog and its table. A new one of the same name starts from "
+        "the beginning.",
     COMMAND_SPECS(forget),
 };
 
@@ -167,7 +169,7 @@ static enum hf_status forget_check(struct command_ctx *c)
 
     if (settings->yes)
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "%s '%s', for good: add --yes if that is meant",
+    return hf__command_fail(c, CLI_USAGE, "this deletes %s '%s' permanently: add --yes to confirm",
                             settings->group ? "group" : "subscription", c->operands[0]);
 }
 
@@ -198,23 +200,22 @@ static const struct option_spec parked_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     EVENTS_SPECS(struct settings),
     DATABASE_LIST(struct settings),
 };
 
 static const struct option_example parked_examples[] = {
-    {"holdfast events parked mailer", "What failed too often, and why."},
-    {"holdfast events parked --group mailers", "The same of a group of consumers."},
+    {"holdfast events parked mailer", "Events that failed too often, and why."},
+    {"holdfast events parked --group mailers", "The same for a consumer group."},
 };
 
 const struct options_table hf__events_parked_options = {
     .name = "events parked",
     .operands = "NAME",
-    .about = "List the events that a subscription or a group has put aside, and their last "
-             "failure. 'events replay' lets them be handled again, 'events discard' does away with "
-             "that.",
+    .about = "List the parked events of a subscription or a group, with their last error. 'events "
+             "replay' handles them again, 'events discard' drops them.",
     COMMAND_SPECS(parked),
 };
 
@@ -289,20 +290,21 @@ const struct command hf__events_parked_command = {EVENTS_SETTINGS(struct setting
 /* ---- replay, discard ------------------------------------------------------------------------ */
 
 static const struct option_spec chosen_specs[] = {
-    {.kind = OPTION_FLAG, .name = "all", .text = "All that were put aside.", FIELD(all)},
+    {.kind = OPTION_FLAG, .name = "all", .text = "All parked events.", FIELD(all)},
     GROUP_SPEC,
     OUTPUT_SPECS,
 };
 
 static const struct option_example replay_examples[] = {
-    {"holdfast events replay mailer --all", "After the reason is gone."},
+    {"holdfast events replay mailer --all", "After the problem is solved."},
 };
 
 const struct options_table hf__events_replay_options = {
     .name = "events replay",
     .operands = "NAME [POSITION...]",
-    .about = "Let events that a subscription or a group has put aside be handled again by whoever "
-             "runs it. They are named as 'events parked' names them.",
+    .about =
+        "Handle parked events of a subscription or a group again, by the process that runs it. "
+        "Name them as 'events parked' prints them.",
     COMMAND_SPECS_OF(chosen, replay),
 };
 
@@ -313,7 +315,8 @@ static const struct option_example discard_examples[] = {
 const struct options_table hf__events_discard_options = {
     .name = "events discard",
     .operands = "NAME [POSITION...]",
-    .about = "Forget that a subscription or a group has put events aside. The events stay.",
+    .about = "Drop parked events of a subscription or a group: they are not handled any more. The "
+             "events themselves stay in the store.",
     COMMAND_SPECS_OF(chosen, discard),
 };
 
@@ -327,7 +330,7 @@ typedef enum hf_status of_group_fn(struct hf_scope *s, struct hf_group *group,
 struct choice {
     of_subscription_fn *of_subscription;
     of_group_fn *of_group;
-    const char *told;
+    const char *count_name;
 };
 
 static enum hf_status choice_check(struct command_ctx *c)
@@ -337,8 +340,8 @@ static enum hf_status choice_check(struct command_ctx *c)
     if ((c->operands_len > 1) != settings->all)
         return HF_OK;
     return hf__command_fail(c, CLI_USAGE, "%s",
-                            c->operands_len > 1 ? "positions and --all exclude each other"
-                                                : "a position, or --all, is missing");
+                            c->operands_len > 1 ? "positions and --all cannot be combined"
+                                                : "missing argument: give positions or --all");
 }
 
 static enum hf_status choice_do(struct command_ctx *c)
@@ -363,7 +366,7 @@ static enum hf_status choice_do(struct command_ctx *c)
     if (status != HF_OK)
         hf__command_failed(c);
     if (status == HF_OK || count)
-        TRY(hf__command_count(c, choice->told, count));
+        TRY(hf__command_count(c, choice->count_name, count));
     return status;
 }
 

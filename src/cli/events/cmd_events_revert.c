@@ -1,9 +1,9 @@
 /*
- * cli/events/cmd_events_revert.c: `holdfast events revert`: an event and all that followed from it are
- * taken back by events that compensate them, which a program makes.
+ * cli/events/cmd_events_revert.c: `holdfast events revert`: an event and everything that it caused are
+ * reverted by compensating events, which a program makes.
  *
- * The library takes trees back by flows, one for each kind of event. Here every kind that the tree
- * has gets a flow of which there is nothing but the compensation: running the program.
+ * The library reverts trees by flows, one for each type of event. Here every type in the tree gets a
+ * flow that has nothing but a compensation: running the program.
  */
 #include "base/base.h"
 #include "cli/events/events.h"
@@ -26,47 +26,48 @@ struct settings {
 #define COMMAND "events revert"
 
 static const struct option_spec specs[] = {
-    {.heading = "What",
+    {.heading = "Settings",
      .kind = OPTION_FLAG,
      .letter = 'p',
      .name = "preview",
-     .text = "Only show which events would be taken back.",
+     .text = "Only show which events would be reverted.",
      FIELD(preview)},
-    EVENTS_PROGRAM_SPECS(struct settings, "The program"),
+    EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast events revert 01K3X5 --preview", "What would be taken back?"},
+    {"holdfast events revert 01K3X5 --preview", "Show what would be reverted."},
     {"holdfast events revert 01K3X5 --exec ./undo.sh",
-     "The script reads an event, and prints those that take it back."},
+     "The script reads an event and prints the events that revert it."},
 };
 
 const struct options_table hf__events_revert_options = {
     .name = COMMAND,
     .operands = "ID [-- CMD...]",
     .about =
-        "Take back an event that no other has caused, and all that followed from it, by appending "
-        "events that compensate them: all or nothing. A program makes these. It is run for each "
-        "event, newest first and children before their parents, has it on its standard input as a "
-        "line of JSON, and in HOLDFAST_EVENT_ID, HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, "
-        "HOLDFAST_EVENT_VERSION and HOLDFAST_EVENT_POSITION, and prints lines as 'events append "
-        "--lines' reads them: {\"type\":\"canceled\"}, say. They go to the stream of the event "
-        "unless they name another.",
+        "Revert an event and everything it caused, by appending compensating events, all or "
+        "none. The event itself must not have a cause. Your program makes the compensating "
+        "events. It runs once per event, newest first and children before their parents. It gets "
+        "the event on its standard input as a line of JSON, and in HOLDFAST_EVENT_ID, "
+        "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
+        "HOLDFAST_EVENT_POSITION. It prints lines as 'events append --lines' reads them, such as "
+        "{\"type\":\"canceled\"}. They go to the stream of the event unless they name another.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "Doing it again changes nothing, and shows what was done. When the program ends with "
-             "another code than 0 nothing is appended, and the exit code is 1.",
+    .notes =
+        "Running it again changes nothing, and shows what was done. If the program does not end "
+        "with 0, nothing is appended and the exit code is 1.",
 };
 
 /* ---- flows ---------------------------------------------------------------------------------- */
 
 /* The program's lines are the events that take this one back. */
-static enum hf_status compensate(struct hf_scope *s, struct hf_flow_call *call,
-                                 const struct hf_stored_event *event, void *user)
+static enum hf_status event_compensate(struct hf_scope *s, struct hf_flow_call *call,
+                                       const struct hf_stored_event *event, void *user)
 {
     const struct events_program *program = user;
     struct hf_str output, error = {0};
@@ -77,8 +78,8 @@ static enum hf_status compensate(struct hf_scope *s, struct hf_flow_call *call,
     if (status != HF_OK)
         return status;
     if (!hf__cli_events_lines(s, output, event->stream, &lines, &len, &error))
-        return hf_scope_fail(s, HF_IO, "%s, for %.*s: %.*s", program->args[0], HF_FMT(event->id),
-                             HF_FMT(error));
+        return hf_scope_fail(s, HF_IO, "%s, for event %.*s: %.*s", program->args[0],
+                             HF_FMT(event->id), HF_FMT(error));
     for (size_t i = 0; i < len && status == HF_OK; i++)
         status = hf_flow_emit(s, call,
                               &(struct hf_flow_event){.stream = lines[i].stream,
@@ -107,7 +108,7 @@ static size_t add_flows(const struct hf_event_tree *tree, struct events_program 
     if (i == len)
         flows[len++] = (struct hf_flow){.domain = tree->event.stream.domain,
                                         .type = tree->event.type,
-                                        .compensate = compensate,
+                                        .compensate = event_compensate,
                                         .user = program};
     for (size_t child = 0; child < tree->children_len; child++)
         len = add_flows(&tree->children[child], program, flows, len);
@@ -131,7 +132,7 @@ static enum hf_status open_flows(struct hf_scope *s, struct hf_events *store, co
                          HF_OPTIONS(hf_flows_options, .no_threads = true), flows);
 }
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- the output ----------------------------------------------------------------------------- */
 
 static enum hf_status preview_print(struct command_ctx *c, const struct hf_revert_preview *preview)
 {
@@ -193,8 +194,8 @@ static enum hf_status revert_check(struct command_ctx *c)
         return hf__command_shown(c, CLI_USAGE);
     if ((settings->started.args_len > 0) == settings->preview)
         return hf__command_fail(c, CLI_USAGE, "%s",
-                                settings->preview ? "--preview runs no program"
-                                                  : "--exec is missing, or --preview");
+                                settings->preview ? "--preview and a program cannot be combined"
+                                                  : "missing option: give --exec or --preview");
     settings->started.guard = c->guard;
     return HF_OK;
 }

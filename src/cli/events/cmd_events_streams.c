@@ -68,11 +68,13 @@ static void info_fields(struct cli *cli, struct hf_stream_key stream,
         hf__rows_number(cli, "max_count", info->max_count),
         hf__rows_bool("archived", info->archived),
         hf__rows_bool("deleted", info->deleted),
-        {.name = "domain", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stream.domain)},
-        {.name = "id", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stream.id)},
+        {.name = "domain",
+         .kind = ROWS_JSON,
+         .text = hf__cli_json_of_text(cli->scope, stream.domain)},
+        {.name = "id", .kind = ROWS_JSON, .text = hf__cli_json_of_text(cli->scope, stream.id)},
         {.name = "hash",
          .kind = ROWS_JSON,
-         .text = info->hash.len ? hf__json_of_text(cli->scope, hex_of(cli, info->hash))
+         .text = info->hash.len ? hf__cli_json_of_text(cli->scope, hex_of(cli, info->hash))
                                 : (struct hf_str){0}}};
 
     _Static_assert(COMMAND_LEN(all) == INFO_FIELDS, "each field has its place");
@@ -94,13 +96,13 @@ static enum hf_status info_print(struct command_ctx *c)
 }
 
 static const struct option_example info_examples[] = {
-    {"holdfast events info order/7", "Its version, and what was said about it."},
+    {"holdfast events info order/7", "Its version, limits and state."},
 };
 
 const struct options_table hf__events_info_options = {
     .name = "events info",
     .operands = "STREAM",
-    .about = "Print what a stream is like: its version, the first version that is read, the "
+    .about = "Print the state of a stream: its version, the first version that can be read, the "
              "position of its last event, its limits, whether it is archived or deleted.",
     COMMAND_SPECS_OF(plain, info),
 };
@@ -120,7 +122,7 @@ static const struct option_spec ls_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     EVENTS_SPECS(struct settings),
     DATABASE_LIST(struct settings),
@@ -133,9 +135,9 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__events_ls_options = {
     .name = "events ls",
     .operands = "[DOMAIN]",
-    .about = "List streams, of a domain or all, in no order: stream, version, the first version "
-             "that is read, the position of the last event, limits, archived, deleted. The whole "
-             "table is read.",
+    .about = "List the streams of a domain, or all, in no particular order: stream, version, the "
+             "first version that can be read, the position of the last event, limits, archived, "
+             "deleted. Reads the whole table.",
     COMMAND_SPECS(ls),
 };
 
@@ -172,14 +174,15 @@ const struct command hf__events_ls_command = {
 /* ---- truncate ------------------------------------------------------------------------------- */
 
 static const struct option_example truncate_examples[] = {
-    {"holdfast events truncate order/7 100", "Versions 1 to 99 are not read any more."},
+    {"holdfast events truncate order/7 100", "Hide versions 1 to 99."},
 };
 
 const struct options_table hf__events_truncate_options = {
     .name = "events truncate",
     .operands = "STREAM VERSION",
-    .about = "Do not read the events of a stream before this version any more, which cannot be "
-             "taken back; 'events sweep' removes them.",
+    .about =
+        "Hide the events of a stream before this version. This cannot be undone; 'events sweep' "
+        "deletes them.",
     COMMAND_SPECS_OF(plain, truncate),
 };
 
@@ -190,7 +193,7 @@ static enum hf_status truncate_check(struct command_ctx *c)
     TRY(stream_check(c));
     if (hf__options_number(c->operands[1], &settings->version) && settings->version != 0)
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "'%s' is no version", c->operands[1]);
+    return hf__command_fail(c, CLI_USAGE, "'%s' is not a version (a number)", c->operands[1]);
 }
 
 static enum hf_status stream_truncate(struct command_ctx *c)
@@ -217,13 +220,13 @@ static const struct option_spec limit_specs[] = {
      .name = "max-age",
      .value = "TIME",
      .max = (uint64_t)UINT32_MAX * SECOND_MS,
-     .text = "Events that are older are not read any more; 0: none is too old.",
+     .text = "Hide events older than this; 0: no limit.",
      FIELD(max_age_ms)},
     {.kind = OPTION_NUMBER,
      .name = "max-count",
      .value = "NUMBER",
      .max = UINT64_MAX,
-     .text = "Only so many, the newest, are read; 0: all.",
+     .text = "Keep only this many events, the newest; 0: no limit.",
      FIELD(max_count)},
     OUTPUT_SPECS,
 };
@@ -236,8 +239,8 @@ static const struct option_example limit_examples[] = {
 const struct options_table hf__events_limit_options = {
     .name = "events limit",
     .operands = "STREAM",
-    .about = "Limit a stream by age or by number, from now on, as events come; 'events sweep' "
-             "removes what is beyond. A limit that is not named stays as it is.",
+    .about = "Limit a stream by age or by number of events, also for future events. 'events sweep' "
+             "deletes what is beyond the limits. A limit that you do not give stays as it is.",
     COMMAND_SPECS(limit),
 };
 
@@ -251,7 +254,7 @@ static enum hf_status limit_check(struct command_ctx *c)
     TRY(stream_check(c));
     if (is_given(c, "max-age") || is_given(c, "max-count"))
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "--max-age or --max-count is missing");
+    return hf__command_fail(c, CLI_USAGE, "missing option: give --max-age or --max-count");
 }
 
 static enum hf_status stream_limit(struct command_ctx *c)
@@ -281,28 +284,29 @@ static const struct option_spec delete_specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'y',
      .name = "yes",
-     .text = "Yes, delete it. Without this nothing is done.",
+     .text = "Confirm. Without it nothing is deleted.",
      FIELD(yes)},
     {.kind = OPTION_TEXT,
      .letter = 'e',
      .name = "expect",
      .value = "WHAT",
      .fallback = "any",
-     .text = "Only if the stream is as expected: any, none, exists, or at this version. Otherwise "
-             "the exit code is 4.",
+     .text = "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
+             "exit code is 4.",
      FIELD(expect)},
     OUTPUT_SPECS,
 };
 
 static const struct option_example delete_examples[] = {
-    {"holdfast events delete order/7 --yes", "Without --yes nothing is done."},
+    {"holdfast events delete order/7 --yes", "Without --yes nothing is deleted."},
 };
 
 const struct options_table hf__events_delete_options = {
     .name = "events delete",
     .operands = "STREAM",
-    .about = "Delete a stream for good: nothing of it is read, and nothing can be appended to it "
-             "ever again. 'events sweep' removes its events.",
+    .about =
+        "Delete a stream permanently: its events cannot be read, and nothing can be appended to "
+        "it ever again. 'events sweep' deletes its events.",
     COMMAND_SPECS(delete),
 };
 
@@ -316,7 +320,8 @@ static enum hf_status delete_check(struct command_ctx *c)
         return hf__command_shown(c, CLI_USAGE);
     if (settings->yes)
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "stream '%s', for good: add --yes if that is meant",
+    return hf__command_fail(c, CLI_USAGE,
+                            "this deletes stream '%s' permanently: add --yes to confirm",
                             c->operands[0]);
 }
 
@@ -341,26 +346,27 @@ const struct command hf__events_delete_command = {EVENTS_SETTINGS(struct setting
 /* ---- archive, unarchive --------------------------------------------------------------------- */
 
 static const struct option_example archive_examples[] = {
-    {"holdfast events archive order/7", "Readers of all pass it by from now on."},
+    {"holdfast events archive order/7", "Readers of all streams skip it from now on."},
 };
 
 const struct options_table hf__events_archive_options = {
     .name = "events archive",
     .operands = "STREAM",
-    .about = "Take a stream out of the order of all; 'events all --archived' has it still, and so "
-             "has 'events read'. Nothing can be appended to it meanwhile. After a failure, call it "
-             "again.",
+    .about =
+        "Remove a stream from the global order; 'events all --archived' and 'events read' still "
+        "print it. While it is archived nothing can be appended to it. After a failure, run it "
+        "again.",
     COMMAND_SPECS_OF(plain, archive),
 };
 
 static const struct option_example unarchive_examples[] = {
-    {"holdfast events unarchive order/7", "Back, each event at its old place."},
+    {"holdfast events unarchive order/7", "Each event is back at its old position."},
 };
 
 const struct options_table hf__events_unarchive_options = {
     .name = "events unarchive",
     .operands = "STREAM",
-    .about = "Put a stream that was archived back into the order of all, at its old places.",
+    .about = "Put an archived stream back into the global order, at its old positions.",
     COMMAND_SPECS_OF(plain, unarchive),
 };
 
@@ -407,20 +413,21 @@ static const struct option_spec sweep_specs[] = {
      .min = SECOND_MS,
      .max = (uint64_t)UINT32_MAX * SECOND_MS,
      .fallback = "24h",
-     .text = "Nothing that is younger than this, as it may belong to an append that is under way.",
+     .text = "Keep data younger than this: it may belong to an append in progress.",
      FIELD(older_ms)},
     OUTPUT_SPECS,
 };
 
 static const struct option_example sweep_examples[] = {
-    {"holdfast events sweep", "Once a night, say."},
+    {"holdfast events sweep", "Run it once a night, for example."},
 };
 
 const struct options_table hf__events_sweep_options = {
     .name = "events sweep",
-    .about = "Remove what nobody reads any more: events that were truncated, are beyond a limit or "
-             "of deleted streams, what appends have left that did not come to their end, and blobs "
-             "that no event has. Others may work meanwhile.",
+    .about =
+        "Delete data that nobody can read: events that were truncated, are beyond a limit or "
+        "belong to deleted streams, leftovers of appends that did not complete, and blobs that "
+        "no event references. Other processes can go on working.",
     COMMAND_SPECS(sweep),
 };
 

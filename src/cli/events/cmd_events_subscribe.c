@@ -34,28 +34,28 @@ struct settings {
 #define COMMAND "events subscribe"
 
 static const struct option_spec specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_TEXT,
      .letter = 's',
      .name = "stream",
      .value = "STREAM",
-     .text = "Only those of this stream, by their versions; by default the order of all.",
+     .text = "Only events of this stream, by version; by default all streams in the global order.",
      FIELD(stream)},
     EVENTS_WALK_SPECS(struct settings),
     {.kind = OPTION_FLAG,
      .name = "archived",
-     .text = "With those of archived streams.",
+     .text = "Include events of archived streams.",
      FIELD(archived)},
     {.kind = OPTION_NUMBER,
      .letter = 'c',
      .name = "count",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "End after so many.",
+     .text = "Stop after this many events.",
      FIELD(count)},
     {.kind = OPTION_FLAG,
      .name = "until-end",
-     .text = "End when all that is there was handled; otherwise wait for more.",
+     .text = "End when all stored events are handled; by default wait for new ones.",
      FIELD(until_end)},
     {.kind = OPTION_DURATION,
      .name = "poll",
@@ -63,16 +63,18 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "500ms",
-     .text = "How often to look for more.",
+     .text = "How often to look for new events.",
      FIELD(poll_ms)},
 
-    {.heading = "Going on later",
+    {.heading = "Named subscriptions",
      .kind = OPTION_TEXT,
      .letter = 'n',
      .name = "name",
      .value = "NAME",
-     .text = "Keep the checkpoint under this name: the next one goes on from there, wherever it "
-             "was to begin. Of several at once one works, and others wait to take over.",
+     .text =
+         "Store the checkpoint under this name: the next run continues there, whatever the start "
+         "options say. If several processes use the same name, one works and the others wait to "
+         "take over.",
      FIELD(name)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -80,7 +82,8 @@ static const struct option_spec specs[] = {
      .min = 100,
      .max = OPTION_DAY_MS,
      .fallback = "20s",
-     .text = "Silence after which another of this name takes over.",
+     .text =
+         "Lease: another process of this name takes over from one that was silent for this long.",
      FIELD(lease_ms)},
     {.kind = OPTION_NUMBER,
      .name = "attempts",
@@ -88,7 +91,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 1000000,
      .fallback = "10",
-     .text = "With a name: how often an event is tried before it is given up.",
+     .text = "With --name: attempts before an event is given up.",
      FIELD(attempts)},
     {.kind = OPTION_DURATION,
      .name = "backoff",
@@ -96,7 +99,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "100ms",
-     .text = "Wait before the second attempt; it is doubled then.",
+     .text = "Delay before the first retry, doubled for each further one.",
      FIELD(backoff_ms)},
     {.kind = OPTION_DURATION,
      .name = "stuck",
@@ -104,20 +107,19 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text = "With a name: report that the program has not ended after this.",
+     .text = "With --name: report a program that runs longer than this as stuck.",
      FIELD(stuck_ms)},
     {.kind = OPTION_CHOICE,
      .name = "if-stuck",
      .value = "WHAT",
      .choices = "leave release give-up",
      .fallback = "leave",
-     .text =
-         "What to do then: leave it as it is, let another of this name take over, or put the event "
-         "aside.",
+     .text = "What to do about a stuck program. leave: wait; release: let another process of this "
+             "name take over; give-up: park the event.",
      FIELD(stuck)},
     {.kind = OPTION_FLAG,
      .name = "park",
-     .text = "Put an event aside that is given up, and go on; by default it is the end, with exit "
+     .text = "Park an event that is given up, and continue; by default the command ends with exit "
              "code 1.",
      FIELD(park)},
     {.kind = OPTION_DURATION,
@@ -126,37 +128,39 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "30s",
-     .text = "With a name: how long after a signal what is under way may take.",
+     .text = "With --name: how long the event in progress may take after a signal.",
      FIELD(stop_ms)},
-    EVENTS_PROGRAM_SPECS(struct settings, "Each event"),
+    EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast events subscribe", "All events, as they come, a JSON object per line."},
+    {"holdfast events subscribe", "All events as they are appended, one JSON object per line."},
     {"holdfast events subscribe --name mailer --domain order --exec ./mail.sh",
-     "A program for each event of orders, none left out, from wherever the last one ended."},
+     "Run a program for each event of orders, without gaps, from where the last run ended."},
     {"holdfast events subscribe --name audit --until-end >> audit.jsonl",
-     "What has come since the last time."},
+     "All events since the last run."},
 };
 
 const struct options_table hf__events_subscribe_options = {
     .name = COMMAND,
     .operands = "[-- CMD...]",
-    .about = "Print events in their order as JSON lines, as 'events export' has them, or run a "
-             "program for each: first those that are there, then those that come, until a signal. "
-             "The program gets the line on its standard input, and HOLDFAST_EVENT_ID, "
-             "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
-             "HOLDFAST_EVENT_POSITION. With 0 it has handled the event.",
+    .about =
+        "Print events in order as JSON lines, as 'events export' writes them, or run a program "
+        "for each: first the stored events, then new ones, until a signal comes. The program "
+        "gets the line on its standard input, and the variables HOLDFAST_EVENT_ID, "
+        "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
+        "HOLDFAST_EVENT_POSITION. Exit code 0 means that the event is handled.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "With --name each event is handed over at least once: again after a crash, or when "
-             "the program has failed. SIGTERM and SIGINT let what is under way finish, and end "
-             "with exit code 0.",
+    .notes =
+        "With --name each event is delivered at least once: again after a crash, or when the "
+        "program has failed. SIGTERM and SIGINT let the event in progress finish; then the exit "
+        "code is 0.",
 };
 
 /* ---- one event ------------------------------------------------------------------------------ */
@@ -175,13 +179,14 @@ struct run {
     uint64_t handled;   /* only who handles events uses it: one at a time */
 };
 
-static enum hf_status handle(struct hf_scope *s, const struct hf_stored_event *event, void *user)
+static enum hf_status event_handle(struct hf_scope *s, const struct hf_stored_event *event,
+                                   void *user)
 {
     struct run *run = user;
     enum hf_status status;
 
     if (atomic_load(&run->enough) || atomic_load(&run->broken))
-        return hf_scope_fail(s, HF_CANCELED, "it has ended");
+        return hf_scope_fail(s, HF_CANCELED, "the command is stopping");
     status = run->program.args_len ? hf__cli_events_program_run(s, &run->program, event, NULL)
                                    : hf__cli_events_print(s, run->cli, event, &run->broken);
     if (status != HF_OK)
@@ -197,7 +202,7 @@ static bool has_ended(struct run *run)
     return atomic_load(&run->enough) || atomic_load(&run->broken);
 }
 
-/* How it ends when the library was told to end, or failed. */
+/* The exit code after the library was stopped, or has failed. */
 static int end_of(struct run *run, enum hf_status status)
 {
     if (atomic_load(&run->broken))
@@ -212,7 +217,7 @@ static int end_of(struct run *run, enum hf_status status)
 static enum hf_status handle_page(struct run *run, const struct hf_stored_event *events, size_t len)
 {
     for (size_t i = 0; i < len && !has_ended(run) && !hf__guard_signal(run->guard); i++) {
-        enum hf_status status = handle(run->work, &events[i], run);
+        enum hf_status status = event_handle(run->work, &events[i], run);
 
         if (status != HF_OK)
             return hf_scope_fail_from(run->cli->scope, status, run->work);
@@ -320,21 +325,21 @@ static void on_notice(enum hf_subscription_event what, const struct hf_stored_ev
     switch (what) {
     case HF_SUBSCRIPTION_FAILED:
     case HF_SUBSCRIPTION_PARKED:
-        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
-                     HF_FMT(event->type),
-                     what == HF_SUBSCRIPTION_PARKED ? "was put aside" : "will be tried again",
-                     HF_FMT(error->message));
+        hf__cli_notice(run->cli, COMMAND, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->id),
+                       HF_FMT(event->type),
+                       what == HF_SUBSCRIPTION_PARKED ? "was parked" : "will be retried",
+                       HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STUCK:
-        hf__cli_tell(run->cli, COMMAND, "event %.*s (%.*s): %.*s", HF_FMT(event->id),
-                     HF_FMT(event->type), HF_FMT(error->message));
+        hf__cli_notice(run->cli, COMMAND, "event %.*s (%.*s): %.*s", HF_FMT(event->id),
+                       HF_FMT(event->type), HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_LOST:
-        hf__cli_tell(run->cli, COMMAND, "another has taken '%.*s' over",
-                     HF_FMT(run->settings->name));
+        hf__cli_notice(run->cli, COMMAND, "another process has taken over subscription '%.*s'",
+                       HF_FMT(run->settings->name));
         break;
     case HF_SUBSCRIPTION_TROUBLE:
-        hf__cli_tell(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
+        hf__cli_notice(run->cli, COMMAND, "%.*s", HF_FMT(error->message));
         break;
     case HF_SUBSCRIPTION_STOPPED:
     case HF_SUBSCRIPTION_TAKEN:
@@ -343,7 +348,7 @@ static void on_notice(enum hf_subscription_event what, const struct hf_stored_ev
 }
 
 /* The scope of the run may have been canceled: the end has one of its own. */
-static int stop(struct run *run, struct hf_subscription *subscription, int ends)
+static int subscription_stop(struct run *run, struct hf_subscription *subscription, int ends)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
@@ -357,7 +362,7 @@ static int stop(struct run *run, struct hf_subscription *subscription, int ends)
 }
 
 /* An event was given up, which is in the way of all others. */
-static int tell_why(struct run *run, struct hf_events *store)
+static int report_why(struct run *run, struct hf_events *store)
 {
     struct hf_scope *s = run->cli->scope;
     struct hf_subscription_info info;
@@ -365,7 +370,7 @@ static int tell_why(struct run *run, struct hf_events *store)
     hf_scope_timeout_ms(s, (uint32_t)run->settings->database.timeout_ms);
     if (hf_subscription_info(s, store, run->settings->name, &info) != HF_OK)
         return hf__database_fail(run->cli, COMMAND);
-    return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "an event was given up: %.*s",
+    return hf__cli_fail(run->cli, COMMAND, CLI_FAILED, "gave up on an event: %.*s",
                         HF_FMT(info.failure));
 }
 
@@ -385,10 +390,10 @@ static int run_named(struct run *run, struct hf_events *store, struct hf_subscri
         done = m.state == HF_SUBSCRIPTION_GAVE_UP ||
                (run->settings->until_end && m.state == HF_SUBSCRIPTION_LIVE);
     }
-    ends = stop(run, subscription, CLI_OK);
+    ends = subscription_stop(run, subscription, CLI_OK);
     if (atomic_load(&run->broken))
         return hf__cli_flushed(run->cli, CLI_FAILED);
-    return m.state == HF_SUBSCRIPTION_GAVE_UP && ends == CLI_OK ? tell_why(run, store) : ends;
+    return m.state == HF_SUBSCRIPTION_GAVE_UP && ends == CLI_OK ? report_why(run, store) : ends;
 }
 
 static int follow_named(struct run *run, struct hf_events *store)
@@ -399,7 +404,7 @@ static int follow_named(struct run *run, struct hf_events *store)
 
     if (hf_subscribe(
             run->cli->scope, store, o->name,
-            HF_OPTIONS(hf_subscribe_options, .each = handle, .stream = run->stream,
+            HF_OPTIONS(hf_subscribe_options, .each = event_handle, .stream = run->stream,
                        .domain = o->domain, .type = o->type, .archived = o->archived,
                        .start = hf__cli_events_start(o->after, o->since, o->latest),
                        .after = o->after, .from_us = run->since_us, .poll_ms = (uint32_t)o->poll_ms,
@@ -416,7 +421,7 @@ static int follow_named(struct run *run, struct hf_events *store)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static int follow(struct run *run, struct hf_events *store)
+static int events_follow(struct run *run, struct hf_events *store)
 {
     enum hf_status status;
 
@@ -432,19 +437,18 @@ static int follow(struct run *run, struct hf_events *store)
 }
 
 /* What excludes each other. NULL: nothing. */
-static const char *complaint(struct run *run)
+static const char *find_conflict(struct run *run)
 {
     const struct settings *o = run->settings;
 
     if ((o->after.ptr != NULL) + (o->since.ptr != NULL) + o->latest > 1)
-        return "--after, --since and --latest exclude each other";
+        return "--after, --since and --latest cannot be combined";
     if (o->stream.ptr && (o->domain.ptr || o->type.ptr || o->since.ptr || o->archived))
-        return "--domain, --type, --since and --archived are for the order of all, not for "
-               "--stream";
+        return "--domain, --type, --since and --archived cannot be combined with --stream";
     if (o->stream.ptr && o->after.ptr && !hf__options_number(o->after.ptr, &run->behind))
-        return "--after: of a stream it is a version";
+        return "--after: with --stream it must be a version (a number)";
     if (o->park && !o->name.ptr)
-        return "--park needs a --name";
+        return "--park needs --name";
     return NULL;
 }
 
@@ -457,7 +461,7 @@ static enum hf_status subscribe_check(struct command_ctx *c)
     if (!run)
         return hf__command_fail(c, CLI_FAILED, "out of memory");
     *run = (struct run){.cli = c->cli, .settings = settings, .guard = c->guard};
-    wrong = complaint(run);
+    wrong = find_conflict(run);
     if (wrong)
         return hf__command_fail(c, CLI_USAGE, "%s", wrong);
     if (!hf__cli_events_when(c->cli, COMMAND, "--since", settings->since, &run->since_us) ||
@@ -474,7 +478,7 @@ static enum hf_status events_subscribe(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__command_end(c, follow(settings->run, c->place));
+    return hf__command_end(c, events_follow(settings->run, c->place));
 }
 
 /* It needs the table: it would wait in vain. */

@@ -57,7 +57,7 @@ static enum hf_status on_progress(uint64_t done, uint64_t total, void *user)
 }
 
 /* How a transfer ends that did not succeed. */
-static int fail(struct transfer *t)
+static int transfer_fail(struct transfer *t)
 {
     if (t->failed)
         return hf__cli_fail(t->cli, t->c->name, CLI_FAILED, "%s: %s", t->path, strerror(t->error));
@@ -72,32 +72,31 @@ static struct transfer transfer_of(struct command_ctx *c)
 /* ---- export --------------------------------------------------------------------------------- */
 
 static const struct option_spec export_specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_TEXT,
      .letter = 'd',
      .name = "domain",
      .value = "TEXT",
-     .text = "Only of this domain.",
+     .text = "Only events of this domain.",
      FIELD(domain)},
     {.kind = OPTION_TEXT,
      .name = "after",
      .value = "POSITION",
-     .text = "Those behind this position.",
+     .text = "Only events after this position.",
      FIELD(after)},
     {.kind = OPTION_TEXT,
      .name = "until",
      .value = "POSITION",
-     .text = "Up to this position, and with it.",
+     .text = "Last position, included.",
      FIELD(until)},
-    {.heading = "How",
+    {.heading = "Settings",
      .kind = OPTION_TEXT,
      .letter = 'f',
      .name = "file",
      .value = "FILE",
      .fallback = "-",
-     .text =
-         "Where to; - is standard output. A file is replaced once it is whole, and keeps its mode; "
-         "a new one is for its owner alone.",
+     .text = "File to write; - is standard output. An existing file is replaced when the export is "
+             "complete, and keeps its mode; a new one is readable by its owner only.",
      FIELD(file)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -105,23 +104,24 @@ static const struct option_spec export_specs[] = {
      .min = 1,
      .max = 10000,
      .fallback = "200",
-     .text = "Events that are read at a time.",
+     .text = "Number of events that are read at a time.",
      FIELD(batch)},
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example export_examples[] = {
-    {"holdfast events export -f events.jsonl", "All events, in their order, payloads and all."},
+    {"holdfast events export -f events.jsonl", "All events in their global order, with payloads."},
     {"holdfast events export | holdfast events import --db embedded:copy",
-     "From one database to another."},
+     "Copy all events to another database."},
 };
 
 const struct options_table hf__events_export_options = {
     .name = "events export",
-    .about = "Write all events in the order of all, a JSON object per line, payloads of the blob "
-             "store among them. docs/events.md describes the lines. Into a file, it prints how "
-             "many there were.",
+    .about =
+        "Write all events in their global order, one JSON object per line, with payloads from "
+        "the blob store. docs/events.md describes the lines. With --file the number of events is "
+        "printed.",
     COMMAND_SPECS(export),
 };
 
@@ -139,11 +139,11 @@ static enum hf_status write_piece(struct hf_scope *s, const void *bytes, size_t 
 }
 
 /*
- * A file beside its place, which it takes when it is whole; *aside is absent when there is none: a
- * device or a pipe is written as it is. A new file is for its owner alone; one that replaces another
- * has the mode of that.
+ * A temporary file that replaces the real one when it is complete. *temporary is absent for
+ * a device or a pipe, which is written directly. A new file is readable by its owner only; one that
+ * replaces another gets the mode of that one.
  */
-static int open_aside(struct transfer *t, struct hf_str *aside)
+static int open_temporary(struct transfer *t, struct hf_str *temporary)
 {
     struct stat before;
     bool was_there = stat(t->path, &before) == 0;
@@ -151,34 +151,34 @@ static int open_aside(struct transfer *t, struct hf_str *aside)
 
     if (was_there && !S_ISREG(before.st_mode))
         return open(t->path, O_WRONLY | O_CLOEXEC);
-    *aside = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
-    if (!aside->ptr) {
+    *temporary = hf_scope_format(t->cli->scope, "%s.%ld.part", t->path, (long)getpid());
+    if (!temporary->ptr) {
         errno = ENOMEM;
         return -1;
     }
-    fd = open(aside->ptr, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, FILE_MODE);
+    fd = open(temporary->ptr, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, FILE_MODE);
     if (fd >= 0 && was_there && fchmod(fd, before.st_mode & FILE_MODES) != 0) {
         int error = errno;
 
         close(fd);
-        unlink(aside->ptr);
+        unlink(temporary->ptr);
         errno = error;
         return -1;
     }
     return fd;
 }
 
-static bool open_output(struct transfer *t, struct hf_str *aside)
+static bool open_output(struct transfer *t, struct hf_str *temporary)
 {
     int fd;
 
-    *aside = (struct hf_str){0};
+    *temporary = (struct hf_str){0};
     t->path = "standard output";
     t->file = t->cli->out;
     if (hf_str_equal(t->settings->file, HF_STR("-")))
         return true;
     t->path = t->settings->file.ptr;
-    fd = open_aside(t, aside);
+    fd = open_temporary(t, temporary);
     t->file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (t->file)
         return true;
@@ -189,20 +189,21 @@ static bool open_output(struct transfer *t, struct hf_str *aside)
 }
 
 /* Whole and in its place, or gone. */
-static int close_output(struct transfer *t, struct hf_str aside, int ends)
+static int close_output(struct transfer *t, struct hf_str temporary, int ends)
 {
     if (t->file == t->cli->out)
         return hf__cli_flushed(t->cli, ends);
-    if (ends == CLI_OK && (fflush(t->file) != 0 || (aside.ptr && fsync(fileno(t->file)) != 0))) {
+    if (ends == CLI_OK &&
+        (fflush(t->file) != 0 || (temporary.ptr && fsync(fileno(t->file)) != 0))) {
         t->failed = true;
         t->error = errno;
-        ends = fail(t);
+        ends = transfer_fail(t);
     }
     fclose(t->file);
-    if (ends == CLI_OK && aside.ptr && rename(aside.ptr, t->path) != 0)
+    if (ends == CLI_OK && temporary.ptr && rename(temporary.ptr, t->path) != 0)
         ends = hf__cli_fail(t->cli, t->c->name, CLI_FAILED, "%s: %s", t->path, strerror(errno));
-    if (ends != CLI_OK && aside.ptr)
-        unlink(aside.ptr);
+    if (ends != CLI_OK && temporary.ptr)
+        unlink(temporary.ptr);
     return ends;
 }
 
@@ -210,10 +211,10 @@ static enum hf_status events_export(struct command_ctx *c)
 {
     struct transfer t = transfer_of(c);
     uint64_t count = 0;
-    struct hf_str aside;
+    struct hf_str temporary;
     bool done;
 
-    if (!open_output(&t, &aside))
+    if (!open_output(&t, &temporary))
         return hf__command_shown(c, CLI_USAGE);
     hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "exported");
     done = hf_events_export(c->scope, c->place,
@@ -223,7 +224,7 @@ static enum hf_status events_export(struct command_ctx *c)
                                        .user = &t),
                             write_piece, &t, &count) == HF_OK;
     hf__cli_events_progress_end(&t.progress);
-    c->ends = close_output(&t, aside, done ? (int)CLI_OK : fail(&t));
+    c->ends = close_output(&t, temporary, done ? (int)CLI_OK : transfer_fail(&t));
     return c->ends == CLI_OK && t.file != c->cli->out ? hf__command_count(c, "exported", count)
                                                       : HF_OK;
 }
@@ -235,16 +236,21 @@ const struct command hf__events_export_command = {EVENTS_SETTINGS(struct setting
 /* ---- import --------------------------------------------------------------------------------- */
 
 static const struct option_spec import_specs[] = {
-    {.heading = "How",
+    {.heading = "Settings",
      .kind = OPTION_FLAG,
      .name = "replace",
-     .text = "Remove all that is in the table first, with --yes.",
+     .text = "First delete everything in the table; needs --yes.",
      FIELD(replace)},
-    {.kind = OPTION_FLAG, .letter = 'y', .name = "yes", .text = "Yes, remove it.", FIELD(yes)},
+    {.kind = OPTION_FLAG,
+     .letter = 'y',
+     .name = "yes",
+     .text = "Confirm that --replace deletes all events.",
+     FIELD(yes)},
     {.kind = OPTION_FLAG,
      .name = "renumber",
-     .text = "Append behind what is there, instead of failing when a version is not the next of "
-             "its stream.",
+     .text =
+         "Append after the existing events of a stream, instead of failing when a version is not "
+         "the next one.",
      FIELD(renumber)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -252,25 +258,27 @@ static const struct option_spec import_specs[] = {
      .min = 1,
      .max = 10000,
      .fallback = "24",
-     .text = "Events that are appended at a time; 24, what one transaction takes, are the most.",
+     .text = "Number of events per transaction; at most 24.",
      FIELD(batch)},
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example import_examples[] = {
-    {"holdfast events import events.jsonl", "What is there already, by its id, is passed over."},
+    {"holdfast events import events.jsonl", "Events whose ids exist are skipped."},
 };
 
 const struct options_table hf__events_import_options = {
     .name = "events import",
     .operands = "[FILE]",
-    .about = "Append the events of an export, from a file or standard input, and print how many. "
-             "Ids, times, versions and all else are kept; positions are new, in the same order. "
-             "The table is made when it is missing.",
+    .about =
+        "Append the events of an export, from a file or standard input, and print how many. Ids, "
+        "times, versions and all other fields are kept; positions are new, in the same order. "
+        "The table is created if missing.",
     COMMAND_SPECS(import),
-    .notes = "When it was interrupted, call it again. A line that is no event ends it with exit "
-             "code 2; those before it are in.",
+    .notes =
+        "After an interruption, run it again. An invalid line ends the import with exit code 2; "
+        "the events before it are stored.",
 };
 
 /* Waits for input as long as no signal comes. */
@@ -313,7 +321,7 @@ static enum hf_status import_check(struct command_ctx *c)
     settings->input = STDIN_FILENO;
     if (settings->replace && !settings->yes)
         return hf__command_fail(c, CLI_USAGE,
-                                "--replace removes all events of '%s': add --yes if that is meant",
+                                "--replace deletes all events of table '%s': add --yes to confirm",
                                 settings->store.table.ptr);
     if (!path)
         return HF_OK;
@@ -347,7 +355,7 @@ static enum hf_status events_import(struct command_ctx *c)
     hf__cli_events_progress_end(&t.progress);
     if (status == HF_OK)
         return hf__command_count(c, "imported", count);
-    return hf__command_end(c, fail(&t));
+    return hf__command_end(c, transfer_fail(&t));
 }
 
 static enum hf_status import_open(struct command_ctx *c)
@@ -375,19 +383,21 @@ static const struct option_spec verify_specs[] = {
 };
 
 static const struct option_example verify_examples[] = {
-    {"holdfast events verify", "All streams, the order of all, and blobs."},
+    {"holdfast events verify", "All streams, the global order, and blobs."},
     {"holdfast events verify order/7", "One stream."},
 };
 
 const struct options_table hf__events_verify_options = {
     .name = "events verify",
     .operands = "[STREAM]",
-    .about = "Compute the hashes of events again, of a stream or of all, and compare: an event "
-             "that was changed, left out, put in or moved shows. Prints how many streams and "
-             "events were looked at.",
+    .about =
+        "Compute the hashes of the events of a stream, or of all, and compare them with the "
+        "stored hash chain: this detects events that were changed, removed, inserted or moved. "
+        "Prints how many streams and events were verified.",
     COMMAND_SPECS(verify),
-    .notes = "The exit code is 8 when something is not as it was written; the error, and with "
-             "--json \"bad_stream\" and \"bad_version\", say where.",
+    .notes =
+        "If something is not as it was written, the exit code is 8; the error, and with --json "
+        "\"bad_stream\" and \"bad_version\", say where.",
 };
 
 /* Tells also where it is damaged, for programs. */
@@ -426,7 +436,7 @@ static enum hf_status events_verify(struct command_ctx *c)
     enum hf_status status;
 
     hf_scope_timeout_ms(c->scope, 0);
-    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "looked at");
+    hf__cli_events_progress_begin(&t.progress, c->cli, c->database, "verified");
     status =
         hf_events_verify(c->scope, c->place, c->operands_len ? &settings->stream : NULL,
                          HF_OPTIONS(hf_events_verify_options,

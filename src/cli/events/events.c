@@ -10,7 +10,7 @@
 #include "cli/events/events.h"
 
 #include "base/base.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static int digit_of(char c)
 }
 
 /* Without its %XX. Absent: one of them is none. */
-static struct hf_str decode(struct hf_scope *s, const char *text, size_t len)
+static struct hf_str percent_decode(struct hf_scope *s, const char *text, size_t len)
 {
     char *plain = hf_scope_alloc(s, len + 1);
     size_t out = 0;
@@ -86,13 +86,13 @@ bool hf__cli_events_stream(struct cli *cli, const char *command, const char *tex
     const char *slash = strchr(text, '/');
     size_t len = slash ? (size_t)(slash - text) : strlen(text);
 
-    stream->domain = decode(cli->scope, text, len);
+    stream->domain = percent_decode(cli->scope, text, len);
     stream->id = slash ? hf_str_from(slash + 1) : (struct hf_str){0};
     if (stream->domain.len)
         return true;
     hf__cli_fail(cli, command, CLI_USAGE,
-                 len ? "stream '%s': a %% in the domain is followed by two digits, as in %%25"
-                     : "stream '%s': it has no domain; a stream is DOMAIN/ID",
+                 len ? "stream '%s': a %% in the domain needs two hex digits, as in %%25"
+                     : "stream '%s': no domain; write DOMAIN/ID",
                  text);
     return false;
 }
@@ -133,16 +133,17 @@ bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str t
         *expect = HF_EXPECT_VERSION;
     else
         hf__cli_fail(cli, command, CLI_USAGE,
-                     "--expect: '%s' is neither any, none, exists nor a version", text.ptr);
+                     "--expect: '%s' is invalid: use any, none, exists or a version", text.ptr);
     return *expect != HF_EXPECT_ANY;
 }
 
 bool hf__cli_events_when(struct cli *cli, const char *command, const char *option,
                          struct hf_str text, int64_t *us)
 {
-    if (!text.ptr || hf__when(cli->scope, text.ptr, us))
+    if (!text.ptr || hf__time_arg_parse(cli->scope, text.ptr, us))
         return true;
-    hf__cli_fail(cli, command, CLI_USAGE, "%s: '%s' is neither a time nor how long ago", option,
+    hf__cli_fail(cli, command, CLI_USAGE,
+                 "%s: '%s' is not a time or how long ago; use 2026-11-15T09:30:00Z or 15m", option,
                  text.ptr);
     return false;
 }
@@ -232,7 +233,7 @@ enum hf_status hf__cli_events_progress(uint64_t done, uint64_t total, void *user
         return HF_OK;
     if (total)
         snprintf(of, sizeof(of), " of %llu", (unsigned long long)total);
-    hf__progress_print(&progress->progress, "%llu%s events %s, %.0f a second",
+    hf__progress_print(&progress->progress, "%llu%s events %s, %.0f per second",
                        (unsigned long long)done, of, progress->what,
                        hf__progress_rate(&progress->progress, done));
     return HF_OK;

@@ -29,7 +29,7 @@ struct events_settings {
 
 /* Its options, for a struct whose member `store` is the settings. */
 #define EVENTS_SPECS(type)                                                                         \
-    {.heading = "The store",                                                                       \
+    {.heading = "Store",                                                                           \
      .kind = OPTION_TEXT,                                                                          \
      .name = "table",                                                                              \
      .value = "NAME",                                                                              \
@@ -38,42 +38,42 @@ struct events_settings {
      .offset = offsetof(type, store.table)},                                                       \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "Where payloads are that are too large for an item: dir:PATH or s3://BUCKET. By "  \
-                "default beside an embedded database, and nowhere for others.",                    \
+        .text =                                                                                    \
+            "Blob store for payloads larger than an item: dir:PATH or s3://BUCKET. By default "    \
+            "beside an embedded database; other databases have none.",                             \
         .offset = offsetof(type, store.blobs)                                                      \
     }
 
-/* Of a walk over the order of all, or over a stream: which events, and where it begins. */
-#define EVENTS_WALK_SPECS(type_)                                                                    \
-    {.kind = OPTION_TEXT,                                                                           \
-     .letter = 'd',                                                                                 \
-     .name = "domain",                                                                              \
-     .value = "TEXT",                                                                               \
-     .text = "Only of this domain.",                                                                \
-     .offset = offsetof(type_, domain)},                                                            \
-        {.kind = OPTION_TEXT,                                                                       \
-         .letter = 't',                                                                             \
-         .name = "type",                                                                            \
-         .value = "TEXT",                                                                           \
-         .text = "Only of this type; may end with *.",                                              \
-         .offset = offsetof(type_, type)},                                                          \
-        {.kind = OPTION_TEXT,                                                                       \
-         .name = "after",                                                                           \
-         .value = "POSITION",                                                                       \
-         .text =                                                                                    \
-             "Begin behind this position, or of a stream behind this version; by default with the " \
-             "first event.",                                                                        \
-         .offset = offsetof(type_, after)},                                                         \
-        {.kind = OPTION_TEXT,                                                                       \
-         .name = "since",                                                                           \
-         .value = "WHEN",                                                                           \
-         .text =                                                                                    \
-             "Begin with what was appended then: a time such as 2026-11-15T09:30:00Z, or how long " \
-             "ago, such as 15m.",                                                                   \
-         .offset = offsetof(type_, since)},                                                         \
-    {                                                                                               \
-        .kind = OPTION_FLAG, .name = "latest", .text = "Begin with what comes from now on.",        \
-        .offset = offsetof(type_, latest)                                                           \
+/* Options of commands that read all streams or one: which events, and where to start. */
+#define EVENTS_WALK_SPECS(type_)                                                                   \
+    {.kind = OPTION_TEXT,                                                                          \
+     .letter = 'd',                                                                                \
+     .name = "domain",                                                                             \
+     .value = "TEXT",                                                                              \
+     .text = "Only events of this domain.",                                                        \
+     .offset = offsetof(type_, domain)},                                                           \
+        {.kind = OPTION_TEXT,                                                                      \
+         .letter = 't',                                                                            \
+         .name = "type",                                                                           \
+         .value = "TEXT",                                                                          \
+         .text = "Only events of this type; may end with *.",                                      \
+         .offset = offsetof(type_, type)},                                                         \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "after",                                                                          \
+         .value = "POSITION",                                                                      \
+         .text =                                                                                   \
+             "Start after this position, or with --stream after this version; by default with "    \
+             "the first event.",                                                                   \
+         .offset = offsetof(type_, after)},                                                        \
+        {.kind = OPTION_TEXT,                                                                      \
+         .name = "since",                                                                          \
+         .value = "WHEN",                                                                          \
+         .text = "Start with events that were appended at or after this: a time such as "          \
+                 "2026-11-15T09:30:00Z, or how long ago, such as 15m.",                            \
+         .offset = offsetof(type_, since)},                                                        \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .name = "latest", .text = "Start with new events only.",              \
+        .offset = offsetof(type_, latest)                                                          \
     }
 
 /* How the settings of these commands begin: hf__cli_events_place finds the store's there. */
@@ -126,7 +126,7 @@ void hf__cli_events_add(struct rows *rows, const struct hf_stored_event *event);
 /* One event alone. */
 enum hf_status hf__cli_events_one(struct command_ctx *c, const struct hf_stored_event *event);
 
-/* The group that the first operand names, to look at it and at what it has put aside. */
+/* The group that the first operand names, to show its state and its parked events. */
 enum hf_status hf__cli_events_group(struct command_ctx *c, struct hf_group **group);
 
 /* ---- long work ------------------------------------------------------------------------------ */

@@ -42,7 +42,7 @@ static size_t count_lines(struct hf_str text)
 static struct hf_str with_stream(struct hf_scope *s, struct hf_str line,
                                  struct hf_stream_key stream, struct hf_str *error)
 {
-    const struct json *json = hf__json_read(s, line, error);
+    const struct json_node *json = hf__cli_json_read(s, line, error);
     const char *brace = memchr(line.ptr, '{', line.len);
     struct json_text text;
     size_t before;
@@ -50,23 +50,23 @@ static struct hf_str with_stream(struct hf_scope *s, struct hf_str line,
     if (!json)
         return (struct hf_str){0};
     if (json->kind != JSON_OBJECT) {
-        *error = HF_STR("it is no object");
+        *error = HF_STR("not a JSON object");
         return (struct hf_str){0};
     }
-    if (!stream.domain.len || hf__json_member(json, "domain"))
+    if (!stream.domain.len || hf__cli_json_member(json, "domain"))
         return line;
-    if (hf__json_text_begin(&text)) {
+    if (hf__cli_json_text_begin(&text)) {
         before = (size_t)(brace - line.ptr) + 1;
         fputs("{\"domain\":", text.out);
-        hf__json_write_text(text.out, stream.domain);
-        if (!hf__json_member(json, "stream")) {
+        hf__cli_json_write_text(text.out, stream.domain);
+        if (!hf__cli_json_member(json, "stream")) {
             fputs(",\"stream\":", text.out);
-            hf__json_write_text(text.out, stream.id);
+            hf__cli_json_write_text(text.out, stream.id);
         }
         fputs(json->len ? "," : "", text.out);
         fwrite(line.ptr + before, 1, line.len - before, text.out);
     }
-    line = hf__json_text_end(&text, s);
+    line = hf__cli_json_text_end(&text, s);
     if (!line.ptr)
         *error = HF_STR("out of memory");
     return line;
@@ -106,7 +106,7 @@ bool hf__cli_events_lines(struct hf_scope *s, struct hf_str text, struct hf_stre
 
     *len = 0;
     if (count > HF_EVENTS_APPEND_MAX) {
-        *error = hf_scope_format(s, "%zu events are more than the %d of one append", count,
+        *error = hf_scope_format(s, "%zu events; one append takes at most %d", count,
                                  (int)HF_EVENTS_APPEND_MAX);
         return false;
     }

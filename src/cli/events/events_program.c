@@ -24,7 +24,7 @@ bool hf__cli_events_program(struct cli *cli, const char *command,
                                        .run_timeout_ms = settings->run_timeout_ms,
                                        .kill_after_ms = settings->kill_after_ms};
     if (settings->exec.ptr && options->operands_len) {
-        hf__cli_fail(cli, command, CLI_USAGE, "--exec and a program behind -- exclude each other");
+        hf__cli_fail(cli, command, CLI_USAGE, "--exec and a program after -- cannot be combined");
         return false;
     }
     if (settings->exec.ptr) {
@@ -42,7 +42,7 @@ static enum hf_status read_output(struct hf_scope *s, const char *name, int fd,
     char *text;
 
     if (len < 0 || len > OUTPUT_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "%s has printed too much", name);
+        return hf_scope_fail(s, HF_LIMIT, "%s printed too much", name);
     text = hf_scope_alloc(s, (size_t)len + 1);
     if (!text)
         return hf_scope_built(s);
@@ -58,23 +58,24 @@ static enum hf_status read_output(struct hf_scope *s, const char *name, int fd,
     return HF_OK;
 }
 
-static enum hf_status outcome(struct hf_scope *s, const char *name, enum hf_status told, int status)
+static enum hf_status program_outcome(struct hf_scope *s, const char *name, enum hf_status waited,
+                                      int status)
 {
     int code = hf__program_code(status);
 
     if (WIFEXITED(status) && code == 0)
         return HF_OK;
-    if (told == HF_TIMEOUT)
+    if (waited == HF_TIMEOUT)
         return hf_scope_fail(s, HF_IO, "%s took too long", name);
-    if (told == HF_CANCELED)
+    if (waited == HF_CANCELED)
         return hf_scope_fail(s, HF_CANCELED, "%s was stopped", name);
     if (WIFSIGNALED(status))
         return hf_scope_fail(s, HF_IO, "%s was ended by signal %d", name, WTERMSIG(status));
     return hf_scope_fail(s, HF_IO, "%s ended with code %d", name, code);
 }
 
-static enum hf_status run(struct hf_scope *s, const struct events_program *program,
-                          const struct hf_stored_event *event, int input, int output)
+static enum hf_status program_run(struct hf_scope *s, const struct events_program *program,
+                                  const struct hf_stored_event *event, int input, int output)
 {
     const char *name = program->shell[2] ? program->shell[2] : program->args[0];
     const struct hf_str variables[] = {
@@ -90,17 +91,17 @@ static enum hf_status run(struct hf_scope *s, const struct events_program *progr
                                       .variables_len = COMMAND_LEN(variables),
                                       .guard = program->guard,
                                       .output = output > 0 ? output : 0};
-    enum hf_status told = hf_scope_built(s);
+    enum hf_status waited = hf_scope_built(s);
     struct child child;
     int error;
 
-    if (told != HF_OK)
-        return told;
+    if (waited != HF_OK)
+        return waited;
     error = hf__program_start(s, &how, input, &child);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", name, strerror(error));
-    told = hf__program_wait(s, &child, program->run_timeout_ms, program->kill_after_ms);
-    return outcome(s, name, told, child.outcome);
+    waited = hf__program_wait(s, &child, program->run_timeout_ms, program->kill_after_ms);
+    return program_outcome(s, name, waited, child.outcome);
 }
 
 enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct events_program *program,
@@ -117,9 +118,10 @@ enum hf_status hf__cli_events_program_run(struct hf_scope *s, const struct event
     files[0] = line.ptr ? hf__child_file(line.ptr, line.len) : -1;
     files[1] = output ? hf__child_file(NULL, 0) : -1;
     if (files[0] < 0 || (output && files[1] < 0))
-        status = hf_scope_fail(s, HF_IO, "there is no room for the event: %s", strerror(errno));
+        status =
+            hf_scope_fail(s, HF_IO, "cannot pass the event to the program: %s", strerror(errno));
     else
-        status = run(s, program, event, files[0], files[1]);
+        status = program_run(s, program, event, files[0], files[1]);
     if (status == HF_OK && output)
         status = read_output(s, program->args[0], files[1], output);
     for (size_t i = 0; i < COMMAND_LEN(files); i++)

@@ -21,17 +21,18 @@ struct events_program_settings {
      .letter = 'x',                                                                                \
      .name = "exec",                                                                               \
      .value = "CMD",                                                                               \
-     .text = "A line for the shell (sh -c), run for each event. Or write the program behind --.",  \
+     .text = "Shell command (sh -c) to run for each event. Or give a program after --.",           \
      .offset = offsetof(type, program.exec)},                                                      \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "run-timeout",                                                                    \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "End a program after this; it has failed then.",                                  \
+         .text = "Stop a program after this time; it has failed then.",                            \
          .offset = offsetof(type, program.run_timeout_ms)},                                        \
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
-        .fallback = "10s", .text = "When a program is ended: how long from SIGTERM to SIGKILL.",   \
+        .fallback = "10s",                                                                         \
+        .text = "How long to wait between SIGTERM and SIGKILL when a program is stopped.",         \
         .offset = offsetof(type, program.kill_after_ms)                                            \
     }
 

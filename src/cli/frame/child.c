@@ -130,14 +130,14 @@ enum hf_status hf__program_wait(struct hf_scope *s, struct child *child, uint64_
                                 uint64_t kill_after_ms)
 {
     const struct hf_env *env = hf_scope_env(s);
-    enum hf_status told = HF_OK;
+    enum hf_status why = HF_OK;
 
     if (!hf__child_wait(s, env, child, limit_ms ? (int64_t)limit_ms : -1)) {
-        told = hf__scope_alive(s);
-        told = told == HF_OK ? HF_TIMEOUT : told;
+        why = hf__scope_alive(s);
+        why = why == HF_OK ? HF_TIMEOUT : why;
     }
     hf__child_close(env, child, kill_after_ms);
-    return told;
+    return why;
 }
 
 /* ---- the guard ------------------------------------------------------------------------------ */
@@ -190,7 +190,7 @@ static int64_t take_time(struct guard *guard)
     return guard->kill_us ? guard->kill_us : guard->limit_us;
 }
 
-static void *watch(void *user)
+static void *guard_watch(void *user)
 {
     struct guard *guard = user;
     int64_t due_us = 0;
@@ -219,7 +219,7 @@ static void *watch(void *user)
     return NULL;
 }
 
-static void wake(struct guard *guard)
+static void guard_wake(struct guard *guard)
 {
     if (guard->watching)
         pthread_kill(guard->thread, SIGCHLD);
@@ -238,7 +238,7 @@ bool hf__guard_begin(struct guard *guard, struct hf_scope *scope)
     pthread_sigmask(SIG_BLOCK, &set, &guard->before);
     /* A connection that breaks is an error; the program gets the usual effect back. */
     signal(SIGPIPE, SIG_IGN);
-    guard->watching = pthread_create(&guard->thread, NULL, watch, guard) == 0;
+    guard->watching = pthread_create(&guard->thread, NULL, guard_watch, guard) == 0;
     return guard->watching;
 }
 
@@ -248,7 +248,7 @@ void hf__guard_end(struct guard *guard)
     guard->finish = true;
     pthread_mutex_unlock(&guard->mutex);
     if (guard->watching) {
-        wake(guard);
+        guard_wake(guard);
         pthread_join(guard->thread, NULL);
     }
     pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
@@ -270,13 +270,13 @@ void hf__guard_stop_child(struct guard *guard)
     pthread_mutex_lock(&guard->mutex);
     guard->stop = true;
     pthread_mutex_unlock(&guard->mutex);
-    wake(guard);
+    guard_wake(guard);
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
 
 /* Wait for its end, then take it from the guard before its number can be another's. */
-static int reap(struct guard *guard, pid_t pid)
+static int child_reap(struct guard *guard, pid_t pid)
 {
     siginfo_t info;
     int status = 0;
@@ -323,8 +323,8 @@ int hf__guard_run(struct guard *guard, struct cli *cli, const char *command,
     if (error)
         return hf__cli_fail(cli, command, error == ENOENT ? CLI_NO_PROGRAM : CLI_NO_EXEC, "%s: %s",
                             program->args[0], strerror(error));
-    wake(guard);
-    status = reap(guard, pid);
+    guard_wake(guard);
+    status = child_reap(guard, pid);
     return guard->too_long ? (int)CLI_TOO_LONG : hf__program_code(status);
 }
 
@@ -332,7 +332,7 @@ bool hf__guard_command(struct cli *cli, const char *command, bool ends_by_signal
                        struct guard *guard, int *ends)
 {
     if (!hf__guard_begin(guard, cli->scope)) {
-        *ends = hf__cli_fail(cli, command, CLI_FAILED, "no thread can be started");
+        *ends = hf__cli_fail(cli, command, CLI_FAILED, "cannot start a thread");
         return false;
     }
     cli->guard = guard;

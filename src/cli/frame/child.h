@@ -24,11 +24,12 @@ struct guard;
      .name = "run-timeout",                                                                        \
      .value = "TIME",                                                                              \
      .max = OPTION_WEEK_MS,                                                                        \
-     .text = "End the program after this, with exit code 124.",                                    \
+     .text = "Stop the program after this time; then the exit code is 124.",                       \
      .offset = offsetof(type, run_timeout_ms)},                                                    \
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
-        .fallback = "10s", .text = "When the program is ended: how long from SIGTERM to SIGKILL.", \
+        .fallback = "10s",                                                                         \
+        .text = "How long to wait between SIGTERM and SIGKILL when the program is stopped.",       \
         .offset = offsetof(type, kill_after_ms)                                                    \
     }
 
@@ -54,7 +55,7 @@ struct guard {
     pid_t child;           /* 0: none */
     int signal;            /* the first one that came while there was no child; 0: none */
     bool stop;             /* the child is to end */
-    bool stopped;          /* we told it so */
+    bool stopped;          /* we stopped it */
     bool too_long;
     bool finish;      /* the thread is to end */
     int64_t limit_us; /* by the monotonic clock; 0: none */
@@ -82,7 +83,7 @@ int hf__guard_signal(struct guard *guard);
 
 /*
  * Run it to its end. Returns its exit code, 128 and the number of the signal that ended it, or an
- * enum cli_exit when it could not be run, which was told then.
+ * enum cli_exit when it could not be run, which was shown then.
  */
 int hf__guard_run(struct guard *guard, struct cli *cli, const char *command,
                   const struct child_program *program);
@@ -105,7 +106,7 @@ int hf__program_start(struct hf_scope *s, const struct child_program *program, i
 enum hf_status hf__program_wait(struct hf_scope *s, struct child *child, uint64_t limit_ms,
                                 uint64_t kill_after_ms);
 
-/* How the end of a process is told by an exit code. */
+/* The exit code that stands for the end of a process. */
 int hf__program_code(int wait_status);
 
 #endif

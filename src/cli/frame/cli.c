@@ -66,7 +66,7 @@ static void write_more(FILE *out, const struct hf_error *error)
     for (;; depth++) {
         if (error->limit.name.len) {
             fputs(",\"limit\":{\"name\":", out);
-            hf__json_write_text(out, error->limit.name);
+            hf__cli_json_write_text(out, error->limit.name);
             fprintf(out, ",\"max\":%llu,\"actual\":%llu}", (unsigned long long)error->limit.max,
                     (unsigned long long)error->limit.actual);
         }
@@ -76,7 +76,7 @@ static void write_more(FILE *out, const struct hf_error *error)
         fputs(",\"cause\":{\"code\":\"", out);
         write_code(out, error->status);
         fputs("\",\"message\":", out);
-        hf__json_write_text(out, error->message);
+        hf__cli_json_write_text(out, error->message);
         fprintf(out, ",\"may_have_happened\":%s", error->may_have_happened ? "true" : "false");
     }
     while (depth-- > 0)
@@ -85,8 +85,8 @@ static void write_more(FILE *out, const struct hf_error *error)
 
 /* `error` NULL: the command has found it itself. `hint` says what to do, in a line or a member of
  * its own; NULL: it is clear. */
-static void tell_failure(struct cli *cli, const char *command, int ends,
-                         const struct hf_error *error, const char *message, const char *hint)
+static void report_failure(struct cli *cli, const char *command, int ends,
+                           const struct hf_error *error, const char *message, const char *hint)
 {
     bool doubt = error && error->may_have_happened;
 
@@ -99,19 +99,19 @@ static void tell_failure(struct cli *cli, const char *command, int ends,
         else
             fputs(code_of(ends), cli->err);
         fputs("\",\"message\":", cli->err);
-        hf__json_write_text(cli->err, hf_str_from(message));
+        hf__cli_json_write_text(cli->err, hf_str_from(message));
         fprintf(cli->err, ",\"may_have_happened\":%s,\"command\":", doubt ? "true" : "false");
-        hf__json_write_text(cli->err, hf_str_from(command));
+        hf__cli_json_write_text(cli->err, hf_str_from(command));
         if (hint) {
             fputs(",\"hint\":", cli->err);
-            hf__json_write_text(cli->err, hf_str_from(hint));
+            hf__cli_json_write_text(cli->err, hf_str_from(hint));
         }
         if (error)
             write_more(cli->err, error);
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
-                doubt ? " (it may have happened all the same)" : "");
+                doubt ? " (the change may have been made anyway)" : "");
         if (hint)
             fprintf(cli->err, "%s\n", hint);
     }
@@ -121,7 +121,7 @@ static void tell_failure(struct cli *cli, const char *command, int ends,
 int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
                       const char *message)
 {
-    tell_failure(cli, command, ends, error, message, NULL);
+    report_failure(cli, command, ends, error, message, NULL);
     return ends;
 }
 
@@ -146,12 +146,12 @@ int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *for
     return ends;
 }
 
-/* Arguments that cannot be, and what to do: see tell_failure(). Returns CLI_USAGE. */
-static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
-                   ...) HF_PRINTF(4, 5);
+/* Show invalid arguments, and a hint on what to do: see report_failure(). Returns CLI_USAGE. */
+static int show_misuse(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                       ...) HF_PRINTF(4, 5);
 
-static int misused(struct cli *cli, const char *command, struct hf_str hint, const char *format,
-                   ...)
+static int show_misuse(struct cli *cli, const char *command, struct hf_str hint, const char *format,
+                       ...)
 {
     va_list args;
     char *message;
@@ -159,7 +159,7 @@ static int misused(struct cli *cli, const char *command, struct hf_str hint, con
     va_start(args, format);
     message = format_message(format, args);
     va_end(args);
-    tell_failure(cli, command, CLI_USAGE, NULL, message ? message : "out of memory", hint.ptr);
+    report_failure(cli, command, CLI_USAGE, NULL, message ? message : "out of memory", hint.ptr);
     free(message);
     return CLI_USAGE;
 }
@@ -170,7 +170,7 @@ static struct hf_str try_help(struct cli *cli, const char *command)
     return hf_scope_format(cli->scope, "Try 'holdfast %s --help'.", command);
 }
 
-void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
+void hf__cli_notice(struct cli *cli, const char *command, const char *format, ...)
 {
     va_list args;
     char *message;
@@ -184,9 +184,9 @@ void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...)
     flockfile(cli->err);
     if (cli->json) {
         fputs("{\"notice\":{\"message\":", cli->err);
-        hf__json_write_text(cli->err, hf_str_from(message ? message : "out of memory"));
+        hf__cli_json_write_text(cli->err, hf_str_from(message ? message : "out of memory"));
         fputs(",\"command\":", cli->err);
-        hf__json_write_text(cli->err, hf_str_from(command));
+        hf__cli_json_write_text(cli->err, hf_str_from(command));
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast %s: %s\n", command, message ? message : "out of memory");
@@ -208,7 +208,7 @@ int hf__cli_flushed(struct cli *cli, int ends)
     return ends;
 }
 
-/* What concerns what is no command, and so has no options. */
+/* --json without a command, whose options would have it. */
 static void note_json(struct cli *cli, size_t args_len, const char *const *args)
 {
     for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++)
@@ -216,7 +216,7 @@ static void note_json(struct cli *cli, size_t args_len, const char *const *args)
             cli->json = true;
 }
 
-/* What concerns all commands, before anything can be wrong: errors are told accordingly. */
+/* Options of all commands, looked at before any error: they decide how errors are shown. */
 static void note_options(struct cli *cli, const struct options_table *table, size_t args_len,
                          const char *const *args)
 {
@@ -248,7 +248,8 @@ bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t 
     case OPTIONS_BAD:
         break;
     }
-    *ends = misused(cli, table->name, try_help(cli, table->name), "%.*s", HF_FMT(options->error));
+    *ends =
+        show_misuse(cli, table->name, try_help(cli, table->name), "%.*s", HF_FMT(options->error));
     return false;
 }
 
@@ -261,11 +262,11 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
     if (options->operands_len >= min && options->operands_len <= max)
         return true;
     if (options->operands_len > max)
-        *ends = misused(cli, table->name, try_help(cli, table->name), "unexpected argument '%s'",
-                        options->operands[max]);
+        *ends = show_misuse(cli, table->name, try_help(cli, table->name),
+                            "unexpected argument '%s'", options->operands[max]);
     else
         *ends = hf__cli_fail(cli, table->name, CLI_USAGE,
-                             "an argument is missing: holdfast %s [options] %s", table->name,
+                             "missing argument; usage: holdfast %s [options] %s", table->name,
                              table->operands);
     return false;
 }
@@ -289,8 +290,8 @@ static size_t name_words(const char *name, size_t args_len, const char *const *a
 }
 
 /* The command with the longest name that the arguments start with. */
-static const struct cli_command *find(const struct cli *cli, size_t args_len,
-                                      const char *const *args, size_t *words)
+static const struct cli_command *command_find(const struct cli *cli, size_t args_len,
+                                              const char *const *args, size_t *words)
 {
     const struct cli_command *found = NULL;
 
@@ -318,7 +319,7 @@ static bool is_group(const struct cli *cli, const char *word)
     return false;
 }
 
-static int unknown(struct cli *cli, size_t args_len, const char *const *args)
+static int unknown_command(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct nearest one = {.word = args[0]};
     struct hf_str pair = {0};
@@ -341,15 +342,16 @@ static int unknown(struct cli *cli, size_t args_len, const char *const *args)
         if (two.best)
             return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?",
                                 pair.ptr, two.best);
-        return misused(cli, "",
-                       hf_scope_format(cli->scope, "Try 'holdfast %s --help' for a list.", args[0]),
-                       "unknown command '%s'", pair.ptr);
+        return show_misuse(cli, "",
+                           hf_scope_format(cli->scope, "Try 'holdfast %s --help' for a list.",
+                                           args[0]),
+                           "unknown command '%s'", pair.ptr);
     }
     if (one.best || two.best)
         return hf__cli_fail(cli, "", CLI_USAGE, "unknown command '%s'; did you mean '%s'?", args[0],
                             one.best ? one.best : two.best);
-    return misused(cli, "", HF_STR("Try 'holdfast --help' for a list."), "unknown command '%s'",
-                   args[0]);
+    return show_misuse(cli, "", HF_STR("Try 'holdfast --help' for a list."), "unknown command '%s'",
+                       args[0]);
 }
 
 /* ---- help, version, complete ---------------------------------------------------------------- */
@@ -418,7 +420,7 @@ static int print_group(struct cli *cli, const char *noun)
         fprintf(cli->out, "  %s\n      ", command->options->examples[0].command);
         hf__options_wrap(cli->out, command->options->examples[0].text, 6, 6, cli->width);
     }
-    fprintf(cli->out, "\n'holdfast %s COMMAND --help' tells more about one of them.\n", noun);
+    fprintf(cli->out, "\nRun 'holdfast %s COMMAND --help' for the options of a command.\n", noun);
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -435,7 +437,7 @@ static int missing_command(struct cli *cli, const char *noun)
             verbs = hf_scope_format(cli->scope, "%.*s%s%s", HF_FMT(verbs), verbs.len ? ", " : "",
                                     name + len + 1);
     }
-    hf__cli_fail(cli, noun, CLI_USAGE, "a command is missing: %.*s", HF_FMT(verbs));
+    hf__cli_fail(cli, noun, CLI_USAGE, "missing command: use one of %.*s", HF_FMT(verbs));
     if (!cli->json)
         print_group(cli, noun);
     return CLI_USAGE;
@@ -449,8 +451,8 @@ static void print_groups(struct cli *cli)
             if (cli->commands[i].summary && group_of(cli, cli->commands[i].name) == group)
                 print_command(cli, cli->commands[i].name, cli->commands[i].summary);
     }
-    print_command(cli, "help", "show this, or the options of a command");
-    print_command(cli, "version", "show the version, and what the build has");
+    print_command(cli, "help", "show this list, or the options of a command");
+    print_command(cli, "version", "show the version and the build options");
 }
 
 static int print_help(struct cli *cli)
@@ -460,31 +462,29 @@ static int print_help(struct cli *cli)
                       "       holdfast --help | --version\n\n");
     hf__options_wrap(
         cli->out,
-        "holdfast is a DynamoDB-compatible database, and a set of durable building "
-        "blocks on any such database: locks, counters, rate limits, work that is done "
-        "once, an outbox, an event store.\n\n"
-        "The database is http://127.0.0.1:8000, which 'holdfast serve' starts, or what "
-        "--db or HOLDFAST_DB name: the URL of another one, dynamodb://REGION, or a "
-        "directory, embedded:DIR.",
+        "holdfast is a DynamoDB-compatible database and a set of durable building blocks: locks, "
+        "counters, rate limits, run-once jobs, an outbox and an event store. The building blocks "
+        "work on any such database.\n\nCommands use the database at http://127.0.0.1:8000, which "
+        "'holdfast serve' starts. To use another one, set --db or HOLDFAST_DB to "
+        "http://HOST:PORT, dynamodb://REGION or embedded:DIR (a directory).",
         0, 0, cli->width);
     print_groups(cli);
-    fprintf(cli->out,
-            "\n'holdfast COMMAND --help' tells more about one of them.\n\n"
-            "Exit codes:\n"
-            "  0  done\n"
-            "  1  failed\n"
-            "  2  invalid arguments\n"
-            "  3  not found\n"
-            "  4  a condition did not hold, a lock is held by another, a limit is reached\n"
-            "  5  access denied\n"
-            "  6  the database cannot be reached, is open elsewhere, or throttles\n"
-            "  7  not in time\n"
-            "  8  stored data is damaged\n"
-            "  124  the program that was run took too long\n"
-            "  126  the program cannot be run\n"
-            "  127  there is no such program\n"
-            "128 and a signal's number: the signal ended it. 'serve' has its own meanings\n"
-            "of 3 and 4.\n");
+    fprintf(cli->out, "\nRun 'holdfast COMMAND --help' for the options of a command.\n\n"
+                      "Exit codes:\n"
+                      "  0  success\n"
+                      "  1  failed\n"
+                      "  2  invalid arguments\n"
+                      "  3  not found\n"
+                      "  4  condition not met, or held by another\n"
+                      "  5  access denied\n"
+                      "  6  service not reachable, throttling, or directory in use\n"
+                      "  7  timed out\n"
+                      "  8  stored data is damaged\n"
+                      "  124  the program took too long and was stopped\n"
+                      "  126  the program cannot be executed\n"
+                      "  127  program not found\n"
+                      "128 + N: ended by signal N. 'serve' uses 3 and 4 differently:\n"
+                      "see 'holdfast serve --help'.\n");
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -496,12 +496,12 @@ static int print_help(struct cli *cli)
 #define HF_ROCKSDB "unknown"
 #endif
 
-/* The option has one line, for scripts; the command tells what the build has as well. */
+/* The option prints one line, for scripts; the command also prints what the build has. */
 static int print_version(struct cli *cli, bool is_command)
 {
     fprintf(cli->out, "holdfast %s\n", hf_version());
     if (is_command) {
-        fprintf(cli->out, "sinks of brokers: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
+        fprintf(cli->out, "broker sinks: %s\n", HF_BROKERS[0] ? HF_BROKERS : "none");
         fprintf(cli->out, "built with RocksDB: %s\n", HF_ROCKSDB);
     }
     return hf__cli_flushed(cli, CLI_OK);
@@ -514,11 +514,11 @@ static int run_help(struct cli *cli, size_t args_len, const char *const *args)
 
     if (args_len == 0)
         return print_help(cli);
-    command = find(cli, args_len, args, &words);
+    command = command_find(cli, args_len, args, &words);
     if (!command && args_len == 1 && is_group(cli, args[0]))
         return print_group(cli, args[0]);
     if (!command)
-        return unknown(cli, args_len, args);
+        return unknown_command(cli, args_len, args);
     if (!command->options)
         return print_help(cli);
     hf__options_help(cli->out, command->options, cli->width);
@@ -553,7 +553,8 @@ static void complete_names(struct cli *cli, size_t words_len, const char *const 
 static int run_complete(struct cli *cli, size_t args_len, const char *const *args)
 {
     size_t words;
-    const struct cli_command *command = find(cli, args_len ? args_len - 1 : 0, args, &words);
+    const struct cli_command *command =
+        command_find(cli, args_len ? args_len - 1 : 0, args, &words);
 
     if (command && command->options)
         hf__options_complete(cli->out, command->options, args_len - words, args + words);
@@ -570,7 +571,7 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
     size_t words;
     int ends;
 
-    if (!hf__env_files(cli, args_len, args, &words, &ends))
+    if (!hf__cli_env_files(cli, args_len, args, &words, &ends))
         return ends;
     if (words) { /* there may be no arguments at all, and no array then */
         args += words;
@@ -589,16 +590,15 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         return run_help(cli, args_len - 1, args + 1);
     if (strcmp(args[0], "complete") == 0)
         return run_complete(cli, args_len - 1, args + 1);
-    command = find(cli, args_len, args, &words);
+    command = command_find(cli, args_len, args, &words);
     if (!command)
         note_json(cli, args_len, args);
     if (args[0][0] == '-')
-        return misused(cli, "",
-                       hf_scope_format(cli->scope,
-                                       "Options of a command follow its name: 'holdfast COMMAND "
-                                       "%s'.",
-                                       args[0]),
-                       "unknown option '%s'", args[0]);
+        return show_misuse(cli, "",
+                           hf_scope_format(cli->scope,
+                                           "Options come after the command: 'holdfast COMMAND %s'.",
+                                           args[0]),
+                           "unknown option '%s'", args[0]);
     if (!command && is_group(cli, args[0])) {
         if (args_len == 1) {
             print_group(cli, args[0]);
@@ -610,6 +610,6 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
             return missing_command(cli, args[0]);
     }
     if (!command)
-        return unknown(cli, args_len, args);
+        return unknown_command(cli, args_len, args);
     return hf__command_run(cli, command->command, command->options, args_len - words, args + words);
 }

@@ -19,16 +19,16 @@
 enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1,      /* for a reason that no other number has */
-    CLI_USAGE = 2,       /* the arguments, a variable or a file they name cannot be */
+    CLI_USAGE = 2,       /* invalid arguments, or an invalid variable or file */
     CLI_NOT_FOUND = 3,   /* no such table, lock, key */
-    CLI_CONDITION = 4,   /* a condition did not hold, another holds a lock, a limit is reached */
-    CLI_DENIED = 5,      /* no credentials, or not the right ones */
-    CLI_UNAVAILABLE = 6, /* the database cannot be reached, is locked, or wants less at a time */
-    CLI_TIMEOUT = 7,     /* not in the time of --timeout */
+    CLI_CONDITION = 4,   /* condition not met, held by another, or a limit is reached */
+    CLI_DENIED = 5,      /* missing or wrong credentials */
+    CLI_UNAVAILABLE = 6, /* the database is not reachable, is locked, or throttles */
+    CLI_TIMEOUT = 7,     /* --timeout is exceeded */
     CLI_CORRUPT = 8,     /* stored data is damaged, or newer than the program */
     CLI_TOO_LONG = 124,  /* the program that was run took too long, as timeout(1) has it */
     CLI_NO_EXEC = 126,   /* it cannot be run, as shells have it */
-    CLI_NO_PROGRAM = 127 /* it is not there */
+    CLI_NO_PROGRAM = 127 /* program not found, as shells have it */
 };
 
 enum { CLI_SIGNAL = 128 }; /* and its number */
@@ -42,7 +42,7 @@ struct cli {
     size_t columns;      /* of that terminal; 0: not known */
     bool json;           /* --json or --jsonl was given: errors are JSON, too */
     bool table_named;    /* --table was given */
-    struct guard *guard; /* a signal that it has seen is why calls are canceled; NULL: none */
+    struct guard *guard; /* canceled calls were ended by the signal that it has seen; NULL: none */
     bool ends_by_signal; /* and the command has not failed then */
     options_env_fn *env;
     bool (*set_env)(const char *name, const char *value); /* false: no memory */
@@ -86,21 +86,21 @@ bool hf__cli_operands(struct cli *cli, const struct options_table *table, size_t
 /*
  * "holdfast serve: ..." on cli->err; with --json an object in one line:
  *
- *     {"error":{"code":"not_found","message":"there is no 'x'","may_have_happened":false,
- *      "command":"kv get"}}
+ *     {"error":{"code":"not_found","message":"key 'x' does not exist",
+ *      "may_have_happened":false,"command":"kv get"}}
  *
- * Arguments that cannot be have a "hint", too: where their help is. Returns `ends`.
+ * Invalid arguments also have a "hint", which says where to find help. Returns `ends`.
  */
 int hf__cli_fail(struct cli *cli, const char *command, int ends, const char *format, ...)
     HF_PRINTF(4, 5);
 
 /*
- * A line on stderr about something that is not the end of the command; from any thread. Control
- * characters in it, which may be somebody's data, are blanks. With --json it is
+ * Print a line on stderr that is not the final error of the command; from any thread. Control
+ * characters, which may come from stored data, are replaced by blanks. With --json the line is
  *
- *     {"notice":{"message":"event e1 (x) will be tried again: no","command":"relay"}}
+ *     {"notice":{"message":"event e1 (x) will be retried: no","command":"relay"}}
  */
-void hf__cli_tell(struct cli *cli, const char *command, const char *format, ...) HF_PRINTF(3, 4);
+void hf__cli_notice(struct cli *cli, const char *command, const char *format, ...) HF_PRINTF(3, 4);
 
 /* hf__cli_fail() for an error of the library: in JSON its status is the code, and it has the limit
  * that was passed and the causes, as docs/operations.md shows them. NULL: as hf__cli_fail(). */
@@ -110,7 +110,7 @@ int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const stru
 /* Is the output read by a person? Then times are local, and in words. */
 bool hf__cli_for_people(const struct cli *cli);
 
-/* Have the texts for people been written? CLI_FAILED when not: a full disk, a closed pipe. */
+/* Flush standard output. CLI_FAILED if it could not be written: a full disk, a closed pipe. */
 int hf__cli_flushed(struct cli *cli, int ends);
 
 #endif

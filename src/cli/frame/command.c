@@ -6,14 +6,14 @@
  *     check      what cannot be together: before the database is opened, or anything made
  *     open       the database, the blobs, what the noun keeps there
  *     body       the work
- *     tell       the error, the end of the list; that all was written
+ *     report     the error, the end of the list, a failed write to standard output
  *     close      in reverse
  *
  * What always holds:
  *
  *  (1) An error is shown once: a failed status while `ends` is CLI_OK was not shown yet.
- *  (2) What was opened is closed, whatever the body returns; it is told before that, as an error may
- *      name what is open.
+ *  (2) What was opened is closed, whatever the body returns. Errors are shown before that, as one
+ *      may name what is open.
  *  (3) A list that was begun is ended, after an error as well: its JSON is whole.
  */
 #include "cli/frame/command.h"
@@ -60,7 +60,7 @@ enum hf_status hf__command_shown(struct command_ctx *c, int ends)
 
 enum hf_status hf__command_missing(struct command_ctx *c, const char *option)
 {
-    return hf__command_fail(c, CLI_USAGE, "%s is missing", option);
+    return hf__command_fail(c, CLI_USAGE, "missing option %s", option);
 }
 
 void hf__command_failed(struct command_ctx *c)
@@ -236,8 +236,8 @@ static bool command_parse(struct command_ctx *c, size_t args_len, const char *co
     return true;
 }
 
-/* Show what has not been shown, and end what has begun. */
-static void command_tell(struct command_ctx *c, enum hf_status status)
+/* Show an error that was not shown yet, and end the list. */
+static void command_report(struct command_ctx *c, enum hf_status status)
 {
     if (status != HF_OK && c->ends == CLI_OK)
         hf__command_failed(c);
@@ -252,9 +252,9 @@ static void command_work(struct command_ctx *c)
     enum hf_status status = command->check ? command->check(c) : HF_OK;
 
     if (status != HF_OK)
-        command_tell(c, status);
+        command_report(c, status);
     else if (!c->database || command_open(c))
-        command_tell(c, command->body(c));
+        command_report(c, command->body(c));
     else if (command->unopened)
         command->unopened(c);
     command_close(c);
@@ -283,7 +283,7 @@ int hf__command_run(struct cli *cli, const struct command *command,
     }
     c.guard = &guard;
     if (hf__guard_command(cli, c.name, command->ends_by_signal, &guard, &c.ends)) {
-        if (command->tells_signal)
+        if (command->reports_signal)
             cli->guard = NULL;
         command_work(&c);
     }

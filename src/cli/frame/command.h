@@ -28,13 +28,13 @@
 
 struct guard;
 
-/* What becomes of a command whose table is not there, as nothing was stored yet. A table that was
- * named (--table) has to be there in any case. */
+/* What a command does when its table does not exist, because nothing was stored yet. A table that
+ * was named (--table) must always exist. */
 enum command_table {
-    COMMAND_NEEDS, /* it fails, and says which command makes the table */
+    COMMAND_NEEDS, /* it fails, and says which command creates the table */
     COMMAND_LOOKS, /* it prints an empty `list`; without one its body runs, and `place` is NULL */
-    COMMAND_EMPTY, /* it works on an empty one in memory */
-    COMMAND_MAKES  /* it makes it, and the directory of the database */
+    COMMAND_EMPTY, /* it works on an empty table in memory */
+    COMMAND_MAKES  /* it creates the table, and the directory of the database */
 };
 
 /* A command as it runs. */
@@ -55,11 +55,11 @@ struct command_ctx {
     struct hf_db *db;
     struct hf_blobs *blobs; /* NULL: none was opened */
     void *place;            /* what the noun keeps in the database; NULL: nothing was stored yet */
-    bool makes;             /* may make what is not there */
+    bool makes;             /* may create a missing directory or table */
     bool empty;             /* `db` is in memory, as nothing was stored yet */
     struct rows *rows;      /* of commands with a list */
     bool listing;           /* rows have begun, and are to be ended */
-    struct hf_str next;     /* where a list goes on, for --json */
+    struct hf_str next;     /* where a list continues, for --json */
     int ends;               /* how the program ends; not CLI_OK: all was shown */
 };
 
@@ -79,15 +79,15 @@ struct command {
     enum command_table table;
     const char *list;    /* with COMMAND_LOOKS: which list is empty then; NULL: the body runs */
     bool guarded;        /* a signal cancels the scope, and the program ends in order */
-    bool ends_by_signal; /* which is no failure then: exit code 0 */
-    bool tells_signal;   /* the canceled call is an error that is shown, as any other */
+    bool ends_by_signal; /* a signal is no failure: exit code 0 */
+    bool reports_signal; /* the canceled call is an error that is shown, as any other */
 
-    /* Look at the arguments, before anything is opened; NULL: all that can be parsed are good. */
+    /* Check the arguments before anything is opened; NULL: the parser has checked them all. */
     enum hf_status (*check)(struct command_ctx *c);
     /* The work. */
     enum hf_status (*body)(struct command_ctx *c);
     const void *data; /* for a body that several commands have */
-    /* It could not be opened, which was shown: may change `ends`. NULL: that is the end. */
+    /* The database could not be opened, which was shown: may change `ends`. NULL: nothing. */
     void (*unopened)(struct command_ctx *c);
     /* Close what `check` has opened, whatever came of it. NULL: nothing. */
     void (*end)(struct command_ctx *c);
@@ -113,10 +113,10 @@ struct hf_str hf__command_operand(const struct command_ctx *c, size_t at);
 enum hf_status hf__command_fail(struct command_ctx *c, int ends, const char *format, ...)
     HF_PRINTF(3, 4);
 
-/* The same when it was shown already. */
+/* The same for an error that was already shown. */
 enum hf_status hf__command_shown(struct command_ctx *c, int ends);
 
-/* hf__command_fail() for what has to be given: "--from is missing". */
+/* hf__command_fail() for a required option: "missing option --from". */
 enum hf_status hf__command_missing(struct command_ctx *c, const char *option);
 
 /* Show the error of the scope now, when more has to be printed behind it. */
@@ -126,8 +126,8 @@ void hf__command_failed(struct command_ctx *c);
 enum hf_status hf__command_end(struct command_ctx *c, int ends);
 
 /* For a command with --wait, in its check: how long to wait for a directory, and then for what is in
- * it. The second is for the status of that: with `busy_code` it ends when somebody else had it all
- * the time, and says so unless --quiet. */
+ * it. The second takes the status of the call that waited: if another held it all the time, the
+ * command ends with `busy_code`, and shows the error unless --quiet. */
 void hf__command_wait(struct command_ctx *c, struct database_wait *wait, uint64_t wait_ms,
                       uint64_t busy_code);
 enum hf_status hf__command_waited(struct command_ctx *c, enum hf_status status);

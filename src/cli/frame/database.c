@@ -104,7 +104,7 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
                                          what ? ": " : "", HF_FMT(text), HF_FMT(more));
     char *at;
 
-    if (error->status == HF_CANCELED && came) /* it was told to end */
+    if (error->status == HF_CANCELED && came) /* a signal ended it */
         return cli->ends_by_signal ? CLI_OK : CLI_SIGNAL + came;
     /* The copy is ours; what a service answers may have any bytes in it. */
     at = line.ptr ? hf_scope_alloc(cli->scope, line.len + 1) : NULL;
@@ -166,25 +166,25 @@ struct hf_str hf__database_url(struct hf_scope *s, const struct database_setting
 }
 
 /*
- * Is somebody there? Patterns wait for a service that cannot be reached until the deadline, which
+ * Does the service answer? Patterns wait for a service that cannot be reached until the deadline, which
  * is right for a program that runs for months and wrong for a person with a slip in a URL. Any
- * answer will do: who may not list tables may still have a table to work on.
+ * answer will do: a user without the right to list tables may still use one of them.
  */
-static bool answers(struct hf_scope *s, struct hf_db *db)
+static bool database_answers(struct hf_scope *s, struct hf_db *db)
 {
     enum hf_status status = hf_list_tables(s, db, &(struct hf_list_tables){.limit = 1}, NULL);
 
     return (status != HF_IO && status != HF_TIMEOUT) || !hf_scope_error(s)->may_retry;
 }
 
-/* What to do about a service that nobody answers at. */
+/* What to do about a service that cannot be reached. */
 static struct hf_str connection_advice(struct hf_scope *s)
 {
     const struct hf_error *error = hf_scope_error(s);
 
     if (error->status != HF_IO || error->may_have_happened)
         return HF_STR("");
-    return HF_STR("; start a server with 'holdfast serve', or name a database with --db");
+    return HF_STR("; start a server with 'holdfast serve', or name another database with --db");
 }
 
 static bool read_path(struct hf_scope *s, struct hf_str url, struct hf_str *path)
@@ -215,8 +215,8 @@ static bool is_usable(struct cli *cli, const char *command,
 {
     if (!settings->profile.ptr || is_network(settings->url))
         return true;
-    *ends = hf__cli_fail(cli, command, CLI_USAGE, "--profile is for services, and '%.*s' is none",
-                         HF_FMT(settings->url));
+    *ends = hf__cli_fail(cli, command, CLI_USAGE,
+                         "--profile needs a service, and '%.*s' is not one", HF_FMT(settings->url));
     return false;
 }
 
@@ -230,15 +230,16 @@ static enum hf_status open_url(struct hf_scope *s, const struct database_setting
                    db);
 }
 
-/* What follows when it is open: a prefix, or the first call. */
-static bool opened(struct cli *cli, const char *command, const struct database_settings *settings,
-                   struct hf_db **db, int *ends)
+/* After the database was opened: add the prefix, or make the first call to a service. */
+static bool database_finish_open(struct cli *cli, const char *command,
+                                 const struct database_settings *settings, struct hf_db **db,
+                                 int *ends)
 {
     struct hf_scope *s = cli->scope;
     bool network = is_network(settings->url);
     struct hf_db *whole = *db;
 
-    if (network ? answers(s, *db)
+    if (network ? database_answers(s, *db)
                 : !settings->prefix.ptr || hf_prefix_open(s, whole, settings->prefix, db) == HF_OK)
         return true;
     *ends = fail_line(cli, command, s, NULL, network ? connection_advice(s) : HF_STR(""));
@@ -258,7 +259,7 @@ bool hf__database_open(struct cli *cli, const char *command,
         return false;
     status = open_url(cli->scope, settings, url, db);
     if (status == HF_OK)
-        return opened(cli, command, settings, db, ends);
+        return database_finish_open(cli, command, settings, db, ends);
     *ends = status == HF_LOCKED && read_path(cli->scope, url, &path)
                 ? hf__database_taken(cli, command, path.ptr)
                 : hf__database_fail(cli, command);
@@ -291,7 +292,7 @@ int hf__database_unopened(struct cli *cli, const char *command,
         if (settings->absent_ok)
             return DATABASE_ABSENT;
         if (settings->maker)
-            more = hf_scope_format(cli->scope, " yet; 'holdfast %s' makes it", settings->maker);
+            more = hf_scope_format(cli->scope, " yet; 'holdfast %s' creates it", settings->maker);
     }
     return fail_line(cli, command, cli->scope, NULL, more);
 }
@@ -305,28 +306,29 @@ static uint64_t now_ms(const struct cli *cli)
     return (uint64_t)(env->elapsed_us(env->user) / 1000);
 }
 
-/* Say for whom we wait. */
-static void tell_holder(struct cli *cli, const char *command, const struct holder *holder,
-                        const char *path)
+/* Report which process has the directory open. */
+static void report_holder(struct cli *cli, const char *command, const struct holder *holder,
+                          const char *path)
 {
     struct hf_str advice = hf__holder_advice(cli->scope, holder, path);
 
-    hf__cli_fail(cli, command, CLI_OK, "waiting for %s: %.*s has it open%s%.*s", path,
+    hf__cli_fail(cli, command, CLI_OK, "waiting for %s: in use by %.*s%s%.*s", path,
                  HF_FMT(holder->pid ? holder->text : HF_STR("another process")),
                  holder->server ? "; " : "", HF_FMT(holder->server ? advice : HF_STR("")));
 }
 
-/* It was in vain. */
+/* The time to wait is over. */
 static int give_up(struct cli *cli, const char *command, const struct database_settings *settings,
                    const struct database_wait *wait, const struct holder *holder, const char *path)
 {
     int ends = holder->server || holder->started_us ? (int)CLI_UNAVAILABLE : wait->busy_code;
 
     if (holder->started_us)
-        return hf__cli_fail(cli, command, CLI_UNAVAILABLE,
-                            "%.*s has the database open and runs this command: neither could go "
-                            "on; let both use a server: 'holdfast serve'",
-                            HF_FMT(holder->text));
+        return hf__cli_fail(
+            cli, command, CLI_UNAVAILABLE,
+            "%.*s has the database open and started this command, so both would wait forever; "
+            "use a server for both: 'holdfast serve'",
+            HF_FMT(holder->text));
     if (ends == CLI_UNAVAILABLE || !settings->quiet)
         hf__database_taken(cli, command, path);
     return ends;
@@ -340,7 +342,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
     uint64_t begin_ms = now_ms(cli);
     uint32_t look_ms = LOOK_MIN_MS;
     struct hf_str path;
-    bool told = settings->quiet;
+    bool reported = settings->quiet;
 
     wait->waited_ms = 0;
     if (!read_path(s, settings->url, &path))
@@ -356,7 +358,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
 
         wait->waited_ms = now_ms(cli) - begin_ms;
         if (status == HF_OK)
-            return opened(cli, command, settings, db, ends);
+            return database_finish_open(cli, command, settings, db, ends);
         if (status != HF_LOCKED) {
             *ends = hf__database_fail(cli, command);
             return false;
@@ -366,9 +368,9 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
             *ends = give_up(cli, command, settings, wait, &holder, path.ptr);
             return false;
         }
-        if (!told && wait->waited_ms >= MOMENT_MS) {
-            tell_holder(cli, command, &holder, path.ptr);
-            told = true;
+        if (!reported && wait->waited_ms >= MOMENT_MS) {
+            report_holder(cli, command, &holder, path.ptr);
+            reported = true;
         }
         if (wait->bounded && look_ms > wait->wait_ms - wait->waited_ms)
             look_ms = (uint32_t)(wait->wait_ms - wait->waited_ms);

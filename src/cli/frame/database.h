@@ -61,18 +61,18 @@ struct database_settings {
          .name = "prefix",                                                                         \
          .value = "TEXT",                                                                          \
          .env = "HOLDFAST_PREFIX",                                                                 \
-         .text = "Put before the name of every table.",                                            \
+         .text = "Prefix for all table names.",                                                    \
          .offset = offsetof(type, database.prefix)},                                               \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "profile",                                                                        \
          .value = "NAME",                                                                          \
-         .text = "Profile in AWS's files. Without one credentials are where AWS's tools find "     \
-                 "them.",                                                                          \
+         .text = "Profile in AWS's config files. By default credentials come from where AWS's "    \
+                 "tools find them.",                                                               \
          .offset = offsetof(type, database.profile)},                                              \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "region",                                                                         \
          .value = "NAME",                                                                          \
-         .text = "Region to sign for.",                                                            \
+         .text = "Region to sign requests for.",                                                   \
          .offset = offsetof(type, database.region)},                                               \
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "timeout", .value = "TIME", .min = 1,                     \
@@ -80,22 +80,22 @@ struct database_settings {
         .offset = offsetof(type, database.timeout_ms)                                              \
     }
 #define DATABASE_SPECS(type)                                                                       \
-    DATABASE_SPECS_WITH(type, "How long the database may take; then the exit code is 7.")
+    DATABASE_SPECS_WITH(type, "Time limit for the database; then the exit code is 7.")
 
-/* How the outcome is told. */
+/* Options for the output. */
 #define DATABASE_JSON(type)                                                                        \
     {                                                                                              \
-        .heading = "Output", .kind = OPTION_FLAG, .name = "json", .text = "Print a JSON object.",  \
-        .offset = offsetof(type, database.json)                                                    \
+        .heading = "Output", .kind = OPTION_FLAG, .name = "json",                                  \
+        .text = "Print the result as a JSON object.", .offset = offsetof(type, database.json)      \
     }
 #define DATABASE_JSONL(type)                                                                       \
     {                                                                                              \
-        .kind = OPTION_FLAG, .name = "jsonl", .text = "Print a JSON object per line.",             \
+        .kind = OPTION_FLAG, .name = "jsonl", .text = "Print one JSON object per line.",           \
         .offset = offsetof(type, database.jsonl)                                                   \
     }
 #define DATABASE_QUIET(type)                                                                       \
     {                                                                                              \
-        .kind = OPTION_FLAG, .letter = 'q', .name = "quiet", .text = "Print nothing but errors.",  \
+        .kind = OPTION_FLAG, .letter = 'q', .name = "quiet", .text = "Print errors only.",         \
         .offset = offsetof(type, database.quiet)                                                   \
     }
 
@@ -147,7 +147,7 @@ int hf__database_unopened(struct cli *cli, const char *command,
 /* The URL that is opened, with what profile and region add to it; absent: no memory. */
 struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings);
 
-/* How the program ends after this: the one place that knows. */
+/* The exit code for an error; no other function maps statuses to exit codes. */
 int hf__database_exit(const struct hf_error *error);
 
 /* Show that another process has the directory open, which one, and what to do; HF_LOCKED is the

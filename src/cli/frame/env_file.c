@@ -44,7 +44,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct hf_str trimmed(struct hf_str text)
+static struct hf_str trim_blanks(struct hf_str text)
 {
     while (text.len && is_blank(text.ptr[0]))
         text = hf_str_of(text.ptr + 1, text.len - 1);
@@ -77,28 +77,28 @@ static bool read_value(struct variables *v, struct hf_str text, struct hf_str *v
     const char *end;
     struct hf_str rest;
 
-    *value = trimmed(text);
+    *value = trim_blanks(text);
     for (size_t i = 1; i < text.len; i++)
         if (text.ptr[i] == '#' && is_blank(text.ptr[i - 1])) {
-            *value = trimmed(hf_str_of(text.ptr, i));
+            *value = trim_blanks(hf_str_of(text.ptr, i));
             break;
         }
-    text = trimmed(text);
+    text = trim_blanks(text);
     if (text.len && (text.ptr[0] == '"' || text.ptr[0] == '\'')) {
         end = memchr(text.ptr + 1, text.ptr[0], text.len - 1);
         if (!end)
-            return bad_line(v, "the quote is not closed in this line");
+            return bad_line(v, "missing closing quote");
         *value = hf_str_of(text.ptr + 1, (size_t)(end - text.ptr) - 1);
-        rest = trimmed(hf_str_of(end + 1, text.len - (size_t)(end + 1 - text.ptr)));
+        rest = trim_blanks(hf_str_of(end + 1, text.len - (size_t)(end + 1 - text.ptr)));
         if (rest.len && (rest.ptr[0] != '#' || rest.ptr == end + 1))
-            return bad_line(v, "something follows the closing quote");
+            return bad_line(v, "unexpected text after the closing quote");
         return true;
     }
     return true;
 }
 
 /* (1) */
-static bool keep(struct variables *v, struct hf_str name, struct hf_str value)
+static bool variable_add(struct variables *v, struct hf_str name, struct hf_str value)
 {
     struct variable kept = {hf_scope_copy(v->cli->scope, name).ptr,
                             hf_scope_copy(v->cli->scope, value).ptr};
@@ -109,7 +109,7 @@ static bool keep(struct variables *v, struct hf_str name, struct hf_str value)
     while (i < v->len && strcmp(v->all[i].name, kept.name) != 0)
         i++;
     if (i == VARIABLES_MAX)
-        return bad_line(v, "there are too many variables: at most 1000");
+        return bad_line(v, "too many variables: at most 1000");
     v->all[i] = kept;
     v->len += i == v->len;
     return true;
@@ -120,19 +120,20 @@ static bool read_line(struct variables *v, struct hf_str line)
     const char *equals;
     struct hf_str name, value;
 
-    line = trimmed(line);
+    line = trim_blanks(line);
     if (!line.len || line.ptr[0] == '#')
         return true;
     if (memchr(line.ptr, '\0', line.len))
-        return bad_line(v, "it has a NUL byte");
+        return bad_line(v, "the line contains a NUL byte");
     equals = memchr(line.ptr, '=', line.len);
     if (!equals)
-        return bad_line(v, "there is no '='; lines are NAME=VALUE");
-    name = trimmed(hf_str_of(line.ptr, (size_t)(equals - line.ptr)));
+        return bad_line(v, "missing '='; write NAME=VALUE");
+    name = trim_blanks(hf_str_of(line.ptr, (size_t)(equals - line.ptr)));
     if (!is_name(name))
-        return bad_line(v, "a name has letters, digits and '_', and no digit in front");
+        return bad_line(v,
+                        "invalid name: use letters, digits and '_', and do not start with a digit");
     value = hf_str_of(equals + 1, line.len - (size_t)(equals + 1 - line.ptr));
-    return read_value(v, value, &value) && keep(v, name, value);
+    return read_value(v, value, &value) && variable_add(v, name, value);
 }
 
 static bool read_file(struct variables *v, const char *path)
@@ -171,8 +172,8 @@ static const char *option_file(size_t args_len, const char *const *args, size_t 
     return strcmp(args[0], OPTION) == 0 && args_len > 1 ? args[1] : NULL;
 }
 
-bool hf__env_files(struct cli *cli, size_t args_len, const char *const *args, size_t *taken,
-                   int *ends)
+bool hf__cli_env_files(struct cli *cli, size_t args_len, const char *const *args, size_t *taken,
+                       int *ends)
 {
     struct variables v = {.cli = cli};
 
@@ -185,7 +186,7 @@ bool hf__env_files(struct cli *cli, size_t args_len, const char *const *args, si
         if (!path && strcmp(args[*taken], OPTION) != 0)
             break; /* another one, which begins alike */
         if (!path) {
-            (void)hf__cli_fail(cli, "", CLI_USAGE, "option '%s' needs a file", OPTION);
+            (void)hf__cli_fail(cli, "", CLI_USAGE, "option '%s' needs a file name", OPTION);
             return false;
         }
         if (!v.all)

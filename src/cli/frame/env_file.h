@@ -13,7 +13,7 @@ enum { ENV_FILE_MAX = 65536 }; /* bytes */
  * those files that are not set yet. *taken is how many arguments that were. False: the error was
  * shown, nothing was set, and *ends says how to end.
  */
-bool hf__env_files(struct cli *cli, size_t args_len, const char *const *args, size_t *taken,
-                   int *ends);
+bool hf__cli_env_files(struct cli *cli, size_t args_len, const char *const *args, size_t *taken,
+                       int *ends);
 
 #endif

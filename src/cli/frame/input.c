@@ -15,7 +15,7 @@
 enum { STEP = 64 * 1024 };
 
 /* Room for more, by the C library: a scope keeps what was too small. */
-static bool grow(char **text, size_t *room)
+static bool buffer_grow(char **text, size_t *room)
 {
     size_t more = *room ? *room * 2 : STEP;
     char *longer = realloc(*text, more);
@@ -37,7 +37,7 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
     ssize_t got = fd < 0 ? -1 : 1;
 
     while (got > 0 && len <= max) {
-        if (len == room && !grow(&text, &room)) {
+        if (len == room && !buffer_grow(&text, &room)) {
             errno = ENOMEM;
             got = -1;
             break;
@@ -48,7 +48,7 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
     if (got < 0)
         *error = hf_scope_format(s, "%s: %s", path, strerror(errno));
     else if (len > max)
-        *error = hf_scope_format(s, "%s: it has more than %zu bytes", path, max);
+        *error = hf_scope_format(s, "%s: larger than %zu bytes", path, max);
     else
         copy = hf_scope_copy(s, hf_str_of(text, len));
     if (!copy.ptr && !error->ptr)
@@ -85,11 +85,12 @@ bool hf__input_fits(struct cli *cli, const char *command, struct hf_str content_
 
     if (!payload.len || (content_type.ptr && !hf__input_is_json(content_type)))
         return true;
-    line = hf__json_check(payload);
+    line = hf__cli_json_check(payload);
     if (line)
-        hf__cli_fail(cli, command, CLI_USAGE,
-                     "the payload is not JSON (line %zu); for anything else say what it is, with "
-                     "--content-type text/plain, for instance",
-                     line);
+        hf__cli_fail(
+            cli, command, CLI_USAGE,
+            "the payload is not valid JSON (line %zu); for other data give its type, such as "
+            "--content-type text/plain",
+            line);
     return line == 0;
 }

@@ -13,7 +13,7 @@
 
 #include "base/utf8.h"
 
-void hf__json_write_text(FILE *out, struct hf_str text)
+void hf__cli_json_write_text(FILE *out, struct hf_str text)
 {
     fputc('"', out);
     for (size_t i = 0; i < text.len;) {
@@ -67,22 +67,22 @@ static void write_map(FILE *out, struct hf_scope *s, struct hf_item item)
     while (hf_item_next(item, &walk)) {
         if (more)
             fputc(',', out);
-        hf__json_write_text(out, walk.name);
+        hf__cli_json_write_text(out, walk.name);
         fputc(':', out);
-        hf__json_write_value(out, s, walk.value);
+        hf__cli_json_write_value(out, s, walk.value);
         more = true;
     }
     fputc('}', out);
 }
 
-void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
+void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
 {
     struct hf_value_walk walk = {.index = 0};
     struct hf_str number;
 
     switch (hf_value_type(value)) {
     case HF_TYPE_S:
-        hf__json_write_text(out, hf_value_str(value));
+        hf__cli_json_write_text(out, hf_value_str(value));
         return;
     case HF_TYPE_N:
         number = hf_value_number(s, value);
@@ -105,7 +105,7 @@ void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
         while (hf_value_next(s, value, &walk)) {
             if (walk.index)
                 fputc(',', out);
-            hf__json_write_value(out, s, walk.value);
+            hf__cli_json_write_value(out, s, walk.value);
         }
         fputc(']', out);
         return;
@@ -118,14 +118,14 @@ void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
 
 /* ---- as texts ------------------------------------------------------------------------------- */
 
-bool hf__json_text_begin(struct json_text *text)
+bool hf__cli_json_text_begin(struct json_text *text)
 {
     *text = (struct json_text){0};
     text->out = open_memstream(&text->ptr, &text->len);
     return text->out != NULL;
 }
 
-struct hf_str hf__json_text_end(struct json_text *text, struct hf_scope *s)
+struct hf_str hf__cli_json_text_end(struct json_text *text, struct hf_scope *s)
 {
     struct hf_str copy = {0};
 
@@ -135,20 +135,20 @@ struct hf_str hf__json_text_end(struct json_text *text, struct hf_scope *s)
     return copy;
 }
 
-struct hf_str hf__json_of_value(struct hf_scope *s, struct hf_value value)
+struct hf_str hf__cli_json_of_value(struct hf_scope *s, struct hf_value value)
 {
     struct json_text text;
 
-    if (hf__json_text_begin(&text))
-        hf__json_write_value(text.out, s, value);
-    return hf__json_text_end(&text, s);
+    if (hf__cli_json_text_begin(&text))
+        hf__cli_json_write_value(text.out, s, value);
+    return hf__cli_json_text_end(&text, s);
 }
 
-struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str str)
+struct hf_str hf__cli_json_of_text(struct hf_scope *s, struct hf_str str)
 {
     struct json_text text;
 
-    if (hf__json_text_begin(&text))
-        hf__json_write_text(text.out, str);
-    return hf__json_text_end(&text, s);
+    if (hf__cli_json_text_begin(&text))
+        hf__cli_json_write_text(text.out, str);
+    return hf__cli_json_text_end(&text, s);
 }

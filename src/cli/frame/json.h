@@ -14,61 +14,62 @@
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* A string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
-void hf__json_write_text(FILE *out, struct hf_str text);
+void hf__cli_json_write_text(FILE *out, struct hf_str text);
 
 /*
- * A value as plain JSON: numbers with all their digits, sets as arrays, bytes as base64. What it is
- * in DynamoDB's JSON cannot be told from it.
+ * A value as plain JSON: numbers with all their digits, sets as arrays, bytes as base64. The
+ * type that it has in DynamoDB is lost.
  */
-void hf__json_write_value(FILE *out, struct hf_scope *s, struct hf_value value);
+void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value value);
 
 /*
  * A text that is written piece by piece into `out`, and is in the scope then; absent when there is
  * no memory.
  *
  *     struct json_text text;
- *     if (hf__json_text_begin(&text))
- *         hf__json_write_value(text.out, s, value);
- *     return hf__json_text_end(&text, s);
+ *     if (hf__cli_json_text_begin(&text))
+ *         hf__cli_json_write_value(text.out, s, value);
+ *     return hf__cli_json_text_end(&text, s);
  */
 struct json_text {
     FILE *out; /* NULL: there is no memory */
     char *ptr;
     size_t len;
 };
-bool hf__json_text_begin(struct json_text *text);
-struct hf_str hf__json_text_end(struct json_text *text, struct hf_scope *s);
+bool hf__cli_json_text_begin(struct json_text *text);
+struct hf_str hf__cli_json_text_end(struct json_text *text, struct hf_scope *s);
 
 /* The same as a text in the scope; absent when there is no memory. */
-struct hf_str hf__json_of_value(struct hf_scope *s, struct hf_value value);
-struct hf_str hf__json_of_text(struct hf_scope *s, struct hf_str text);
+struct hf_str hf__cli_json_of_value(struct hf_scope *s, struct hf_value value);
+struct hf_str hf__cli_json_of_text(struct hf_scope *s, struct hf_str text);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-enum { JSON_DEPTH_MAX = 64 };
+enum { CLI_JSON_DEPTH_MAX = 64 };
 
-struct json {
+struct json_node {
     enum json_kind kind;
-    struct hf_str name; /* as a member of an object */
-    struct hf_str text; /* of a number as it was written, of a string without its escapes */
-    struct hf_str raw;  /* all of it as it was written, in the text that was read */
-    struct json *first; /* of an array or object */
-    struct json *next;  /* beside it */
-    size_t len;         /* of an array or object */
+    struct hf_str name;      /* as a member of an object */
+    struct hf_str text;      /* of a number as it was written, of a string without its escapes */
+    struct hf_str raw;       /* all of it as it was written, in the text that was read */
+    struct json_node *first; /* of an array or object */
+    struct json_node *next;  /* beside it */
+    size_t len;              /* of an array or object */
 };
 
 /* One value and nothing behind it; NULL and *error, which says where, when it is no JSON. */
-const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error);
+const struct json_node *hf__cli_json_read(struct hf_scope *s, struct hf_str text,
+                                          struct hf_str *error);
 
 /* Is it one value of JSON in UTF-8, with JSON_LEVELS_MAX levels at most? 0: it is; otherwise the
  * line where it is not. Nothing is built. */
-size_t hf__json_check(struct hf_str text);
+size_t hf__cli_json_check(struct hf_str text);
 
 /* The member of that name; NULL: there is none, or it is no object. */
-const struct json *hf__json_member(const struct json *object, const char *name);
+const struct json_node *hf__cli_json_member(const struct json_node *object, const char *name);
 
 /* Plain JSON as a value: strings are S, numbers N, arrays L, objects M. Absent: no memory, or a
  * number that DynamoDB does not have. */
-struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json);
+struct hf_value hf__cli_json_to_value(struct hf_scope *s, const struct json_node *json);
 
 #endif

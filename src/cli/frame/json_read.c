@@ -29,7 +29,7 @@ static size_t line_at(const char *start, const char *end)
     return line;
 }
 
-static struct json *fail(struct reader *r, const char *what)
+static struct json_node *reader_fail(struct reader *r, const char *what)
 {
     if (!r->error.ptr)
         r->error = hf_scope_format(r->s, "line %zu: %s", line_at(r->start, r->json.at), what);
@@ -39,7 +39,7 @@ static struct json *fail(struct reader *r, const char *what)
 /* The cursor could go on, or has said why not. */
 static bool went_on(struct reader *r, bool done)
 {
-    return done || fail(r, r->json.wrong) != NULL;
+    return done || reader_fail(r, r->json.wrong) != NULL;
 }
 
 static bool copy_string(struct reader *r, const struct json_string *string, struct hf_str *text)
@@ -48,40 +48,40 @@ static bool copy_string(struct reader *r, const struct json_string *string, stru
     size_t len;
 
     if (!to)
-        return fail(r, "out of memory") != NULL;
+        return reader_fail(r, "out of memory") != NULL;
     len = hf__json_unescape(string->raw, to);
     to[len] = '\0';
     *text = hf_str_of(to, len);
     return true;
 }
 
-static struct json *take_value(struct reader *r, unsigned depth);
+static struct json_node *take_value(struct reader *r, unsigned depth);
 
-static bool has_member(const struct json *object, struct hf_str name)
+static bool has_member(const struct json_node *object, struct hf_str name)
 {
-    for (const struct json *member = object->first; member; member = member->next)
+    for (const struct json_node *member = object->first; member; member = member->next)
         if (hf_str_equal(member->name, name))
             return true;
     return false;
 }
 
-static bool take_name(struct reader *r, const struct json *object, struct hf_str *name)
+static bool take_name(struct reader *r, const struct json_node *object, struct hf_str *name)
 {
     struct json_string string;
 
     if (!went_on(r, hf__json_name(&r->json, &string)) || !copy_string(r, &string, name))
         return false;
-    return !has_member(object, *name) || fail(r, "a member comes twice") != NULL;
+    return !has_member(object, *name) || reader_fail(r, "duplicate member") != NULL;
 }
 
-static bool take_elements(struct reader *r, struct json *whole, unsigned depth)
+static bool take_elements(struct reader *r, struct json_node *whole, unsigned depth)
 {
     char end = whole->kind == JSON_OBJECT ? '}' : ']';
-    struct json **link = &whole->first;
+    struct json_node **link = &whole->first;
 
     for (bool more = hf__json_enter(&r->json, end); more; more = hf__json_more(&r->json, end)) {
         struct hf_str name = {0};
-        struct json *element;
+        struct json_node *element;
 
         if (whole->kind == JSON_OBJECT && !take_name(r, whole, &name))
             return false;
@@ -101,11 +101,11 @@ static bool take_number(struct reader *r, struct hf_str *text)
     if (!went_on(r, hf__json_number(&r->json, text)))
         return false;
     *text = hf_scope_copy(r->s, *text);
-    return text->ptr || fail(r, "out of memory") != NULL;
+    return text->ptr || reader_fail(r, "out of memory") != NULL;
 }
 
 /* What a value is, behind the blanks before it. */
-static bool take_kind(struct reader *r, struct json *json, unsigned depth)
+static bool take_kind(struct reader *r, struct json_node *json, unsigned depth)
 {
     struct json_string string;
 
@@ -128,16 +128,16 @@ static bool take_kind(struct reader *r, struct json *json, unsigned depth)
     return went_on(r, false);
 }
 
-static struct json *take_value(struct reader *r, unsigned depth)
+static struct json_node *take_value(struct reader *r, unsigned depth)
 {
-    struct json *json = hf_scope_alloc(r->s, sizeof(*json));
+    struct json_node *json = hf_scope_alloc(r->s, sizeof(*json));
     const char *start;
 
     if (!json)
-        return fail(r, "out of memory");
-    if (depth > JSON_DEPTH_MAX)
-        return fail(r, "too many levels");
-    *json = (struct json){.kind = hf__json_kind(&r->json)};
+        return reader_fail(r, "out of memory");
+    if (depth > CLI_JSON_DEPTH_MAX)
+        return reader_fail(r, "nested too deeply");
+    *json = (struct json_node){.kind = hf__json_kind(&r->json)};
     start = r->json.at;
     if (!take_kind(r, json, depth))
         return NULL;
@@ -145,31 +145,32 @@ static struct json *take_value(struct reader *r, unsigned depth)
     return json;
 }
 
-const struct json *hf__json_read(struct hf_scope *s, struct hf_str text, struct hf_str *error)
+const struct json_node *hf__cli_json_read(struct hf_scope *s, struct hf_str text,
+                                          struct hf_str *error)
 {
     struct reader r = {.s = s,
                        .json = {.at = text.ptr, .end = text.ptr + text.len},
                        .start = text.ptr};
-    struct json *json = take_value(&r, 0);
+    struct json_node *json = take_value(&r, 0);
 
     if (json && !hf__json_ended(&r.json))
-        json = fail(&r, "something follows the value");
+        json = reader_fail(&r, "unexpected text after the value");
     *error = r.error.ptr || json ? r.error : HF_STR("out of memory");
     return json;
 }
 
-size_t hf__json_check(struct hf_str text)
+size_t hf__cli_json_check(struct hf_str text)
 {
     struct json_cursor json = {.at = text.ptr, .end = text.ptr + text.len, .lone_halves = true};
 
     return hf__json_skip_all(&json, JSON_LEVELS_MAX) ? 0 : line_at(text.ptr, json.at);
 }
 
-const struct json *hf__json_member(const struct json *object, const char *name)
+const struct json_node *hf__cli_json_member(const struct json_node *object, const char *name)
 {
     if (object->kind != JSON_OBJECT)
         return NULL;
-    for (const struct json *member = object->first; member; member = member->next)
+    for (const struct json_node *member = object->first; member; member = member->next)
         if (hf_str_equal(member->name, hf_str_from(name)))
             return member;
     return NULL;
@@ -177,7 +178,7 @@ const struct json *hf__json_member(const struct json *object, const char *name)
 
 /* ---- as values ------------------------------------------------------------------------------ */
 
-struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json)
+struct hf_value hf__cli_json_to_value(struct hf_scope *s, const struct json_node *json)
 {
     struct hf_attr *attrs;
     size_t len = 0;
@@ -201,8 +202,8 @@ struct hf_value hf__json_to_value(struct hf_scope *s, const struct json *json)
     attrs = hf_scope_alloc(s, (json->len + 1) * sizeof(*attrs));
     if (!attrs)
         return (struct hf_value){0};
-    for (const struct json *element = json->first; element; element = element->next) {
-        struct hf_value value = hf__json_to_value(s, element);
+    for (const struct json_node *element = json->first; element; element = element->next) {
+        struct hf_value value = hf__cli_json_to_value(s, element);
 
         if (!value.ptr)
             return value;

@@ -47,7 +47,7 @@ static enum hf_status make_room(struct hf_scope *s, struct line_reader *reader)
     if (reader->to + 1 < reader->cap)
         return HF_OK;
     if (reader->to > reader->max)
-        return hf_scope_fail(s, HF_LIMIT, "it is longer than %zu bytes", reader->max);
+        return hf_scope_fail(s, HF_LIMIT, "longer than %zu bytes", reader->max);
     ptr = realloc(reader->ptr, cap);
     if (!ptr)
         return hf_scope_fail(s, HF_NOMEM, "out of memory");
@@ -104,7 +104,7 @@ enum hf_status hf__line_reader_next(struct hf_scope *s, struct line_reader *read
         enum hf_status status;
 
         if (len > reader->max)
-            return hf_scope_fail(s, HF_LIMIT, "it is longer than %zu bytes", reader->max);
+            return hf_scope_fail(s, HF_LIMIT, "longer than %zu bytes", reader->max);
         if (end || (reader->ended && there)) {
             *line = take_line(reader, len, end != NULL);
             return HF_OK;

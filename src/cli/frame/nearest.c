@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static size_t least(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -33,10 +33,10 @@ size_t hf__nearest_distance(const char *a, const char *b)
 
         now[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
-            now[j] = least(above[j], now[j - 1]) + 1;
-            now[j] = least(now[j], above[j - 1] + (a[i - 1] != b[j - 1]));
+            now[j] = min_size(above[j], now[j - 1]) + 1;
+            now[j] = min_size(now[j], above[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = least(now[j], two_above[j - 2] + 1);
+                now[j] = min_size(now[j], two_above[j - 2] + 1);
         }
     }
     return rows[a_len % 3][b_len];
@@ -44,19 +44,20 @@ size_t hf__nearest_distance(const char *a, const char *b)
 
 /* ---- candidates ----------------------------------------------------------------------------- */
 
-static size_t dashes(const char *word)
+static size_t count_dashes(const char *word)
 {
     return strspn(word, "-");
 }
 
-static const char *bare(const char *word)
+static const char *skip_dashes(const char *word)
 {
-    return word + dashes(word);
+    return word + count_dashes(word);
 }
 
-static void consider(struct nearest *nearest, const char *candidate, size_t distance, size_t most)
+static void candidate_consider(struct nearest *nearest, const char *candidate, size_t distance,
+                               size_t most)
 {
-    bool other_dashes = dashes(candidate) != dashes(nearest->word);
+    bool other_dashes = count_dashes(candidate) != count_dashes(nearest->word);
 
     if (distance > most)
         return;
@@ -70,15 +71,16 @@ static void consider(struct nearest *nearest, const char *candidate, size_t dist
 
 void hf__nearest_offer(struct nearest *nearest, const char *candidate)
 {
-    size_t len = strlen(bare(nearest->word));
+    size_t len = strlen(skip_dashes(nearest->word));
 
-    consider(nearest, candidate, hf__nearest_distance(bare(nearest->word), bare(candidate)),
-             len < 3 ? 1 : len / 3);
+    candidate_consider(nearest, candidate,
+                       hf__nearest_distance(skip_dashes(nearest->word), skip_dashes(candidate)),
+                       len < 3 ? 1 : len / 3);
 }
 
 void hf__nearest_offer_start(struct nearest *nearest, const char *candidate)
 {
-    const char *word = bare(nearest->word), *whole = bare(candidate);
+    const char *word = skip_dashes(nearest->word), *whole = skip_dashes(candidate);
     char start[NEAREST_LEN_MAX + 1];
     size_t len = strlen(word);
 
@@ -86,13 +88,13 @@ void hf__nearest_offer_start(struct nearest *nearest, const char *candidate)
         return;
     memcpy(start, whole, len);
     start[len] = '\0';
-    consider(nearest, candidate, hf__nearest_distance(word, start), len / 4);
+    candidate_consider(nearest, candidate, hf__nearest_distance(word, start), len / 4);
 }
 
 void hf__nearest_offer_last(struct nearest *nearest, const char *candidate)
 {
-    const char *word = bare(nearest->word), *last = strrchr(bare(candidate), '-');
+    const char *word = skip_dashes(nearest->word), *last = strrchr(skip_dashes(candidate), '-');
 
     if (last && strlen(word) >= NEAREST_PART_MIN)
-        consider(nearest, candidate, hf__nearest_distance(word, last + 1), 0);
+        candidate_consider(nearest, candidate, hf__nearest_distance(word, last + 1), 0);
 }

@@ -141,7 +141,8 @@ static pthread_once_t crypto_once = PTHREAD_ONCE_INIT;
 static pthread_once_t ssl_once = PTHREAD_ONCE_INIT;
 
 /* (3) There may be other threads, so nothing is flushed and nobody's handlers are called. */
-static void load(const char *soname, const struct library_symbol *symbols, size_t len, void *table)
+static void openssl_load(const char *soname, const struct library_symbol *symbols, size_t len,
+                         void *table)
 {
     char why[LIBRARY_WHY];
 
@@ -153,12 +154,12 @@ static void load(const char *soname, const struct library_symbol *symbols, size_
 
 static void load_crypto(void)
 {
-    load(HF_CRYPTO_LIBRARY, crypto_symbols, ARRAY_LEN(crypto_symbols), &crypto);
+    openssl_load(HF_CRYPTO_LIBRARY, crypto_symbols, ARRAY_LEN(crypto_symbols), &crypto);
 }
 
 static void load_ssl(void)
 {
-    load(HF_SSL_LIBRARY, ssl_symbols, ARRAY_LEN(ssl_symbols), &tls);
+    openssl_load(HF_SSL_LIBRARY, ssl_symbols, ARRAY_LEN(ssl_symbols), &tls);
 }
 
 /* ---- the functions -------------------------------------------------------------------------- */

@@ -31,9 +31,9 @@ struct parser {
     size_t operands_len;
 };
 
-#define BAD(p, ...) (bad((p), hf_scope_format((p)->s, __VA_ARGS__)))
+#define BAD(p, ...) (parser_fail((p), hf_scope_format((p)->s, __VA_ARGS__)))
 
-static enum options_result bad(struct parser *p, struct hf_str error)
+static enum options_result parser_fail(struct parser *p, struct hf_str error)
 {
     p->options->error = error.ptr ? error : HF_STR("out of memory");
     return OPTIONS_BAD;
@@ -166,7 +166,7 @@ static enum options_result read_number(struct parser *p, const struct option_spe
     if (!fine)
         return BAD(p, "%s: '%s' is not %s", label, text, what);
     if (*number < spec->min || *number > spec->max)
-        return BAD(p, "%s: '%s' is not from %s to %s", label, text, low, high);
+        return BAD(p, "%s: '%s' is out of range: use %s to %s", label, text, low, high);
     return OPTIONS_OK;
 }
 
@@ -187,7 +187,7 @@ static enum options_result read_choice(struct parser *p, const struct option_spe
         word += word_len;
         word += *word == ' ';
     }
-    return BAD(p, "%s: '%s' is none of: %s", label, text, spec->choices);
+    return BAD(p, "%s: '%s' is invalid: use one of %s", label, text, spec->choices);
 }
 
 static enum options_result read_list(struct parser *p, const struct option_spec *spec,
@@ -197,7 +197,7 @@ static enum options_result read_list(struct parser *p, const struct option_spec 
     struct hf_str *longer = hf_scope_alloc(p->s, (list->len + 1) * sizeof(*longer));
 
     if (!longer)
-        return bad(p, (struct hf_str){0});
+        return parser_fail(p, (struct hf_str){0});
     if (list->len)
         memcpy(longer, list->values, list->len * sizeof(*longer));
     longer[list->len] = text;
@@ -228,7 +228,7 @@ static enum options_result read_value(struct parser *p, const struct option_spec
         return BAD(p, "%s: the value is empty", label);
     copy = hf_scope_copy(p->s, hf_str_from(text));
     if (!copy.ptr)
-        return bad(p, copy);
+        return parser_fail(p, copy);
     if (spec->kind == OPTION_LIST)
         return read_list(p, spec, copy);
     *(struct hf_str *)field_of(p, spec) = copy;
@@ -309,13 +309,13 @@ static void offer_names(struct parser *p, struct nearest *nearest,
     }
 }
 
-static enum options_result unknown(struct parser *p, const char *arg)
+static enum options_result unknown_option(struct parser *p, const char *arg)
 {
     struct hf_str typed = hf_scope_copy(p->s, hf_str_of(arg, strcspn(arg, "=")));
     struct nearest nearest = {.word = typed.ptr};
 
     if (!typed.ptr)
-        return bad(p, typed);
+        return parser_fail(p, typed);
     hf__nearest_offer(&nearest, "--help");
     offer_names(p, &nearest, hf__nearest_offer);
     if (!nearest.best) /* --nmae, of --namespace */
@@ -335,7 +335,8 @@ static enum options_result unknown(struct parser *p, const char *arg)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-static void mark(struct parser *p, const struct option_spec *spec, enum option_source source)
+static void option_mark_source(struct parser *p, const struct option_spec *spec,
+                               enum option_source source)
 {
     p->options->source[spec - p->table->specs] = (uint8_t)source;
 }
@@ -350,13 +351,14 @@ static bool is_option(const struct parser *p, const char *arg)
 }
 
 /* An option called `label` with the value behind its '=' (or NULL), or in the next argument. */
-static enum options_result take(struct parser *p, const struct option_spec *spec, const char *label,
-                                const char *value, bool negated, const char *next, bool *used_next)
+static enum options_result option_take(struct parser *p, const struct option_spec *spec,
+                                       const char *label, const char *value, bool negated,
+                                       const char *next, bool *used_next)
 {
-    mark(p, spec, OPTION_GIVEN);
+    option_mark_source(p, spec, OPTION_GIVEN);
     if (spec->kind == OPTION_FLAG) {
         if (value)
-            return BAD(p, "%s takes no value, but has '%s'", label, value);
+            return BAD(p, "%s takes no value, but got '%s'", label, value);
         *(bool *)field_of(p, spec) = !negated;
         return OPTIONS_OK;
     }
@@ -381,17 +383,17 @@ static enum options_result take_letters(struct parser *p, const char *arg, const
         if (p->table->specs[i].local)
             hf__nearest_offer(&nearest, p->table->specs[i].local);
     if (nearest.best || !by_letter(p->table, arg[1]))
-        return unknown(p, arg);
+        return unknown_option(p, arg);
     for (const char *at = arg + 1; *at; at++) {
         const struct option_spec *spec = by_letter(p->table, *at);
         char label[3] = {'-', *at, '\0'};
         enum options_result result;
 
         if (!spec)
-            return unknown(p, arg);
+            return unknown_option(p, arg);
         if (hf__options_takes_value(spec) && at[1])
-            return take(p, spec, label, at + 1, false, NULL, used_next);
-        result = take(p, spec, label, NULL, false, at[1] ? NULL : next, used_next);
+            return option_take(p, spec, label, at + 1, false, NULL, used_next);
+        result = option_take(p, spec, label, NULL, false, at[1] ? NULL : next, used_next);
         if (result != OPTIONS_OK)
             return result;
     }
@@ -409,9 +411,9 @@ static enum options_result take_argument(struct parser *p, const char *arg, cons
     if (!spec && arg[1] != '-')
         return take_letters(p, arg, next, used_next);
     if (!spec)
-        return unknown(p, arg);
+        return unknown_option(p, arg);
     snprintf(label, sizeof(label), "%.*s", (int)strcspn(arg, "="), arg);
-    return take(p, spec, label, value, negated, next, used_next);
+    return option_take(p, spec, label, value, negated, next, used_next);
 }
 
 /* "-5" is a number where operands are accepted: no option begins with a digit. */
@@ -463,13 +465,29 @@ static enum options_result take_defaults(struct parser *p, options_env_fn *env)
                    hf_str_equal(p->options->error, HF_STR("out of memory")));
         }
         if (result == OPTIONS_OK && value && *value) {
-            mark(p, spec, OPTION_ENVIRONMENT);
+            option_mark_source(p, spec, OPTION_ENVIRONMENT);
             result = read_value(p, spec, spec->env, value);
         }
         if (result != OPTIONS_OK)
             return result;
     }
     return OPTIONS_OK;
+}
+
+/* A table is ours: what it says has to make sense before the first argument is read. */
+static void options_table_check(const struct options_table *table)
+{
+    assert(table->name && table->about && table->len <= OPTIONS_MAX);
+    for (size_t i = 0; i < table->len; i++) {
+        const struct option_spec *spec = &table->specs[i];
+
+        assert(spec->kind >= OPTION_FLAG && spec->kind <= OPTION_SIZE);
+        assert(spec->name || spec->local);
+        assert((spec->kind == OPTION_CHOICE) == (spec->choices != NULL));
+        assert(spec->min <= spec->max);
+        assert(!spec->env || (spec->kind != OPTION_FLAG && spec->kind != OPTION_LIST));
+        assert(!spec->letter || by_letter(table, spec->letter) == spec);
+    }
 }
 
 enum options_result hf__options_parse(struct hf_scope *s, const struct options_table *table,
@@ -479,7 +497,7 @@ enum options_result hf__options_parse(struct hf_scope *s, const struct options_t
     struct parser p = {.s = s, .table = table, .fields = fields, .options = options};
     enum options_result result;
 
-    assert(table->len <= OPTIONS_MAX);
+    options_table_check(table);
     *options = (struct options){0};
     /* Help is given even when a default from outside is wrong. */
     for (size_t i = 0; i < args_len && strcmp(args[i], "--") != 0; i++)
@@ -487,7 +505,7 @@ enum options_result hf__options_parse(struct hf_scope *s, const struct options_t
             return OPTIONS_HELP;
     p.operands = hf_scope_alloc(s, (args_len + 1) * sizeof(*p.operands));
     if (!p.operands)
-        return bad(&p, (struct hf_str){0});
+        return parser_fail(&p, (struct hf_str){0});
     result = take_defaults(&p, env);
     if (result == OPTIONS_OK)
         result = take_arguments(&p, args_len, args);

@@ -23,8 +23,8 @@
  *     --            what follows is no option
  *     -5            a number is none either, where operands are accepted
  *
- * Of an option that is given twice the last counts, except for lists, which collect. What starts
- * with a dash and is an option is never taken for a value: write --name=-x then.
+ * If an option is given twice, the last value is used; lists collect all values. An argument that is
+ * an option is never taken as the value of another: write --name=-x.
  */
 #ifndef HF_CLI_FRAME_OPTIONS_H
 #define HF_CLI_FRAME_OPTIONS_H
@@ -36,7 +36,7 @@
 enum { OPTIONS_MAX = 64 }; /* in one table */
 enum { OPTION_DAY_MS = 24 * 60 * 60 * 1000, OPTION_WEEK_MS = 7 * OPTION_DAY_MS };
 
-/* And what the field is. */
+/* The kinds of options, and the types of their fields. */
 enum option_kind {
     OPTION_FLAG = 1, /* bool; --no-NAME makes it false */
     OPTION_TEXT,     /* struct hf_str, followed by a NUL; absent when not given; never empty */
@@ -94,7 +94,7 @@ struct options {
     struct hf_str error; /* of OPTIONS_BAD: one sentence that names option and value */
 };
 
-/* Like getenv(); NULL stands for a world without variables. */
+/* Like getenv(); NULL: there are no variables. */
 typedef const char *options_env_fn(const char *name);
 
 /*

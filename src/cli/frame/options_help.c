@@ -128,7 +128,7 @@ void hf__options_help(FILE *out, const struct options_table *table, size_t width
         print_option(out, left, text, width);
     }
     fprintf(out, "\nHelp:\n");
-    print_option(out, "-h, --help", "Show this and end. [also: -help]", width);
+    print_option(out, "-h, --help", "Show this help. [also: -help]", width);
     if (table->examples_len)
         fprintf(out, "\nExamples:\n");
     for (size_t i = 0; i < table->examples_len; i++) {
@@ -143,7 +143,7 @@ void hf__options_help(FILE *out, const struct options_table *table, size_t width
 
 /* ---- completion ----------------------------------------------------------------------------- */
 
-static void offer(FILE *out, const char *so_far, const char *dashes, const char *name)
+static void completion_offer(FILE *out, const char *so_far, const char *dashes, const char *name)
 {
     size_t dashes_len = strlen(dashes);
     size_t len = strlen(so_far);
@@ -167,7 +167,7 @@ static void offer_values(FILE *out, const struct option_spec *spec, const char *
         char choice[CHOICES_MAX];
 
         snprintf(choice, sizeof(choice), "%.*s", (int)len, word);
-        offer(out, so_far, "", choice);
+        completion_offer(out, so_far, "", choice);
         word += len;
         word += *word == ' ';
     }
@@ -205,9 +205,9 @@ void hf__options_complete(FILE *out, const struct options_table *table, size_t w
     }
     for (size_t i = 0; i < table->len; i++) {
         if (table->specs[i].name)
-            offer(out, last, "--", table->specs[i].name);
+            completion_offer(out, last, "--", table->specs[i].name);
         if (table->specs[i].local && last[1] != '\0')
-            offer(out, last, "-", table->specs[i].local);
+            completion_offer(out, last, "-", table->specs[i].local);
     }
-    offer(out, last, "--", "help");
+    completion_offer(out, last, "--", "help");
 }

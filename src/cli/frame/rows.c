@@ -136,7 +136,7 @@ static void print_object(FILE *out, const struct rows_field *fields, size_t len)
         if (!fields[i].text.ptr)
             fputs("null", out);
         else if (fields[i].kind == ROWS_TEXT)
-            hf__json_write_text(out, fields[i].text);
+            hf__cli_json_write_text(out, fields[i].text);
         else
             fprintf(out, "%.*s", HF_FMT(fields[i].text));
     }
@@ -232,7 +232,7 @@ int hf__rows_end(struct rows *rows, struct hf_str next, int ends)
         fputc(']', out);
         if (next.ptr) {
             fputs(",\"next\":", out);
-            hf__json_write_text(out, next);
+            hf__cli_json_write_text(out, next);
         }
         fputs("}\n", out);
     }

@@ -29,7 +29,7 @@ static bool says_nothing(struct hf_str text)
            hf_str_equal(text, HF_STR("false"));
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
@@ -38,11 +38,11 @@ static size_t larger(size_t a, size_t b)
 static size_t column_width(const struct rows *rows, size_t column)
 {
     const struct rows_field *field = &rows->columns[column];
-    size_t width = larger(strlen(field->name), 1);
+    size_t width = max_size(strlen(field->name), 1);
     bool says = !field->sparse;
 
     for (size_t row = 0; row < rows->held_len; row++) {
-        width = larger(width, hf__rows_width(rows->held[row][column]));
+        width = max_size(width, hf__rows_width(rows->held[row][column]));
         says = says || !says_nothing(rows->held[row][column]);
     }
     return says ? width : 0;
@@ -157,7 +157,7 @@ static void print_block(struct rows *rows, const struct layout *layout, size_t r
 
     for (size_t i = 0; i < rows->columns_len; i++)
         if (layout->widths[i])
-            names = larger(names, strlen(rows->columns[i].name));
+            names = max_size(names, strlen(rows->columns[i].name));
     if (rows->headed)
         fputc('\n', out);
     rows->headed = true;

@@ -38,13 +38,13 @@ enum hf_status hf__iam_check(struct command_ctx *c)
     if (is_plain(settings->table) && is_plain(settings->positions) && is_plain(settings->region) &&
         is_plain(settings->account) && is_plain(settings->partition))
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE,
-                            "a table, region, account or partition has letters that an ARN cannot "
-                            "have");
+    return hf__command_fail(
+        c, CLI_USAGE,
+        "a table, region, account or partition contains characters that an ARN cannot have");
 }
 
 /* Each of them once. */
-static size_t add(const char **actions, size_t len, const char *const *more)
+static size_t actions_add(const char **actions, size_t len, const char *const *more)
 {
     for (; more && *more; more++) {
         size_t at = 0;
@@ -61,7 +61,7 @@ static void print_statement(FILE *out, const struct iam_settings *settings,
                             const struct iam_statement *statement, bool first)
 {
     const char *actions[2 * IAM_ACTIONS_MAX];
-    size_t len = add(actions, add(actions, 0, statement->actions), statement->more);
+    size_t len = actions_add(actions, actions_add(actions, 0, statement->actions), statement->more);
 
     fprintf(out, "%s    {\n      \"Sid\": \"%s\",\n      \"Effect\": \"Allow\",\n",
             first ? "" : ",\n", statement->sid);
@@ -95,11 +95,12 @@ enum hf_status hf__iam_print(struct command_ctx *c, const struct iam_statement *
 
 static const struct option_spec specs[] = {
     IAM_ROLE("producer relay operator", "producer",
-             "Who emits events; who delivers them; who looks at them, retries and discards them."),
+             "producer: emits events; relay: delivers them; operator: lists, retries and discards "
+             "them."),
     IAM_CREATE,
     {.kind = OPTION_FLAG,
      .name = "stream",
-     .text = "May read the table's stream, too.",
+     .text = "Allow reading the table's stream.",
      IAM_FIELD(stream)},
     IAM_TABLE("outbox", "The table of the outbox."),
     IAM_PLACE,
@@ -113,8 +114,8 @@ static const struct option_example examples[] = {
 const struct options_table hf__iam_outbox_options = {
     .name = "iam outbox",
     .about =
-        "Print the IAM policy that a producer, a relay or an operator of an outbox on DynamoDB "
-        "needs. Tables of the business that events are emitted with need their own.",
+        "Print the IAM policy for a producer, a relay or an operator of an outbox on DynamoDB. "
+        "Add permissions for your own tables that are written in the same transactions.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
@@ -158,8 +159,8 @@ const struct command hf__iam_outbox_command = {IAM_COMMAND(hf__iam_check, outbox
 
 static const struct option_spec events_specs[] = {
     IAM_ROLE("writer reader admin", "writer",
-             "Who appends, and reads streams; who reads all, follows, and keeps checkpoints; who "
-             "looks after streams, sweeps, imports and verifies."),
+             "writer: appends and reads streams; reader: reads all streams, subscribes and stores "
+             "checkpoints; admin: manages streams, sweeps, imports and verifies."),
     IAM_CREATE,
     IAM_TABLE("events", "The table of the events."),
     IAM_PLACE,
@@ -167,14 +168,16 @@ static const struct option_spec events_specs[] = {
 
 static const struct option_example events_examples[] = {
     {"holdfast iam events --role reader --region eu-west-1 --account 123456789012 > reader.json",
-     "For a role that only follows."},
+     "For a role that only subscribes."},
 };
 
 const struct options_table hf__iam_events_options = {
     .name = "iam events",
-    .about = "Print the IAM policy that a writer, a reader or an administrator of an event store "
-             "on DynamoDB needs. Readers write, too: they close the order up to what they have "
-             "read. Buckets for blobs, and tables of projections and groups, need their own.",
+    .about =
+        "Print the IAM policy for a writer, a reader or an administrator of an event store on "
+        "DynamoDB. Readers need write permissions, too: they close the global order up to what "
+        "they have read. Add permissions for blob buckets and for tables of projections and "
+        "groups.",
     COMMAND_SPECS(events),
 };
 

@@ -62,7 +62,7 @@ static enum hf_status pattern_policy(struct command_ctx *c)
     static const struct option_example noun##_examples[] = {                                       \
         {"holdfast iam " #noun " --role " example_role                                             \
          " --region eu-west-1 --account 123456789012 > " #noun ".json",                            \
-         "For a role with these rights alone."},                                                   \
+         "For a role with only these permissions."},                                               \
     };                                                                                             \
     const struct options_table hf__iam_##noun##_options = {                                        \
         .name = "iam " #noun,                                                                      \
@@ -79,8 +79,9 @@ static enum hf_status pattern_policy(struct command_ctx *c)
 /* ---- lock ----------------------------------------------------------------------------------- */
 
 static const struct option_spec lock_specs[] = {
-    IAM_ROLE("holder operator", "holder",
-             "Who acquires locks and stands for election; who looks at locks and breaks them."),
+    IAM_ROLE(
+        "holder operator", "holder",
+        "holder: acquires locks and takes part in elections; operator: lists and breaks locks."),
     IAM_CREATE,
     IAM_TABLE("locks", "The table of the locks."),
     IAM_PLACE,
@@ -94,32 +95,31 @@ static const struct role lock_roles[] = {
 };
 
 POLICY(lock, "Locks",
-       "Print the IAM policy that a holder or an operator of locks on DynamoDB needs. Tables that "
-       "a lock guards need their own.",
+       "Print the IAM policy for a holder or an operator of locks on DynamoDB. Add permissions for "
+       "the tables that a lock protects.",
        create_ttl, "holder")
 
 /* ---- keys, with partitions and without ------------------------------------------------------- */
 
 #define KEYS_PARTITIONED                                                                           \
     {                                                                                              \
-        .kind = OPTION_FLAG, .name = "partitioned", .text = "A table that has partitions.",        \
+        .kind = OPTION_FLAG, .name = "partitioned", .text = "The table is partitioned.",           \
         IAM_FIELD(partitioned)                                                                     \
     }
 
 /* ---- kv ------------------------------------------------------------------------------------- */
 
 static const struct option_spec kv_specs[] = {
-    IAM_ROLE(
-        "reader writer indexer", "reader",
-        "Who reads and lists keys; who sets, changes and deletes them, too; who adds the index "
-        "of namespaces (kv index)."),
+    IAM_ROLE("reader writer indexer", "reader",
+             "reader: reads and lists keys; writer: also sets, changes and deletes them; indexer: "
+             "adds the namespace index (kv index)."),
     IAM_CREATE,
     KEYS_PARTITIONED,
     {.kind = OPTION_FLAG,
      .name = "namespace-index",
-     .text = "A table that has an index of namespaces.",
+     .text = "The table has a namespace index.",
      IAM_FIELD(space_index)},
-    IAM_TABLE(NULL, "The table; \"keys\" by default, with partitions \"partitioned_keys\"."),
+    IAM_TABLE(NULL, "Table; by default \"keys\", or \"partitioned_keys\" with partitions."),
     IAM_PLACE,
 };
 
@@ -135,19 +135,19 @@ static const struct role kv_roles[] = {
 };
 
 POLICY(kv, "Keys",
-       "Print the IAM policy that a reader, a writer or an indexer of keys and values on DynamoDB "
-       "needs, sets among them. Buckets for large values need their own.",
+       "Print the IAM policy for a reader, a writer or an indexer of keys, values and sets on "
+       "DynamoDB. Add permissions for buckets of large values.",
        create_ttl, "writer")
 
 /* ---- counter -------------------------------------------------------------------------------- */
 
 static const struct option_spec counter_specs[] = {
     IAM_ROLE("reader writer", "reader",
-             "Who reads and lists counters; who adds to them, sets and deletes them, and takes "
-             "numbers of sequences, too."),
+             "reader: reads and lists counters; writer: also adds to, sets and deletes them, and "
+             "takes numbers from sequences."),
     IAM_CREATE,
     KEYS_PARTITIONED,
-    IAM_TABLE(NULL, "The table; \"keys\" by default, with partitions \"partitioned_keys\"."),
+    IAM_TABLE(NULL, "Table; by default \"keys\", or \"partitioned_keys\" with partitions."),
     IAM_PLACE,
 };
 
@@ -159,17 +159,17 @@ static const struct role counter_roles[] = {
 };
 
 POLICY(counter, "Counters",
-       "Print the IAM policy that a reader or a writer of counters and sequences on DynamoDB "
-       "needs.",
+       "Print the IAM policy for a reader or a writer of counters and sequences on DynamoDB.",
        create, "writer")
 
 /* ---- once ----------------------------------------------------------------------------------- */
 
 static const struct option_spec once_specs[] = {
-    IAM_ROLE("worker operator", "worker",
-             "Who does things once; who looks at what was done, and lets it be done again."),
+    IAM_ROLE(
+        "worker operator", "worker",
+        "worker: runs jobs once; operator: lists them and clears them so that they run again."),
     IAM_CREATE,
-    IAM_TABLE("once", "The table of what was done."),
+    IAM_TABLE("once", "The table of run-once jobs."),
     IAM_PLACE,
 };
 
@@ -181,15 +181,15 @@ static const struct role once_roles[] = {
 };
 
 POLICY(once, "Once",
-       "Print the IAM policy that a worker or an operator of things that are done once needs on "
-       "DynamoDB. Tables that are written in the same transaction need their own.",
+       "Print the IAM policy for a worker or an operator of run-once jobs on DynamoDB. Add "
+       "permissions for tables that are written in the same transaction.",
        create_ttl, "worker")
 
 /* ---- limit ---------------------------------------------------------------------------------- */
 
 static const struct option_spec limit_specs[] = {
     IAM_ROLE("caller viewer", "caller",
-             "Who counts, gives back and resets; who only looks whether it would be allowed."),
+             "caller: counts, gives back and resets; viewer: only checks what would be allowed."),
     IAM_CREATE,
     IAM_TABLE("limits", "The table of the limits."),
     IAM_PLACE,
@@ -202,15 +202,16 @@ static const struct role limit_roles[] = {
     {{"DescribeTable", "DescribeTimeToLive", "GetItem"}, {NULL}, {NULL}},
 };
 
-POLICY(limit, "Limits",
-       "Print the IAM policy that who is limited, or who looks at limits, needs on DynamoDB.",
+POLICY(limit, "Limits", "Print the IAM policy for a caller or a viewer of limits on DynamoDB.",
        create_ttl, "caller")
 
 /* ---- records -------------------------------------------------------------------------------- */
 
 static const struct option_spec records_specs[] = {
-    IAM_ROLE("producer processor operator", "producer",
-             "Who puts records; who processes them; who lists, marks, resets and deletes them."),
+    IAM_ROLE(
+        "producer processor operator", "producer",
+        "producer: puts records; processor: processes them; operator: lists, marks, resets and "
+        "deletes them."),
     IAM_CREATE,
     IAM_TABLE("Records", "The table of the records."),
     IAM_PLACE,
@@ -228,8 +229,7 @@ static const struct role records_roles[] = {
 };
 
 POLICY(records, "Records",
-       "Print the IAM policy that a producer, a processor or an operator of records on DynamoDB "
-       "needs.",
+       "Print the IAM policy for a producer, a processor or an operator of records on DynamoDB.",
        create_records, "processor")
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -238,34 +238,34 @@ enum streams_role { ROLE_CONSUMER, ROLE_READER };
 
 static const struct option_spec streams_specs[] = {
     IAM_ROLE("consumer reader", "consumer",
-             "Who reads changes and keeps its position; who reads without one."),
+             "consumer: reads changes and stores its position; reader: reads without a position."),
     {.kind = OPTION_FLAG,
      .name = "create",
-     .text = "May make the table of the positions when it is missing, too.",
+     .text = "Allow creating the table of positions if it is missing.",
      IAM_FIELD(create)},
-    {.heading = "On what",
+    {.heading = "Resources",
      .kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
-     .text = "The table whose stream is read; it has to be given.",
+     .text = "The table whose stream is read; required.",
      IAM_FIELD(table)},
     {.kind = OPTION_TEXT,
      .name = "positions",
      .value = "NAME",
      .fallback = "checkpoints",
-     .text = "The table of the positions.",
+     .text = "The table of positions.",
      IAM_FIELD(positions)},
     IAM_PLACE,
 };
 
 static const struct option_example streams_examples[] = {
     {"holdfast iam streams --table orders --region eu-west-1 --account 123456789012",
-     "For a consumer of the changes of a table."},
+     "For a consumer of a table's changes."},
 };
 
 const struct options_table hf__iam_streams_options = {
     .name = "iam streams",
-    .about = "Print the IAM policy that a consumer of the changes of a table needs on DynamoDB.",
+    .about = "Print the IAM policy for a consumer of a table's changes on DynamoDB.",
     COMMAND_SPECS(streams),
 };
 

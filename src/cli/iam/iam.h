@@ -21,17 +21,17 @@ struct iam_settings {
 
 #define IAM_ROLE(choices_, fallback_, text_)                                                       \
     {                                                                                              \
-        .heading = "Who", .kind = OPTION_CHOICE, .letter = 'r', .name = "role",                    \
+        .heading = "Role", .kind = OPTION_CHOICE, .letter = 'r', .name = "role",                   \
         .choices = (choices_), .fallback = (fallback_), .text = (text_), IAM_FIELD(role)           \
     }
 #define IAM_CREATE                                                                                 \
     {                                                                                              \
         .kind = OPTION_FLAG, .name = "create",                                                     \
-        .text = "May make the table when it is missing, too.", IAM_FIELD(create)                   \
+        .text = "Allow creating the table if it is missing.", IAM_FIELD(create)                    \
     }
 #define IAM_TABLE(fallback_, text_)                                                                \
     {                                                                                              \
-        .heading = "On what", .kind = OPTION_TEXT, .name = "table", .value = "NAME",               \
+        .heading = "Resources", .kind = OPTION_TEXT, .name = "table", .value = "NAME",             \
         .fallback = (fallback_), .text = (text_), IAM_FIELD(table)                                 \
     }
 #define IAM_PLACE                                                                                  \
@@ -39,17 +39,17 @@ struct iam_settings {
      .name = "region",                                                                             \
      .value = "NAME",                                                                              \
      .fallback = "*",                                                                              \
-     .text = "The region it is in.",                                                               \
+     .text = "Region of the table.",                                                               \
      IAM_FIELD(region)},                                                                           \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "account",                                                                        \
          .value = "NUMBER",                                                                        \
          .fallback = "*",                                                                          \
-         .text = "The account it is in.",                                                          \
+         .text = "Account of the table.",                                                          \
          IAM_FIELD(account)},                                                                      \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "partition", .value = "NAME", .fallback = "aws",              \
-        .text = "aws, aws-cn or aws-us-gov.", IAM_FIELD(partition)                                 \
+        .text = "AWS partition: aws, aws-cn or aws-us-gov.", IAM_FIELD(partition)                  \
     }
 
 /* What may be done on one thing. Lists of actions end with NULL. */

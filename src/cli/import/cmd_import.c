@@ -35,20 +35,20 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 #define FROM_SPEC                                                                                  \
     {                                                                                              \
-        .heading = "The tables", .kind = OPTION_TEXT, .name = "from", .value = "NAME",             \
-        .text = "The table of common-aws to read. Nothing is changed in it.", FIELD(from)          \
+        .heading = "Tables", .kind = OPTION_TEXT, .name = "from", .value = "NAME",                 \
+        .text = "The table of common-aws to read. It is not changed.", FIELD(from)                 \
     }
 #define SPACE_SPECS                                                                                \
     {.kind = OPTION_TEXT,                                                                          \
      .letter = 'n',                                                                                \
      .name = "namespace",                                                                          \
      .value = "TEXT",                                                                              \
-     .text = "Only keys of this namespace: those that begin with TEXT and a dot. By default all; " \
-             "the namespace is what is in front of the first dot.",                                \
+     .text = "Only keys of this namespace: those that begin with TEXT and a dot. By default all "  \
+             "keys; their namespace is the text before the first dot.",                            \
      FIELD(space)},                                                                                \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT",                         \
-        .text = "Namespace for keys that have none; \"global\" by default, in partitions none.",   \
+        .text = "Namespace for keys without one; \"global\" by default, none in partitions.",      \
         FIELD(bare)                                                                                \
     }
 
@@ -83,7 +83,7 @@ struct import_key {
 static void import_skip(struct import *im, struct hf_str key, const char *why)
 {
     im->skipped++;
-    hf__cli_tell(im->c->cli, im->c->name, "\"%.*s\" is skipped: %s", HF_FMT(key), why);
+    hf__cli_notice(im->c->cli, im->c->name, "skipped \"%.*s\": %s", HF_FMT(key), why);
 }
 
 /* False: it is not to be imported. */
@@ -165,7 +165,7 @@ static enum hf_status import_check(struct command_ctx *c)
     return settings->from.len ? HF_OK : hf__command_missing(c, "--from");
 }
 
-static enum hf_status import(struct command_ctx *c)
+static enum hf_status import_table(struct command_ctx *c)
 {
     const struct import_kind *kind = c->command->data;
     struct import im = {.c = c, .settings = c->settings};
@@ -176,9 +176,10 @@ static enum hf_status import(struct command_ctx *c)
     if (!settings->table.len)
         settings->table = hf_str_from(im.sort.ptr ? kind->table_sorted : kind->table);
     if (hf_str_equal(settings->from, settings->table))
-        return hf__command_fail(c, CLI_USAGE,
-                                "a table cannot be imported into itself: name another one with "
-                                "--table, or rename");
+        return hf__command_fail(
+            c, CLI_USAGE,
+            "source and target are the same table: name another target with --table, or another "
+            "source with --from");
     TRY(kind->open(&im));
     status = import_items(&im, kind);
     kind->close(im.into);
@@ -191,7 +192,8 @@ static enum hf_status import(struct command_ctx *c)
 
 #define IMPORT_COMMAND(kind)                                                                       \
     {                                                                                              \
-        COMMAND_SETTINGS(struct settings), .check = import_check, .body = import, .data = &(kind)  \
+        COMMAND_SETTINGS(struct settings), .check = import_check, .body = import_table,            \
+                                           .data = &(kind)                                         \
     }
 
 /* ---- kv import ------------------------------------------------------------------------------ */
@@ -201,13 +203,14 @@ static const struct option_spec kv_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
-     .text = "Our table; \"keys\" by default, with partitions \"partitioned_keys\". Made when it "
-             "is missing.",
+     .text =
+         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
+         "missing.",
      FIELD(table)},
     SPACE_SPECS,
     {.kind = OPTION_FLAG,
      .name = "namespace-index",
-     .text = "If the table is made now, with an index of namespaces: see 'holdfast kv index'.",
+     .text = "If the table is created, give it a namespace index: see 'holdfast kv index'.",
      FIELD(space_index)},
     DATABASE_ONE(struct settings),
 };
@@ -220,17 +223,17 @@ static const struct option_example kv_examples[] = {
 const struct options_table hf__kv_import_options = {
     .name = "kv import",
     .about =
-        "Copy the values of a table of @paradoxical-io/common-aws: JSON becomes the value that "
-        "it stands for, and a text that is no JSON stays a text. Keys that are there stay as "
-        "they are, so it can be run again.",
+        "Copy the values of a table of @paradoxical-io/common-aws. JSON becomes the value that "
+        "it stands for; other text stays text. Existing keys are not changed, so you can run it "
+        "again.",
     COMMAND_SPECS(kv),
 };
 
 static struct hf_value value_of(struct hf_scope *s, struct hf_value data)
 {
     struct hf_str text = hf_value_str(data), error;
-    const struct json *json = text.ptr ? hf__json_read(s, text, &error) : NULL;
-    struct hf_value value = json ? hf__json_to_value(s, json) : data;
+    const struct json_node *json = text.ptr ? hf__cli_json_read(s, text, &error) : NULL;
+    struct hf_value value = json ? hf__cli_json_to_value(s, json) : data;
 
     return value.ptr ? value : data;
 }
@@ -285,8 +288,9 @@ static const struct option_spec counter_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
-     .text = "Our table; \"keys\" by default, with partitions \"partitioned_keys\". Made when it "
-             "is missing.",
+     .text =
+         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
+         "missing.",
      FIELD(table)},
     SPACE_SPECS,
     DATABASE_ONE(struct settings),
@@ -298,9 +302,10 @@ static const struct option_example counter_examples[] = {
 
 const struct options_table hf__counter_import_options = {
     .name = "counter import",
-    .about = "Let counters begin at the values that they have in a table of "
-             "@paradoxical-io/common-aws. Stop whoever counts there first. Counters that are there "
-             "stay as they are, so it can be run again.",
+    .about =
+        "Start counters at the values that they have in a table of @paradoxical-io/common-aws. "
+        "First stop the programs that count there. Existing counters are not changed, so you can "
+        "run it again.",
     COMMAND_SPECS(counter),
 };
 
@@ -320,7 +325,7 @@ static enum hf_status counter_take(struct import *im, struct hf_item item)
     key =
         (struct hf_counter_key){.id = parts.id, .partition = parts.partition, .space = parts.space};
     if (!hf_value_i64(count, &number)) {
-        import_skip(im, parts.id, "its count is not a whole number of 64 bits");
+        import_skip(im, parts.id, "its count is not a 64-bit integer");
         return HF_OK;
     }
     TRY(hf_counter_get_many(s, im->into, &key, 1, &there));
@@ -360,20 +365,22 @@ static const struct option_spec lock_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
-     .text = "Our table; \"locks\" by default. Made when it is missing.",
+     .text = "Target table; \"locks\" by default. Created if missing.",
      FIELD(table)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example lock_examples[] = {
-    {"holdfast lock import --from paradox.prod.locks", "Before the first program uses ours."},
+    {"holdfast lock import --from paradox.prod.locks",
+     "Before the first program uses the new table."},
 };
 
 const struct options_table hf__lock_import_options = {
     .name = "lock import",
-    .about = "Hold the locks that are held in a table of @paradoxical-io/common-aws, each until it "
-             "would expire there: nobody renews them. Locks that have expired are left out, and "
-             "those that are held in our table stay as they are.",
+    .about =
+        "Take over the locks that are held in a table of @paradoxical-io/common-aws. Each stays "
+        "held until it would expire there; nothing renews it. Expired locks are skipped, and "
+        "locks that are held in the target table are not changed.",
     COMMAND_SPECS(lock),
 };
 
@@ -389,7 +396,7 @@ static enum hf_status lock_take(struct import *im, struct hf_item item)
     if (!expires.ptr)
         return HF_OK;
     if (!name.len || !hf_value_i64(expires, &at_s)) {
-        import_skip(im, name.len ? name : HF_STR("?"), "it has no name, or no time to expire at");
+        import_skip(im, name.len ? name : HF_STR("?"), "it has no name or no expiry time");
         return HF_OK;
     }
     if (at_s < 0)

@@ -57,53 +57,49 @@ struct settings {
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
 #define KEY_SPECS                                                                                  \
-    {.heading = "Which keys",                                                                      \
+    {.heading = "Keys",                                                                            \
      .kind = OPTION_TEXT,                                                                          \
      .letter = 'n',                                                                                \
      .name = "namespace",                                                                          \
      .value = "TEXT",                                                                              \
-     .text = "Namespace of the key; \"global\" by default, in partitions none.",                   \
+     .text = "Namespace of the key; \"global\" by default, none in partitions.",                   \
      FIELD(space)},                                                                                \
         {.kind = OPTION_TEXT,                                                                      \
          .letter = 'p',                                                                            \
          .name = "partition",                                                                      \
          .value = "TEXT",                                                                          \
-         .text = "Partition of the key, in a table that has such.",                                \
+         .text = "Partition of the key, in a partitioned table.",                                  \
          FIELD(partition)},                                                                        \
         TABLE_SPECS
 #define TABLE_SPECS                                                                                \
     {.kind = OPTION_TEXT,                                                                          \
      .name = "table",                                                                              \
      .value = "NAME",                                                                              \
-     .text = "The table; \"keys\" by default, with partitions \"partitioned_keys\".",              \
+     .text = "Table; by default \"keys\", or \"partitioned_keys\" with partitions.",               \
      FIELD(table)},                                                                                \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "Where values are that are too large for an item: dir:PATH or s3://BUCKET.",       \
+        .text = "Blob store for values larger than an item: dir:PATH or s3://BUCKET.",             \
         FIELD(blobs)                                                                               \
     }
 #define RANGE_SPECS                                                                                \
     {.kind = OPTION_FLAG,                                                                          \
      .name = "partitioned",                                                                        \
-     .text = "All partitions of a table that has such.",                                           \
+     .text = "All partitions of a partitioned table.",                                             \
      FIELD(partitioned)},                                                                          \
         {.kind = OPTION_FLAG,                                                                      \
          .name = "all-namespaces",                                                                 \
-         .text = "Whatever the namespace.",                                                        \
+         .text = "All namespaces.",                                                                \
          FIELD(all_spaces)},                                                                       \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "from",                                                                           \
-         .value = "ID",                                                                            \
-         .text = "Ids from this one on.",                                                          \
-         FIELD(from)},                                                                             \
+        {.kind = OPTION_TEXT, .name = "from", .value = "ID", .text = "First id.", FIELD(from)},    \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "before",                                                                         \
          .value = "ID",                                                                            \
-         .text = "Ids before this one.",                                                           \
+         .text = "End before this id.",                                                            \
          FIELD(before)},                                                                           \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "contains", .value = "TEXT",                                  \
-        .text = "Ids with this text somewhere.", FIELD(contains)                                   \
+        .text = "Only ids that contain this text.", FIELD(contains)                                \
     }
 
 static enum hf_status kv_open(struct command_ctx *c)
@@ -155,7 +151,7 @@ static void make_fields(struct cli *cli, const struct hf_kv_entry *entry,
     else
         fields[3] = (struct rows_field){.name = "value",
                                         .kind = ROWS_RAW,
-                                        .text = hf__json_of_value(s, entry->value)};
+                                        .text = hf__cli_json_of_value(s, entry->value)};
     fields[4] = hf__rows_text("version", entry->version.ptr ? hf_scope_copy(s, entry->version)
                                                             : entry->version);
     fields[3].cut = true;
@@ -176,33 +172,34 @@ static const struct option_spec get_specs[] = {
     KEY_SPECS,
     {.kind = OPTION_FLAG,
      .name = "eventual",
-     .text = "Do not insist on the newest value: half the price at Amazon.",
+     .text = "Use an eventually consistent read, which may return an older value and costs half at "
+             "AWS.",
      FIELD(eventual)},
     DATABASE_JSON(struct settings),
     {.kind = OPTION_FLAG,
      .name = "dynamodb",
-     .text = "Print the value in DynamoDB's JSON, which tells a set from a list.",
+     .text = "Print the value in DynamoDB's JSON, which distinguishes sets from lists.",
      FIELD(dynamodb)},
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_example get_examples[] = {
-    {"holdfast kv get motd", "Print the value. Exit code 3: there is none."},
-    {"holdfast kv get -n users ann --json | jq .version", "With its version and when it expires."},
+    {"holdfast kv get motd", "Print the value. Exit code 3: the key does not exist."},
+    {"holdfast kv get -n users ann --json | jq .version", "With its version and expiry time."},
 };
 
 const struct options_table hf__kv_get_options = {
     .name = "kv get",
     .operands = "ID",
-    .about = "Print the value of a key: a text as it is, anything else as JSON. Exit code 3 when "
-             "there is none.",
+    .about = "Print the value of a key: text as it is, other values as JSON. If the key does not "
+             "exist, the exit code is 3.",
     COMMAND_SPECS(get),
 };
 
 static enum hf_status no_value(struct command_ctx *c, int ends)
 {
-    return hf__command_fail(c, ends, "there is no '%s'", c->operands[0]);
+    return hf__command_fail(c, ends, "key '%s' does not exist", c->operands[0]);
 }
 
 static enum hf_status value_print(struct command_ctx *c, const struct hf_kv_entry *entry)
@@ -228,7 +225,7 @@ static enum hf_status value_print(struct command_ctx *c, const struct hf_kv_entr
     } else if (bytes.ptr) {
         fwrite(bytes.ptr, 1, bytes.len, out);
     } else {
-        hf__json_write_value(out, c->scope, entry->value);
+        hf__cli_json_write_value(out, c->scope, entry->value);
         fputc('\n', out);
     }
     return HF_OK;
@@ -253,59 +250,61 @@ const struct command hf__kv_get_command = {COMMAND_SETTINGS(struct settings),
 /* ---- set ------------------------------------------------------------------------------------ */
 
 static const struct option_spec set_specs[] = {
-    {.heading = "The value",
+    {.heading = "Value",
      .kind = OPTION_CHOICE,
      .letter = 't',
      .name = "type",
      .choices = "text number json dynamodb bytes",
      .fallback = "text",
-     .text = "What it is: json is plain, dynamodb an object such as {\"SS\":[\"a\"]}.",
+     .text = "Type of the value: json is plain JSON, dynamodb an object such as {\"SS\":[\"a\"]}.",
      FIELD(type)},
     {.kind = OPTION_TEXT,
      .letter = 'f',
      .name = "file",
      .value = "FILE",
-     .text = "It is what this file has; - is standard input.",
+     .text = "Read the value from this file; - is standard input.",
      FIELD(file)},
     {.kind = OPTION_DURATION,
      .name = "ttl",
      .value = "TIME",
      .min = 1000,
      .max = YEARS_MS * 1000ULL,
-     .text = "It expires after this.",
+     .text = "The key expires after this time.",
      FIELD(ttl_s)},
     {.kind = OPTION_FLAG,
      .name = "if-absent",
-     .text = "Only if there is none; else exit code 4.",
+     .text = "Only if the key does not exist; otherwise exit code 4.",
      FIELD(if_absent)},
     {.kind = OPTION_TEXT,
      .name = "if-version",
      .value = "VERSION",
-     .text = "Only if the value that is there has this version; else exit code 4.",
+     .text = "Only if the key has this version; otherwise exit code 4.",
      FIELD(if_version)},
     KEY_SPECS,
     {.kind = OPTION_FLAG,
      .name = "namespace-index",
-     .text = "If the table is made now, with an index of namespaces: see 'holdfast kv index'.",
+     .text = "If the table is created, give it a namespace index: see 'holdfast kv index'.",
      FIELD(space_index)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example set_examples[] = {
-    {"holdfast kv set motd 'Back at noon'", "A text."},
+    {"holdfast kv set motd 'Back at noon'", "Set a text."},
     {"holdfast kv set -n jobs nightly \"$(hostname)\" --if-absent --ttl 1h",
-     "Who comes first has it; the others end with code 4."},
+     "The first one sets it; the others get exit code 4."},
     {"holdfast kv set manual -t bytes -f manual.pdf --blobs dir:/var/lib/values",
-     "A value that is too large for an item."},
+     "A value larger than an item can be."},
     {"holdfast kv set config -t json -f config.json --if-version \"$version\"",
-     "Replace what was read before, unless somebody else has."},
+     "Replace the version that you read, unless someone changed it since."},
 };
 
 const struct options_table hf__kv_set_options = {
     .name = "kv set",
     .operands = "ID [VALUE]",
-    .about = "Set the value of a key. With --json the entry is printed, with its new version. When "
-             "--if-absent or --if-version do not hold nothing is set, and the exit code is 4.",
+    .about =
+        "Set the value of a key. With --json the entry is printed, with its new version. If the "
+        "condition of --if-absent or --if-version is not met, nothing is set and the exit code "
+        "is 4.",
     COMMAND_SPECS(set),
 };
 
@@ -325,9 +324,9 @@ static enum hf_status value_read(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_scope *s = c->scope;
-    struct hf_str error = HF_STR("it is no value");
+    struct hf_str error = HF_STR("not a valid value");
     struct hf_attr attr = {.type = HF_TYPE_S};
-    const struct json *json;
+    const struct json_node *json;
 
     if (settings->file.ptr)
         attr.text = hf__input_read(s, settings->file.ptr,
@@ -348,13 +347,13 @@ static enum hf_status value_read(struct command_ctx *c)
     case VALUE_DYNAMODB:
         attr.type = HF_TYPE_NONE;
         if (!from_dynamodb(s, attr.text, &attr.value))
-            error = HF_STR("it is no value in DynamoDB's JSON");
+            error = HF_STR("not a valid value in DynamoDB's JSON");
         break;
     case VALUE_JSON:
         attr.type = HF_TYPE_NONE;
-        json = hf__json_read(s, attr.text, &error);
+        json = hf__cli_json_read(s, attr.text, &error);
         if (json)
-            attr.value = hf__json_to_value(s, json);
+            attr.value = hf__cli_json_to_value(s, json);
         break;
     }
     if (attr.type != HF_TYPE_NONE || attr.value.ptr) {
@@ -365,7 +364,7 @@ static enum hf_status value_read(struct command_ctx *c)
         }
         error = hf_scope_error(s)->message;
     }
-    return hf__command_fail(c, CLI_USAGE, "the value: %.*s", HF_FMT(error));
+    return hf__command_fail(c, CLI_USAGE, "invalid value: %.*s", HF_FMT(error));
 }
 
 static enum hf_status kv_set_check(struct command_ctx *c)
@@ -375,8 +374,8 @@ static enum hf_status kv_set_check(struct command_ctx *c)
     if ((c->operands_len == 2) == (settings->file.ptr != NULL))
         return hf__command_fail(c, CLI_USAGE, "%s",
                                 settings->file.ptr
-                                    ? "a value and --file exclude each other"
-                                    : "the value is missing: holdfast kv set ID VALUE");
+                                    ? "a value and --file cannot be combined"
+                                    : "missing value; usage: holdfast kv set [options] ID VALUE");
     return value_read(c);
 }
 
@@ -406,20 +405,20 @@ static const struct option_spec delete_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "if-version",
      .value = "VERSION",
-     .text = "Only if the value that is there has this version; else exit code 4.",
+     .text = "Only if the key has this version; otherwise exit code 4.",
      FIELD(if_version)},
     KEY_SPECS,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example delete_examples[] = {
-    {"holdfast kv delete motd", "Done as well when there is none."},
+    {"holdfast kv delete motd", "Succeeds if the key does not exist."},
 };
 
 const struct options_table hf__kv_delete_options = {
     .name = "kv delete",
     .operands = "ID",
-    .about = "Delete a key. That is done as well when there is none; --json tells.",
+    .about = "Delete a key. Succeeds if the key does not exist; --json shows whether it did.",
     COMMAND_SPECS(delete),
 };
 
@@ -454,27 +453,26 @@ static const struct option_spec ls_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many; --json tells where to go on.",
+     .text = "At most this many; with --json, \"next\" says where to continue.",
      FIELD(limit)},
     {.kind = OPTION_TEXT,
      .name = "after",
      .value = "CURSOR",
-     .text = "Go on where a list ended: its \"next\".",
+     .text = "Continue a list: the \"next\" that it printed with --json.",
      FIELD(after)},
     {.kind = OPTION_FLAG,
      .letter = 'r',
      .name = "reverse",
-     .text = "From the last id to the first; where they come in order.",
+     .text = "Last id first; only where ids are listed in order.",
      FIELD(backward)},
     {.kind = OPTION_FLAG,
      .letter = 'k',
      .name = "keys",
-     .text = "Ids alone, without their values.",
+     .text = "Print ids without values.",
      FIELD(keys_only)},
     {.kind = OPTION_FLAG,
      .name = "consistent",
-     .text = "All keys that were set before, also those that the index of namespaces may not have "
-             "yet: reads the whole table.",
+     .text = "Include keys that the namespace index may not have yet: reads the whole table.",
      FIELD(consistent)},
     DATABASE_LIST(struct settings),
 };
@@ -482,15 +480,16 @@ static const struct option_spec ls_specs[] = {
 static const struct option_example ls_examples[] = {
     {"holdfast kv ls", "All keys of the namespace \"global\"."},
     {"holdfast kv ls -p user-7 --from 2026-01 --before 2026-02 --jsonl",
-     "A part of a partition, in the order of ids."},
+     "A range of ids of a partition, in order."},
 };
 
 const struct options_table hf__kv_ls_options = {
     .name = "kv ls",
     .operands = "[PREFIX]",
-    .about = "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition, "
-             "and in a table with an index of namespaces (kv index), they come in order, and only "
-             "those are read; otherwise the whole table is.",
+    .about =
+        "List the keys of a namespace, or those whose ids begin with PREFIX. In a partition, and "
+        "in a table with a namespace index (kv index), they are in order and only they are read; "
+        "otherwise the whole table is read.",
     COMMAND_SPECS(ls),
 };
 
@@ -571,14 +570,14 @@ static const struct option_spec clear_specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'y',
      .name = "yes",
-     .text = "Yes, remove them. Without this nothing is done.",
+     .text = "Confirm. Without it nothing is deleted.",
      FIELD(yes)},
     KEY_SPECS,
     RANGE_SPECS,
     {.kind = OPTION_FLAG,
      .name = "eventual",
-     .text = "What was set just before may stay, too. With an index of namespaces (kv index) only "
-             "the namespace is read.",
+     .text = "Use eventually consistent reads, which cost half at AWS: keys set just before may "
+             "stay. With a namespace index (kv index) only the namespace is read.",
      FIELD(eventual)},
     DATABASE_ONE(struct settings),
 };
@@ -590,8 +589,9 @@ static const struct option_example clear_examples[] = {
 const struct options_table hf__kv_clear_options = {
     .name = "kv clear",
     .operands = "[PREFIX]",
-    .about = "Remove all keys of a namespace, or those whose ids begin with PREFIX. What is set "
-             "meanwhile may stay or go. After a failure, call it again.",
+    .about =
+        "Delete all keys of a namespace, or those whose ids begin with PREFIX. Keys that are set "
+        "meanwhile may stay or be deleted. After a failure, run it again.",
     COMMAND_SPECS(clear),
 };
 
@@ -599,7 +599,9 @@ static enum hf_status kv_clear_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return settings->yes ? HF_OK : hf__command_fail(c, CLI_USAGE, "add --yes if that is meant");
+    return settings->yes ? HF_OK
+                         : hf__command_fail(c, CLI_USAGE,
+                                            "this deletes all these keys: add --yes to confirm");
 }
 
 static enum hf_status kv_clear(struct command_ctx *c)
@@ -627,24 +629,25 @@ static const struct option_spec sweep_specs[] = {
      .min = 1000,
      .max = (uint64_t)UINT32_MAX * 1000,
      .fallback = "24h",
-     .text = "Nothing that is younger than this, as it may belong to a key that is being set.",
+     .text = "Keep blobs younger than this: they may belong to a key that is being set.",
      FIELD(older_ms)},
     {.kind = OPTION_FLAG,
      .name = "partitioned",
-     .text = "A table that has partitions.",
+     .text = "The table is partitioned.",
      FIELD(partitioned)},
     TABLE_SPECS,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example sweep_examples[] = {
-    {"holdfast kv sweep --blobs s3://values", "Once a night, say."},
+    {"holdfast kv sweep --blobs s3://values", "Run it once a night, for example."},
 };
 
 const struct options_table hf__kv_sweep_options = {
     .name = "kv sweep",
-    .about = "Remove the values of the blob store that no key has any more, as it was set anew, "
-             "deleted, or has expired. The whole table is read.",
+    .about =
+        "Delete values from the blob store that no key references any more, because the key was "
+        "changed, deleted, or has expired. Reads the whole table.",
     COMMAND_SPECS(sweep),
 };
 

@@ -15,27 +15,28 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 static const struct option_spec index_specs[] = {
-    {.heading = "Which keys",
+    {.heading = "Keys",
      .kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
-     .text = "The table; \"keys\" by default.",
+     .text = "Table; \"keys\" by default.",
      FIELD(table)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example index_examples[] = {
-    {"holdfast kv index", "From now on kv ls -n users reads the namespace \"users\" alone."},
+    {"holdfast kv index", "From then on 'kv ls -n users' reads only the namespace \"users\"."},
 };
 
 const struct options_table hf__kv_index_options = {
     .name = "kv index",
-    .about = "Give a table without partitions an index of namespaces, or make a table with it: "
-             "kv ls reads the keys of its namespace alone then, and not the whole table. Each key "
-             "that is made or removed costs one more write at Amazon; setting it again does not. "
-             "First stop the programs that have the table open, or start them again afterwards and "
-             "call this once more: it adds what is missing. Older versions of holdfast cannot open "
-             "the table any more.",
+    .about =
+        "Add a namespace index to a table without partitions, or create a table that has one. "
+        "Then 'kv ls' reads only the keys of its namespace, not the whole table. At AWS each key "
+        "that is created or deleted costs one more write; setting an existing key does not. "
+        "First stop the programs that have the table open; or restart them afterwards, then run "
+        "this command once more to add what is missing. Older versions of holdfast cannot open "
+        "the table any more.",
     COMMAND_SPECS(index),
 };
 

@@ -29,14 +29,14 @@ struct settings {
         .text = "The table of limits.", FIELD(table)                                               \
     }
 #define RULE_SPECS                                                                                 \
-    {.heading = "The rule",                                                                        \
+    {.heading = "Rule",                                                                            \
      .kind = OPTION_NUMBER,                                                                        \
      .letter = 'l',                                                                                \
      .name = "limit",                                                                              \
      .value = "NUMBER",                                                                            \
      .min = 1,                                                                                     \
      .max = HF_LIMIT_MOST,                                                                         \
-     .text = "How many are allowed in a window; has to be given.",                                 \
+     .text = "Number of calls allowed per window; required.",                                      \
      FIELD(limit)},                                                                                \
         {.kind = OPTION_DURATION,                                                                  \
          .letter = 'w',                                                                            \
@@ -45,38 +45,42 @@ struct settings {
          .min = 1,                                                                                 \
          .max = UINT32_MAX,                                                                        \
          .fallback = "1m",                                                                         \
-         .text = "How long a window is.",                                                          \
+         .text = "Length of a window.",                                                            \
          FIELD(window_ms)},                                                                        \
         {.kind = OPTION_CHOICE,                                                                    \
          .letter = 'k',                                                                            \
          .name = "kind",                                                                           \
          .choices = "attempts fixed sliding rate",                                                 \
          .fallback = "attempts",                                                                   \
-         .text = "A window begins with the first one, or with the clock; or any time of that "     \
-                 "length is one; or an even rate.",                                                \
+         .text =                                                                                   \
+             "attempts: a window starts with the first call; fixed: windows are aligned to the "   \
+             "clock; sliding: any interval of that length counts; rate: an even rate (token "      \
+             "bucket).",                                                                           \
          FIELD(kind)},                                                                             \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "burst",                                                                          \
          .value = "NUMBER",                                                                        \
          .max = HF_LIMIT_MOST,                                                                     \
-         .text = "With --kind rate: how many at once after a time of rest; the limit by default.", \
+         .text =                                                                                   \
+             "With --kind rate: how many calls may come at once after a pause; by default the "    \
+             "limit.",                                                                             \
          FIELD(burst)},                                                                            \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "lockout",                                                                        \
          .value = "TIME",                                                                          \
          .max = UINT32_MAX,                                                                        \
-         .text = "One beyond the limit locks the name for so long, then for twice as long, and "   \
-                 "so on.",                                                                         \
+         .text = "A call beyond the limit locks the name for this time, then for twice as long, "  \
+                 "and so on.",                                                                     \
          FIELD(lockout_ms)},                                                                       \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "lockout-max",                                                                    \
          .value = "TIME",                                                                          \
          .max = UINT32_MAX,                                                                        \
-         .text = "No lockout is longer; 16 times --lockout by default.",                           \
+         .text = "Longest lockout; by default 16 times --lockout.",                                \
          FIELD(lockout_max_ms)},                                                                   \
     {                                                                                              \
         .kind = OPTION_NUMBER, .name = "cost", .value = "NUMBER", .min = 1, .max = HF_LIMIT_MOST,  \
-        .fallback = "1", .text = "How many this one counts for.", FIELD(cost)                      \
+        .fallback = "1", .text = "How many calls this one counts as.", FIELD(cost)                 \
     }
 
 static enum hf_status limits_open(struct command_ctx *c)
@@ -118,8 +122,8 @@ static enum hf_status verdict_print(struct command_ctx *c, const struct hf_limit
     }
     if (verdict->allowed || c->database->quiet)
         return hf__command_end(c, ends);
-    return hf__command_fail(c, ends, "'%s' has reached its limit%s; again in %.*s", c->operands[0],
-                            verdict->locked ? " and is locked" : "",
+    return hf__command_fail(c, ends, "limit reached for '%s'%s; try again in %.*s", c->operands[0],
+                            verdict->locked ? ", which is locked" : "",
                             HF_FMT(hf__rows_duration(c->scope, verdict->retry_ms)));
 }
 
@@ -129,8 +133,8 @@ static enum hf_status rule_check(struct command_ctx *c)
 
     if (settings->limit)
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE,
-                            "--limit is missing: how many are allowed in a window (--window)");
+    return hf__command_fail(
+        c, CLI_USAGE, "missing option --limit: the number of calls allowed per window (--window)");
 }
 
 static struct hf_limit_rule rule_of(const struct settings *settings)
@@ -149,7 +153,7 @@ static const struct option_spec check_specs[] = {
     RULE_SPECS,
     {.kind = OPTION_FLAG,
      .name = "fail-open",
-     .text = "Allow it when the database cannot be asked in time.",
+     .text = "Allow the call if the database does not answer in time.",
      FIELD(fail_open)},
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
@@ -157,7 +161,7 @@ static const struct option_spec check_specs[] = {
 
 static const struct option_example check_examples[] = {
     {"holdfast limit check \"login/$user\" --limit 5 --window 15m --lockout 1m || exit 1",
-     "Five attempts in a quarter of an hour, then a pause that grows."},
+     "Five attempts in 15 minutes, then a lockout that grows."},
     {"holdfast limit check api --kind rate --limit 100 --window 1s --burst 20 --quiet && call_api",
      "An even rate for all hosts together."},
 };
@@ -165,8 +169,9 @@ static const struct option_example check_examples[] = {
 const struct options_table hf__limit_check_options = {
     .name = "limit check",
     .operands = "NAME",
-    .about = "Count one, if the rule allows it: exit code 0. If not: exit code 4, and nothing is "
-             "counted; the message, or --json, says when to try again.",
+    .about =
+        "Count one call if the rule allows it: exit code 0. Otherwise nothing is counted and the "
+        "exit code is 4; the message, or --json, says when to try again.",
     COMMAND_SPECS(check),
 };
 
@@ -193,7 +198,7 @@ static enum hf_status limit_check(struct command_ctx *c)
     return verdict_ask(c, true);
 }
 
-/* The error was shown; what it was told to do then is to go on. */
+/* The error was shown; with --fail-open the call is allowed all the same. */
 static void limit_check_unopened(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
@@ -219,13 +224,13 @@ static const struct option_spec peek_specs[] = {
 
 static const struct option_example peek_examples[] = {
     {"holdfast limit peek login/ann --limit 5 --window 15m --json | jq .left",
-     "How many attempts are left."},
+     "The number of attempts left."},
 };
 
 const struct options_table hf__limit_peek_options = {
     .name = "limit peek",
     .operands = "NAME",
-    .about = "Would 'limit check' with this rule be allowed? Nothing is counted.",
+    .about = "Show whether 'limit check' with this rule would be allowed. Nothing is counted.",
     COMMAND_SPECS(peek),
 };
 
@@ -256,7 +261,7 @@ static const struct option_example reset_examples[] = {
 const struct options_table hf__limit_reset_options = {
     .name = "limit reset",
     .operands = "NAME",
-    .about = "Forget all that was counted under a name, and its lockouts.",
+    .about = "Reset the count and the lockouts of a name.",
     COMMAND_SPECS(reset),
 };
 

@@ -43,7 +43,7 @@ static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *in
     struct json_text text;
     FILE *out;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     out = text.out;
     fputc('[', out);
@@ -53,19 +53,19 @@ static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *in
         struct rows_field renewed = hf__rows_time(cli, "renewed", holder->renewed_us);
 
         fputs(i ? ",{\"id\":" : "{\"id\":", out);
-        hf__json_write_text(out, holder->id);
+        hf__cli_json_write_text(out, holder->id);
         fputs(",\"owner\":", out);
-        hf__json_write_text(out, holder->owner);
+        hf__cli_json_write_text(out, holder->owner);
         fprintf(out, ",\"fence\":%llu,\"lease_ms\":%lu", (unsigned long long)holder->fence,
                 (unsigned long)holder->lease_ms);
         fprintf(out, ",\"since\":\"%.*s\",\"renewed\":\"%.*s\"}", HF_FMT(since.text),
                 HF_FMT(renewed.text));
     }
     fputc(']', out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
-static struct hf_str owners(struct cli *cli, const struct hf_lock_info *info)
+static struct hf_str owners_text(struct cli *cli, const struct hf_lock_info *info)
 {
     if (info->holders_len == 0)
         return (struct hf_str){0};
@@ -85,14 +85,14 @@ static void make_fields(struct cli *cli, const struct hf_lock_info *info,
     fields[0] = hf__rows_text("name", info->name);
     fields[1] = hf__rows_text("mode", hf_str_from(mode_name(info->mode)));
     fields[2] = hf__rows_number(cli, "fence", info->fence);
-    fields[3] = hf__rows_text("owner", owners(cli, info));
+    fields[3] = hf__rows_text("owner", owners_text(cli, info));
     fields[4] = hf__rows_time(cli, "since", first ? first->since_us : 0);
     fields[5] = hf__rows_time(cli, "renewed", first ? first->renewed_us : 0);
     fields[6] =
         (struct rows_field){.name = "holders", .kind = ROWS_JSON, .text = holders_json(cli, info)};
     fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW, .cut = true};
     if (info->data.ptr)
-        fields[7].text = hf__json_of_value(cli->scope, hf_item_value(info->data));
+        fields[7].text = hf__cli_json_of_value(cli->scope, hf_item_value(info->data));
 }
 
 /* To look at them. */
@@ -119,30 +119,31 @@ static const struct command_place locks_place = {locks_open, locks_close, NULL};
 /* Nobody has held any lock yet, so not this one. */
 static enum hf_status none_held(struct command_ctx *c)
 {
-    return hf__command_fail(c, CLI_NOT_FOUND, "nobody has held lock '%s' yet", c->operands[0]);
+    return hf__command_fail(c, CLI_NOT_FOUND, "lock '%s' does not exist: nobody has held it yet",
+                            c->operands[0]);
 }
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.heading = "Which locks",
+    {.heading = "Locks",
      .kind = OPTION_FLAG,
      .letter = 'a',
      .name = "all",
-     .text = "Those that nobody holds, too.",
+     .text = "Include locks that nobody holds.",
      FIELD(all)},
     {.kind = OPTION_NUMBER,
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     TABLE_SPEC,
     DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast lock ls", "Who holds what."},
+    {"holdfast lock ls", "Locks and their holders."},
     {"holdfast lock ls --json backup/ | jq '.locks[].holders[].owner'",
      "Owners of the locks whose names begin with backup/."},
 };
@@ -150,8 +151,8 @@ static const struct option_example ls_examples[] = {
 const struct options_table hf__lock_ls_options = {
     .name = "lock ls",
     .operands = "[PREFIX]",
-    .about = "List locks that are held, or those whose names begin with PREFIX: name, mode, fence, "
-             "owner, since when, when it was renewed, data. The whole table is read.",
+    .about = "List the locks that are held, or those whose names begin with PREFIX: name, mode, "
+             "fence, owner, since when, last renewal, data. Reads the whole table.",
     COMMAND_SPECS(ls),
 };
 
@@ -191,14 +192,14 @@ static const struct option_spec show_specs[] = {
 };
 
 static const struct option_example show_examples[] = {
-    {"holdfast lock show backup", "Who has it, since when, and the data that is kept with it."},
+    {"holdfast lock show backup", "Its holder, since when, and the data stored with it."},
     {"holdfast lock show backup --json | jq .fence", "The highest fence so far."},
 };
 
 const struct options_table hf__lock_show_options = {
     .name = "lock show",
     .operands = "NAME",
-    .about = "Show a lock. One that nobody ever held is not found: exit code 3.",
+    .about = "Show a lock. If nobody has ever held it, the exit code is 3.",
     COMMAND_SPECS(show),
 };
 
@@ -227,21 +228,23 @@ static const struct option_spec break_specs[] = {
     {.kind = OPTION_TEXT,
      .name = "id",
      .value = "ID",
-     .text = "Of the one holder to take it from, as 'lock show --json' has it; all by default.",
+     .text = "Id of the one holder to take it from, as 'lock show --json' shows it; by default all "
+             "holders.",
      FIELD(id)},
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example break_examples[] = {
-    {"holdfast lock break backup", "Take it from a holder that hangs."},
+    {"holdfast lock break backup", "Take it from a process that hangs."},
 };
 
 const struct options_table hf__lock_break_options = {
     .name = "lock break",
     .operands = "NAME",
-    .about = "Take a lock away from who holds it. They learn it when they next renew it; what they "
-             "do until then only the fence can stop. Its fence goes on growing.",
+    .about =
+        "Take a lock away from its holders. They notice at their next renewal; until then only "
+        "the fence stops them. The fence keeps growing.",
     COMMAND_SPECS(break),
 };
 

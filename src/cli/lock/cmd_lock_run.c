@@ -44,14 +44,14 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 static const struct option_spec specs[] = {
-    {.heading = "The lock",
+    {.heading = "Lock",
      .kind = OPTION_DURATION,
      .letter = 'w',
      .name = "wait",
      .value = "TIME",
      .max = OPTION_WEEK_MS,
-     .text = "How long to wait while others hold it, or have its directory open; 0: not at all. "
-             "Without this, until it is free.",
+     .text = "How long to wait while others hold the lock, or have its directory open; 0: do not "
+             "wait. By default, until it is free.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -59,96 +59,99 @@ static const struct option_spec specs[] = {
      .min = 10,
      .max = OPTION_DAY_MS,
      .fallback = "20s",
-     .text = "Silence after which others may take the lock over.",
+     .text = "Lease: others may take over a lock that was not renewed for this long.",
      FIELD(lease_ms)},
     {.kind = OPTION_DURATION,
      .name = "heartbeat",
      .value = "TIME",
      .max = OPTION_DAY_MS,
-     .text = "How often the lease is renewed, at most half of it; a quarter by default.",
+     .text = "How often the lease is renewed: at most half of the lease, by default a quarter.",
      FIELD(heartbeat_ms)},
     {.kind = OPTION_FLAG,
      .letter = 's',
      .name = "shared",
-     .text = "Hold it together with others that share it.",
+     .text = "Shared lock: hold it together with others that share it.",
      FIELD(shared)},
     {.kind = OPTION_NUMBER,
      .name = "permits",
      .value = "NUMBER",
      .max = PERMITS_MAX,
-     .text = "Hold it together with others, so many at a time.",
+     .text = "Semaphore: this many can hold the lock at a time.",
      FIELD(permits)},
     {.kind = OPTION_TEXT,
      .name = "data",
      .value = "JSON",
-     .text = "An object that is kept with the lock, for 'lock show'.",
+     .text = "JSON object to store with the lock; 'lock show' prints it.",
      FIELD(data)},
     {.kind = OPTION_TEXT,
      .name = "owner",
      .value = "TEXT",
-     .text = "Who holds it, for people who wonder; HOST/PROCESS-ID by default.",
+     .text = "Owner name shown in listings; HOST/PROCESS-ID by default.",
      FIELD(owner)},
     {.kind = OPTION_DURATION,
      .name = "clock-skew",
      .value = "TIME",
      .max = OPTION_DAY_MS,
-     .text = "Trust the clocks of all hosts to differ by less than this, and take over from a dead "
-             "holder without watching it for a lease.",
+     .text =
+         "Trust that the clocks of all hosts differ by less than this, and take over from a dead "
+         "holder without watching it for a lease.",
      FIELD(skew_ms)},
     {.kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
      .fallback = "locks",
-     .text = "The table of locks; made when it is missing.",
+     .text = "The table of locks; created if missing.",
      FIELD(table)},
-    {.heading = "The program",
+    {.heading = "Program",
      .kind = OPTION_NUMBER,
      .letter = 'E',
      .name = "busy-code",
      .value = "NUMBER",
      .max = 255,
      .fallback = "4",
-     .text = "Exit code when the lock is held by others, or its directory open.",
+     .text = "Exit code if others hold the lock, or have its directory open.",
      FIELD(busy_code)},
     {.kind = OPTION_FLAG,
      .name = "keep-running",
      .text =
-         "Let the program go on when the lock is lost. Otherwise it is ended, with exit code 4.",
+         "Let the program run on if the lock is lost. By default it is stopped, with exit code 4.",
      FIELD(keep_running)},
     CHILD_SPECS(struct settings),
     {.kind = OPTION_FLAG,
      .letter = 'q',
      .name = "quiet",
-     .text = "Say nothing when the lock is held by others.",
+     .text = "Print nothing if others hold the lock.",
      FIELD(database.quiet)},
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_example examples[] = {
     {"holdfast lock run backup -- /usr/local/bin/backup --full",
-     "One backup at a time, whichever host it starts on; others wait."},
+     "One backup at a time, on any host; others wait."},
     {"holdfast lock run --wait 0 --quiet nightly -- ./nightly.sh",
-     "For cron on many hosts: one runs it, the others end with code 4."},
+     "For cron on many hosts: one runs it, the others end with exit code 4."},
     {"holdfast lock run deploy -- sh -c 'deploy --fence \"$HOLDFAST_LOCK_TOKEN\"'",
-     "Hand the fence to what the lock protects, which refuses a lower one than it has seen."},
-    {"holdfast lock run --permits 3 api -- ./crawl", "Three at a time."},
+     "Pass the fence to what the lock protects; it must refuse fences lower than the highest it "
+     "has seen."},
+    {"holdfast lock run --permits 3 api -- ./crawl", "At most three at a time."},
 };
 
 const struct options_table hf__lock_run_options = {
     .name = "lock run",
     .operands = "NAME -- CMD...",
-    .about = "Acquire a lock, run a program, release the lock. The lock is renewed while the "
-             "program runs, and is free a lease later if this process is killed; at once in a "
-             "directory (embedded:PATH), as it can be opened only then. The program has "
-             "the lock's fence, a number that grows with every holder, in HOLDFAST_LOCK_TOKEN, "
-             "and its name in HOLDFAST_LOCK_NAME.",
+    .about =
+        "Acquire a lock, run a program, release the lock. The lock is renewed while the program "
+        "runs. If this process is killed, the lock becomes free after a lease; on a directory "
+        "(embedded:PATH) at once. The program finds the lock's fence, a number that grows with "
+        "every holder, in HOLDFAST_LOCK_TOKEN, and the name of the lock in HOLDFAST_LOCK_NAME.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "Signals are passed on to the program. The exit code is the program's, 128 and the "
-             "number of a signal that ended it, 126 or 127 when it cannot be run; otherwise those "
-             "of holdfast(1), with an error on standard error.",
+    .notes =
+        "Signals are passed on to the program. The exit code is the program's, 128 + N if signal "
+        "N ended it, 126 or 127 if it cannot be started; otherwise as in holdfast(1), with an "
+        "error on standard error.",
 };
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -174,20 +177,20 @@ static enum hf_status data_read(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_scope *s = c->scope;
-    const struct json *json;
+    const struct json_node *json;
     struct hf_str error;
 
     if (!settings->data.ptr)
         return HF_OK;
-    json = hf__json_read(s, settings->data, &error);
+    json = hf__cli_json_read(s, settings->data, &error);
     if (json && json->kind == JSON_OBJECT) {
-        settings->held = hf_value_item(hf__json_to_value(s, json));
+        settings->held = hf_value_item(hf__cli_json_to_value(s, json));
         if (hf_item_check(s, settings->held) == HF_OK)
             return HF_OK;
         error = hf_scope_error(s)->message;
     }
     return hf__command_fail(c, CLI_USAGE, "--data: %.*s",
-                            HF_FMT(error.ptr ? error : HF_STR("it is no JSON object")));
+                            HF_FMT(error.ptr ? error : HF_STR("not a JSON object")));
 }
 
 static enum hf_status lock_acquire(struct run *run)
@@ -250,12 +253,13 @@ static void lock_release(struct run *run)
     hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
     status = hf_lock_release(s, run->lock);
     if (status == HF_LOST || atomic_load(&run->lost))
-        hf__cli_fail(c->cli, c->name, 0, "lock '%s' was lost while the program ran: %s",
+        hf__cli_fail(c->cli, c->name, 0, "lost lock '%s' while the program was running: %s",
                      c->operands[0],
-                     atomic_load(&run->lost) == HF_LOCK_EXPIRED ? "it could not be renewed in time"
-                                                                : "another took it, or broke it");
+                     atomic_load(&run->lost) == HF_LOCK_EXPIRED
+                         ? "it was not renewed in time"
+                         : "another owner took it over or broke it");
     else if (status != HF_OK)
-        hf__database_fail_of(c->cli, c->name, s, "the lock could not be released");
+        hf__database_fail_of(c->cli, c->name, s, "cannot release the lock");
     hf_scope_free(s);
 }
 
@@ -286,7 +290,7 @@ static enum hf_status lock_run_check(struct command_ctx *c)
 
     hf__command_wait(c, &settings->wait, settings->wait_ms, settings->busy_code);
     if (settings->shared && settings->permits)
-        return hf__command_fail(c, CLI_USAGE, "--shared and --permits exclude each other");
+        return hf__command_fail(c, CLI_USAGE, "--shared and --permits cannot be combined");
     return data_read(c);
 }
 

@@ -39,11 +39,11 @@ struct settings {
      .name = "user",                                                                               \
      .value = "TEXT",                                                                              \
      .fallback = "global",                                                                         \
-     .text = "For whom it is done: each user has keys of his own.",                                \
+     .text = "User; each user has separate keys.",                                                 \
      FIELD(user)},                                                                                 \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "once",                 \
-        .text = "The table of records.", FIELD(table)                                              \
+        .text = "The table of run-once jobs.", FIELD(table)                                        \
     }
 
 /* To run something the table is made, and renewals are sent. */
@@ -72,14 +72,14 @@ static const struct command_place onces_place = {onces_open, onces_close, NULL};
 /* ---- run ------------------------------------------------------------------------------------ */
 
 static const struct option_spec run_specs[] = {
-    {.heading = "What is done once",
+    {.heading = "Job",
      .kind = OPTION_DURATION,
      .letter = 'w',
      .name = "wait",
      .value = "TIME",
      .max = OPTION_WEEK_MS,
-     .text = "How long to wait while another attempt runs, or has the directory open; 0: not at "
-             "all. Without this, until it has ended.",
+     .text = "How long to wait while another attempt runs, or has the directory open; 0: do not "
+             "wait. By default, until it has ended.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -87,37 +87,39 @@ static const struct option_spec run_specs[] = {
      .min = 10,
      .max = OPTION_DAY_MS,
      .fallback = "20s",
-     .text = "Silence after which another attempt may follow.",
+     .text = "Lease: an attempt that was silent for this long is considered dead, and another may "
+             "start.",
      FIELD(lease_ms)},
     {.kind = OPTION_TEXT,
      .name = "payload",
      .value = "TEXT",
-     .text = "What is to be done. The same key with another payload is refused, with exit code 4.",
+     .text = "Input of the job. The same key with a different payload is refused with exit code 4.",
      FIELD(payload)},
     {.kind = OPTION_DURATION,
      .name = "keep",
      .value = "TIME",
      .min = 1000,
      .max = (uint64_t)UINT32_MAX * 1000,
-     .text = "How long it is known that it was done; for ever by default.",
+     .text = "How long to remember that the job is done; forever by default.",
      FIELD(keep_ms)},
     {.kind = OPTION_DURATION,
      .name = "clock-skew",
      .value = "TIME",
      .max = OPTION_DAY_MS,
-     .text = "Trust the clocks of all hosts to differ by less than this, and follow a dead attempt "
-             "without watching it for a lease.",
+     .text = "Trust that the clocks of all hosts differ by less than this, and replace a dead "
+             "attempt without watching it for a lease.",
      FIELD(skew_ms)},
     {.kind = OPTION_TEXT,
      .name = "owner",
      .value = "TEXT",
-     .text = "Who does it, for people who wonder; HOST/PROCESS-ID by default.",
+     .text = "Owner name shown in listings; HOST/PROCESS-ID by default.",
      FIELD(owner)},
     TABLE_SPECS,
-    {.heading = "The program",
+    {.heading = "Program",
      .kind = OPTION_FLAG,
      .name = "record-failure",
-     .text = "Done is also what failed: it is not tried again, and who asks gets its exit code.",
+     .text =
+         "Treat a failure as final: later calls return its exit code without running the program.",
      FIELD(record_failure)},
     {.kind = OPTION_NUMBER,
      .letter = 'E',
@@ -125,20 +127,20 @@ static const struct option_spec run_specs[] = {
      .value = "NUMBER",
      .max = 255,
      .fallback = "4",
-     .text = "Exit code when another attempt was still running.",
+     .text = "Exit code if another attempt is still running.",
      FIELD(busy_code)},
     CHILD_SPECS(struct settings),
     {.kind = OPTION_FLAG,
      .letter = 'q',
      .name = "quiet",
-     .text = "Say nothing when another attempt is running.",
+     .text = "Print nothing if another attempt is running.",
      FIELD(database.quiet)},
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_example run_examples[] = {
     {"holdfast once run \"invoice-$month\" -- ./send-invoices \"$month\"",
-     "However often it is started, on however many hosts."},
+     "Runs once, however often you start it, on however many hosts."},
     {"holdfast once run --user ann --keep 24h welcome -- ./mail-welcome ann",
      "Once a day for each user."},
 };
@@ -146,15 +148,16 @@ static const struct option_example run_examples[] = {
 const struct options_table hf__once_run_options = {
     .name = "once run",
     .operands = "KEY -- CMD...",
-    .about = "Run a program unless it has been done. It is done when it ended with 0; then later "
-             "calls end with 0 without running it. If it fails, or is killed, whoever asks next "
-             "runs it again. The program has the key in HOLDFAST_ONCE_KEY and the number of the "
-             "attempt, from 1, in HOLDFAST_ONCE_TRY.",
+    .about =
+        "Run a program unless it has already succeeded. When it ends with 0 the job is done: "
+        "later calls return 0 without running it. If it fails or is killed, the next call runs "
+        "it again. The program finds the key in HOLDFAST_ONCE_KEY and the number of the attempt, "
+        "from 1, in HOLDFAST_ONCE_TRY.",
     COMMAND_SPECS(run),
-    .notes = "Signals are passed on to the program. The exit code is the program's, 128 and the "
-             "number of a signal that ended it, 126 or 127 when it cannot be run, 4 when another "
-             "attempt took over meanwhile; otherwise those of holdfast(1), with an error on "
-             "standard error.",
+    .notes =
+        "Signals are passed on to the program. The exit code is the program's, 128 + N if signal "
+        "N ended it, 126 or 127 if it cannot be started, 4 if another attempt took over "
+        "meanwhile; otherwise as in holdfast(1), with an error on standard error.",
 };
 
 /* Done before: with what came out. */
@@ -234,7 +237,7 @@ static int once_finish(struct command_ctx *c, struct hf_once *once, int code)
     }
     if (status != HF_OK)
         code = hf__database_fail_of(c->cli, c->name, s,
-                                    "the program ended, but that could not be recorded");
+                                    "the program ended, but its result could not be recorded");
     hf_once_close(once);
     hf_scope_free(s);
     return code;
@@ -278,14 +281,14 @@ static const struct option_spec show_specs[] = {
 };
 
 static const struct option_example show_examples[] = {
-    {"holdfast once show invoice-2026-11", "Has it been done, when, by whom?"},
+    {"holdfast once show invoice-2026-11", "Is it done, since when, by whom?"},
 };
 
 const struct options_table hf__once_show_options = {
     .name = "once show",
     .operands = "KEY",
-    .about = "Show what is known of a key: running, done or failed. Exit code 3 when nobody has "
-             "begun it.",
+    .about = "Show the state of a job: running, done or failed. If it was never started, the exit "
+             "code is 3.",
     COMMAND_SPECS(show),
 };
 
@@ -311,7 +314,7 @@ static void make_fields(struct cli *cli, const struct hf_once_record *record,
 /* There is no record of it, or none of anything. */
 static enum hf_status not_begun(struct command_ctx *c)
 {
-    return hf__command_fail(c, CLI_NOT_FOUND, "nobody has begun '%s'", c->operands[0]);
+    return hf__command_fail(c, CLI_NOT_FOUND, "job '%s' was never started", c->operands[0]);
 }
 
 static enum hf_status once_show(struct command_ctx *c)
@@ -340,21 +343,21 @@ static const struct option_spec ls_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     TABLE_SPECS,
     DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast once ls invoice-", "What is known of a user's keys that begin so."},
+    {"holdfast once ls invoice-", "Jobs whose keys begin with \"invoice-\"."},
 };
 
 const struct options_table hf__once_ls_options = {
     .name = "once ls",
     .operands = "[PREFIX]",
-    .about = "List what is known of a user's keys, or of those that begin with PREFIX, in their "
-             "order.",
+    .about =
+        "List a user's jobs, or those whose keys begin with PREFIX, in the order of their keys.",
     COMMAND_SPECS(ls),
 };
 
@@ -393,14 +396,15 @@ static const struct option_spec clear_specs[] = {
 };
 
 static const struct option_example clear_examples[] = {
-    {"holdfast once clear invoice-2026-11", "The next 'once run' does it again."},
+    {"holdfast once clear invoice-2026-11", "The next 'once run' runs it again."},
 };
 
 const struct options_table hf__once_clear_options = {
     .name = "once clear",
     .operands = "KEY",
-    .about = "Forget that it was done, so that it can be done again. An attempt that runs is not "
-             "recorded any more. Exit code 3 when there was nothing to forget.",
+    .about =
+        "Forget that a job is done, so that it can run again. The result of an attempt that is "
+        "running is not recorded any more. If there is nothing to forget, the exit code is 3.",
     COMMAND_SPECS(clear),
 };
 

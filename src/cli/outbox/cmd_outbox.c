@@ -8,7 +8,7 @@
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <holdfast/engine.h>
 #include <holdfast/sink.h>
@@ -50,172 +50,180 @@ struct settings {
 #define LIMIT_SPEC                                                                                 \
     {                                                                                              \
         .kind = OPTION_NUMBER, .name = "limit", .value = "NUMBER", .max = UINT32_MAX,              \
-        .text = "At most so many.", FIELD(limit)                                                   \
+        .text = "At most this many.", FIELD(limit)                                                 \
     }
 #define TYPE_SPEC                                                                                  \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "type", .value = "TEXT",                                      \
-        .text = "Only of this type; may end with *.", FIELD(type)                                  \
+        .text = "Only events of this type; may end with *.", FIELD(type)                           \
     }
 #define ONLY_SPECS                                                                                 \
     TYPE_SPEC,                                                                                     \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "key",                                                                            \
          .value = "TEXT",                                                                          \
-         .text = "Only of this key.",                                                              \
+         .text = "Only events with this order key.",                                               \
          FIELD(key)},                                                                              \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "tenant", .value = "TEXT", .text = "Only of this tenant.",    \
-        FIELD(tenant)                                                                              \
+        .kind = OPTION_TEXT, .name = "tenant", .value = "TEXT",                                    \
+        .text = "Only events of this tenant.", FIELD(tenant)                                       \
     }
 #define CAUSE_SPEC                                                                                 \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "cause", .value = "TEXT",                                     \
-        .text = "Only with this cause, as 'outbox stats' shows them.", FIELD(cause)                \
+        .text = "Only events with this cause of failure, as 'outbox stats' shows it.",             \
+        FIELD(cause)                                                                               \
     }
 
 static enum hf_status place_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__outbox_place_open(c, settings->blobs,
-                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                            .buckets = (uint32_t)settings->buckets,
-                                            .stream = settings->stream));
+    return hf__cli_outbox_place_open(c, settings->blobs,
+                                     HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                                .buckets = (uint32_t)settings->buckets,
+                                                .stream = settings->stream));
 }
 
-static const struct command_place outbox_place = {place_open, hf__outbox_place_close,
+static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close,
                                                   "outbox emit"};
 
 /* ---- emit ----------------------------------------------------------------------------------- */
 
 static const struct option_spec emit_specs[] = {
-    {.heading = "The event",
+    {.heading = "Event",
      .kind = OPTION_TEXT,
      .letter = 'k',
      .name = "key",
      .value = "TEXT",
-     .text = "Events with the same key are delivered in their order.",
+     .text = "Order key: events with the same key are delivered in order.",
      FIELD(key)},
     {.kind = OPTION_TEXT,
      .letter = 'f',
      .name = "file",
      .value = "FILE",
-     .text = "The payload; - is standard input.",
+     .text = "Read the payload from this file; - is standard input.",
      FIELD(file)},
     {.kind = OPTION_TEXT,
      .name = "id",
      .value = "TEXT",
-     .text = "Its id, which is taken once; made when it is left out.",
+     .text =
+         "Id of the event; a second event with the same id is not stored. Generated by default.",
      FIELD(id)},
     {.kind = OPTION_LIST,
      .letter = 'H',
      .name = "header",
      .value = "NAME=VALUE",
-     .text = "A header; may be given several times.",
+     .text = "Header; can be repeated.",
      FIELD(headers)},
     {.kind = OPTION_TEXT,
      .name = "time",
      .value = "TIME",
-     .text = "When it happened, such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; now by "
-             "default.",
+     .text = "When it happened: a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m; "
+             "now by default.",
      FIELD(time)},
     {.kind = OPTION_DURATION,
      .name = "delay",
      .value = "TIME",
      .max = UINT32_MAX,
-     .text = "Deliver it after so long, not at once.",
+     .text = "Deliver it after this time, not at once.",
      FIELD(delay_ms)},
     {.kind = OPTION_FLAG,
      .name = "urgent",
-     .text = "Deliver it before all that are not urgent, however many wait.",
+     .text = "Deliver it before all events that are not urgent.",
      FIELD(urgent)},
     {.kind = OPTION_TEXT,
      .name = "content-type",
      .value = "TYPE",
      .fallback = "application/json",
-     .text = "Of the payload. One that is not JSON is refused unless this says what it is.",
+     .text =
+         "Content type of the payload. A payload that is not JSON is refused unless you set this.",
      FIELD(content_type)},
     {.kind = OPTION_TEXT,
      .name = "schema",
      .value = "TEXT",
-     .text = "Which form the payload has.",
+     .text = "Schema of the payload.",
      FIELD(schema)},
     {.kind = OPTION_TEXT,
      .name = "source",
      .value = "TEXT",
      .fallback = "holdfast",
-     .text = "Who emits it.",
+     .text = "Source: who emits the event.",
      FIELD(source)},
     {.kind = OPTION_TEXT,
      .name = "aggregate",
      .value = "TEXT",
-     .text = "The id of the thing it happened to.",
+     .text = "Id of the aggregate that the event is about.",
      FIELD(aggregate)},
     {.kind = OPTION_TEXT,
      .name = "aggregate-type",
      .value = "TEXT",
-     .text = "What kind of thing that is.",
+     .text = "Type of the aggregate.",
      FIELD(aggregate_type)},
     {.kind = OPTION_NUMBER,
      .name = "sequence",
      .value = "NUMBER",
      .max = UINT64_MAX,
-     .text = "Its number among those of its key.",
+     .text = "Sequence number of the event within its order key.",
      FIELD(sequence)},
     {.kind = OPTION_TEXT,
      .name = "correlation",
      .value = "ID",
-     .text = "What it belongs to.",
+     .text = "Correlation id: what the event belongs to.",
      FIELD(correlation)},
     {.kind = OPTION_TEXT,
      .name = "causation",
      .value = "ID",
-     .text = "What caused it.",
+     .text = "Causation id: what caused the event.",
      FIELD(causation)},
-    {.kind = OPTION_TEXT, .name = "tenant", .value = "TEXT", .text = "Whose it is.", FIELD(tenant)},
+    {.kind = OPTION_TEXT,
+     .name = "tenant",
+     .value = "TEXT",
+     .text = "Tenant of the event.",
+     FIELD(tenant)},
     {.kind = OPTION_TEXT,
      .name = "destination",
      .value = "TEXT",
-     .text = "Where it is to go, for routes.",
+     .text = "Destination, for routing.",
      FIELD(destination)},
     {.kind = OPTION_TEXT,
      .name = "trace-parent",
      .value = "TEXT",
      .text = "W3C trace context.",
      FIELD(trace_parent)},
-    {.heading = "The table",
+    {.heading = "Table",
      .kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
      .fallback = "outbox",
-     .text = "The table of the outbox, which is made when it is missing.",
+     .text = "The table of the outbox; created if missing.",
      FIELD(table)},
     OUTBOX_BLOBS(struct settings),
     {.kind = OPTION_NUMBER,
      .name = "buckets",
      .value = "NUMBER",
      .max = HF_OUTBOX_BUCKETS_MAX,
-     .text = "When the table is made: over how many buckets events are spread; 16 by default.",
+     .text =
+         "If the table is created: number of buckets that events are spread over; 16 by default.",
      FIELD(buckets)},
     {.kind = OPTION_FLAG,
      .name = "stream",
-     .text = "When the table is made: with a stream, to wake relays elsewhere.",
+     .text = "If the table is created: enable its stream, which wakes relays in other processes.",
      FIELD(stream)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example emit_examples[] = {
     {"holdfast outbox emit order.placed '{\"id\":7}' --key 7", "An event of order 7."},
-    {"holdfast outbox emit report.due --delay 1h", "One that is delivered in an hour."},
+    {"holdfast outbox emit report.due --delay 1h", "Delivered in an hour."},
 };
 
 const struct options_table hf__outbox_emit_options = {
     .name = "outbox emit",
     .operands = "TYPE [PAYLOAD]",
-    .about = "Store an event, to be delivered by a relay, and print its id.",
+    .about = "Store an event for delivery by a relay, and print its id.",
     COMMAND_SPECS(emit),
-    .notes = "An id that was emitted before changes nothing, and the exit code is 4.",
+    .notes = "If the id was emitted before, nothing is stored and the exit code is 4.",
 };
 
 /* NAME=VALUE each. */
@@ -232,7 +240,7 @@ static enum hf_status headers_read(struct command_ctx *c)
         size_t len = equals ? (size_t)(equals - text.ptr) : 0;
 
         if (!len)
-            return hf__command_fail(c, CLI_USAGE, "--header %.*s: it is NAME=VALUE", HF_FMT(text));
+            return hf__command_fail(c, CLI_USAGE, "--header %.*s: write NAME=VALUE", HF_FMT(text));
         attrs[i] = (struct hf_attr)HF_S("", hf_str_of(equals + 1, text.len - len - 1));
         attrs[i].name = hf_str_of(text.ptr, len);
     }
@@ -248,7 +256,7 @@ static enum hf_status payload_read(struct command_ctx *c, struct hf_str *payload
 
     *payload = hf__command_operand(c, 1);
     if (settings->file.ptr && payload->ptr)
-        return hf__command_fail(c, CLI_USAGE, "a payload and --file exclude each other");
+        return hf__command_fail(c, CLI_USAGE, "a payload and --file cannot be combined");
     if (!settings->file.ptr)
         return HF_OK;
     *payload = hf__input_read(c->scope, settings->file.ptr, PAYLOAD_MAX, &error);
@@ -260,13 +268,14 @@ static enum hf_status times_read(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
 
-    if (settings->time.ptr && !hf__when(c->scope, settings->time.ptr, &settings->event.time_us))
-        return hf__command_fail(c, CLI_USAGE,
-                                "--time %.*s: expected a time such as 2026-11-15T09:30:00Z, or how "
-                                "long ago, such as 15m",
-                                HF_FMT(settings->time));
+    if (settings->time.ptr &&
+        !hf__time_arg_parse(c->scope, settings->time.ptr, &settings->event.time_us))
+        return hf__command_fail(
+            c, CLI_USAGE,
+            "--time %.*s: use a time such as 2026-11-15T09:30:00Z, or how long ago, such as 15m",
+            HF_FMT(settings->time));
     if (settings->delay_ms && settings->urgent)
-        return hf__command_fail(c, CLI_USAGE, "--delay and --urgent exclude each other");
+        return hf__command_fail(c, CLI_USAGE, "--delay and --urgent cannot be combined");
     if (settings->delay_ms) {
         const struct hf_env *env = hf_scope_env(c->scope);
 
@@ -327,22 +336,23 @@ const struct command hf__outbox_emit_command = {COMMAND_SETTINGS(struct settings
 /* ---- ls, failed ----------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_CHOICE,
      .letter = 's',
      .name = "state",
      .choices = "pending failed history",
      .fallback = "pending",
-     .text = "Those that wait, those that were put aside, or those that were delivered as far as "
-             "they are kept.",
+     .text =
+         "pending: events to be delivered; failed: dead letters; history: delivered events that "
+         "are still stored.",
      FIELD(state)},
     {.kind = OPTION_FLAG,
      .name = "later",
-     .text = "Pending: also those that are due later, or wait to be tried again.",
+     .text = "With pending: include events that are due later or wait for a retry.",
      FIELD(later)},
     {.kind = OPTION_FLAG,
      .name = "oldest-first",
-     .text = "Failed and history: newest first by default.",
+     .text = "Oldest first; with failed and history the newest are first by default.",
      FIELD(oldest_first)},
     ONLY_SPECS,
     LIMIT_SPEC,
@@ -351,14 +361,14 @@ static const struct option_spec ls_specs[] = {
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast outbox ls", "What waits to be delivered now."},
-    {"holdfast outbox ls --later --jsonl", "All that waits, with payloads."},
+    {"holdfast outbox ls", "Events that are due now."},
+    {"holdfast outbox ls --later --jsonl", "All pending events, with payloads."},
 };
 
 const struct options_table hf__outbox_ls_options = {
     .name = "outbox ls",
     .about = "List events: id, type, key, state, whether they are urgent, when they happened, "
-             "attempts, the last error; with --json all of each.",
+             "attempts, last error; with --json all fields.",
     COMMAND_SPECS(ls),
 };
 
@@ -366,7 +376,7 @@ static const struct option_spec failed_specs[] = {
     CAUSE_SPEC,
     {.kind = OPTION_FLAG,
      .name = "oldest-first",
-     .text = "Newest first by default.",
+     .text = "Oldest first; the newest are first by default.",
      FIELD(oldest_first)},
     ONLY_SPECS,
     LIMIT_SPEC,
@@ -375,13 +385,13 @@ static const struct option_spec failed_specs[] = {
 };
 
 static const struct option_example failed_examples[] = {
-    {"holdfast outbox failed", "What was put aside, and why."},
+    {"holdfast outbox failed", "Dead letters, and why they failed."},
 };
 
 const struct options_table hf__outbox_failed_options = {
     .name = "outbox failed",
-    .about = "List events that failed too often or for good. 'outbox retry' lets them be delivered "
-             "again, 'outbox discard' deletes them.",
+    .about = "List dead letters: events that failed too often, or permanently. 'outbox retry' "
+             "delivers them again, 'outbox discard' deletes them.",
     COMMAND_SPECS(failed),
 };
 
@@ -405,14 +415,16 @@ static void add_event(struct rows *rows, struct cli *cli, const struct hf_outbox
         hf__rows_time(cli, "time", event->time_us),
         hf__rows_number(cli, "attempts", stored->attempts),
         hf__rows_text("error", stored->error == HF_OK ? (struct hf_str){0} : stored->error_text),
-        {.name = "cause", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stored->cause)},
-        {.name = "blob", .kind = ROWS_JSON, .text = hf__json_of_text(cli->scope, stored->blob)},
+        {.name = "cause",
+         .kind = ROWS_JSON,
+         .text = hf__cli_json_of_text(cli->scope, stored->cause)},
+        {.name = "blob", .kind = ROWS_JSON, .text = hf__cli_json_of_text(cli->scope, stored->blob)},
         {.name = "blob_error",
          .kind = ROWS_JSON,
-         .text =
-             hf__json_of_text(cli->scope, stored->blob_error == HF_OK
-                                              ? (struct hf_str){0}
-                                              : hf_str_from(hf_status_name(stored->blob_error)))},
+         .text = hf__cli_json_of_text(cli->scope,
+                                      stored->blob_error == HF_OK
+                                          ? (struct hf_str){0}
+                                          : hf_str_from(hf_status_name(stored->blob_error)))},
         {.name = "event", .kind = ROWS_JSON, .text = event_json(cli, event)}};
 
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
@@ -483,10 +495,10 @@ const struct command hf__outbox_failed_command = {COMMAND_SETTINGS(struct settin
 /* ---- retry, discard ------------------------------------------------------------------------- */
 
 static const struct option_spec chosen_specs[] = {
-    {.heading = "Which events",
+    {.heading = "Events",
      .kind = OPTION_FLAG,
      .name = "all",
-     .text = "All that have failed, or all of a type, key, tenant or cause.",
+     .text = "All dead letters, or all of a type, key, tenant or cause.",
      FIELD(all)},
     ONLY_SPECS,
     CAUSE_SPEC,
@@ -496,26 +508,26 @@ static const struct option_spec chosen_specs[] = {
 };
 
 static const struct option_example retry_examples[] = {
-    {"holdfast outbox retry --all", "After the reason is gone: deliver what was put aside."},
+    {"holdfast outbox retry --all", "After the problem is solved: deliver the dead letters."},
     {"holdfast outbox retry 01k3x5", "One of them."},
 };
 
 const struct options_table hf__outbox_retry_options = {
     .name = "outbox retry",
     .operands = "[ID...]",
-    .about = "Let events that have failed be delivered again, as if they had never been tried; and "
-             "those that wait to be tried again at once.",
+    .about = "Deliver dead letters again, with their attempts reset. Given by id, events that wait "
+             "for a retry are retried at once.",
     COMMAND_SPECS_OF(chosen, retry),
 };
 
 static const struct option_example discard_examples[] = {
-    {"holdfast outbox discard --all --type test.ping", "Failed events of a type."},
+    {"holdfast outbox discard --all --type test.ping", "Dead letters of a type."},
 };
 
 const struct options_table hf__outbox_discard_options = {
     .name = "outbox discard",
     .operands = "[ID...]",
-    .about = "Delete events that have failed, or by their ids also those that wait, for good.",
+    .about = "Delete dead letters; given by id, also pending events. They cannot be restored.",
     COMMAND_SPECS_OF(chosen, discard),
 };
 
@@ -528,7 +540,7 @@ typedef enum hf_status all_fn(struct hf_scope *s, struct hf_outbox *outbox,
 struct choice {
     chosen_fn *chosen;
     all_fn *all;
-    const char *told;
+    const char *count_name;
 };
 
 static enum hf_status choice_check(struct command_ctx *c)
@@ -537,13 +549,14 @@ static enum hf_status choice_check(struct command_ctx *c)
 
     if ((c->operands_len > 0) == settings->all)
         return hf__command_fail(c, CLI_USAGE, "%s",
-                                settings->all ? "ids and --all exclude each other"
-                                              : "an id, or --all, is missing");
+                                settings->all ? "ids and --all cannot be combined"
+                                              : "missing argument: give ids or --all");
     if (!settings->all && (settings->type.ptr || settings->key.ptr || settings->tenant.ptr ||
                            settings->cause.ptr || settings->limit))
-        return hf__command_fail(c, CLI_USAGE,
-                                "--type, --key, --tenant, --cause and --limit go with --all, not "
-                                "with ids");
+        return hf__command_fail(
+            c, CLI_USAGE,
+            "--type, --key, --tenant, --cause and --limit need --all and cannot be combined with "
+            "ids");
     return HF_OK;
 }
 
@@ -570,7 +583,7 @@ static enum hf_status choice_do(struct command_ctx *c)
     if (status != HF_OK)
         hf__command_failed(c);
     if (status == HF_OK || done)
-        TRY(hf__command_count(c, choice->told, done));
+        TRY(hf__command_count(c, choice->count_name, done));
     return status;
 }
 
@@ -596,7 +609,7 @@ static const struct option_spec stats_specs[] = {
      .name = "scan",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "Read at most so many events; all by default.",
+     .text = "Read at most this many events; all by default.",
      FIELD(scan)},
     ONLY_SPECS,
     TABLE_SPEC,
@@ -604,14 +617,14 @@ static const struct option_spec stats_specs[] = {
 };
 
 static const struct option_example stats_examples[] = {
-    {"holdfast outbox stats --json", "For a monitor: oldest_due_ms is how far relays are behind."},
+    {"holdfast outbox stats --json", "For monitoring: oldest_due_ms is the lag of the relays."},
     {"holdfast outbox stats --tenant acme", "Of one tenant."},
 };
 
 const struct options_table hf__outbox_stats_options = {
     .name = "outbox stats",
-    .about = "How many events wait, have failed and were delivered, for how long the oldest ones "
-             "do, and the causes of failures.",
+    .about = "Print how many events are pending, dead letters or delivered, the age of the oldest, "
+             "and the causes of failures.",
     COMMAND_SPECS(stats),
 };
 
@@ -620,20 +633,20 @@ static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *
     struct json_text text;
     FILE *out;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     out = text.out;
     fputc('[', out);
     for (size_t i = 0; i < stats->causes_len; i++) {
         fprintf(out, "%s{\"count\":%llu,\"cause\":", i ? "," : "",
                 (unsigned long long)stats->causes[i].count);
-        hf__json_write_text(out, stats->causes[i].cause);
+        hf__cli_json_write_text(out, stats->causes[i].cause);
         fputs(",\"example\":", out);
-        hf__json_write_text(out, stats->causes[i].example);
+        hf__cli_json_write_text(out, stats->causes[i].example);
         fputc('}', out);
     }
     fputc(']', out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
 static enum hf_status outbox_stats(struct command_ctx *c)
@@ -678,19 +691,19 @@ static const struct option_spec cleanup_specs[] = {
      .value = "TIME",
      .max = UINT64_MAX / 1000,
      .fallback = "168h",
-     .text = "Delivered longer ago than this.",
+     .text = "Only events that were delivered longer ago than this.",
      FIELD(older_ms)},
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example cleanup_examples[] = {
-    {"holdfast outbox cleanup --older 24h", "Keep a day of history."},
+    {"holdfast outbox cleanup --older 24h", "Keep one day of history."},
 };
 
 const struct options_table hf__outbox_cleanup_options = {
     .name = "outbox cleanup",
-    .about = "Delete delivered events from the history. Nothing that waits or has failed.",
+    .about = "Delete delivered events from the history. Pending events and dead letters are kept.",
     COMMAND_SPECS(cleanup),
 };
 
@@ -716,19 +729,19 @@ static const struct option_spec replay_specs[] = {
      .name = "newer",
      .value = "TIME",
      .max = UINT64_MAX / 1000,
-     .text = "Delivered within this time; all of the history by default.",
+     .text = "Only events that were delivered within this time; the whole history by default.",
      FIELD(older_ms)},
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example replay_examples[] = {
-    {"holdfast outbox replay --newer 1h", "Deliver the last hour once more."},
+    {"holdfast outbox replay --newer 1h", "Deliver the events of the last hour again."},
 };
 
 const struct options_table hf__outbox_replay_options = {
     .name = "outbox replay",
-    .about = "Let events of the history be delivered once more, with the ids they had.",
+    .about = "Deliver events of the history again, with the same ids.",
     COMMAND_SPECS(replay),
 };
 
@@ -762,21 +775,21 @@ static const struct option_spec sweep_specs[] = {
      .min = 1000,
      .max = (uint64_t)UINT32_MAX * 1000,
      .fallback = "24h",
-     .text =
-         "Nothing that is younger than this, as it may belong to an event that is being stored.",
+     .text = "Keep payloads younger than this: they may belong to an event that is being stored.",
      FIELD(older_ms)},
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example sweep_examples[] = {
-    {"holdfast outbox sweep --blobs s3://payloads", "Once a night, say."},
+    {"holdfast outbox sweep --blobs s3://payloads", "Run it once a night, for example."},
 };
 
 const struct options_table hf__outbox_sweep_options = {
     .name = "outbox sweep",
-    .about = "Remove the payloads of the blob store that no event of the outbox has any more: it "
-             "waits, has failed, or is in the history. The whole table is read.",
+    .about =
+        "Delete payloads from the blob store that no pending event, dead letter or event of the "
+        "history references. Reads the whole table.",
     COMMAND_SPECS(sweep),
 };
 

@@ -43,18 +43,19 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 static const struct option_spec specs[] = {
-    {.heading = "The lines",
+    {.heading = "Lines",
      .kind = OPTION_CHOICE,
      .name = "from",
      .choices = "lines cloudevents outbox-event-bus excalibur",
      .fallback = "lines",
-     .text = "What a line is: an event as below; an event as sinks write it; or a row of the table "
-             "of another library, as 'aws dynamodb scan' prints items.",
+     .text = "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
+             "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
+             "it.",
      FIELD(from)},
     {.kind = OPTION_FLAG,
      .name = "failed",
-     .text = "Rows of outbox-event-bus: also those that have failed there. Those that were "
-             "delivered are always passed over.",
+     .text = "With --from outbox-event-bus: include events that failed there. Delivered events are "
+             "always skipped.",
      FIELD(failed)},
     {.kind = OPTION_NUMBER,
      .name = "batch",
@@ -62,53 +63,55 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = BATCH_MAX,
      .fallback = "50",
-     .text = "Events that are stored at a time, all or none of them.",
+     .text = "Number of events per transaction: all of them are stored, or none.",
      FIELD(batch)},
-    {.heading = "The table",
+    {.heading = "Table",
      .kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
      .fallback = "outbox",
-     .text = "The table of the outbox, which is made when it is missing.",
+     .text = "The table of the outbox; created if missing.",
      FIELD(table)},
     OUTBOX_BLOBS(struct settings),
     {.kind = OPTION_NUMBER,
      .name = "buckets",
      .value = "NUMBER",
      .max = HF_OUTBOX_BUCKETS_MAX,
-     .text = "When the table is made: over how many buckets events are spread; 16 by default.",
+     .text =
+         "If the table is created: number of buckets that events are spread over; 16 by default.",
      FIELD(buckets)},
     {.kind = OPTION_FLAG,
      .name = "stream",
-     .text = "When the table is made: with a stream, to wake relays elsewhere.",
+     .text = "If the table is created: enable its stream, which wakes relays in other processes.",
      FIELD(stream)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast outbox import events.jsonl", "An event per line."},
+    {"holdfast outbox import events.jsonl", "One event per line."},
     {"aws dynamodb scan --table-name old | jq -c '.Items[]' | holdfast outbox import --from "
      "outbox-event-bus",
-     "What another library has not delivered."},
+     "Events that another library has not delivered."},
 };
 
 const struct options_table hf__outbox_import_options = {
     .name = "outbox import",
     .operands = "[FILE]",
-    .about = "Store the events of a file or of standard input, a JSON object per line, to be "
-             "delivered by a relay, and print how many. A line has \"type\", and may have \"id\", "
-             "\"key\", \"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or "
-             "\"payload_base64\", "
-             "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", "
-             "\"causation\", \"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", "
-             "\"trace_parent\" and \"trace_state\".",
+    .about =
+        "Store the events of a file or of standard input, one JSON object per line, for delivery "
+        "by a relay, and print how many. A line needs \"type\"; optional are \"id\", \"key\", "
+        "\"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or \"payload_base64\", "
+        "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", \"causation\", "
+        "\"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and "
+        "\"trace_state\".",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "An id that was emitted before is passed over: call it again after an interruption. A "
-             "line without an id is emitted each time. A line that is no event ends it with exit "
-             "code 2: those before it are stored, and nothing behind it.",
+    .notes =
+        "Ids that were emitted before are skipped: run it again after an interruption. Lines "
+        "without an id are emitted each time. An invalid line ends the import with exit code 2: "
+        "the lines before it are stored, those after it are not.",
 };
 
 /* An import under way. */
@@ -140,8 +143,8 @@ static int print_counts(struct import *import)
     return hf__rows_one(cli, &import->settings->database, fields, COMMAND_LEN(fields));
 }
 
-/* What is stored and what is not, (1). `doubt_to`: up to this line nobody knows; 0: all is known. */
-static struct hf_str written(struct import *import, uint64_t doubt_to)
+/* What is stored and what is not, (1). Lines up to `doubt_to` may be stored; 0: none is in doubt. */
+static struct hf_str written_text(struct import *import, uint64_t doubt_to)
 {
     struct hf_scope *s = import->cli->scope;
     struct hf_str done = HF_STR("");
@@ -152,22 +155,22 @@ static struct hf_str written(struct import *import, uint64_t doubt_to)
                             (unsigned long long)import->done, (unsigned long long)import->imported,
                             (unsigned long long)import->duplicates);
     if (doubt_to)
-        return hf_scope_format(s, "%.*slines %llu to %llu may be stored, nothing behind them is",
+        return hf_scope_format(s, "%.*slines %llu to %llu may be stored, later lines are not",
                                HF_FMT(done), (unsigned long long)import->done + 1,
                                (unsigned long long)doubt_to);
-    return hf_scope_format(s, "%.*snothing %sis stored", HF_FMT(done),
-                           import->done ? "behind them " : "");
+    return hf_scope_format(s, "%.*s%s stored", HF_FMT(done),
+                           import->done ? "later lines are not" : "nothing is");
 }
 
-/* The scope has the error. `number` is of the line it is about; 0: about none. */
-static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
+/* Show the error of the scope. `number` is that of the line that caused it; 0: none did. */
+static int import_fail(struct import *import, uint64_t number, uint64_t doubt_to)
 {
     struct hf_scope *s = import->cli->scope;
     const struct hf_error *error = hf_scope_error(s);
     enum hf_status status = error->status;
     bool doubt = error->may_have_happened;
     int ends = hf__database_exit(error);
-    struct hf_str stored = written(import, doubt_to), line = HF_STR(""), text;
+    struct hf_str stored = written_text(import, doubt_to), line = HF_STR(""), text;
 
     hf__progress_end(&import->progress);
     if (number)
@@ -182,7 +185,7 @@ static int fail(struct import *import, uint64_t number, uint64_t doubt_to)
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-static enum hf_status emit(struct import *import, const struct hf_event *events, size_t len)
+static enum hf_status events_emit(struct import *import, const struct hf_event *events, size_t len)
 {
     hf_scope_timeout_ms(import->cli->scope, (uint32_t)import->settings->database.timeout_ms);
     return hf_outbox_emit(import->cli->scope, import->outbox, events, len, NULL);
@@ -193,7 +196,7 @@ static void show_progress(struct import *import, bool done)
     uint64_t count = import->imported + import->duplicates + import->skipped;
 
     if (hf__progress_due(&import->progress, done))
-        hf__progress_print(&import->progress, "%llu lines done, %.0f a second",
+        hf__progress_print(&import->progress, "%llu lines done, %.0f per second",
                            (unsigned long long)count, hf__progress_rate(&import->progress, count));
 }
 
@@ -201,7 +204,7 @@ static void show_progress(struct import *import, bool done)
 static bool emit_each(struct import *import, int *ends)
 {
     for (size_t i = 0; i < import->len; i++) {
-        enum hf_status status = emit(import, &import->events[i], 1);
+        enum hf_status status = events_emit(import, &import->events[i], 1);
 
         if (status == HF_DUPLICATE) {
             import->duplicates++;
@@ -210,7 +213,7 @@ static bool emit_each(struct import *import, int *ends)
         } else {
             bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
 
-            *ends = fail(import, import->lines[i], doubt ? import->lines[i] : 0);
+            *ends = import_fail(import, import->lines[i], doubt ? import->lines[i] : 0);
             if (status == HF_LIMIT) /* it is too large: no event, as one that cannot be read */
                 *ends = CLI_USAGE;
             return false;
@@ -229,14 +232,14 @@ static bool is_about_events(enum hf_status status)
 }
 
 /* Emit what was collected. False: *ends says how to end. */
-static bool flush(struct import *import, int *ends)
+static bool batch_flush(struct import *import, int *ends)
 {
     enum hf_status status = HF_OK;
 
     if (!import->len)
         return true;
     if (!import->alone) {
-        status = emit(import, import->events, import->len);
+        status = events_emit(import, import->events, import->len);
         import->alone = status == HF_UNSUPPORTED && import->len > 1;
     }
     if (import->alone || is_about_events(status)) {
@@ -245,7 +248,7 @@ static bool flush(struct import *import, int *ends)
     } else if (status != HF_OK) {
         bool doubt = hf_scope_error(import->cli->scope)->may_have_happened;
 
-        *ends = fail(import, 0, doubt ? import->lines[import->len - 1] : 0);
+        *ends = import_fail(import, 0, doubt ? import->lines[import->len - 1] : 0);
         return false;
     } else {
         import->imported += import->len;
@@ -277,15 +280,15 @@ static bool is_blank(struct hf_str line)
 }
 
 /* It ends with this line: what was collected before it is stored, (1). False. */
-static bool refuse(struct import *import, uint64_t number, enum hf_status status, struct hf_str why,
-                   int *ends)
+static bool line_refuse(struct import *import, uint64_t number, enum hf_status status,
+                        struct hf_str why, int *ends)
 {
     char kept[WHY_MAX]; /* a flush gives back the memory of the scope */
 
     snprintf(kept, sizeof(kept), "%.*s", HF_FMT(why));
-    if (flush(import, ends)) {
+    if (batch_flush(import, ends)) {
         (void)hf_scope_fail(import->cli->scope, status, "%s", kept);
-        *ends = fail(import, number, 0);
+        *ends = import_fail(import, number, 0);
     }
     return false;
 }
@@ -300,17 +303,17 @@ static bool take_line(struct import *import, struct hf_str text, int *ends)
     struct outbox_line line;
 
     if (!copy.ptr)
-        return refuse(import, number, HF_NOMEM, HF_STR("out of memory"), ends);
-    if (!hf__outbox_line_read(s, (enum outbox_line_form)import->settings->from, copy, &line,
-                              &error))
-        return refuse(import, number, HF_INVALID, error, ends);
+        return line_refuse(import, number, HF_NOMEM, HF_STR("out of memory"), ends);
+    if (!hf__cli_outbox_line_read(s, (enum outbox_line_form)import->settings->from, copy, &line,
+                                  &error))
+        return line_refuse(import, number, HF_INVALID, error, ends);
     if (line.done || (line.failed && !import->settings->failed)) {
         hf_scope_rewind(s, mark);
         import->skipped++;
         return true;
     }
     if (has_id(import, line.event.id))
-        return flush(import, ends) && take_line(import, text, ends);
+        return batch_flush(import, ends) && take_line(import, text, ends);
     if (!import->len)
         import->mark = mark;
     import->events[import->len] = line.event;
@@ -329,16 +332,16 @@ static bool take_lines(struct import *import, int *ends)
         enum hf_status status = hf__line_reader_next(s, &import->reader, &text);
 
         if (status == HF_CANCELED)
-            *ends = fail(import, 0, 0);
+            *ends = import_fail(import, 0, 0);
         else if (status != HF_OK)
-            refuse(import, status == HF_LIMIT ? import->reader.number + 1 : 0,
-                   status == HF_LIMIT ? HF_INVALID : status, hf_str_from(hf_scope_error_text(s)),
-                   ends);
+            line_refuse(import, status == HF_LIMIT ? import->reader.number + 1 : 0,
+                        status == HF_LIMIT ? HF_INVALID : status,
+                        hf_str_from(hf_scope_error_text(s)), ends);
         if (status != HF_OK)
             return false;
         if (!text.ptr)
-            return flush(import, ends);
-        if (import->bytes + text.len > BATCH_BYTES && !flush(import, ends))
+            return batch_flush(import, ends);
+        if (import->bytes + text.len > BATCH_BYTES && !batch_flush(import, ends))
             return false;
         if (!is_blank(text) && !take_line(import, text, ends))
             return false;
@@ -347,7 +350,7 @@ static bool take_lines(struct import *import, int *ends)
             import->done = import->taken;
         /* What has come through a pipe does not wait for what has not. */
         if (import->len == import->settings->batch || !hf__line_reader_ready(&import->reader))
-            if (!flush(import, ends))
+            if (!batch_flush(import, ends))
                 return false;
     }
 }
@@ -361,7 +364,7 @@ static enum hf_status import_check(struct command_ctx *c)
     struct import *import;
 
     if (settings->failed && settings->from != OUTBOX_LINE_EVENT_BUS)
-        return hf__command_fail(c, CLI_USAGE, "--failed is for --from outbox-event-bus");
+        return hf__command_fail(c, CLI_USAGE, "--failed needs --from outbox-event-bus");
     import = hf_scope_alloc(c->scope, sizeof(*import));
     if (!import)
         return hf__command_fail(c, CLI_FAILED, "out of memory");
@@ -384,15 +387,15 @@ static enum hf_status place_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__outbox_place_open(c, settings->blobs,
-                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                            .buckets = (uint32_t)settings->buckets,
-                                            .stream = settings->stream));
+    return hf__cli_outbox_place_open(c, settings->blobs,
+                                     HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                                                .buckets = (uint32_t)settings->buckets,
+                                                .stream = settings->stream));
 }
 
-static const struct command_place outbox_place = {place_open, hf__outbox_place_close, NULL};
+static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close, NULL};
 
-/* A signal is told, with what is stored, and is how it ends. */
+/* After a signal: show what is stored; the exit code is that of the signal. */
 static void import_signal(struct command_ctx *c)
 {
     if (hf_scope_error(c->scope)->status == HF_CANCELED && hf__guard_signal(c->guard))
@@ -420,7 +423,7 @@ static enum hf_status import_body(struct command_ctx *c)
 const struct command hf__outbox_import_command = {COMMAND_SETTINGS(struct settings),
                                                   .max = 1,
                                                   .guarded = true,
-                                                  .tells_signal = true,
+                                                  .reports_signal = true,
                                                   .place = &outbox_place,
                                                   .table = COMMAND_MAKES,
                                                   .check = import_check,

@@ -49,132 +49,138 @@ struct run {
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
 #define DELIVER_SPECS                                                                              \
-    {.heading = "Where to",                                                                        \
+    {.heading = "Sink",                                                                            \
      .kind = OPTION_TEXT,                                                                          \
      .letter = 't',                                                                                \
      .name = "to",                                                                                 \
      .value = "URL",                                                                               \
      .env = "HOLDFAST_SINK",                                                                       \
-     .text = "stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, eventbridge:BUS, "  \
-             "kafka:, rabbitmq:, redis:, nats: or mqtt: as docs/relay.md describes them.",         \
+     .text = "Where to deliver: stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, " \
+             "eventbridge:BUS, kafka:, rabbitmq:, redis:, nats: or mqtt: as docs/relay.md "        \
+             "describes them.",                                                                    \
      FIELD(to)},                                                                                   \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "only-type",                                                                      \
          .value = "TEXT",                                                                          \
-         .text = "Deliver these only; may end with *. Others wait.",                               \
+         .text = "Deliver only events of this type; may end with *. Others wait.",                 \
          FIELD(only_type)},                                                                        \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "key",                                                                            \
          .value = "TEXT",                                                                          \
-         .text = "Deliver those of this key only. Others wait.",                                   \
+         .text = "Deliver only events with this order key. Others wait.",                          \
          FIELD(only_key)},                                                                         \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "tenant",                                                                         \
          .value = "TEXT",                                                                          \
-         .text = "Deliver those of this tenant only. Others wait. Relays that share an outbox "    \
-                 "have to agree on these three, unless they compete.",                             \
+         .text = "Deliver only events of this tenant. Others wait. Relays that share an outbox "   \
+                 "must agree on these three options, unless they compete.",                        \
          FIELD(only_tenant)},                                                                      \
         {.kind = OPTION_FLAG,                                                                      \
          .letter = 'n',                                                                            \
          .name = "dry-run",                                                                        \
-         .text = "Deliver, but note nothing: each event once.",                                    \
+         .text = "Deliver each event once, but record nothing.",                                   \
          FIELD(dry_run)},                                                                          \
-        {.heading = "How",                                                                         \
+        {.heading = "Settings",                                                                    \
          .kind = OPTION_CHOICE,                                                                    \
          .name = "preset",                                                                         \
          .choices = "balanced throughput reliability",                                             \
          .fallback = "balanced",                                                                   \
-         .text = "What the defaults of the options below are.",                                    \
+         .text = "Defaults of the options below. Where three are listed, they are for balanced, "  \
+                 "throughput and reliability.",                                                    \
          FIELD(preset)},                                                                           \
         {.kind = OPTION_NUMBER,                                                                    \
          .letter = 'j',                                                                            \
          .name = "workers",                                                                        \
          .value = "NUMBER",                                                                        \
          .max = 256,                                                                               \
-         .text = "Batches under way at once; 4, 8 or 1.",                                          \
+         .text = "Batches delivered at once; 4, 8 or 1 by default.",                               \
          FIELD(workers)},                                                                          \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "batch",                                                                          \
          .value = "NUMBER",                                                                        \
          .max = 10000,                                                                             \
-         .text = "Events that are read ahead for each bucket; 50, 1000 or 10.",                    \
+         .text = "Events read ahead per bucket; 50, 1000 or 10 by default.",                       \
          FIELD(batch)},                                                                            \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "poll",                                                                           \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "How often an idle bucket is looked at; 1s, 100ms or 5s.",                        \
+         .text = "How often an idle bucket is read; 1s, 100ms or 5s by default.",                  \
          FIELD(poll_ms)},                                                                          \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "attempts",                                                                       \
          .value = "NUMBER",                                                                        \
          .max = 1000,                                                                              \
-         .text = "Of an event in all, before it is put aside; 5, 3 or 10.",                        \
+         .text = "Attempts before an event becomes a dead letter; 5, 3 or 10 by default.",         \
          FIELD(attempts)},                                                                         \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "backoff",                                                                        \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "Before the second attempt; doubled for each further one. 1s by default.",        \
+         .text = "Delay before the first retry, doubled for each further one; 1s by default.",     \
          FIELD(backoff_ms)},                                                                       \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "backoff-max",                                                                    \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "But not longer than this; 30s by default.",                                      \
+         .text = "Longest delay before a retry; 30s by default.",                                  \
          FIELD(backoff_max_ms)},                                                                   \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "delivery-timeout",                                                               \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "How long a delivery may take; 30s by default.",                                  \
+         .text = "Time limit for a delivery; 30s by default.",                                     \
          FIELD(delivery_ms)},                                                                      \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "stuck",                                                                          \
          .value = "TIME",                                                                          \
          .min = 1,                                                                                 \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "Report a delivery that has not returned after this; ten times "                  \
-                 "--delivery-timeout by default.",                                                 \
+         .text = "Report a delivery that takes longer than this as stuck; by default ten times "   \
+                 "--delivery-timeout.",                                                            \
          FIELD(stuck_ms)},                                                                         \
         {.kind = OPTION_CHOICE,                                                                    \
          .name = "if-stuck",                                                                       \
          .value = "WHAT",                                                                          \
          .choices = "leave release give-up",                                                       \
          .fallback = "leave",                                                                      \
-         .text =                                                                                   \
-             "What to do then: leave it, hand the work over to other relays until it returns, or " \
-             "put its events aside.",                                                              \
+         .text = "What to do about a stuck delivery. leave: wait; release: hand its work over to " \
+                 "other relays until it returns; give-up: make its events dead letters.",          \
          FIELD(stuck)},                                                                            \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "lease",                                                                          \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "Silence after which other relays take over; 20s by default.",                    \
+         .text =                                                                                   \
+             "Lease: other relays take over from a relay that was silent for this long; 20s by "   \
+             "default.",                                                                           \
          FIELD(lease_ms)},                                                                         \
         {.kind = OPTION_DURATION,                                                                  \
          .name = "linger",                                                                         \
          .value = "TIME",                                                                          \
          .max = OPTION_DAY_MS,                                                                     \
-         .text = "Wait so long for a batch to fill up.",                                           \
+         .text = "How long to wait for a batch to fill up.",                                       \
          FIELD(linger_ms)},                                                                        \
         {.kind = OPTION_NUMBER,                                                                    \
          .name = "rate",                                                                           \
          .value = "NUMBER",                                                                        \
          .max = UINT32_MAX,                                                                        \
-         .text = "Events a second at most.",                                                       \
+         .text = "Largest number of events per second.",                                           \
          FIELD(rate)},                                                                             \
         {.kind = OPTION_FLAG,                                                                      \
          .name = "failed-blocks",                                                                  \
-         .text = "While an event of a key is put aside, those behind it wait.",                    \
+         .text = "While an event of an order key is a dead letter, the later events of that key "  \
+                 "wait.",                                                                          \
          FIELD(failed_blocks)},                                                                    \
         {.kind = OPTION_FLAG,                                                                      \
          .name = "competing",                                                                      \
-         .text = "Claim each event, in no order, instead of owning buckets.",                      \
+         .text = "Claim single events, in no order, instead of owning buckets.",                   \
          FIELD(competing)},                                                                        \
     {                                                                                              \
         .kind = OPTION_DURATION, .name = "history", .value = "TIME", .max = UINT32_MAX,            \
-        .text = "Keep delivered events for so long; not at all by default.", FIELD(history_ms)     \
+        .text =                                                                                    \
+            "Keep delivered events in the history for this time; by default they are deleted.",    \
+        FIELD(history_ms)                                                                          \
     }
 #define TABLE_SPECS                                                                                \
     OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings), DATABASE_JSON(struct settings),  \
@@ -186,12 +192,13 @@ static const struct option_spec relay_specs[] = {
      .name = "wake",
      .value = "TIME",
      .max = OPTION_DAY_MS,
-     .text = "How often the table's stream, if there is one, is asked for news; 200ms by "
-             "default. For all relays together, DynamoDB allows five times a second.",
+     .text =
+         "How often to poll the table's stream, if it has one; 200ms by default. DynamoDB allows "
+         "five polls per second for all relays together.",
      FIELD(wake_ms)},
     {.kind = OPTION_FLAG,
      .name = "no-stream",
-     .text = "Do not ask it: news are found by --poll alone.",
+     .text = "Do not poll the stream: find new events by --poll only.",
      FIELD(no_stream)},
     {.kind = OPTION_DURATION,
      .name = "stop-timeout",
@@ -199,7 +206,7 @@ static const struct option_spec relay_specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "30s",
-     .text = "What is under way at the end may take so long.",
+     .text = "How long open deliveries may take when the relay stops.",
      FIELD(stop_ms)},
     TABLE_SPECS,
     DATABASE_SPECS(struct settings),
@@ -212,46 +219,48 @@ static const struct option_spec drain_specs[] = {
      .value = "TIME",
      .min = 1,
      .max = OPTION_DAY_MS,
-     .text = "End after so long, whatever is left; then the exit code is 7.",
+     .text = "Stop after this time, even if events are left; then the exit code is 7.",
      FIELD(for_ms)},
     TABLE_SPECS,
-    DATABASE_SPECS_WITH(struct settings,
-                        "Give up when the database, the sink or another relay lets nothing be "
-                        "delivered for so long; then the exit code is 7."),
+    DATABASE_SPECS_WITH(
+        struct settings,
+        "Give up if nothing could be delivered for this time because of the database, the sink "
+        "or another relay; then the exit code is 7."),
 };
 
 static const struct option_example relay_examples[] = {
     {"holdfast relay --to stdout:", "See what is emitted, as JSON lines."},
-    {"holdfast relay --to redis://127.0.0.1:6379/orders", "Into a stream of Redis."},
+    {"holdfast relay --to redis://127.0.0.1:6379/orders", "Into a Redis stream."},
     {"holdfast relay --to 'webhook:https://example.com/hook?secret_env=HOOK' -j 8",
-     "Signed POSTs."},
+     "Signed POST requests."},
 };
 
 const struct options_table hf__relay_options = {
     .name = "relay",
-    .about = "Deliver the events of an outbox, at least once and in the order of their keys, until "
-             "a signal comes. Any number of relays share the work.\n\n"
-             "What fails is tried again and put aside in the end: see 'outbox failed'. A sink that "
-             "cannot be reached is waited for.",
+    .about =
+        "Deliver the events of an outbox until a signal comes: at least once, and in the order "
+        "of their order keys. Any number of relays share the work.\n\nFailed deliveries are "
+        "retried; after --attempts the event becomes a dead letter: see 'outbox failed'. If the "
+        "sink is not reachable, the relay waits for it.",
     COMMAND_SPECS(relay),
-    .notes = "SIGTERM and SIGINT let what is under way finish, and end with exit code 0.",
+    .notes = "SIGTERM and SIGINT let open deliveries finish; then the exit code is 0.",
 };
 
 static const struct option_example drain_examples[] = {
-    {"holdfast outbox drain --to file:events.jsonl", "All that is due now."},
+    {"holdfast outbox drain --to file:events.jsonl", "All events that are due now."},
     {"holdfast outbox drain --to redis://127.0.0.1:6379/orders --for 50s",
-     "What can be done in 50 seconds, from cron."},
+     "As many as possible in 50 seconds, from cron."},
 };
 
 const struct options_table hf__outbox_drain_options = {
     .name = "outbox drain",
-    .about = "Deliver the events of an outbox until nothing is due any more that does not wait to "
-             "be tried again.",
+    .about = "Deliver all events of an outbox that are due, then end. Events that wait for a retry "
+             "are left.",
     COMMAND_SPECS(drain),
     .notes =
-        "The exit code is 0 when no event that is due is left; 1 when an event was moved to the "
-        "failed events; 4 when events are left that wait for a retry or belong to other relays; 7 "
-        "when the time was over. With --json, left says whether something is left.",
+        "Exit codes: 0 no due event is left; 1 an event became a dead letter; 4 events are left "
+        "that wait for a retry or belong to other relays; 7 the time was over. With --json, "
+        "\"left\" says whether events are left.",
 };
 
 /* ---- what happens --------------------------------------------------------------------------- */
@@ -259,29 +268,30 @@ const struct options_table hf__outbox_drain_options = {
 static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
                      const struct hf_error *error, void *user)
 {
-    static const char *const texts[] = {"", "", "will be tried again", "was put aside",
-                                        "was delivered, but that is not noted yet"};
+    static const char *const texts[] = {"", "", "will be retried", "is a dead letter now",
+                                        "was delivered, but that is not recorded yet"};
     struct run *run = user;
 
     if (outcome == HF_RELAY_DELIVERED || run->settings->database.quiet)
         return;
-    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
-                 HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
+    hf__cli_notice(run->cli, run->command, "event %.*s (%.*s) %s: %.*s", HF_FMT(event->event.id),
+                   HF_FMT(event->event.type), texts[outcome], HF_FMT(error->message));
 }
 
 static void on_error(const struct hf_error *error, void *user)
 {
     struct run *run = user;
 
-    hf__cli_tell(run->cli, run->command, "%.*s", HF_FMT(error->message));
+    hf__cli_notice(run->cli, run->command, "%.*s", HF_FMT(error->message));
 }
 
 static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
 {
     struct run *run = user;
 
-    hf__cli_tell(run->cli, run->command, "event %.*s (%.*s) is under way for %llu ms",
-                 HF_FMT(event->event.id), HF_FMT(event->event.type), (unsigned long long)for_ms);
+    hf__cli_notice(run->cli, run->command,
+                   "event %.*s (%.*s) is stuck: its delivery has taken %llu ms",
+                   HF_FMT(event->event.id), HF_FMT(event->event.type), (unsigned long long)for_ms);
 }
 
 static void show_progress(struct run *run)
@@ -289,7 +299,7 @@ static void show_progress(struct run *run)
     struct hf_relay_metrics m;
 
     hf_relay_metrics(run->relay, &m);
-    fprintf(run->cli->err, "\r%llu delivered, %llu put aside, %lld ms behind, %u buckets%s%*s",
+    fprintf(run->cli->err, "\r%llu delivered, %llu dead letters, lag %lld ms, %u buckets%s%*s",
             (unsigned long long)m.delivered, (unsigned long long)m.given_up, (long long)m.lag_ms,
             (unsigned)m.buckets, m.breaker_open ? ", waiting for the sink" : "", 8, "");
     fflush(run->cli->err);
@@ -319,16 +329,16 @@ static int print_metrics(struct run *run, int ends)
                                        .text = hf_str_from(run->left),
                                        .kind = ROWS_RAW}};
         size_t len = COMMAND_LEN(fields) - (run->drain ? 0 : 1);
-        int told = hf__rows_one(cli, &run->settings->database, fields, len);
+        int printed = hf__rows_one(cli, &run->settings->database, fields, len);
 
-        return ends == CLI_OK ? told : ends;
+        return ends == CLI_OK ? printed : ends;
     }
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* The scope of the run may have been canceled: the end has one of its own. */
-static int stop(struct run *run, int ends)
+static int relay_stop(struct run *run, int ends)
 {
     struct hf_scope *s = hf_scope_new(NULL);
 
@@ -358,7 +368,7 @@ static int run_until_signal(struct run *run)
     }
     if (shown)
         fputc('\n', run->cli->err);
-    return stop(run, CLI_OK);
+    return relay_stop(run, CLI_OK);
 }
 
 static int64_t elapsed_us(const struct cli *cli)
@@ -425,8 +435,7 @@ static int run_drain(struct run *run)
         return CLI_FAILED;
     if (strcmp(run->left, "true") == 0)
         return hf__cli_fail(run->cli, run->command, CLI_CONDITION,
-                            "events are left that wait to be tried again, or that other relays "
-                            "have");
+                            "events are left that wait for a retry or belong to other relays");
     return CLI_OK;
 }
 
@@ -487,16 +496,16 @@ static enum hf_status place_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__outbox_place_open(c, settings->blobs,
-                                 HF_OPTIONS(hf_outbox_options, .table = settings->table,
-                                            .history_s =
-                                                (uint32_t)((settings->history_ms + 999) / 1000)));
+    return hf__cli_outbox_place_open(
+        c, settings->blobs,
+        HF_OPTIONS(hf_outbox_options, .table = settings->table,
+                   .history_s = (uint32_t)((settings->history_ms + 999) / 1000)));
 }
 
-static const struct command_place outbox_place = {place_open, hf__outbox_place_close,
+static const struct command_place outbox_place = {place_open, hf__cli_outbox_place_close,
                                                   "outbox emit"};
 
-static enum hf_status relay(struct command_ctx *c)
+static enum hf_status relay_command(struct command_ctx *c)
 {
     struct run run = {.cli = c->cli,
                       .command = c->name,
@@ -516,7 +525,7 @@ const struct command hf__relay_command = {COMMAND_SETTINGS(struct settings),
                                           .place = &outbox_place,
                                           .table = COMMAND_NEEDS,
                                           .check = relay_check,
-                                          .body = relay,
+                                          .body = relay_command,
                                           .end = relay_end};
 
 const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct settings),
@@ -524,5 +533,5 @@ const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct setting
                                                  .place = &outbox_place,
                                                  .table = COMMAND_EMPTY,
                                                  .check = relay_check,
-                                                 .body = relay,
+                                                 .body = relay_command,
                                                  .end = relay_end};

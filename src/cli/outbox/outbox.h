@@ -13,9 +13,9 @@
  * table may have other names than the usual. `options` leave out what the frame knows: the blobs, and
  * whether it may be made.
  */
-enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
-                                     const struct hf_outbox_options *options);
-void hf__outbox_place_close(void *place);
+enum hf_status hf__cli_outbox_place_open(struct command_ctx *c, struct hf_str blobs,
+                                         const struct hf_outbox_options *options);
+void hf__cli_outbox_place_close(void *place);
 
 #define OUTBOX_TABLE(type)                                                                         \
     {                                                                                              \
@@ -25,7 +25,7 @@ void hf__outbox_place_close(void *place);
 #define OUTBOX_BLOBS(type)                                                                         \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "Where payloads are that are too large for an item: dir:PATH or s3://BUCKET.",     \
+        .text = "Blob store for payloads larger than an item: dir:PATH or s3://BUCKET.",           \
         .offset = offsetof(type, blobs)                                                            \
     }
 

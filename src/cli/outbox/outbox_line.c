@@ -24,7 +24,7 @@
 
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -37,7 +37,7 @@ struct reading {
     struct hf_str *error;
 };
 
-static bool wrong(const struct reading *r, struct hf_str name, const char *what)
+static bool member_fail(const struct reading *r, struct hf_str name, const char *what)
 {
     *r->error = hf_scope_format(r->s, "\"%.*s\" %s", HF_FMT(name), what);
     if (!r->error->ptr)
@@ -62,7 +62,7 @@ static bool read_time(struct hf_scope *s, struct hf_str given, int64_t *us)
     int64_t minutes = 0;
 
     if (!text.ptr || (offset && !memchr(text.ptr, 'T', text.len)))
-        return text.ptr && hf__when_time(text.ptr, us);
+        return text.ptr && hf__time_arg_parse_time(text.ptr, us);
     if (offset && (*offset == '+' || *offset == '-') && offset[3] == ':') {
         static const size_t digits[] = {1, 2, 4, 5};
 
@@ -77,7 +77,7 @@ static bool read_time(struct hf_scope *s, struct hf_str given, int64_t *us)
             minutes = -minutes;
         *offset = '\0';
     }
-    if (!hf__when_time(text.ptr, us))
+    if (!hf__time_arg_parse_time(text.ptr, us))
         return false;
     *us -= minutes * 60 * 1000000;
     return *us > 0;
@@ -89,12 +89,12 @@ static bool read_base64(struct hf_scope *s, struct hf_str text, struct hf_bytes 
     struct hf_item item;
     struct hf_str whole;
 
-    if (hf__json_text_begin(&json)) {
+    if (hf__cli_json_text_begin(&json)) {
         fputs("{\"v\":{\"B\":", json.out);
-        hf__json_write_text(json.out, text);
+        hf__cli_json_write_text(json.out, text);
         fputs("}}", json.out);
     }
-    whole = hf__json_text_end(&json, s);
+    whole = hf__cli_json_text_end(&json, s);
     if (!whole.ptr || hf_item_from_json(s, whole, &item) != HF_OK)
         return false;
     *bytes = hf_value_bytes(hf_item_get(item, HF_STR("v")));
@@ -115,24 +115,24 @@ static bool read_number(struct hf_str text, uint64_t *number)
 }
 
 /* The headers of the event: those it has, and these. */
-static bool add_headers(const struct reading *r, struct hf_str name, const struct json *object)
+static bool add_headers(const struct reading *r, struct hf_str name, const struct json_node *object)
 {
     struct hf_event *event = &r->line->event;
     struct hf_attr *attrs;
     size_t len = 0;
 
     if (object->kind != JSON_OBJECT)
-        return wrong(r, name, "has to be an object");
+        return member_fail(r, name, "must be an object");
     if (object->len > HEADERS_MAX)
-        return wrong(r, name, "has more than 1000 members");
+        return member_fail(r, name, "has more than 1000 members");
     attrs = hf_scope_alloc(r->s, (object->len + 1) * sizeof(*attrs));
     if (!attrs)
         return no_memory(r);
-    for (const struct json *member = object->first; member; member = member->next) {
-        struct hf_value value = hf__json_to_value(r->s, member);
+    for (const struct json_node *member = object->first; member; member = member->next) {
+        struct hf_value value = hf__cli_json_to_value(r->s, member);
 
         if (!value.ptr)
-            return wrong(r, name, "has a value that cannot be stored");
+            return member_fail(r, name, "has a value that cannot be stored");
         attrs[len++] = (struct hf_attr){.name = member->name, .value = value};
     }
     if (len)
@@ -149,10 +149,10 @@ static bool add_headers(const struct reading *r, struct hf_str name, const struc
 static bool add_header_text(const struct reading *r, struct hf_str name, struct hf_str text)
 {
     struct hf_str error;
-    const struct json *object = hf__json_read(r->s, text, &error);
+    const struct json_node *object = hf__cli_json_read(r->s, text, &error);
 
     return object ? add_headers(r, name, object)
-                  : wrong(r, name, "has to be the text of a JSON object");
+                  : member_fail(r, name, "must be a string that holds a JSON object");
 }
 
 /* ---- lines of our own, and CloudEvents ------------------------------------------------------ */
@@ -228,7 +228,7 @@ static const struct member cloudevents[] = {
 };
 
 static bool take_member(const struct reading *r, const struct member *member,
-                        const struct json *json)
+                        const struct json_node *json)
 {
     struct hf_event *event = &r->line->event;
     void *field = (char *)event + member->offset;
@@ -244,22 +244,22 @@ static bool take_member(const struct reading *r, const struct member *member,
     if (member->kind == MEMBER_SEQUENCE)
         return ((json->kind == JSON_NUMBER || json->kind == JSON_STRING) &&
                 read_number(json->text, &event->sequence)) ||
-               wrong(r, json->name, "has to be a whole number from 0 on");
+               member_fail(r, json->name, "must be an integer, 0 or more");
     if (member->kind == MEMBER_FLAG) {
         *(bool *)field = json->kind == JSON_TRUE;
         return json->kind == JSON_TRUE || json->kind == JSON_FALSE ||
-               wrong(r, json->name, "has to be true or false");
+               member_fail(r, json->name, "must be true or false");
     }
     if (json->kind != JSON_STRING)
-        return wrong(r, json->name, "has to be a text");
+        return member_fail(r, json->name, "must be a string");
     if (member->kind == MEMBER_HEADER_TEXT)
         return add_header_text(r, json->name, json->text);
     if (member->kind == MEMBER_BASE64)
         return read_base64(r->s, json->text, &event->payload) ||
-               wrong(r, json->name, "has to be base64");
+               member_fail(r, json->name, "must be base64");
     if (member->kind == MEMBER_TIME)
         return read_time(r->s, json->text, field) ||
-               wrong(r, json->name, "has to be a time such as 2026-11-15T09:30:00.25Z");
+               member_fail(r, json->name, "must be a time such as 2026-11-15T09:30:00.25Z");
     *(struct hf_str *)field = json->text;
     return true;
 }
@@ -274,17 +274,17 @@ static const struct member *find_member(const struct member *members, size_t len
 }
 
 /* `others`: a member that is not known is a header, and not an error (1). */
-static bool take_members(const struct reading *r, const struct json *object,
+static bool take_members(const struct reading *r, const struct json_node *object,
                          const struct member *members, size_t members_len, bool others)
 {
     struct hf_event *event = &r->line->event;
-    const struct json *payload = NULL;
+    const struct json_node *payload = NULL;
 
-    for (const struct json *json = object->first; json; json = json->next) {
+    for (const struct json_node *json = object->first; json; json = json->next) {
         const struct member *member = find_member(members, members_len, json->name);
 
         if (!member && others) {
-            struct json one = *json, header = {.kind = JSON_OBJECT, .first = &one, .len = 1};
+            struct json_node one = *json, header = {.kind = JSON_OBJECT, .first = &one, .len = 1};
 
             one.next = NULL;
             if (!add_headers(r, json->name, &header))
@@ -292,10 +292,10 @@ static bool take_members(const struct reading *r, const struct json *object,
             continue;
         }
         if (!member)
-            return wrong(r, json->name, "is no member of an event");
+            return member_fail(r, json->name, "is not a member of an event");
         if (member->kind == MEMBER_PAYLOAD || member->kind == MEMBER_BASE64) {
             if (payload)
-                return wrong(r, json->name, "is a second payload");
+                return member_fail(r, json->name, "is a second payload; give one");
             payload = json;
         }
         if (!take_member(r, member, json))
@@ -309,27 +309,27 @@ static bool take_members(const struct reading *r, const struct json *object,
     return true;
 }
 
-static bool read_object(const struct reading *r, const struct json *object,
+static bool read_object(const struct reading *r, const struct json_node *object,
                         enum outbox_line_form form)
 {
-    const struct json *version = hf__json_member(object, "specversion");
+    const struct json_node *version = hf__cli_json_member(object, "specversion");
 
     if (form == OUTBOX_LINE_OWN)
         return take_members(r, object, own, sizeof(own) / sizeof(own[0]), false);
     if (!version || version->kind != JSON_STRING || !hf_str_equal(version->text, HF_STR("1.0")))
-        return wrong(r, HF_STR("specversion"), "has to be \"1.0\"");
+        return member_fail(r, HF_STR("specversion"), "must be \"1.0\"");
     return take_members(r, object, cloudevents, sizeof(cloudevents) / sizeof(cloudevents[0]), true);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 /* DynamoDB's JSON, as an item or an exported one, or plain JSON; `key` is a text in every row. */
-static bool read_item(const struct reading *r, const struct json *object, const char *key,
+static bool read_item(const struct reading *r, const struct json_node *object, const char *key,
                       struct hf_item *item)
 {
-    const struct json *whole = hf__json_member(object, "Item");
-    const struct json *row = whole && object->len == 1 ? whole : object;
-    const struct json *id = hf__json_member(row, key);
+    const struct json_node *whole = hf__cli_json_member(object, "Item");
+    const struct json_node *row = whole && object->len == 1 ? whole : object;
+    const struct json_node *id = hf__cli_json_member(row, key);
 
     if (id && id->kind == JSON_OBJECT) {
         if (hf_item_from_json(r->s, row->raw, item) == HF_OK)
@@ -337,10 +337,10 @@ static bool read_item(const struct reading *r, const struct json *object, const 
         *r->error = hf_scope_format(r->s, "%s", hf_scope_error_text(r->s));
         return r->error->ptr ? false : no_memory(r);
     }
-    *item = hf_value_item(hf__json_to_value(r->s, row));
+    *item = hf_value_item(hf__cli_json_to_value(r->s, row));
     if (item->ptr && hf_item_check(r->s, *item) == HF_OK)
         return true;
-    *r->error = HF_STR("it is no item of DynamoDB");
+    *r->error = HF_STR("not an item in DynamoDB's JSON");
     return false;
 }
 
@@ -353,7 +353,7 @@ static bool take_text(const struct reading *r, struct hf_item item, const char *
     if (!value.ptr || hf_value_type(value) == HF_TYPE_NULL)
         return true;
     if (hf_value_type(value) != HF_TYPE_S)
-        return wrong(r, hf_str_from(name), "has to be a text");
+        return member_fail(r, hf_str_from(name), "must be a string");
     *text = hf_value_str(value);
     return true;
 }
@@ -382,15 +382,15 @@ static bool take_row_time(const struct reading *r, struct hf_item item, const ch
     if (!take_text(r, item, name, &text))
         return false;
     return !text.ptr || read_time(r->s, text, &r->line->event.time_us) ||
-           wrong(r, hf_str_from(name), "has to be a time such as 2026-11-15T09:30:00.250Z");
+           member_fail(r, hf_str_from(name), "must be a time such as 2026-11-15T09:30:00.250Z");
 }
 
 /* An id and a type are what makes it a row of such a table. */
 static bool has_names(const struct reading *r, const char *id, const char *type)
 {
     if (!r->line->event.id.len)
-        return wrong(r, hf_str_from(id), "is missing");
-    return r->line->event.type.len || wrong(r, hf_str_from(type), "is missing");
+        return member_fail(r, hf_str_from(id), "is missing");
+    return r->line->event.type.len || member_fail(r, hf_str_from(type), "is missing");
 }
 
 static bool take_event_bus(const struct reading *r, struct hf_item item)
@@ -413,7 +413,7 @@ static bool take_event_bus(const struct reading *r, struct hf_item item)
         due_ms > event->time_us / 1000 && due_ms < INT64_MAX / 1000)
         event->due_us = due_ms * 1000;
     if (payload.ptr) {
-        json = hf__json_of_value(r->s, payload);
+        json = hf__cli_json_of_value(r->s, payload);
         if (!json.ptr)
             return no_memory(r);
         event->payload = hf_bytes_of(json.ptr, json.len);
@@ -428,7 +428,7 @@ static struct hf_str guess_content_type(struct hf_scope *s, struct hf_bytes payl
 {
     struct hf_str error, text = hf_str_of((const char *)payload.ptr, payload.len);
 
-    if (!payload.len || hf__json_read(s, text, &error))
+    if (!payload.len || hf__cli_json_read(s, text, &error))
         return HF_STR("application/json");
     return HF_STR("application/octet-stream");
 }
@@ -457,16 +457,16 @@ static bool take_excalibur(const struct reading *r, struct hf_item item)
     if (hf_str_equal(event->tenant, HF_STR("__untenanted__")))
         event->tenant = (struct hf_str){0};
     if (payload.len && !read_base64(r->s, payload, &event->payload))
-        return wrong(r, HF_STR("payload"), "has to be base64");
+        return member_fail(r, HF_STR("payload"), "must be base64");
     event->content_type = guess_content_type(r->s, event->payload);
     return !headers.len || add_header_text(r, HF_STR("headers"), headers);
 }
 
-bool hf__outbox_line_read(struct hf_scope *s, enum outbox_line_form form, struct hf_str text,
-                          struct outbox_line *line, struct hf_str *error)
+bool hf__cli_outbox_line_read(struct hf_scope *s, enum outbox_line_form form, struct hf_str text,
+                              struct outbox_line *line, struct hf_str *error)
 {
     const struct reading r = {s, line, error};
-    const struct json *object = hf__json_read(s, text, error);
+    const struct json_node *object = hf__cli_json_read(s, text, error);
     struct hf_item item;
 
     *line = (struct outbox_line){.done = false};
@@ -478,7 +478,7 @@ bool hf__outbox_line_read(struct hf_scope *s, enum outbox_line_form form, struct
         return false;
     }
     if (object->kind != JSON_OBJECT) {
-        *error = HF_STR("it is no object");
+        *error = HF_STR("not a JSON object");
         return false;
     }
     switch (form) {

@@ -24,7 +24,7 @@ struct outbox_line {
 };
 
 /* False, and *error that says what is wrong with it, when the text is no such event. */
-bool hf__outbox_line_read(struct hf_scope *s, enum outbox_line_form form, struct hf_str text,
-                          struct outbox_line *line, struct hf_str *error);
+bool hf__cli_outbox_line_read(struct hf_scope *s, enum outbox_line_form form, struct hf_str text,
+                              struct outbox_line *line, struct hf_str *error);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * cli/outbox/outbox_names.c: an outbox whose attributes have other names than the usual. A program has them
- * in its options; a command is not to be told what the table says itself: the names of the key are in
+ * in its options; the user need not repeat what the table says itself: the names of the key are in
  * its description, and that of the time to live is in its mark (docs/tables.md).
  *
- * Most tables have the usual names, so those are tried first. To be refused costs nothing then: what
- * refuses is a look at the table.
+ * Most tables have the usual names, so those are tried first. A failed attempt changes
+ * nothing: it only looks at the table.
  */
 #include "cli/outbox/outbox.h"
 
@@ -63,8 +63,8 @@ static enum hf_status outbox_open_named(struct hf_scope *s, struct hf_db *db,
     return status;
 }
 
-enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
-                                     const struct hf_outbox_options *options)
+enum hf_status hf__cli_outbox_place_open(struct command_ctx *c, struct hf_str blobs,
+                                         const struct hf_outbox_options *options)
 {
     struct hf_outbox_options with = *options;
     struct hf_outbox *outbox;
@@ -77,7 +77,7 @@ enum hf_status hf__outbox_place_open(struct command_ctx *c, struct hf_str blobs,
     return HF_OK;
 }
 
-void hf__outbox_place_close(void *place)
+void hf__cli_outbox_place_close(void *place)
 {
     hf_outbox_close(place);
 }

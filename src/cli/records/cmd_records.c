@@ -33,7 +33,7 @@ struct settings {
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
 #define TABLE_SPECS                                                                                \
-    {.heading = "The table",                                                                       \
+    {.heading = "Table",                                                                           \
      .kind = OPTION_TEXT,                                                                          \
      .name = "table",                                                                              \
      .value = "NAME",                                                                              \
@@ -44,23 +44,23 @@ struct settings {
          .name = "account",                                                                        \
          .value = "NAME",                                                                          \
          .fallback = "AccountId",                                                                  \
-         .text = "The attribute that is its hash key.",                                            \
+         .text = "Name of the hash key attribute.",                                                \
          FIELD(account)},                                                                          \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "run-time",                                                                       \
          .value = "NAME",                                                                          \
          .fallback = "RunTime",                                                                    \
-         .text = "The attribute that is its range key.",                                           \
+         .text = "Name of the range key attribute.",                                               \
          FIELD(run_time)},                                                                         \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "processed",                                                                      \
          .value = "NAME",                                                                          \
          .fallback = "Processed",                                                                  \
-         .text = "The attribute that is 0 or 1.",                                                  \
+         .text = "Name of the attribute that is 0 (unprocessed) or 1 (processed).",                \
          FIELD(processed)},                                                                        \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "index", .value = "NAME", .fallback = "Processed",            \
-        .text = "Its index of records that wait.", FIELD(index)                                    \
+        .text = "Index of the unprocessed records.", FIELD(index)                                  \
     }
 
 static enum hf_status records_open(struct command_ctx *c)
@@ -94,20 +94,20 @@ static const struct command_place records_place = {records_open, records_close, 
 /* ---- put ------------------------------------------------------------------------------------ */
 
 static const struct option_spec put_specs[] = {
-    {.heading = "The records",
+    {.heading = "Records",
      .kind = OPTION_TEXT,
      .letter = 'f',
      .name = "file",
      .value = "FILE",
-     .text = "A record per line; - is standard input.",
+     .text = "Read the records from this file, one per line; - is standard input.",
      FIELD(file)},
     {.kind = OPTION_FLAG,
      .name = "dynamodb",
-     .text = "They are in DynamoDB's JSON; plain by default.",
+     .text = "Records are in DynamoDB's JSON; plain JSON by default.",
      FIELD(dynamodb)},
     {.kind = OPTION_FLAG,
      .name = "only-new",
-     .text = "A record that is there already is an error (exit code 4); replaced by default.",
+     .text = "If the record exists, fail with exit code 4; by default it is replaced.",
      FIELD(only_new)},
     TABLE_SPECS,
     DATABASE_ONE(struct settings),
@@ -115,38 +115,38 @@ static const struct option_spec put_specs[] = {
 
 static const struct option_example put_examples[] = {
     {"holdfast records put '{\"AccountId\":\"ACC1\",\"RunTime\":\"2026-02-17T12:00:00Z\"}'",
-     "One record, unprocessed."},
-    {"holdfast records put -f records.jsonl", "A record per line."},
+     "One unprocessed record."},
+    {"holdfast records put -f records.jsonl", "One record per line."},
 };
 
 const struct options_table hf__records_put_options = {
     .name = "records put",
     .operands = "[JSON...]",
-    .about = "Put records into the table, which is made when it is missing. Each is a JSON object "
-             "with AccountId, RunTime and whatever else.",
+    .about = "Put records into the table, which is created if missing. Each is a JSON object with "
+             "AccountId, RunTime and any other members.",
     COMMAND_SPECS(put),
 };
 
 static enum hf_status record_read(struct command_ctx *c, struct hf_str text, struct hf_item *record)
 {
     const struct settings *settings = c->settings;
-    struct hf_str error = HF_STR("it is no JSON object");
+    struct hf_str error = HF_STR("not a JSON object");
     struct hf_scope *s = c->scope;
-    const struct json *json;
+    const struct json_node *json;
 
     if (settings->dynamodb) {
         if (hf_item_from_json(s, text, record) == HF_OK)
             return HF_OK;
         error = hf_scope_error(s)->message;
     } else {
-        json = hf__json_read(s, text, &error);
+        json = hf__cli_json_read(s, text, &error);
         if (json && json->kind == JSON_OBJECT) {
-            *record = hf_value_item(hf__json_to_value(s, json));
+            *record = hf_value_item(hf__cli_json_to_value(s, json));
             if (hf_item_check(s, *record) == HF_OK)
                 return HF_OK;
             error = hf_scope_error(s)->message;
         } else if (json) {
-            error = HF_STR("it is no JSON object");
+            error = HF_STR("not a JSON object");
         }
     }
     return hf__command_fail(c, CLI_USAGE, "%.*s: %.*s", text.len > 60 ? 60 : (int)text.len,
@@ -204,8 +204,8 @@ static enum hf_status records_put_check(struct command_ctx *c)
 
     if ((c->operands_len > 0) == (settings->file.ptr != NULL))
         return hf__command_fail(c, CLI_USAGE, "%s",
-                                settings->file.ptr ? "records and --file exclude each other"
-                                                   : "a record, or --file, is missing");
+                                settings->file.ptr ? "records and --file cannot be combined"
+                                                   : "missing argument: give records or --file");
     if (!settings->file.ptr)
         return HF_OK;
     settings->lines = hf__input_read(c->scope, settings->file.ptr, FILE_MAX, &error);
@@ -233,40 +233,39 @@ const struct command hf__records_put_command = {COMMAND_SETTINGS(struct settings
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.heading = "Which records",
+    {.heading = "Records",
      .kind = OPTION_CHOICE,
      .letter = 's',
      .name = "state",
      .choices = "unprocessed processed failed",
      .fallback = "unprocessed",
-     .text = "Those that wait, those that are done (the whole table is read), or those that were "
-             "put aside.",
+     .text = "State of the records; to list the processed ones the whole table is read.",
      FIELD(state)},
     {.kind = OPTION_TEXT,
      .letter = 'a',
      .name = "of-account",
      .value = "TEXT",
-     .text = "All of one account, by their run times, whatever their state.",
+     .text = "All records of this account in any state, ordered by run time.",
      FIELD(of_account)},
     {.kind = OPTION_NUMBER,
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     TABLE_SPECS,
     DATABASE_LIST(struct settings),
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast records ls", "Those that wait."},
-    {"holdfast records ls --state failed --jsonl", "Those that were put aside, with the error."},
+    {"holdfast records ls", "Unprocessed records."},
+    {"holdfast records ls --state failed --jsonl", "Failed records, with the error."},
 };
 
 const struct options_table hf__records_ls_options = {
     .name = "records ls",
-    .about = "List records: account, run time, state, attempts, the last error; with --json the "
-             "whole item.",
+    .about =
+        "List records: account, run time, state, attempts, last error; with --json the whole item.",
     COMMAND_SPECS(ls),
 };
 
@@ -301,7 +300,7 @@ static void add_record(struct rows *rows, struct cli *cli, const struct hf_recor
         hf__rows_text("error", record->error == HF_OK ? (struct hf_str){0} : record->error_text),
         {.name = "item",
          .kind = ROWS_JSON,
-         .text = hf__json_of_value(cli->scope, hf_item_value(record->item))}};
+         .text = hf__cli_json_of_value(cli->scope, hf_item_value(record->item))}};
 
     fields[4].cut = true;
     hf__rows_add(rows, fields, COMMAND_LEN(fields));
@@ -340,19 +339,19 @@ static const struct option_spec retry_specs[] = {
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "At most so many.",
+     .text = "At most this many.",
      FIELD(limit)},
     TABLE_SPECS,
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example retry_examples[] = {
-    {"holdfast records retry", "After the reason is gone: let all that failed be tried again."},
+    {"holdfast records retry", "After the problem is solved: process all failed records again."},
 };
 
 const struct options_table hf__records_retry_options = {
     .name = "records retry",
-    .about = "Let records that were put aside wait again, as if they had never been begun.",
+    .about = "Process failed records again, with their attempts reset.",
     COMMAND_SPECS(retry),
 };
 
@@ -378,17 +377,18 @@ static const struct option_spec adopt_specs[] = {
 };
 
 static const struct option_example adopt_examples[] = {
-    {"holdfast records adopt", "After another program has put many."},
+    {"holdfast records adopt", "After another program has put many records."},
     {"holdfast records adopt --table Jobs --index Waiting",
-     "A table of another program, which has an index of its own called Processed."},
+     "A table of another program that already has an index called Processed."},
 };
 
 const struct options_table hf__records_adopt_options = {
     .name = "records adopt",
-    .about = "Find records that other programs put with Processed 0, and let them wait like all "
-             "others. Reads the whole table. 'records process' finds such records, too, but only a "
-             "page of the table at a time. A table of another program becomes one of ours: it gets "
-             "the index and the mark.",
+    .about =
+        "Find records that other programs put with Processed 0, so that they are processed soon. "
+        "Reads the whole table. 'records process' finds such records, too, but reads only a page "
+        "of the table at a time. A table of another program gets the index, and the mark that it "
+        "holds records.",
     COMMAND_SPECS(adopt),
 };
 

@@ -52,16 +52,16 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 static const struct option_spec specs[] = {
-    {.heading = "The program",
+    {.heading = "Program",
      .kind = OPTION_TEXT,
      .letter = 'e',
      .name = "exec",
      .value = "CMD",
-     .text = "A line for the shell (sh -c), run for each record. Or write the program behind --.",
+     .text = "Shell command (sh -c) to run for each record. Or give a program after --.",
      FIELD(exec)},
     {.kind = OPTION_FLAG,
      .name = "plain",
-     .text = "Give it the record as plain JSON; DynamoDB's by default.",
+     .text = "Pass the record as plain JSON; DynamoDB's JSON by default.",
      FIELD(plain)},
     {.kind = OPTION_NUMBER,
      .letter = 'j',
@@ -70,20 +70,20 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = HF_PROCESSOR_WORKERS_MAX,
      .fallback = "5",
-     .text = "Records that are worked on at once.",
+     .text = "Number of records that are processed at once.",
      FIELD(workers)},
     {.kind = OPTION_DURATION,
      .name = "run-timeout",
      .value = "TIME",
      .max = OPTION_DAY_MS,
-     .text = "End a program after this; it has failed then.",
+     .text = "Stop a program after this time; it has failed then.",
      FIELD(run_timeout_ms)},
     {.kind = OPTION_DURATION,
      .name = "kill-after",
      .value = "TIME",
      .max = OPTION_DAY_MS,
      .fallback = "10s",
-     .text = "When a program is ended: how long from SIGTERM to SIGKILL.",
+     .text = "How long to wait between SIGTERM and SIGKILL when a program is stopped.",
      FIELD(kill_after_ms)},
 
     {.heading = "Failures",
@@ -92,7 +92,7 @@ static const struct option_spec specs[] = {
      .value = "NUMBER",
      .max = 1000,
      .fallback = "3",
-     .text = "Attempts after the first one, before a record is put aside.",
+     .text = "Number of retries before a record is failed.",
      FIELD(retries)},
     {.kind = OPTION_DURATION,
      .name = "backoff",
@@ -100,7 +100,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "100ms",
-     .text = "Wait before the first retry.",
+     .text = "Delay before the first retry.",
      FIELD(backoff_ms)},
     {.kind = OPTION_NUMBER,
      .name = "multiplier",
@@ -108,38 +108,38 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 100,
      .fallback = "2",
-     .text = "Each further wait is so many times longer.",
+     .text = "Multiply the delay by this for each further retry.",
      FIELD(multiplier)},
     {.kind = OPTION_NUMBER,
      .name = "max-failures",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "Stop when so many records were put aside.",
+     .text = "Stop after this many failed records.",
      FIELD(max_failures)},
 
-    {.heading = "The run",
+    {.heading = "Run",
      .kind = OPTION_NUMBER,
      .name = "limit",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "Begin at most so many attempts.",
+     .text = "Start at most this many attempts.",
      FIELD(limit)},
     {.kind = OPTION_FLAG,
      .name = "account-order",
-     .text = "The records of an account one after the other, by their run times.",
+     .text = "Process the records of an account one after the other, ordered by run time.",
      FIELD(account_order)},
     {.kind = OPTION_FLAG,
      .name = "forever",
-     .text = "When all is done, wait for more.",
+     .text = "Wait for new records when all are processed.",
      FIELD(forever)},
     {.kind = OPTION_FLAG,
      .name = "dry-run",
-     .text = "Only count the records that wait.",
+     .text = "Only count the unprocessed records.",
      FIELD(dry_run)},
     {.kind = OPTION_TEXT,
      .name = "resume",
      .value = "CHECKPOINT",
-     .text = "Go on with the figures of an earlier run: its \"checkpoint\".",
+     .text = "Continue the statistics of an earlier run: its \"checkpoint\".",
      FIELD(resume)},
     {.kind = OPTION_DURATION,
      .name = "lease",
@@ -147,10 +147,10 @@ static const struct option_spec specs[] = {
      .min = 10,
      .max = OPTION_DAY_MS,
      .fallback = "20s",
-     .text = "Silence after which others may take over a record.",
+     .text = "Lease: others take over a record whose processor was silent for this long.",
      FIELD(lease_ms)},
 
-    {.heading = "The table",
+    {.heading = "Table",
      .kind = OPTION_TEXT,
      .name = "table",
      .value = "NAME",
@@ -161,53 +161,54 @@ static const struct option_spec specs[] = {
      .name = "account",
      .value = "NAME",
      .fallback = "AccountId",
-     .text = "The attribute that is its hash key.",
+     .text = "Name of the hash key attribute.",
      FIELD(account)},
     {.kind = OPTION_TEXT,
      .name = "run-time",
      .value = "NAME",
      .fallback = "RunTime",
-     .text = "The attribute that is its range key.",
+     .text = "Name of the range key attribute.",
      FIELD(run_time)},
     {.kind = OPTION_TEXT,
      .name = "processed",
      .value = "NAME",
      .fallback = "Processed",
-     .text = "The attribute that is 0 or 1.",
+     .text = "Name of the attribute that is 0 (unprocessed) or 1 (processed).",
      FIELD(processed)},
     {.kind = OPTION_TEXT,
      .name = "index",
      .value = "NAME",
      .fallback = "Processed",
-     .text = "Its index of records that wait.",
+     .text = "Index of the unprocessed records.",
      FIELD(index)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
     {"holdfast records process --exec './bill.sh'",
-     "Run a script for each record that waits, five at a time; the record is its standard input."},
+     "Run a script for each unprocessed record, five at a time; the record is on its standard "
+     "input."},
     {"holdfast records process -j 32 --json -- python3 bill.py",
      "A program, and a report as JSON."},
-    {"holdfast records process --dry-run", "How many wait?"},
+    {"holdfast records process --dry-run", "Count the unprocessed records."},
 };
 
 const struct options_table hf__records_process_options = {
     .name = "records process",
     .operands = "[-- CMD...]",
-    .about = "Run a program for each record that waits, until none does. Any number of these may "
-             "run on one table: each record is claimed before it is worked on, and completed once. "
-             "The program gets the record on its standard input, and HOLDFAST_RECORD_ACCOUNT, "
-             "HOLDFAST_RECORD_RUN_TIME, HOLDFAST_RECORD_ATTEMPT and HOLDFAST_RECORD_FENCE.",
+    .about = "Run a program for each unprocessed record, until none is left. Any number of these "
+             "commands can run on one table: each record is claimed before it is processed, and "
+             "completed once. The program gets the record on its standard input, and the variables "
+             "HOLDFAST_RECORD_ACCOUNT, HOLDFAST_RECORD_RUN_TIME, HOLDFAST_RECORD_ATTEMPT and "
+             "HOLDFAST_RECORD_FENCE.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "A program that ends with 0 has processed its record. With 65 the record is put aside, "
-        "with any other code it is tried again.\n\n"
-        "Exit codes: 0 all were processed, 1 some were put aside, 128 and the number of the "
-        "signal that stopped it: what was not finished is given back. Others as in "
+        "If the program ends with 0 its record is processed; with 65 the record is failed; with "
+        "any other code it is retried.\n\nExit codes: 0 all records are processed, 1 some "
+        "failed, 128 + N stopped by signal N: records in progress are given back. For others see "
         "holdfast(1).",
 };
 
@@ -225,24 +226,25 @@ struct run {
 static int record_file(struct hf_scope *s, const struct run *run,
                        const struct hf_record_info *record)
 {
-    struct hf_str text = run->settings->plain ? hf__json_of_value(s, hf_item_value(record->item))
-                                              : hf_item_to_json(s, record->item);
+    struct hf_str text = run->settings->plain
+                             ? hf__cli_json_of_value(s, hf_item_value(record->item))
+                             : hf_item_to_json(s, record->item);
     struct hf_str line = hf_scope_format(s, "%.*s\n", HF_FMT(text));
 
     return text.ptr && line.ptr ? hf__child_file(line.ptr, line.len) : -1;
 }
 
-static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf_status told,
-                              int status)
+static enum hf_status program_outcome(struct hf_scope *s, const struct run *run,
+                                      enum hf_status waited, int status)
 {
     int code = hf__program_code(status);
 
     if (WIFEXITED(status) && code == 0)
         return HF_OK;
-    if (told == HF_TIMEOUT)
-        return hf_scope_fail(s, HF_IO, "%s took longer than %llums", run->args[0],
+    if (waited == HF_TIMEOUT)
+        return hf_scope_fail(s, HF_IO, "%s took longer than %llu ms", run->args[0],
                              (unsigned long long)run->settings->run_timeout_ms);
-    if (told == HF_CANCELED)
+    if (waited == HF_CANCELED)
         return hf_scope_fail(s, HF_CANCELED, "%s was stopped", run->args[0]);
     if (WIFSIGNALED(status))
         return hf_scope_fail(s, HF_IO, "%s was ended by signal %d", run->args[0], WTERMSIG(status));
@@ -250,7 +252,8 @@ static enum hf_status outcome(struct hf_scope *s, const struct run *run, enum hf
                          run->args[0], code);
 }
 
-static enum hf_status work(struct hf_scope *s, const struct hf_record_info *record, void *user)
+static enum hf_status record_work(struct hf_scope *s, const struct hf_record_info *record,
+                                  void *user)
 {
     const struct run *run = user;
     const struct hf_str variables[] = {
@@ -265,7 +268,7 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
                                           .guard = run->guard};
     int input = record_file(s, run, record);
     struct child child;
-    enum hf_status told;
+    enum hf_status waited;
     int error;
 
     if (hf_scope_built(s) != HF_OK)
@@ -276,8 +279,8 @@ static enum hf_status work(struct hf_scope *s, const struct hf_record_info *reco
         close(input);
     if (error)
         return hf_scope_fail(s, HF_IO, "%s: %s", run->args[0], strerror(error));
-    told = hf__program_wait(s, &child, 0, run->settings->kill_after_ms);
-    return outcome(s, run, told, child.outcome);
+    waited = hf__program_wait(s, &child, 0, run->settings->kill_after_ms);
+    return program_outcome(s, run, waited, child.outcome);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -286,7 +289,7 @@ static void on_progress(const struct hf_processor_progress *progress, void *user
 {
     struct run *run = user;
 
-    fprintf(run->cli->err, "\r%llu of %llu, %llu failed, %.1f a second%*s",
+    fprintf(run->cli->err, "\r%llu of %llu, %llu failed, %.1f per second%*s",
             (unsigned long long)progress->metrics.completed, (unsigned long long)progress->total,
             (unsigned long long)progress->metrics.failed, progress->rate, 8, "");
     fflush(run->cli->err);
@@ -297,7 +300,7 @@ static struct hf_str errors_json(struct cli *cli, const struct hf_processor_repo
     struct json_text text;
     FILE *out;
 
-    if (!hf__json_text_begin(&text))
+    if (!hf__cli_json_text_begin(&text))
         return (struct hf_str){0};
     out = text.out;
     fputc('[', out);
@@ -305,15 +308,15 @@ static struct hf_str errors_json(struct cli *cli, const struct hf_processor_repo
         const struct hf_processor_error *error = &report->errors[i];
 
         fputs(i ? ",{\"account\":" : "{\"account\":", out);
-        hf__json_write_text(out, error->account);
+        hf__cli_json_write_text(out, error->account);
         fputs(",\"run_time\":", out);
-        hf__json_write_text(out, error->run_time);
+        hf__cli_json_write_text(out, error->run_time);
         fprintf(out, ",\"attempts\":%lu,\"error\":", (unsigned long)error->attempts);
-        hf__json_write_text(out, error->text);
+        hf__cli_json_write_text(out, error->text);
         fputc('}', out);
     }
     fputc(']', out);
-    return hf__json_text_end(&text, cli->scope);
+    return hf__cli_json_text_end(&text, cli->scope);
 }
 
 static void print_report(struct run *run, const struct hf_processor_report *report)
@@ -342,7 +345,7 @@ static void print_report(struct run *run, const struct hf_processor_report *repo
     hf__rows_one(cli, &run->settings->database, fields, COMMAND_LEN(fields));
 }
 
-static int process(struct run *run, struct hf_records *records)
+static int process_records(struct run *run, struct hf_records *records)
 {
     const struct settings *settings = run->settings;
     struct hf_scope *s = run->cli->scope;
@@ -369,7 +372,7 @@ static int process(struct run *run, struct hf_records *records)
                           &processor) != HF_OK)
         return hf__database_fail(run->cli, "records process");
     hf_scope_timeout_ms(s, 0);
-    status = hf_processor_run(s, processor, work, run, &report);
+    status = hf_processor_run(s, processor, record_work, run, &report);
     if (shown)
         fputc('\n', run->cli->err);
     if (status == HF_CANCELED && hf__guard_signal(run->guard))
@@ -410,7 +413,7 @@ static enum hf_status process_check(struct command_ctx *c)
     const struct settings *settings = c->settings;
 
     if (settings->exec.ptr && c->operands_len)
-        return hf__command_fail(c, CLI_USAGE, "--exec and a program behind -- exclude each other");
+        return hf__command_fail(c, CLI_USAGE, "--exec and a program after -- cannot be combined");
     if (!settings->exec.ptr && !c->operands_len && !settings->dry_run)
         return hf__command_missing(c, "--exec");
     return HF_OK;
@@ -426,7 +429,7 @@ static enum hf_status records_process(struct command_ctx *c)
                       .args = settings->exec.ptr ? shell : c->operands,
                       .args_len = settings->exec.ptr ? COMMAND_LEN(shell) : c->operands_len};
 
-    return hf__command_end(c, process(&run, c->place));
+    return hf__command_end(c, process_records(&run, c->place));
 }
 
 const struct command hf__records_process_command = {COMMAND_SETTINGS(struct settings),

@@ -64,7 +64,7 @@ struct serving {
 
 /* ---- the watch ------------------------------------------------------------------------------ */
 
-static void notify(struct serving *v, const char *lines)
+static void notify_systemd(struct serving *v, const char *lines)
 {
     if (hf__notify_send(v->notify_socket, lines) < 0)
         hf__log_print(&v->log, HF_LOG_WARNING, "cannot notify %s: %s", v->notify_socket,
@@ -92,7 +92,7 @@ static bool wait_beat(struct serving *v)
     return !stop;
 }
 
-static void *watch(void *user)
+static void *watchdog_run(void *user)
 {
     struct serving *v = user;
     struct hf_scope *s = hf_scope_new(NULL);
@@ -102,9 +102,9 @@ static void *watch(void *user)
 
         hf_scope_reset(s);
         if (hf_list_tables(s, v->engine, &(struct hf_list_tables){.limit = 1}, &result) == HF_OK)
-            notify(v, "WATCHDOG=1");
+            notify_systemd(v, "WATCHDOG=1");
         else
-            hf__log_print(&v->log, HF_LOG_ERROR, "the database does not answer: %s",
+            hf__log_print(&v->log, HF_LOG_ERROR, "the database does not respond: %s",
                           hf_scope_error_text(s));
     }
     hf_scope_free(s);
@@ -123,9 +123,10 @@ static void watch_begin(struct serving *v)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&v->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    v->watching = pthread_create(&v->watch, NULL, watch, v) == 0;
+    v->watching = pthread_create(&v->watch, NULL, watchdog_run, v) == 0;
     if (!v->watching)
-        hf__log_print(&v->log, HF_LOG_ERROR, "cannot start the watch: the watchdog will bite");
+        hf__log_print(&v->log, HF_LOG_ERROR,
+                      "cannot start the watchdog thread: systemd will restart the server");
 }
 
 static void watch_end(struct serving *v)
@@ -145,13 +146,12 @@ static void watch_end(struct serving *v)
 
 /* ---- what people and systemd hear ----------------------------------------------------------- */
 
-static const char *durability(const struct serving *v)
+static const char *durability_text(const struct serving *v)
 {
-    static const char *const texts[] = {"every write is synced",
-                                        "writes are synced in batches: a crash of the machine may "
-                                        "lose the newest",
-                                        "writes are not synced: a crash of the machine may lose "
-                                        "minutes"};
+    static const char *const texts[] = {
+        "every write is synced before it is answered",
+        "writes are synced in batches: if the machine crashes, the newest writes may be lost",
+        "writes are not synced: if the machine crashes, minutes of writes may be lost"};
 
     return texts[v->plan.settings.sync];
 }
@@ -159,9 +159,11 @@ static const char *durability(const struct serving *v)
 static const char *access_text(const struct serving *v)
 {
     if (v->plan.keys.len)
-        return "requests have to be signed with a key of --credentials";
-    return v->plan.open ? "ANY KEY FROM ANYWHERE: all data is open to who can reach the port"
-                        : "any key, from this machine only";
+        return "requests must be signed with a key of --credentials";
+    return v->plan.open
+               ? "ANY KEY FROM ANY HOST: everyone who can reach the port can read and change all "
+                 "data"
+               : "any key, from this machine only";
 }
 
 static void print_start(struct serving *v, struct hf_str url)
@@ -171,9 +173,9 @@ static void print_start(struct serving *v, struct hf_str url)
 
     fprintf(out, "holdfast %s serves on %.*s\n", hf_version(), HF_FMT(url));
     if (v->plan.path.ptr)
-        fprintf(out, "  data    %s (%s)\n", whole ? whole : v->plan.path.ptr, durability(v));
+        fprintf(out, "  data    %s (%s)\n", whole ? whole : v->plan.path.ptr, durability_text(v));
     else
-        fprintf(out, "  data    in memory, gone at the end\n");
+        fprintf(out, "  data    in memory (lost on exit)\n");
     fprintf(out, "  access  %s\n", access_text(v));
     fprintf(out, "  try     %saws dynamodb list-tables --region %s --endpoint-url %.*s\n",
             v->plan.keys.len ? "" : "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any ",
@@ -191,14 +193,14 @@ static void on_ready(void *user)
 
     print_start(v, url);
     snprintf(lines, sizeof(lines), "READY=1\nSTATUS=Serving on %.*s", HF_FMT(url));
-    notify(v, lines);
+    notify_systemd(v, lines);
     hf__log_print(&v->log, HF_LOG_INFO, "serving on %.*s", HF_FMT(url));
     if (v->plan.address_ignored)
         hf__log_print(&v->log, HF_LOG_WARNING,
-                      "listening on sockets that were handed over; --host and --port do nothing");
+                      "using the listening sockets of LISTEN_FDS; --host and --port are ignored");
     if (v->plan.settings.delay_statuses)
         hf__log_print(&v->log, HF_LOG_WARNING,
-                      "-delayTransientStatuses does nothing: statuses change at once here");
+                      "-delayTransientStatuses has no effect: table statuses change at once");
     watch_begin(v);
 }
 
@@ -206,8 +208,8 @@ static void on_stop(void *user)
 {
     struct serving *v = user;
 
-    notify(v, "STOPPING=1\nSTATUS=Finishing requests under way");
-    hf__log_print(&v->log, HF_LOG_INFO, "stopping: requests under way may finish");
+    notify_systemd(v, "STOPPING=1\nSTATUS=Finishing open requests");
+    hf__log_print(&v->log, HF_LOG_INFO, "stopping; waiting for open requests to finish");
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -221,7 +223,7 @@ static void raise_files(struct serving *v)
         return;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        hf__log_print(&v->log, HF_LOG_WARNING, "cannot raise the limit of open files: %s",
+        hf__log_print(&v->log, HF_LOG_WARNING, "cannot raise the limit on open files: %s",
                       strerror(errno));
 }
 

@@ -9,7 +9,7 @@
  * Where there is no such list, or the holder is in another container and has no number here,
  * nothing is said.
  *
- * What the process is, its arguments say (/proc/PID/cmdline). Of `holdfast serve` the URL is told:
+ * What the process is, its arguments say (/proc/PID/cmdline). For `holdfast serve` the URL is found:
  * the host is in its arguments, and the port is that of a socket which it has open and which
  * /proc/PID/net/tcp knows to listen, as the arguments may leave it to a variable or to systemd.
  */
@@ -123,7 +123,7 @@ static bool is_word(const char *arg)
     return *arg != '\0';
 }
 
-static void describe(struct hf_scope *s, struct holder *holder)
+static void holder_describe(struct hf_scope *s, struct holder *holder)
 {
     char name[NAME_MAX_BYTES], room[ARGS_MAX_BYTES];
     const char *args[ARGS_MAX];
@@ -198,7 +198,7 @@ struct holder hf__holder_find(struct hf_scope *s, const char *path)
     if (file)
         fclose(file);
     if (holder.pid) {
-        describe(s, &holder);
+        holder_describe(s, &holder);
         holder.started_us = is_ancestor(holder.pid);
     }
     return holder;
@@ -207,13 +207,15 @@ struct holder hf__holder_find(struct hf_scope *s, const char *path)
 struct hf_str hf__holder_advice(struct hf_scope *s, const struct holder *holder, const char *path)
 {
     if (holder->server && holder->url.ptr)
-        return hf_scope_format(s, "use its URL: --db %.*s", HF_FMT(holder->url));
+        return hf_scope_format(s, "connect to it with --db %.*s", HF_FMT(holder->url));
     if (holder->server)
-        return HF_STR("use its URL, which it printed when it started: --db http://HOST:PORT");
+        return HF_STR(
+            "connect to it with --db http://HOST:PORT (it printed its URL when it started)");
     if (holder->started_us)
-        return HF_STR("it runs this command: let both use a server, 'holdfast serve'");
-    return hf_scope_format(s,
-                           "wait until it ends, or let several use it through a server: 'holdfast "
-                           "serve --db-path %s', and its URL as --db",
-                           path);
+        return HF_STR("it started this command: use a server for both, 'holdfast serve'");
+    return hf_scope_format(
+        s,
+        "wait until it ends, or share the directory through a server: run 'holdfast serve "
+        "--db-path %s' and give its URL as --db",
+        path);
 }

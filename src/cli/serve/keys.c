@@ -37,9 +37,9 @@ struct reader {
     struct cli_key key; /* of the profile we are in */
 };
 
-#define FAIL(r, ...) (fail((r), hf_scope_format((r)->s, __VA_ARGS__)))
+#define FAIL(r, ...) (reader_fail((r), hf_scope_format((r)->s, __VA_ARGS__)))
 
-static bool fail(struct reader *r, struct hf_str error)
+static bool reader_fail(struct reader *r, struct hf_str error)
 {
     r->keys->error = error.ptr ? error : HF_STR("out of memory");
     return false;
@@ -47,7 +47,7 @@ static bool fail(struct reader *r, struct hf_str error)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-static struct hf_str trim(struct hf_str text)
+static struct hf_str trim_blanks(struct hf_str text)
 {
     static const char blanks[] = {' ', '\t', '\r'};
 
@@ -85,10 +85,10 @@ static bool end_profile(struct reader *r)
                     r->key.access.ptr ? "aws_secret_access_key" : "aws_access_key_id");
     for (size_t i = 0; i < keys->len; i++)
         if (hf_str_equal(keys->list[i].access, r->key.access))
-            return FAIL(r, "%s:%u: the access key '%.*s' is there already", r->path,
-                        r->profile_line, HF_FMT(r->key.access));
+            return FAIL(r, "%s:%u: duplicate access key '%.*s'", r->path, r->profile_line,
+                        HF_FMT(r->key.access));
     if (keys->len == KEYS_MAX)
-        return FAIL(r, "%s:%u: more than %d keys", r->path, r->profile_line, KEYS_MAX);
+        return FAIL(r, "%s:%u: more than %d access keys", r->path, r->profile_line, KEYS_MAX);
     keys->list[keys->len++] = r->key;
     return true;
 }
@@ -98,7 +98,7 @@ static bool begin_profile(struct reader *r, struct hf_str line)
     if (!end_profile(r))
         return false;
     if (line.len < 3 || line.ptr[line.len - 1] != ']')
-        return FAIL(r, "%s:%u: a profile is written [NAME]", r->path, r->line);
+        return FAIL(r, "%s:%u: invalid profile header; write [NAME]", r->path, r->line);
     r->in_profile = true;
     r->profile_line = r->line;
     r->key = (struct cli_key){0};
@@ -113,11 +113,11 @@ static bool take_setting(struct reader *r, struct hf_str line)
     struct hf_str *part = NULL;
 
     if (!equals)
-        return FAIL(r, "%s:%u: neither [PROFILE] nor NAME = VALUE", r->path, r->line);
+        return FAIL(r, "%s:%u: expected [PROFILE] or NAME = VALUE", r->path, r->line);
     if (!r->in_profile)
-        return FAIL(r, "%s:%u: a setting before the first [PROFILE]", r->path, r->line);
-    name = trim(hf_str_of(line.ptr, name_len));
-    value = trim(hf_str_of(equals + 1, line.len - name_len - 1));
+        return FAIL(r, "%s:%u: setting before the first [PROFILE]", r->path, r->line);
+    name = trim_blanks(hf_str_of(line.ptr, name_len));
+    value = trim_blanks(hf_str_of(equals + 1, line.len - name_len - 1));
     if (hf_str_equal(name, HF_STR("aws_access_key_id")))
         part = &r->key.access;
     else if (hf_str_equal(name, HF_STR("aws_secret_access_key")))
@@ -127,12 +127,12 @@ static bool take_setting(struct reader *r, struct hf_str line)
     if (!part)
         return true;
     if (part->ptr)
-        return FAIL(r, "%s:%u: %.*s is there twice", r->path, r->line, HF_FMT(name));
+        return FAIL(r, "%s:%u: duplicate setting %.*s", r->path, r->line, HF_FMT(name));
     if (!is_plain(value))
-        return FAIL(r, "%s:%u: the value of %.*s is empty or has blanks", r->path, r->line,
+        return FAIL(r, "%s:%u: the value of %.*s is empty or contains blanks", r->path, r->line,
                     HF_FMT(name));
     *part = hf_scope_copy(r->s, value);
-    return part->ptr ? true : fail(r, *part);
+    return part->ptr ? true : reader_fail(r, *part);
 }
 
 bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, struct cli_keys *keys)
@@ -141,11 +141,11 @@ bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, st
 
     *keys = (struct cli_keys){.list = hf_scope_alloc(s, KEYS_MAX * sizeof(*keys->list))};
     if (!keys->list)
-        return fail(&r, (struct hf_str){0});
+        return reader_fail(&r, (struct hf_str){0});
     while (text.len) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        struct hf_str line = trim(hf_str_of(text.ptr, len));
+        struct hf_str line = trim_blanks(hf_str_of(text.ptr, len));
 
         r.line++;
         text.ptr += len + (end != NULL);
@@ -158,7 +158,7 @@ bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, st
     if (!end_profile(&r))
         return false;
     if (keys->len == 0)
-        return FAIL(&r, "%s: there is no key in it", path);
+        return FAIL(&r, "%s: the file contains no access key", path);
     return true;
 }
 
@@ -177,18 +177,19 @@ static bool is_private(struct reader *r, int fd)
     if (fstat(fd, &info) != 0)
         return FAIL(r, "%s: %s", r->path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return FAIL(r, "%s: is a directory", r->path);
+        return FAIL(r, "%s: is a directory; a file is needed", r->path);
     if (!S_ISREG(info.st_mode))
         return true;
     if (info.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-        return FAIL(r, "%s: others may %s it (mode %03o); use chmod 600 %s", r->path,
+        return FAIL(r, "%s: other users can %s this file (mode %03o); run chmod 600 %s", r->path,
                     info.st_mode & (S_IWOTH | S_IWGRP) ? "change" : "read",
                     (unsigned)info.st_mode & 0777u, r->path);
     if (info.st_mode & S_IRGRP && info.st_uid == geteuid())
-        return FAIL(r, "%s: its group may read it (mode %03o); use chmod 600 %s", r->path,
+        return FAIL(r, "%s: its group can read this file (mode %03o); run chmod 600 %s", r->path,
                     (unsigned)info.st_mode & 0777u, r->path);
     if (info.st_uid != geteuid() && info.st_uid != 0)
-        return FAIL(r, "%s: it belongs to another user (%u)", r->path, (unsigned)info.st_uid);
+        return FAIL(r, "%s: the file belongs to another user (uid %u)", r->path,
+                    (unsigned)info.st_uid);
     return true;
 }
 
@@ -198,7 +199,7 @@ static bool read_all(struct reader *r, int fd, struct hf_str *text)
     size_t len = 0;
 
     if (!bytes)
-        return fail(r, (struct hf_str){0});
+        return reader_fail(r, (struct hf_str){0});
     while (len <= KEYS_FILE_MAX) {
         ssize_t more = read(fd, bytes + len, KEYS_FILE_MAX + 1 - len);
 

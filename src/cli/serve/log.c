@@ -89,8 +89,8 @@ static size_t utf8_len(const unsigned char *text, size_t len)
 }
 
 /* How a character is written; returns how many bytes of `text` it took. */
-static size_t escape(char room[ESCAPE_MAX], enum log_format format, const unsigned char *text,
-                     size_t len)
+static size_t escape_char(char room[ESCAPE_MAX], enum log_format format, const unsigned char *text,
+                          size_t len)
 {
     size_t taken = utf8_len(text, len);
 
@@ -112,7 +112,7 @@ static void put_escaped(struct line *line, enum log_format format, struct hf_str
     char room[ESCAPE_MAX];
 
     for (size_t at = 0; at < text.len;) {
-        at += escape(room, format, (const unsigned char *)text.ptr + at, text.len - at);
+        at += escape_char(room, format, (const unsigned char *)text.ptr + at, text.len - at);
         if (line->len + strlen(room) + TAIL_ROOM > sizeof(line->bytes)) {
             put(line, "...");
             return;

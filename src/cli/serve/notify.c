@@ -112,15 +112,15 @@ static const char *look_at(int fd, bool *open)
     if (flags < 0)
         return "is not open";
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) != 0)
-        return "is no socket";
+        return "is not a socket";
     if (type != SOCK_STREAM)
-        return "is no stream socket";
+        return "is not a stream socket";
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) != 0 || !listens)
-        return "is a socket that does not listen (a unit with Accept=yes?)";
+        return "is a socket that does not listen (does the unit have Accept=yes?)";
     if (getsockname(fd, (struct sockaddr *)&address, &address_len) != 0)
         return "has no address";
     if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
-        return "is no TCP socket";
+        return "is not a TCP socket";
     if (!is_loopback(&address))
         *open = true;
     fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
@@ -138,9 +138,8 @@ bool hf__notify_sockets(struct hf_scope *s, options_env_fn *env, int first,
     if (!count || !pid || !is_for_us(pid))
         return true;
     if (!hf__options_number(count, &len) || len > NOTIFY_SOCKETS_MAX) {
-        sockets->error =
-            hf_scope_format(s, "LISTEN_FDS: '%s' is not a number of sockets from 0 to %d", count,
-                            NOTIFY_SOCKETS_MAX);
+        sockets->error = hf_scope_format(s, "LISTEN_FDS: '%s' is not a number from 0 to %d", count,
+                                         NOTIFY_SOCKETS_MAX);
         return false;
     }
     for (size_t i = 0; i < len; i++) {
@@ -149,7 +148,7 @@ bool hf__notify_sockets(struct hf_scope *s, options_env_fn *env, int first,
 
         if (wrong) {
             sockets->error =
-                hf_scope_format(s, "descriptor %d, handed over by LISTEN_FDS, %s", fd, wrong);
+                hf_scope_format(s, "file descriptor %d, passed by LISTEN_FDS, %s", fd, wrong);
             return false;
         }
         sockets->fds[sockets->len++] = fd;

@@ -7,9 +7,8 @@
  *
  * What always holds of a plan:
  *
- *  (1) Who can be reached from other machines knows who may call, or was told in so many words that
- *      anybody may.
- *  (2) Data is either in memory or at one path, and nobody who named a path gets memory.
+ *  (1) A server that other machines can reach has --credentials or --insecure-any-key.
+ *  (2) Data is either in memory or at one path, and a path that was given is never replaced by memory.
  */
 #include "cli/serve/serve.h"
 
@@ -34,9 +33,8 @@ static const struct option_spec specs[] = {
      .name = "host",
      .value = "ADDRESS",
      .fallback = "localhost",
-     .text =
-         "Address to listen on; localhost is 127.0.0.1 and ::1. Beyond this machine it needs --credentials or "
-         "--insecure-any-key.",
+     .text = "Address to listen on; localhost is 127.0.0.1 and ::1. An address that other machines "
+             "can reach needs --credentials or --insecure-any-key.",
      FIELD(host)},
     {.kind = OPTION_NUMBER,
      .letter = 'p',
@@ -46,45 +44,50 @@ static const struct option_spec specs[] = {
      .max = 65535,
      .fallback = "8000",
      .env = "HOLDFAST_PORT",
-     .text = "Port to listen on; 0 takes a free one and says which.",
+     .text = "Port to listen on; with 0 the system picks a free one, which is printed.",
      FIELD(port)},
     {.kind = OPTION_LIST,
      .name = "allow-host",
      .value = "NAME",
-     .text = "A name by which clients call this server, besides its address and localhost. Others "
-             "are refused, so that web pages cannot reach it by a name of their own. '*' is any. "
-             "Can be repeated.",
+     .text =
+         "Accept requests for this host name, in addition to the address and localhost. Requests "
+         "for other names are refused, which protects against DNS rebinding by web pages. '*' "
+         "accepts all. Can be repeated.",
      FIELD(hosts)},
     {.kind = OPTION_TEXT,
      .name = "cors",
      .local = "cors",
      .value = "ORIGINS",
-     .text = "Origins whose pages may call, with commas between them, or '*'. None by default.",
+     .text =
+         "Origins whose web pages may send requests (CORS), separated by commas, or '*'. None by "
+         "default.",
      FIELD(cors)},
     {.kind = OPTION_TEXT,
      .name = "tls-cert",
      .value = "FILE",
-     .text = "Serve HTTPS with this chain of certificates (PEM). SIGHUP reads it again.",
+     .text = "Serve HTTPS with this certificate chain (PEM). SIGHUP reloads it.",
      FIELD(tls_cert)},
     {.kind = OPTION_TEXT,
      .name = "tls-key",
      .value = "FILE",
-     .text = "The private key of the certificate (PEM).",
+     .text = "Private key of the certificate (PEM).",
      FIELD(tls_key)},
 
-    {.heading = "Who may call",
+    {.heading = "Access",
      .kind = OPTION_TEXT,
      .name = "credentials",
      .value = "FILE",
      .env = "HOLDFAST_CREDENTIALS",
-     .text = "Access keys in the format of AWS's credentials file, a profile per key; requests "
-             "have to be signed with one of them. Others must not be able to read the file. '-' "
-             "is standard input. Without it, any key is accepted, from this machine only.",
+     .text =
+         "Access keys in the format of AWS's credentials file, one profile per key. Requests "
+         "must be signed with one of them. The file must not be readable by other users. '-' is "
+         "standard input. Without this option any key is accepted, from this machine only.",
      FIELD(credentials)},
     {.kind = OPTION_FLAG,
      .name = "insecure-any-key",
-     .text = "Accept any key from anywhere: whoever can reach the port can read and change all "
-             "data. For containers and test networks.",
+     .text =
+         "Accept any key from any host: everyone who can reach the port can read and change all "
+         "data. For containers and test networks.",
      FIELD(insecure_any_key)},
     {.kind = OPTION_DURATION,
      .name = "clock-window",
@@ -92,9 +95,9 @@ static const struct option_spec specs[] = {
      .min = 1000,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text =
-         "How far the time of a signature may be off. One in a query may say for how long it is "
-         "good instead (X-Amz-Expires, at most a week).",
+     .text = "Largest accepted difference between the time of a signature and the clock of the "
+             "server. A presigned URL states its own lifetime instead (X-Amz-Expires, at most a "
+             "week).",
      FIELD(clock_window_ms)},
 
     {.heading = "Data",
@@ -103,19 +106,20 @@ static const struct option_spec specs[] = {
      .value = "DIR",
      .fallback = DB_NAME,
      .env = "HOLDFAST_DB_PATH",
-     .text = "Directory of the database; made when it is missing.",
+     .text = "Data directory; created if missing.",
      FIELD(db_path)},
     {.kind = OPTION_FLAG,
      .name = "in-memory",
      .local = "inMemory",
-     .text = "Keep everything in memory; it is gone at the end.",
+     .text = "Keep all data in memory; it is lost on exit.",
      FIELD(in_memory)},
     {.kind = OPTION_CHOICE,
      .name = "sync",
      .choices = "full batch none",
      .fallback = "full",
-     .text = "When writes reach the disk: before they are answered; within --sync-window; when the "
-             "system likes. A crash of the machine loses nothing, a window, or minutes.",
+     .text = "When writes are synced to disk. full: before they are answered; batch: within "
+             "--sync-window; none: when the system decides. If the machine crashes, full loses "
+             "nothing, batch one window, none minutes of writes.",
      FIELD(sync)},
     {.kind = OPTION_DURATION,
      .name = "sync-window",
@@ -123,7 +127,9 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = MINUTE_MS,
      .fallback = "100ms",
-     .text = "With --sync batch: how much a crash of the machine may lose.",
+     .text =
+         "With --sync batch: longest time until writes are synced, and so the most that a crash "
+         "of the machine can lose.",
      FIELD(sync_window_ms)},
     {.kind = OPTION_SIZE,
      .name = "memtable",
@@ -131,7 +137,7 @@ static const struct option_spec specs[] = {
      .min = 256 * KIB,
      .max = 64 * GIB,
      .fallback = "64MiB",
-     .text = "Memory for the newest writes.",
+     .text = "Memory for the newest writes (memtables).",
      FIELD(memtable_bytes)},
     {.kind = OPTION_SIZE,
      .name = "cache",
@@ -139,44 +145,45 @@ static const struct option_spec specs[] = {
      .min = 64 * KIB,
      .max = 1024 * GIB,
      .fallback = "32MiB",
-     .text = "Memory for blocks that were read.",
+     .text = "Memory for the block cache.",
      FIELD(cache_bytes)},
     {.kind = OPTION_FLAG,
      .name = "compress",
-     .text = "Compress what is on disk (lz4).",
+     .text = "Compress data on disk (lz4).",
      FIELD(compress)},
     {.kind = OPTION_SIZE,
      .name = "reserve",
      .value = "SIZE",
      .min = KIB * KIB,
      .max = 1024 * GIB,
-     .text = "Free space of the disk that is left alone: below it only deletes are taken. By "
-             "default, what tables and their merging may need.",
+     .text = "Keep this much disk space free: below it only deletes are accepted. By default, what "
+             "tables and their compaction may need.",
      FIELD(reserve_bytes)},
     {.kind = OPTION_FLAG,
      .name = "read-only",
-     .text = "Change nothing on disk, and refuse what would. Several servers may read one "
-             "directory like this; a full disk is no obstacle.",
+     .text =
+         "Change nothing on disk and refuse writes. Several servers can open one directory like "
+         "this, also when the disk is full.",
      FIELD(read_only)},
 
-    {.heading = "What clients see",
+    {.heading = "Behaviour",
      .kind = OPTION_TEXT,
      .name = "region",
      .value = "NAME",
      .fallback = "us-east-1",
-     .text = "Region in ARNs and stream records. Clients may sign for any.",
+     .text = "Region in ARNs and stream records. Clients may sign for any region.",
      FIELD(region)},
     {.kind = OPTION_TEXT,
      .name = "account",
      .value = "NUMBER",
      .fallback = "123456789012",
-     .text = "Account in ARNs, twelve digits.",
+     .text = "Account number in ARNs, twelve digits.",
      FIELD(account)},
     {.kind = OPTION_CHOICE,
      .name = "wording",
      .choices = "classic 2026",
      .fallback = "classic",
-     .text = "Error messages as DynamoDB had them before 2026, or as since then.",
+     .text = "Wording of error messages: as DynamoDB had them until 2025, or since 2026.",
      FIELD(wording)},
     {.kind = OPTION_NUMBER,
      .name = "stream-shards",
@@ -184,7 +191,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 64,
      .fallback = "4",
-     .text = "Shards of a stream that is enabled.",
+     .text = "Number of shards of a stream when it is enabled.",
      FIELD(stream_shards)},
 
     {.heading = "Limits",
@@ -194,15 +201,16 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 1000000,
      .fallback = "2500",
-     .text = "Tables that there may be, each of which takes some 17 KiB of memory; CreateTable and "
-             "RestoreTableFromBackup fail with LimitExceededException beyond that.",
+     .text =
+         "Largest number of tables; each takes some 17 KiB of memory. Beyond it CreateTable and "
+         "RestoreTableFromBackup fail with LimitExceededException.",
      FIELD(max_tables)},
     {.kind = OPTION_NUMBER,
      .name = "loops",
      .value = "NUMBER",
      .min = 1,
      .max = 256,
-     .text = "Threads that serve; one per core by default.",
+     .text = "Number of event loop threads; one per core by default.",
      FIELD(loops)},
     {.kind = OPTION_NUMBER,
      .name = "connections",
@@ -210,29 +218,31 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 1000000,
      .fallback = "10000",
-     .text = "Connections at a time.",
+     .text = "Largest number of open connections.",
      FIELD(connections)},
     {.kind = OPTION_NUMBER,
      .name = "workers",
      .value = "NUMBER",
      .min = 1,
      .max = 256,
-     .text = "Threads for requests that take long; as many as loops by default, but at least 2.",
+     .text =
+         "Number of threads for requests that take long; by default as many as event loops, but "
+         "at least 2.",
      FIELD(workers)},
     {.kind = OPTION_SIZE,
      .name = "memory",
      .value = "SIZE",
      .min = 32 * 1024 * 1024,
      .max = INT64_MAX,
-     .text = "Memory for requests and answers, of all connections together; 256MiB by default, or "
-             "a quarter of the memory that there is if that is less.",
+     .text = "Memory limit for requests and responses of all connections; by default 256MiB, or a "
+             "quarter of the memory if that is less.",
      FIELD(memory_bytes)},
     {.kind = OPTION_SIZE,
      .name = "input",
      .value = "SIZE",
      .min = 16 * 1024 * 1024,
      .max = INT64_MAX,
-     .text = "Of that, for requests that have not come in full; half of it by default.",
+     .text = "Part of --memory for requests that have not arrived completely; half by default.",
      FIELD(input_bytes)},
     {.kind = OPTION_DURATION,
      .name = "head-timeout",
@@ -240,7 +250,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "10s",
-     .text = "Time for the head of a request to come.",
+     .text = "Time limit for receiving the headers of a request.",
      FIELD(head_ms)},
     {.kind = OPTION_DURATION,
      .name = "body-timeout",
@@ -248,7 +258,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "60s",
-     .text = "Time for a whole request to come.",
+     .text = "Time limit for receiving a whole request.",
      FIELD(body_ms)},
     {.kind = OPTION_DURATION,
      .name = "idle-timeout",
@@ -256,7 +266,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "5m",
-     .text = "How long a connection without requests is kept.",
+     .text = "How long an idle connection is kept open.",
      FIELD(idle_ms)},
     {.kind = OPTION_DURATION,
      .name = "drain-timeout",
@@ -264,80 +274,78 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = OPTION_DAY_MS,
      .fallback = "5s",
-     .text = "How long requests under way may take when stopping.",
+     .text = "How long open requests may take when the server stops.",
      FIELD(drain_ms)},
 
-    {.heading = "Watching it",
+    {.heading = "Monitoring and tests",
      .kind = OPTION_FLAG,
      .name = "admin",
-     .text = "Offer /_holdfast/: faults, clock and snapshots, for tests.",
+     .text = "Enable /_holdfast/ for tests: faults, clock and snapshots.",
      FIELD(admin)},
     {.kind = OPTION_FLAG,
      .name = "access-log",
-     .text = "Log a line per request.",
+     .text = "Log one line per request.",
      FIELD(access_log)},
     {.kind = OPTION_CHOICE,
      .name = "log-format",
      .choices = "text json",
      .fallback = "text",
-     .text = "Lines for people, or a JSON object per line. The log is standard error.",
+     .text = "Log lines as text or as JSON objects. The log goes to standard error.",
      FIELD(log_format)},
     {.kind = OPTION_CHOICE,
      .name = "log-level",
      .choices = "error warn info debug",
      .fallback = "info",
-     .text = "The least urgent lines that are logged.",
+     .text = "Least severe level that is logged.",
      FIELD(log_level)},
 
     {.heading = "Accepted from DynamoDB Local",
      .kind = OPTION_TEXT,
      .local = "dbPath",
      .value = "DIR",
-     .text = "Like --db-path DIR/" DB_NAME "; DIR has to be there.",
+     .text = "Like --db-path DIR/" DB_NAME "; DIR must exist.",
      FIELD(db_dir)},
     {.kind = OPTION_FLAG,
      .local = "sharedDb",
-     .text = "No effect: all keys and regions share one database here.",
+     .text = "No effect: all keys and regions share one database.",
      FIELD(shared_db)},
     {.kind = OPTION_FLAG,
      .local = "delayTransientStatuses",
-     .text = "No effect: the statuses of tables change at once here.",
+     .text = "No effect: table statuses change at once.",
      FIELD(delay_statuses)},
     {.kind = OPTION_FLAG,
      .local = "optimizeDbBeforeStartup",
-     .text = "No effect: the database looks after itself.",
+     .text = "No effect: the database maintains itself.",
      FIELD(optimize)},
     {.kind = OPTION_FLAG,
      .local = "disableTelemetry",
-     .text = "No effect: there is none.",
+     .text = "No effect: holdfast sends no telemetry.",
      FIELD(no_telemetry)},
 };
 
 static const struct option_example examples[] = {
-    {"holdfast serve", "Serve holdfast.db in the working directory on http://127.0.0.1:8000."},
+    {"holdfast serve", "Serve the data directory holdfast.db on http://127.0.0.1:8000."},
     {"holdfast serve --in-memory --port 0", "An empty database for a test, on a free port."},
-    {"holdfast serve -inMemory -sharedDb -port 8000", "Instead of DynamoDB Local."},
+    {"holdfast serve -inMemory -sharedDb -port 8000", "In place of DynamoDB Local."},
     {"holdfast serve --host 0.0.0.0 --credentials keys.ini",
-     "For other machines; --tls-cert and --tls-key encrypt."},
+     "For other machines; add --tls-cert and --tls-key for encryption."},
     {"aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000",
-     "Try it. The aws command wants some region and keys to be set; without --credentials any will "
-     "do."},
+     "Try it. The aws command needs a region and keys; without --credentials any values work."},
 };
 
 const struct options_table hf__serve_options = {
     .name = "serve",
-    .about = "Serve a database over DynamoDB's protocol: the AWS SDKs and the aws command work "
-             "with it, given its address. A drop-in for DynamoDB Local, whose options are accepted "
-             "too.",
+    .about = "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it "
+             "when you set their endpoint URL. Replaces DynamoDB Local and accepts its options.",
     .specs = specs,
     .len = sizeof(specs) / sizeof(specs[0]),
     .examples = examples,
     .examples_len = sizeof(examples) / sizeof(examples[0]),
-    .notes = "Times are written 300ms, 5s, 2m or 1h, sizes 512KiB, 32MiB or 1GiB.\n\n"
-             "SIGTERM and SIGINT let requests under way finish, then end with code 0. "
-             "SIGHUP reads the certificate again.\n\n"
-             "Exit codes: 0 stopped, 1 failed, 2 options cannot be, 3 the database cannot be "
-             "opened, 4 the address cannot be had.",
+    .notes =
+        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\nSIGTERM and "
+        "SIGINT let open requests finish, then the exit code is 0. SIGHUP reloads the "
+        "certificate.\n\nExit codes: 0 stopped, 1 failed, 2 invalid options, 3 cannot open the "
+        "database, 4 cannot listen on the address.",
 };
 
 _Static_assert(sizeof(specs) / sizeof(specs[0]) <= OPTIONS_MAX, "the table fits");
@@ -376,10 +384,9 @@ static bool is_plain(struct hf_str text, bool letters)
 static bool plan_names(struct cli *cli, const struct serve_settings *settings)
 {
     if (settings->account.len != 12 || !is_plain(settings->account, false))
-        return REFUSE(cli, "--account: '%s' is not a number of twelve digits",
-                      settings->account.ptr);
+        return REFUSE(cli, "--account: '%s' is not a twelve-digit number", settings->account.ptr);
     if (settings->region.len > 64 || !is_plain(settings->region, true))
-        return REFUSE(cli, "--region: '%s' is not up to 64 letters, digits, - and _",
+        return REFUSE(cli, "--region: '%s' is invalid: use up to 64 letters, digits, '-' and '_'",
                       settings->region.ptr);
     return true;
 }
@@ -391,16 +398,16 @@ static bool plan_data(struct cli *cli, const struct options *options, struct ser
     struct stat info;
 
     if (settings->in_memory && (named || settings->db_dir.ptr))
-        return REFUSE(cli, "%s and %s exclude each other",
+        return REFUSE(cli, "%s and %s cannot be combined",
                       settings->db_dir.ptr ? "-inMemory" : "--in-memory",
                       settings->db_dir.ptr ? "-dbPath" : "--db-path");
     if (named && settings->db_dir.ptr)
-        return REFUSE(cli, "--db-path and -dbPath exclude each other");
+        return REFUSE(cli, "--db-path and -dbPath cannot be combined");
     if (hf__options_source(&hf__serve_options, options, "sync-window") == OPTION_GIVEN &&
         settings->sync + 1 != 2)
         return REFUSE(cli, "--sync-window needs --sync batch");
     if (settings->in_memory && settings->read_only)
-        return REFUSE(cli, "--in-memory and --read-only exclude each other");
+        return REFUSE(cli, "--in-memory and --read-only cannot be combined");
     if (settings->in_memory) {
         plan->url = HF_STR("memory:");
         return true;
@@ -422,15 +429,16 @@ static bool plan_access(struct cli *cli, struct serve_plan *plan)
     struct serve_settings *settings = &plan->settings;
 
     if (settings->credentials.ptr && settings->insecure_any_key)
-        return REFUSE(cli, "--credentials and --insecure-any-key exclude each other");
+        return REFUSE(cli, "--credentials and --insecure-any-key cannot be combined");
     if (settings->credentials.ptr &&
         !hf__keys_read(cli->scope, settings->credentials.ptr, &plan->keys))
         return REFUSE(cli, "%.*s", HF_FMT(plan->keys.error));
     if (plan->open && !plan->keys.len && !settings->insecure_any_key)
-        return REFUSE(cli,
-                      "%s can be reached from other machines, so it has to be said who may call: "
-                      "--credentials FILE (or --insecure-any-key, if everybody may)",
-                      plan->sockets.len ? "a socket that was handed over" : settings->host.ptr);
+        return REFUSE(
+            cli,
+            "%s can be reached from other machines: specify who may connect with --credentials "
+            "FILE, or allow everyone with --insecure-any-key",
+            plan->sockets.len ? "a socket of LISTEN_FDS" : settings->host.ptr);
     return true;
 }
 
@@ -448,7 +456,7 @@ static bool plan_listening(struct cli *cli, const struct options *options, struc
     struct serve_settings *settings = &plan->settings;
 
     if (!settings->tls_cert.ptr != !settings->tls_key.ptr)
-        return REFUSE(cli, "%s needs %s too", settings->tls_cert.ptr ? "--tls-cert" : "--tls-key",
+        return REFUSE(cli, "%s also needs %s", settings->tls_cert.ptr ? "--tls-cert" : "--tls-key",
                       settings->tls_cert.ptr ? "--tls-key" : "--tls-cert");
     if (!is_readable(cli, "--tls-cert", settings->tls_cert) ||
         !is_readable(cli, "--tls-key", settings->tls_key))

@@ -8,7 +8,7 @@
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include <holdfast/streams.h>
 
@@ -30,82 +30,86 @@ struct settings {
 #define FIELD(member) .offset = offsetof(struct settings, member)
 
 static const struct option_spec specs[] = {
-    {.heading = "Which changes",
+    {.heading = "Changes",
      .kind = OPTION_TEXT,
      .name = "from",
      .value = "WHERE",
      .fallback = "horizon",
-     .text = "From where on: horizon, the oldest that is kept; latest, what comes from now on; a "
-             "time such as 2026-11-15T09:30:00Z; or how long ago, such as 15m.",
+     .text =
+         "Where to start: horizon (the oldest stored change), latest (only new changes), a time "
+         "such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
      FIELD(from)},
     {.kind = OPTION_TEXT,
      .letter = 'p',
      .name = "partition",
      .value = "TEXT",
-     .text = "Only of items whose hash key is this text.",
+     .text = "Only changes of items with this hash key (a string).",
      FIELD(partition)},
     {.kind = OPTION_NUMBER,
      .letter = 'c',
      .name = "count",
      .value = "NUMBER",
      .max = UINT32_MAX,
-     .text = "End after so many.",
+     .text = "Stop after this many changes.",
      FIELD(count)},
     {.kind = OPTION_FLAG,
      .letter = 'f',
      .name = "follow",
-     .text = "Wait for more; otherwise it ends when all that is there was printed.",
+     .text = "Wait for new changes; by default the command ends after the last stored change.",
      FIELD(follow)},
 
-    {.heading = "Going on later",
+    {.heading = "Position",
      .kind = OPTION_TEXT,
      .letter = 'n',
      .name = "name",
      .value = "NAME",
-     .text = "Keep the position under this name: the next one goes on from there, whatever --from "
-             "says, and several at once share the work.",
+     .text = "Store the position under this name: the next run continues there, whatever --from "
+             "says, and several processes with the same name share the work.",
      FIELD(name)},
     {.kind = OPTION_TEXT,
      .name = "positions",
      .value = "NAME",
      .fallback = "checkpoints",
-     .text = "The table of positions; made when it is missing.",
+     .text = "The table of positions; created if missing.",
      FIELD(positions)},
 
     {.heading = "Output",
      .kind = OPTION_FLAG,
      .letter = 'i',
      .name = "images",
-     .text = "The item before and after the change, too, as far as the stream has them.",
+     .text = "Print the item before and after the change, if the stream has them.",
      FIELD(images)},
     {.kind = OPTION_FLAG,
      .name = "dynamodb",
-     .text = "Items in DynamoDB's JSON, which tells a set from a list; plain JSON by default.",
+     .text = "Print items in DynamoDB's JSON, which distinguishes sets from lists; plain JSON by "
+             "default.",
      FIELD(dynamodb)},
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast streams tail orders --follow --images", "What happens to orders, as it happens."},
-    {"holdfast streams tail orders --from 15m | jq -r .key.id", "Which ones changed lately?"},
+    {"holdfast streams tail orders --follow --images", "Watch changes of orders live."},
+    {"holdfast streams tail orders --from 15m | jq -r .key.id",
+     "Keys that changed in the last 15 minutes."},
     {"holdfast streams tail orders --name audit >> audit.jsonl",
-     "All changes since the last time; nothing is missed in between, for a day."},
+     "All changes since the last run; none is missed if you run it at least once a day."},
 };
 
 const struct options_table hf__streams_tail_options = {
     .name = "streams tail",
     .operands = "TABLE",
     .about =
-        "Print the changes of a table's items, a JSON object per line: kind, time, key, "
+        "Print the changes of a table's items, one JSON object per line: kind, time, key, "
         "sequence, shard, id, with --images old and new. Changes of one item are in order. The "
-        "table has to have a stream, which keeps changes for 24 hours.",
+        "table must have a stream, which keeps changes for 24 hours.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
-    .notes = "Changes that are gone before they were read are told on standard error.\n\n"
-             "Exit codes: 2 the table has no stream, 3 there is no such table, 128 and the number "
-             "of the signal that stopped it. Others as in holdfast(1).",
+    .notes =
+        "Changes that were removed before they were read are reported on standard error.\n\nExit "
+        "codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For "
+        "others see holdfast(1).",
 };
 
 /* ---- where it begins ------------------------------------------------------------------------ */
@@ -121,9 +125,10 @@ static enum hf_status tail_check(struct command_ctx *c)
         o->start = HF_START_END;
     } else {
         o->start = HF_START_TIME;
-        if (!hf__when(c->scope, settings->from.ptr, &o->from_us))
+        if (!hf__time_arg_parse(c->scope, settings->from.ptr, &o->from_us))
             return hf__command_fail(
-                c, CLI_USAGE, "--from: '%s' is neither horizon, latest, a time nor how long ago",
+                c, CLI_USAGE,
+                "--from: '%s' is invalid: use horizon, latest, a time or how long ago",
                 settings->from.ptr);
     }
     return HF_OK;
@@ -152,7 +157,7 @@ static void print_item(const struct run *run, struct hf_scope *s, const char *na
         json = hf_item_to_json(s, item);
         fwrite(json.ptr, 1, json.len, out);
     } else {
-        hf__json_write_value(out, s, hf_item_value(item));
+        hf__cli_json_write_value(out, s, hf_item_value(item));
     }
 }
 
@@ -182,16 +187,16 @@ static void print_change(const struct run *run, struct hf_scope *s, const struct
     if (change->expired)
         fputs(",\"expired\":true", out);
     fputs(",\"sequence\":", out);
-    hf__json_write_text(out, change->sequence);
+    hf__cli_json_write_text(out, change->sequence);
     fputs(",\"shard\":", out);
-    hf__json_write_text(out, change->shard);
+    hf__cli_json_write_text(out, change->shard);
     fputs(",\"id\":", out);
-    hf__json_write_text(out, change->id);
+    hf__cli_json_write_text(out, change->id);
     fputs("}\n", out);
 }
 
-static enum hf_status print(struct hf_scope *s, const struct hf_change *changes, size_t len,
-                            void *user)
+static enum hf_status changes_print(struct hf_scope *s, const struct hf_change *changes, size_t len,
+                                    void *user)
 {
     struct run *run = user;
 
@@ -216,21 +221,22 @@ static enum hf_status print_until_enough(struct hf_scope *s, const struct hf_cha
 {
     const struct run *run = user;
 
-    return run->enough || run->broken ? HF_CANCELED : print(s, changes, len, user);
+    return run->enough || run->broken ? HF_CANCELED : changes_print(s, changes, len, user);
 }
 
-static void tell_gap(struct hf_str shard, struct hf_str sequence, void *user)
+static void report_gap(struct hf_str shard, struct hf_str sequence, void *user)
 {
     struct run *run = user;
 
-    fprintf(run->cli->err,
-            "holdfast streams tail: changes of shard %.*s are gone that were not read%s%.*s\n",
-            HF_FMT(shard), sequence.len ? ", behind " : "", HF_FMT(sequence));
+    fprintf(
+        run->cli->err,
+        "holdfast streams tail: changes of shard %.*s were removed before they were read%s%.*s\n",
+        HF_FMT(shard), sequence.len ? ", after " : "", HF_FMT(sequence));
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static enum hf_status tail(struct command_ctx *c)
+static enum hf_status stream_tail(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_consumer_options *options = &settings->options;
@@ -244,7 +250,7 @@ static enum hf_status tail(struct command_ctx *c)
     options->partition = settings->partition;
     options->until_end = !settings->follow;
     options->batch = settings->name.len && settings->count ? 1 : 0;
-    options->on_gap = tell_gap;
+    options->on_gap = report_gap;
     options->user = &run;
     TRY(hf_consumer_open(c->scope, c->db, hf__command_operand(c, 0), options, &consumer));
     hf_scope_timeout_ms(c->scope, 0);
@@ -260,4 +266,4 @@ const struct command hf__streams_tail_command = {COMMAND_SETTINGS(struct setting
                                                  .max = 1,
                                                  .guarded = true,
                                                  .check = tail_check,
-                                                 .body = tail};
+                                                 .body = stream_tail};

@@ -40,36 +40,37 @@ static const struct option_spec create_specs[] = {
      .letter = 'f',
      .name = "file",
      .value = "FILE",
-     .text = "The table as DynamoDB's CreateTable has it in JSON; - is standard input.",
+     .text = "The request of DynamoDB's CreateTable as JSON; - is standard input.",
      FIELD(file)},
     {.kind = OPTION_FLAG,
      .name = "if-missing",
-     .text = "It may be there already: then it is compared with the file, and what differs is an "
-             "error (exit code 2).",
+     .text =
+         "If the table exists, compare it with the file; a difference is an error (exit code 2).",
      FIELD(if_missing)},
     {.kind = OPTION_FLAG,
      .name = "add-indexes",
-     .text = "With --if-missing: add global indexes that the table lacks.",
+     .text = "With --if-missing: add the global indexes that the table lacks.",
      FIELD(add_indexes)},
     {.kind = OPTION_TEXT,
      .name = "ttl",
      .value = "ATTRIBUTE",
-     .text = "Items expire at the time in this attribute.",
+     .text = "Enable expiry: the attribute that holds the time at which an item expires.",
      FIELD(ttl)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example create_examples[] = {
     {"holdfast table create -f orders.json --if-missing",
-     "Let the table be there and be like the file; for every start of a program."},
+     "Create the table if missing, and verify that it matches the file. Safe to run at every "
+     "start."},
     {"aws dynamodb describe-table ... | jq .Table | ... | holdfast table create -f -",
      "From standard input."},
 };
 
 const struct options_table hf__table_create_options = {
     .name = "table create",
-    .about = "Make a table and wait until it is active. A file without BillingMode and "
-             "ProvisionedThroughput is paid per request.",
+    .about = "Create a table and wait until it is active. Without BillingMode and "
+             "ProvisionedThroughput in the file, the table is billed per request.",
     COMMAND_SPECS(create),
 };
 
@@ -86,7 +87,7 @@ static enum hf_status table_create_check(struct command_ctx *c)
     text = hf__input_read(c->scope, settings->file.ptr, TABLE_SPEC_MAX, &error);
     if (!text.ptr)
         return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
-    if (!hf__table_spec_read(c->scope, text, &settings->spec, &error))
+    if (!hf__cli_table_spec_read(c->scope, text, &settings->spec, &error))
         return hf__command_fail(c, CLI_USAGE, "%s: %.*s", settings->file.ptr, HF_FMT(error));
     return HF_OK;
 }
@@ -122,13 +123,14 @@ static const struct option_spec show_specs[] = {
 
 static const struct option_example show_examples[] = {
     {"holdfast table show orders", "Its keys, indexes and size."},
-    {"holdfast table show orders --json | jq .TableStatus", "In DynamoDB's words."},
+    {"holdfast table show orders --json | jq .TableStatus",
+     "As DynamoDB's DescribeTable names it."},
 };
 
 const struct options_table hf__table_show_options = {
     .name = "table show",
     .operands = "NAME",
-    .about = "Show a table. With --json it is as DynamoDB's DescribeTable has it.",
+    .about = "Show a table. With --json the output is that of DynamoDB's DescribeTable.",
     COMMAND_SPECS(show),
 };
 
@@ -136,15 +138,15 @@ static void print_indexes(struct cli *cli, const struct hf_table_description *ta
                           const char *kind, const struct hf_index_description *indexes, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        struct hf_str keys = hf__table_spec_keys(cli->scope, table, indexes[i].key_schema,
-                                                 indexes[i].key_schema_len);
+        struct hf_str keys = hf__cli_table_spec_keys(cli->scope, table, indexes[i].key_schema,
+                                                     indexes[i].key_schema_len);
 
         fprintf(cli->out, "%-12s ", kind);
         hf__rows_print(cli->out, indexes[i].name);
         fputs(": ", cli->out);
         hf__rows_print(cli->out, keys);
         fprintf(cli->out, "%s%s\n", indexes[i].status ? ", " : "",
-                indexes[i].status ? hf__table_spec_status(indexes[i].status) : "");
+                indexes[i].status ? hf__cli_table_spec_status(indexes[i].status) : "");
     }
 }
 
@@ -155,7 +157,7 @@ static enum hf_status table_print(struct command_ctx *c, const struct hf_table_d
     if (c->database->quiet)
         return HF_OK;
     if (c->database->json) {
-        struct hf_str json = hf__table_spec_json(c->scope, table);
+        struct hf_str json = hf__cli_table_spec_json(c->scope, table);
 
         if (!json.ptr)
             return hf__command_fail(c, CLI_FAILED, "out of memory");
@@ -164,9 +166,9 @@ static enum hf_status table_print(struct command_ctx *c, const struct hf_table_d
     }
     TRY(COMMAND_PRINT(
         c, hf__rows_text("name", table->name),
-        hf__rows_text("status", hf_str_from(hf__table_spec_status(table->status))),
-        hf__rows_text("keys", hf__table_spec_keys(c->scope, table, table->key_schema,
-                                                  table->key_schema_len)),
+        hf__rows_text("status", hf_str_from(hf__cli_table_spec_status(table->status))),
+        hf__rows_text("keys", hf__cli_table_spec_keys(c->scope, table, table->key_schema,
+                                                      table->key_schema_len)),
         hf__rows_signed(cli, "items", table->item_count == HF_ZERO ? 0 : table->item_count),
         hf__rows_signed(cli, "bytes", table->size_bytes == HF_ZERO ? 0 : table->size_bytes),
         hf__rows_time(cli, "created", table->created_us),
@@ -191,8 +193,9 @@ static const struct option_spec ls_specs[] = {
 };
 
 static const struct option_example ls_examples[] = {
-    {"holdfast table ls", "Names, a line each."},
-    {"holdfast table ls --db dynamodb://eu-central-1 --profile work", "Of an account at Amazon."},
+    {"holdfast table ls", "Names, one per line."},
+    {"holdfast table ls --db dynamodb://eu-central-1 --profile work",
+     "The tables of an AWS account."},
 };
 
 const struct options_table hf__table_ls_options = {
@@ -226,23 +229,23 @@ static const struct option_spec delete_specs[] = {
     {.kind = OPTION_FLAG,
      .letter = 'y',
      .name = "yes",
-     .text = "Yes, delete the table and all that is in it.",
+     .text = "Confirm that the table and everything in it is deleted.",
      FIELD(yes)},
     {.kind = OPTION_FLAG,
      .name = "no-wait",
-     .text = "Do not wait until it is gone.",
+     .text = "Do not wait until the table is deleted.",
      FIELD(no_wait)},
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example delete_examples[] = {
-    {"holdfast table delete orders --yes", "Without --yes nothing is done."},
+    {"holdfast table delete orders --yes", "Without --yes nothing is deleted."},
 };
 
 const struct options_table hf__table_delete_options = {
     .name = "table delete",
     .operands = "NAME",
-    .about = "Delete a table with all that is in it, and wait until it is gone.",
+    .about = "Delete a table and everything in it, and wait until it is deleted.",
     COMMAND_SPECS(delete),
 };
 
@@ -253,7 +256,7 @@ static enum hf_status table_delete_check(struct command_ctx *c)
     if (settings->yes)
         return HF_OK;
     return hf__command_fail(c, CLI_USAGE,
-                            "table '%s' and all that is in it: add --yes if that is meant",
+                            "this deletes table '%s' and everything in it: add --yes to confirm",
                             c->operands[0]);
 }
 

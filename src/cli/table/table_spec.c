@@ -144,7 +144,7 @@ struct reading {
     struct hf_str error;
 };
 
-static bool refuse(struct reading *r, const char *path, const char *what, const char *more)
+static bool member_refuse(struct reading *r, const char *path, const char *what, const char *more)
 {
     r->error = hf_scope_format(r->s, "%s%s%s", path, what, more);
     if (!r->error.ptr)
@@ -153,19 +153,20 @@ static bool refuse(struct reading *r, const char *path, const char *what, const 
 }
 
 static bool read_object(struct reading *r, const char *path, const struct shape *shape,
-                        const struct json *json, void *to);
+                        const struct json_node *json, void *to);
 
-static bool read_number(struct reading *r, const char *path, const struct json *json, int64_t *to)
+static bool read_number(struct reading *r, const char *path, const struct json_node *json,
+                        int64_t *to)
 {
     int64_t sum = 0;
 
     if (json->kind != JSON_NUMBER || json->text.len > 15)
-        return refuse(r, path, ": expected a whole number", "");
+        return member_refuse(r, path, ": expected a whole number", "");
     for (size_t i = 0; i < json->text.len; i++) {
         if (i == 0 && json->text.ptr[0] == '-' && json->text.len > 1)
             continue;
         if (json->text.ptr[i] < '0' || json->text.ptr[i] > '9')
-            return refuse(r, path, ": expected a whole number", "");
+            return member_refuse(r, path, ": expected a whole number", "");
         sum = sum * 10 + (json->text.ptr[i] - '0');
     }
     *to = json->text.ptr[0] == '-' ? -sum : sum;
@@ -175,7 +176,7 @@ static bool read_number(struct reading *r, const char *path, const struct json *
 }
 
 static bool read_word(struct reading *r, const char *path, const char *words,
-                      const struct json *json, unsigned *to)
+                      const struct json_node *json, unsigned *to)
 {
     unsigned number = 1;
 
@@ -189,10 +190,10 @@ static bool read_word(struct reading *r, const char *path, const char *words,
         word += len;
         word += *word == ' ';
     }
-    return refuse(r, path, ": expected one of: ", words);
+    return member_refuse(r, path, ": expected one of: ", words);
 }
 
-static bool read_texts(struct reading *r, const char *path, const struct json *json,
+static bool read_texts(struct reading *r, const char *path, const struct json_node *json,
                        const struct member *member, char *to)
 {
     struct hf_str *texts = hf_scope_alloc(r->s, (json->len + 1) * sizeof(*texts));
@@ -200,12 +201,12 @@ static bool read_texts(struct reading *r, const char *path, const struct json *j
     size_t len = 0;
 
     if (!texts)
-        return refuse(r, "", "out of memory", "");
+        return member_refuse(r, "", "out of memory", "");
     if (json->kind != JSON_ARRAY)
-        return refuse(r, path, ": expected a list", "");
-    for (const struct json *element = json->first; element; element = element->next) {
+        return member_refuse(r, path, ": expected a list", "");
+    for (const struct json_node *element = json->first; element; element = element->next) {
         if (element->kind != JSON_STRING)
-            return refuse(r, path, ": expected strings", "");
+            return member_refuse(r, path, ": expected strings", "");
         texts[len++] = element->text;
     }
     memcpy(to + member->offset, &list, sizeof(list));
@@ -214,7 +215,7 @@ static bool read_texts(struct reading *r, const char *path, const struct json *j
 }
 
 /* One struct, or a list of them. */
-static bool read_structs(struct reading *r, const char *path, const struct json *json,
+static bool read_structs(struct reading *r, const char *path, const struct json_node *json,
                          const struct member *member, char *to)
 {
     bool many = member->kind == MEMBER_LIST;
@@ -224,15 +225,15 @@ static bool read_structs(struct reading *r, const char *path, const struct json 
     size_t len = 0;
 
     if (!structs)
-        return refuse(r, "", "out of memory", "");
+        return member_refuse(r, "", "out of memory", "");
     if (!many) {
         memset(structs, 0, size);
         memcpy(to + member->offset, &list, sizeof(list));
         return read_object(r, path, member->shape, json, structs);
     }
     if (json->kind != JSON_ARRAY)
-        return refuse(r, path, ": expected a list", "");
-    for (const struct json *element = json->first; element; element = element->next) {
+        return member_refuse(r, path, ": expected a list", "");
+    for (const struct json_node *element = json->first; element; element = element->next) {
         struct hf_str inner = hf_scope_format(r->s, "%s[%zu]", path, len);
 
         memset(structs + len * size, 0, size);
@@ -246,7 +247,7 @@ static bool read_structs(struct reading *r, const char *path, const struct json 
     return true;
 }
 
-static bool read_member(struct reading *r, const char *path, const struct json *json,
+static bool read_member(struct reading *r, const char *path, const struct json_node *json,
                         const struct member *member, char *to)
 {
     enum hf_flag flag;
@@ -256,7 +257,7 @@ static bool read_member(struct reading *r, const char *path, const struct json *
     switch (member->kind) {
     case MEMBER_TEXT:
         if (json->kind != JSON_STRING)
-            return refuse(r, path, ": expected a string", "");
+            return member_refuse(r, path, ": expected a string", "");
         memcpy(to + member->offset, &json->text, sizeof(json->text));
         return true;
     case MEMBER_NUMBER:
@@ -266,7 +267,7 @@ static bool read_member(struct reading *r, const char *path, const struct json *
         return true;
     case MEMBER_FLAG:
         if (json->kind != JSON_TRUE && json->kind != JSON_FALSE)
-            return refuse(r, path, ": expected true or false", "");
+            return member_refuse(r, path, ": expected true or false", "");
         flag = json->kind == JSON_TRUE ? HF_YES : HF_NO;
         memcpy(to + member->offset, &flag, sizeof(flag));
         return true;
@@ -293,19 +294,19 @@ static const struct member *find_member(const struct shape *shape, struct hf_str
 }
 
 static bool read_object(struct reading *r, const char *path, const struct shape *shape,
-                        const struct json *json, void *to)
+                        const struct json_node *json, void *to)
 {
     if (json->kind != JSON_OBJECT)
-        return refuse(r, *path ? path : "the table", ": expected an object", "");
-    for (const struct json *part = json->first; part; part = part->next) {
+        return member_refuse(r, *path ? path : "the table", ": expected an object", "");
+    for (const struct json_node *part = json->first; part; part = part->next) {
         const struct member *member = find_member(shape, part->name);
         struct hf_str inner =
             hf_scope_format(r->s, "%s%s%.*s", path, *path ? "." : "", HF_FMT(part->name));
 
         if (!inner.ptr)
-            return refuse(r, "", "out of memory", "");
+            return member_refuse(r, "", "out of memory", "");
         if (!member)
-            return refuse(r, inner.ptr, ": CreateTable has no such member", "");
+            return member_refuse(r, inner.ptr, ": unknown member of CreateTable", "");
         if (part->kind != JSON_NULL && !read_member(r, inner.ptr, part, member, to))
             return false;
     }
@@ -316,17 +317,17 @@ _Static_assert(sizeof(enum hf_flag) == sizeof(unsigned) &&
                    sizeof(enum hf_scalar_type) == sizeof(unsigned),
                "enums are copied as what they are");
 
-bool hf__table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_create_table *spec,
-                         struct hf_str *error)
+bool hf__cli_table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_create_table *spec,
+                             struct hf_str *error)
 {
     struct reading r = {.s = s};
-    const struct json *json = hf__json_read(s, text, error);
+    const struct json_node *json = hf__cli_json_read(s, text, error);
 
     memset(spec, 0, sizeof(*spec));
     if (!json)
         return false;
     if (read_object(&r, "", &table, json, spec) &&
-        (spec->table.len || refuse(&r, "TableName: it is missing", "", "")))
+        (spec->table.len || member_refuse(&r, "TableName: missing", "", "")))
         return true;
     *error = r.error;
     return false;

@@ -13,17 +13,17 @@ enum { TABLE_SPEC_MAX = 1024 * 1024 };
  * Read it; all lives in the scope. False and *error, which names the member, when it is not as
  * CreateTable has it. What the values mean is for the database to judge.
  */
-bool hf__table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_create_table *spec,
-                         struct hf_str *error);
+bool hf__cli_table_spec_read(struct hf_scope *s, struct hf_str text, struct hf_create_table *spec,
+                             struct hf_str *error);
 
 /* The description as DynamoDB has it in JSON, without what only Amazon knows; absent: no memory. */
-struct hf_str hf__table_spec_json(struct hf_scope *s, const struct hf_table_description *table);
+struct hf_str hf__cli_table_spec_json(struct hf_scope *s, const struct hf_table_description *table);
 
 /* "id S, at N": the keys and their types. */
-struct hf_str hf__table_spec_keys(struct hf_scope *s, const struct hf_table_description *table,
-                                  const struct hf_key_element *keys, size_t len);
+struct hf_str hf__cli_table_spec_keys(struct hf_scope *s, const struct hf_table_description *table,
+                                      const struct hf_key_element *keys, size_t len);
 
 /* "ACTIVE" */
-const char *hf__table_spec_status(enum hf_table_status status);
+const char *hf__cli_table_spec_status(enum hf_table_status status);
 
 #endif

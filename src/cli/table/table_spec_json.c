@@ -5,7 +5,7 @@
 #include "cli/frame/json.h"
 #include "cli/table/table_spec.h"
 
-const char *hf__table_spec_status(enum hf_table_status status)
+const char *hf__cli_table_spec_status(enum hf_table_status status)
 {
     static const char *const names[] = {"", "CREATING", "UPDATING", "DELETING", "ACTIVE"};
 
@@ -23,8 +23,8 @@ static const char *type_of(const struct hf_table_description *table, struct hf_s
     return "?";
 }
 
-struct hf_str hf__table_spec_keys(struct hf_scope *s, const struct hf_table_description *table,
-                                  const struct hf_key_element *keys, size_t len)
+struct hf_str hf__cli_table_spec_keys(struct hf_scope *s, const struct hf_table_description *table,
+                                      const struct hf_key_element *keys, size_t len)
 {
     struct hf_str text = HF_STR("");
 
@@ -39,7 +39,7 @@ static void write_member(FILE *out, const char *name, struct hf_str text)
     if (!text.ptr)
         return;
     fprintf(out, ",\"%s\":", name);
-    hf__json_write_text(out, text);
+    hf__cli_json_write_text(out, text);
 }
 
 static void write_keys(FILE *out, const struct hf_key_element *keys, size_t len)
@@ -47,7 +47,7 @@ static void write_keys(FILE *out, const struct hf_key_element *keys, size_t len)
     fputs(",\"KeySchema\":[", out);
     for (size_t i = 0; i < len; i++) {
         fputs(i ? ",{\"AttributeName\":" : "{\"AttributeName\":", out);
-        hf__json_write_text(out, keys[i].name);
+        hf__cli_json_write_text(out, keys[i].name);
         fprintf(out, ",\"KeyType\":\"%s\"}", keys[i].type == HF_KEY_HASH ? "HASH" : "RANGE");
     }
     fputc(']', out);
@@ -83,7 +83,7 @@ static void write_projection(FILE *out, const struct hf_projection *projection)
         for (size_t i = 0; i < projection->attributes_len; i++) {
             if (i)
                 fputc(',', out);
-            hf__json_write_text(out, projection->attributes[i]);
+            hf__cli_json_write_text(out, projection->attributes[i]);
         }
         fputc(']', out);
     }
@@ -98,11 +98,12 @@ static void write_indexes(FILE *out, const char *name, const struct hf_index_des
     fprintf(out, ",\"%s\":[", name);
     for (size_t i = 0; i < len; i++) {
         fputs(i ? ",{\"IndexName\":" : "{\"IndexName\":", out);
-        hf__json_write_text(out, indexes[i].name);
+        hf__cli_json_write_text(out, indexes[i].name);
         write_keys(out, indexes[i].key_schema, indexes[i].key_schema_len);
         write_projection(out, indexes[i].projection);
         if (indexes[i].status)
-            write_member(out, "IndexStatus", hf_str_from(hf__table_spec_status(indexes[i].status)));
+            write_member(out, "IndexStatus",
+                         hf_str_from(hf__cli_table_spec_status(indexes[i].status)));
         write_throughput(out, indexes[i].throughput);
         write_warm(out, indexes[i].warm_throughput);
         fprintf(out, ",\"ItemCount\":%lld,\"IndexSizeBytes\":%lld}",
@@ -130,15 +131,15 @@ static void write_stream(FILE *out, const struct hf_table_description *table)
 static void write_table(FILE *out, const struct hf_table_description *table)
 {
     fputs("{\"TableName\":", out);
-    hf__json_write_text(out, table->name);
-    write_member(out, "TableStatus", hf_str_from(hf__table_spec_status(table->status)));
+    hf__cli_json_write_text(out, table->name);
+    write_member(out, "TableStatus", hf_str_from(hf__cli_table_spec_status(table->status)));
     write_member(out, "TableArn", table->arn);
     fprintf(out, ",\"CreationDateTime\":%lld.%03d", (long long)(table->created_us / 1000000),
             (int)(table->created_us / 1000 % 1000));
     fputs(",\"AttributeDefinitions\":[", out);
     for (size_t i = 0; i < table->attributes_len; i++) {
         fputs(i ? ",{\"AttributeName\":" : "{\"AttributeName\":", out);
-        hf__json_write_text(out, table->attributes[i].name);
+        hf__cli_json_write_text(out, table->attributes[i].name);
         fprintf(out, ",\"AttributeType\":\"%s\"}", type_of(table, table->attributes[i].name));
     }
     fputc(']', out);
@@ -161,11 +162,11 @@ static void write_table(FILE *out, const struct hf_table_description *table)
     fputc('}', out);
 }
 
-struct hf_str hf__table_spec_json(struct hf_scope *s, const struct hf_table_description *table)
+struct hf_str hf__cli_table_spec_json(struct hf_scope *s, const struct hf_table_description *table)
 {
     struct json_text text;
 
-    if (hf__json_text_begin(&text))
+    if (hf__cli_json_text_begin(&text))
         write_table(text.out, table);
-    return hf__json_text_end(&text, s);
+    return hf__cli_json_text_end(&text, s);
 }

@@ -1,8 +1,8 @@
 /*
- * cli/frame/when.c: times of day as they are typed and as lists print them: RFC 3339. What names no zone is
+ * cli/frame/time_arg.c: times of day as they are typed and as lists print them: RFC 3339. What names no zone is
  * UTC.
  */
-#include "cli/frame/when.h"
+#include "cli/frame/time_arg.h"
 
 #include "cli/frame/options.h"
 
@@ -34,7 +34,7 @@ static bool take_offset(const char **at, int64_t *east_s)
     return true;
 }
 
-bool hf__when_time(const char *text, int64_t *us)
+bool hf__time_arg_parse_time(const char *text, int64_t *us)
 {
     static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
 
@@ -63,14 +63,14 @@ bool hf__when_time(const char *text, int64_t *us)
     return false;
 }
 
-bool hf__when(struct hf_scope *s, const char *text, int64_t *us)
+bool hf__time_arg_parse(struct hf_scope *s, const char *text, int64_t *us)
 {
     const struct hf_env *env = hf_scope_env(s);
     int64_t now_us = env->wall_us(env->user);
     uint64_t ago_ms;
 
     if (!hf__options_duration(text, &ago_ms) || ago_ms >= (uint64_t)now_us / 1000)
-        return hf__when_time(text, us);
+        return hf__time_arg_parse_time(text, us);
     *us = now_us - (int64_t)ago_ms * 1000;
     return true;
 }

@@ -1,5 +1,5 @@
-/* cli/when_test.c: moments as they are typed. */
-#include "cli/frame/when.h"
+/* cli/time_arg_test.c: moments as they are typed. */
+#include "cli/frame/time_arg.h"
 #include "test.h"
 
 TEST(when, times)
@@ -36,11 +36,11 @@ TEST(when, times)
     int64_t us;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        CHECK(hf__when_time(good[i].text, &us));
+        CHECK(hf__time_arg_parse_time(good[i].text, &us));
         CHECK_INT(good[i].us, us);
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK(!hf__when_time(bad[i], &us));
+        CHECK(!hf__time_arg_parse_time(bad[i], &us));
 }
 
 TEST(when, how_long_ago)
@@ -49,12 +49,12 @@ TEST(when, how_long_ago)
     const struct hf_env *env = hf_scope_env(s);
     int64_t us;
 
-    CHECK(hf__when(s, "15m", &us));
+    CHECK(hf__time_arg_parse(s, "15m", &us));
     CHECK(env->wall_us(env->user) - us >= 15 * 60 * 1000000LL);
     CHECK(env->wall_us(env->user) - us < 16 * 60 * 1000000LL);
-    CHECK(hf__when(s, "2026-11-15", &us));
+    CHECK(hf__time_arg_parse(s, "2026-11-15", &us));
     CHECK_INT(1794700800000000, us);
-    CHECK(!hf__when(s, "15", &us));
-    CHECK(!hf__when(s, "9999999h", &us)); /* before 1970 */
+    CHECK(!hf__time_arg_parse(s, "15", &us));
+    CHECK(!hf__time_arg_parse(s, "9999999h", &us)); /* before 1970 */
     hf_scope_free(s);
 }
