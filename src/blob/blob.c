@@ -66,7 +66,7 @@ static enum hf_status digest_of(struct hf_scope *s, struct hf_bytes bytes,
 }
 
 /* (1) */
-static enum hf_status verify(struct hf_scope *s, struct hf_str digest, struct hf_bytes bytes)
+static enum hf_status digest_verify(struct hf_scope *s, struct hf_str digest, struct hf_bytes bytes)
 {
     char hex[HF_BLOB_DIGEST_LEN + 1];
 
@@ -202,7 +202,7 @@ enum hf_status hf_blob_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     *bytes = (struct hf_bytes){0};
     TRY(check_digest(s, blobs, digest));
     TRY(blobs->kind->get(s, blobs, digest, &found));
-    TRY(verify(s, digest, found));
+    TRY(digest_verify(s, digest, found));
     *bytes = found;
     return HF_OK;
 }
@@ -223,7 +223,7 @@ enum hf_status hf_blob_get_many(struct hf_scope *s, struct hf_blobs *blobs,
         if (len <= 1 || !blobs->kind->get_many)
             status = blobs->kind->get(s, blobs, digests[i], &bytes[i]);
         if (status == HF_OK)
-            status = verify(s, digests[i], bytes[i]);
+            status = digest_verify(s, digests[i], bytes[i]);
     }
     for (size_t i = 0; i < len && status != HF_OK; i++) /* all or nothing */
         bytes[i] = (struct hf_bytes){0};

@@ -325,8 +325,8 @@ static bool is_same(int fd, struct hf_bytes bytes)
 
 /* Make the blob that is there a new one. *there is false when it has to be written: it is gone, it
  * is damaged, it belongs to somebody else. */
-static enum hf_status renew(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
-                            struct hf_bytes bytes, bool *there)
+static enum hf_status blob_renew(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
+                                 struct hf_bytes bytes, bool *there)
 {
     int fd = openat(leaf, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     enum hf_status status = HF_OK;
@@ -367,7 +367,7 @@ static enum hf_status dir_put(struct hf_scope *s, struct hf_blobs *blobs, struct
 
     name_of(digest, name);
     TRY(open_leaf(s, dir, digest, true, &leaf));
-    status = renew(s, dir, leaf, name, bytes, &there);
+    status = blob_renew(s, dir, leaf, name, bytes, &there);
     if (status == HF_OK && !there)
         status = write_new(s, dir, leaf, name, bytes);
     close(leaf);
@@ -668,7 +668,7 @@ static enum hf_status recover_one(struct hf_scope *s, struct dir *dir, int folde
     return status;
 }
 
-static enum hf_status recover(struct hf_scope *s, struct dir *dir)
+static enum hf_status trash_recover(struct hf_scope *s, struct dir *dir)
 {
     int lock = lock_trash(dir);
     enum hf_status status = each_name(s, dir, dir->trash, recover_one, NULL);
@@ -696,7 +696,7 @@ static enum hf_status dir_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64
 {
     struct dir *dir = dir_of(blobs);
 
-    TRY(recover(s, dir));
+    TRY(trash_recover(s, dir));
     return each_name(s, dir, dir->new, tidy_one, &before_us);
 }
 
@@ -841,7 +841,7 @@ static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, cons
     if (made)
         TRY(sync_folder(s, dir, dir->root, ""));
     TRY(check_format(s, dir));
-    return recover(s, dir);
+    return trash_recover(s, dir);
 }
 
 /* `in` is the folder that the first `skip` bytes of the path lead to; AT_FDCWD, 0: none. */

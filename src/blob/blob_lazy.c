@@ -37,8 +37,8 @@ static struct lazy *lazy_of(struct hf_blobs *blobs)
 static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool make);
 
 /* The store in the folder; NULL, and HF_OK: there is none, and it is not to be made. */
-static enum hf_status find(struct hf_scope *s, struct lazy *lazy, bool make,
-                           struct hf_blobs **inner)
+static enum hf_status inner_find(struct hf_scope *s, struct lazy *lazy, bool make,
+                                 struct hf_blobs **inner)
 {
     enum hf_status status = HF_OK;
 
@@ -62,7 +62,7 @@ static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool mak
                                                              .no_create = !make,
                                                              .reserve = lazy->reserve},
                                   &lazy->inner);
-    TRY(find(s, lazy->above, make, &whole));
+    TRY(inner_find(s, lazy->above, make, &whole));
     return whole ? hf__blobs_dir_part(s, whole, hf_str_from(lazy->name), !make, &lazy->inner)
                  : HF_OK;
 }
@@ -74,7 +74,7 @@ static enum hf_status lazy_put(struct hf_scope *s, struct hf_blobs *blobs, struc
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), true, &inner));
+    TRY(inner_find(s, lazy_of(blobs), true, &inner));
     return inner->kind->put(s, inner, digest, bytes);
 }
 
@@ -83,7 +83,7 @@ static enum hf_status lazy_get(struct hf_scope *s, struct hf_blobs *blobs, struc
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->get(s, inner, digest, bytes) : hf__blob_missing(s, digest);
 }
 
@@ -92,7 +92,7 @@ static enum hf_status lazy_has(struct hf_scope *s, struct hf_blobs *blobs, struc
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->has(s, inner, digest, size) : hf__blob_missing(s, digest);
 }
 
@@ -100,7 +100,7 @@ static enum hf_status lazy_remove(struct hf_scope *s, struct hf_blobs *blobs, st
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->remove(s, inner, digest) : HF_OK;
 }
 
@@ -109,7 +109,7 @@ static enum hf_status lazy_list(struct hf_scope *s, struct hf_blobs *blobs, hf_b
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->list(s, inner, fn, user) : HF_OK;
 }
 
@@ -118,7 +118,7 @@ static enum hf_status lazy_remove_old(struct hf_scope *s, struct hf_blobs *blobs
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->remove_old(s, inner, digest, before_us, removed) : HF_OK;
 }
 
@@ -126,7 +126,7 @@ static enum hf_status lazy_tidy(struct hf_scope *s, struct hf_blobs *blobs, int6
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->tidy(s, inner, before_us) : HF_OK;
 }
 
@@ -180,7 +180,7 @@ static enum hf_status lazy_new(struct hf_scope *s, const struct hf_env *env,
         lazy->name[options->path.len] = '\0';
     }
     /* What is there and cannot be used is an error now, as it is for other stores. */
-    status = lazy->name ? find(s, lazy, false, &inner) : hf__fail_nomem(s);
+    status = lazy->name ? inner_find(s, lazy, false, &inner) : hf__fail_nomem(s);
     if (status != HF_OK) {
         lazy_close(&lazy->blobs);
         return status;

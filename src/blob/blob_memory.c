@@ -59,7 +59,7 @@ static size_t place_of(const struct pool *pool, const char *digest)
 }
 
 /* Where the pointer to it is, or the end of its list. The lock is held. */
-static struct blob **find(struct pool *pool, struct hf_str digest)
+static struct blob **blob_find(struct pool *pool, struct hf_str digest)
 {
     struct blob **at = &pool->places[place_of(pool, digest.ptr)];
 
@@ -74,7 +74,7 @@ static void free_blob(struct pool *pool, struct blob *blob)
 }
 
 /* The lock is held. Without memory the lists stay longer, that is all. */
-static void grow(struct pool *pool)
+static void pool_grow(struct pool *pool)
 {
     size_t len = pool->places_len * 2;
     struct blob **old = pool->places;
@@ -111,7 +111,7 @@ static enum hf_status memory_put(struct hf_scope *s, struct hf_blobs *blobs, str
     bool there;
 
     pthread_mutex_lock(&pool->lock);
-    at = find(pool, digest);
+    at = blob_find(pool, digest);
     there = *at != NULL;
     if (there)
         (*at)->put_us = now_us;
@@ -128,14 +128,14 @@ static enum hf_status memory_put(struct hf_scope *s, struct hf_blobs *blobs, str
     if (bytes.len)
         memcpy(made->bytes, bytes.ptr, bytes.len);
     pthread_mutex_lock(&pool->lock);
-    at = find(pool, digest);
+    at = blob_find(pool, digest);
     there = *at != NULL; /* somebody was faster */
     if (there) {
         (*at)->put_us = now_us;
     } else {
         *at = made;
         pool->blobs_len++;
-        grow(pool);
+        pool_grow(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     if (there)
@@ -153,7 +153,7 @@ static enum hf_status memory_get(struct hf_scope *s, struct hf_blobs *blobs, str
     size_t len = 0;
 
     pthread_mutex_lock(&pool->lock);
-    blob = *find(pool, digest);
+    blob = *blob_find(pool, digest);
     there = blob != NULL;
     if (there) {
         len = blob->len;
@@ -177,7 +177,7 @@ static enum hf_status memory_has(struct hf_scope *s, struct hf_blobs *blobs, str
     struct blob *blob;
 
     pthread_mutex_lock(&pool->lock);
-    blob = *find(pool, digest);
+    blob = *blob_find(pool, digest);
     if (blob)
         *size = blob->len;
     pthread_mutex_unlock(&pool->lock);
@@ -190,7 +190,7 @@ static bool take_out(struct pool *pool, struct hf_str digest, int64_t before_us)
     struct blob **at;
 
     pthread_mutex_lock(&pool->lock);
-    at = find(pool, digest);
+    at = blob_find(pool, digest);
     if (*at && (*at)->put_us < before_us) {
         gone = *at;
         *at = gone->next;

@@ -39,7 +39,7 @@ enum {
     GIVE_UP_MS = 5000
 };
 
-static bool is(struct hf_str text, const char *word)
+static bool str_is(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
 }
@@ -55,7 +55,7 @@ enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char
     return key->ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-static struct http_field field(const char *name, struct hf_str value)
+static struct http_field field_make(const char *name, struct hf_str value)
 {
     return (struct http_field){hf_str_from(name), value};
 }
@@ -78,7 +78,8 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
     *size = hf__s3_number(hf__answer_field(&answer.http, "content-length"));
     if (age_us) {
         int64_t now_s = hf__answer_date_s(&answer.http);
-        struct http_field modified = field("Date", hf__answer_field(&answer.http, "last-modified"));
+        struct http_field modified =
+            field_make("Date", hf__answer_field(&answer.http, "last-modified"));
         struct http_answer as_date = {.fields = &modified, .fields_len = 1};
         int64_t then_s = modified.value.len ? hf__answer_date_s(&as_date) : 0;
 
@@ -93,11 +94,11 @@ enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from
     struct hf_str source = hf__s3_source(s, s3, from);
     const struct s3_call call = {.method = "PUT",
                                  .key = to,
-                                 .fields = {field("x-amz-copy-source", source),
-                                            field("x-amz-metadata-directive",
-                                                  HF_STR("REPLACE")), /* or it refuses to copy
+                                 .fields = {field_make("x-amz-copy-source", source),
+                                            field_make("x-amz-metadata-directive",
+                                                       HF_STR("REPLACE")), /* or it refuses to copy
                                                                          onto itself */
-                                            field("Content-Type", hf_str_from(octets))},
+                                            field_make("Content-Type", hf_str_from(octets))},
                                  .fields_len = 3,
                                  .expect = size < HF_BLOB_MAX ? (size_t)size : HF_BLOB_MAX,
                                  .result = "CopyObjectResult"};
@@ -113,7 +114,7 @@ enum hf_status hf__s3_remove(struct hf_scope *s, struct s3 *s3, struct hf_str ke
     enum hf_status status =
         hf__s3_call(s, s3, &(struct s3_call){.method = "DELETE", .key = key}, &answer);
 
-    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+    if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s);
         return HF_OK;
     }
@@ -137,7 +138,7 @@ static enum hf_status put_whole(struct hf_scope *s, struct s3 *s3, struct hf_str
 {
     const struct s3_call call = {.method = "PUT",
                                  .key = key,
-                                 .fields = {field("Content-Type", hf_str_from(octets))},
+                                 .fields = {field_make("Content-Type", hf_str_from(octets))},
                                  .fields_len = 1,
                                  .body = bytes};
     struct s3_answer answer;
@@ -151,7 +152,7 @@ static enum hf_status begin_upload(struct hf_scope *s, struct s3 *s3, struct hf_
     const struct s3_call call = {.method = "POST",
                                  .key = key,
                                  .query = HF_STR("uploads="),
-                                 .fields = {field("Content-Type", hf_str_from(octets))},
+                                 .fields = {field_make("Content-Type", hf_str_from(octets))},
                                  .fields_len = 1,
                                  .result = "UploadId"};
     const struct xml_want want = {"InitiateMultipartUploadResult/UploadId", id};
@@ -222,7 +223,7 @@ static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct 
     const struct s3_call call = {.method = "POST",
                                  .key = key,
                                  .query = hf__s3_upload_query(s, 0, id),
-                                 .fields = {field("Content-Type", HF_STR("application/xml"))},
+                                 .fields = {field_make("Content-Type", HF_STR("application/xml"))},
                                  .fields_len = 1,
                                  .body = hf_bytes_of(document->ptr, document->len),
                                  .expect = len, /* putting it together takes its time */
@@ -235,7 +236,7 @@ static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct 
     if (!call.query.ptr)
         return hf__fail_nomem(s);
     status = hf__s3_call(s, s3, &call, &answer);
-    if (status != HF_NOT_FOUND || !is(answer.code, "NoSuchUpload"))
+    if (status != HF_NOT_FOUND || !str_is(answer.code, "NoSuchUpload"))
         return status;
     /* An attempt whose answer was lost may have completed it. */
     TRY(hf__s3_head(s, s3, key, &there, &size, NULL));
@@ -281,8 +282,8 @@ static enum hf_status put_in_parts(struct hf_scope *s, struct hf_blobs *blobs, s
 }
 
 /* Is it there, then it is new now. */
-static enum hf_status renew(struct hf_scope *s, struct s3 *s3, struct hf_str key, size_t len,
-                            bool *there)
+static enum hf_status object_renew(struct hf_scope *s, struct s3 *s3, struct hf_str key, size_t len,
+                                   bool *there)
 {
     struct s3_answer answer;
     enum hf_status status;
@@ -311,7 +312,7 @@ static enum hf_status s3_put(struct hf_scope *s, struct hf_blobs *blobs, struct 
     TRY(hf__s3_key(s, blobs, "", digest, &key));
     if (bytes.len <= hf__s3_part(s3))
         return put_whole(s, s3, key, bytes);
-    TRY(renew(s, s3, key, bytes.len, &there));
+    TRY(object_renew(s, s3, key, bytes.len, &there));
     return there ? HF_OK : put_in_parts(s, blobs, key, bytes);
 }
 
@@ -339,8 +340,9 @@ static enum hf_status get_range(struct hf_scope *s, struct hf_blobs *blobs, stru
     const struct s3_call call = {
         .method = "GET",
         .key = key,
-        .fields = {field("Range", hf_scope_format(s, "bytes=%llu-%llu", (unsigned long long)from,
-                                                  (unsigned long long)from + len - 1))},
+        .fields = {field_make("Range",
+                              hf_scope_format(s, "bytes=%llu-%llu", (unsigned long long)from,
+                                              (unsigned long long)from + len - 1))},
         .fields_len = len ? 1 : 0,
         .expect = len,
         .answer_max = blobs->max + 1};
@@ -404,7 +406,7 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
     if (status == HF_INVALID && answer.http.status == 416) /* damaged: it has no bytes */
         status = get_range(s, blobs, key, 0, 0, &answer);
     *there = status == HF_OK;
-    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+    if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s);
         return HF_OK;
     }
@@ -467,7 +469,7 @@ static enum hf_status s3_remove(struct hf_scope *s, struct hf_blobs *blobs, stru
 
 /* ---- many at a time ------------------------------------------------------------------------- */
 
-struct crew {
+struct fetch {
     struct hf_blobs *blobs;
     const struct hf_scope *outer;
     const struct hf_str *digests;
@@ -477,44 +479,45 @@ struct crew {
 };
 
 /* One thread of them: what it read is in its scope. */
-struct hand {
-    struct crew *crew;
+struct fetcher {
+    struct fetch *fetch;
     struct hf_scope *scope;
-    struct hf_bytes *bytes; /* of all; each hand fills in what it read */
+    struct hf_bytes *bytes; /* of all; each fetcher fills in what it read */
     enum hf_status status;
     size_t failed_at;
     pthread_t thread;
     bool started;
 };
 
-static void *work(void *user)
+static void *fetcher_run(void *user)
 {
-    struct hand *hand = user;
-    struct crew *crew = hand->crew;
+    struct fetcher *fetcher = user;
+    struct fetch *fetch = fetcher->fetch;
 
     for (;;) {
-        size_t at = atomic_fetch_add(&crew->next, 1);
+        size_t at = atomic_fetch_add(&fetch->next, 1);
 
-        if (at >= crew->len || atomic_load(&crew->failed))
+        if (at >= fetch->len || atomic_load(&fetch->failed))
             return NULL;
-        hand->status = s3_get(hand->scope, crew->blobs, crew->digests[at], &hand->bytes[at]);
-        if (hand->status != HF_OK) {
-            hand->failed_at = at;
-            atomic_store(&crew->failed, true);
+        fetcher->status =
+            s3_get(fetcher->scope, fetch->blobs, fetch->digests[at], &fetcher->bytes[at]);
+        if (fetcher->status != HF_OK) {
+            fetcher->failed_at = at;
+            atomic_store(&fetch->failed, true);
             return NULL;
         }
     }
 }
 
 /* Copy what was read to the caller's scope, or the first failure. */
-static enum hf_status gather(struct hf_scope *s, const struct hand *hands, size_t hands_len,
-                             struct hf_bytes *bytes, size_t len)
+static enum hf_status fetchers_gather(struct hf_scope *s, const struct fetcher *fetchers,
+                                      size_t fetchers_len, struct hf_bytes *bytes, size_t len)
 {
-    const struct hand *failed = NULL;
+    const struct fetcher *failed = NULL;
 
-    for (size_t i = 0; i < hands_len; i++)
-        if (hands[i].status != HF_OK && (!failed || hands[i].failed_at < failed->failed_at))
-            failed = &hands[i];
+    for (size_t i = 0; i < fetchers_len; i++)
+        if (fetchers[i].status != HF_OK && (!failed || fetchers[i].failed_at < failed->failed_at))
+            failed = &fetchers[i];
     if (failed)
         return hf__s3_hand_on(s, failed->scope);
     for (size_t i = 0; i < len; i++) {
@@ -531,28 +534,31 @@ static enum hf_status gather(struct hf_scope *s, const struct hand *hands, size_
 static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
                                   const struct hf_str *digests, size_t len, struct hf_bytes *bytes)
 {
-    struct crew crew = {.blobs = blobs, .outer = s, .digests = digests, .len = len};
-    size_t hands_len = len < SIDE_BY_SIDE ? len : SIDE_BY_SIDE;
-    struct hand hands[SIDE_BY_SIDE] = {{0}};
+    struct fetch fetch = {.blobs = blobs, .outer = s, .digests = digests, .len = len};
+    size_t fetchers_len = len < SIDE_BY_SIDE ? len : SIDE_BY_SIDE;
+    struct fetcher fetchers[SIDE_BY_SIDE] = {{0}};
     enum hf_status status = HF_OK;
 
-    for (size_t i = 0; i < hands_len; i++) {
-        hands[i] = (struct hand){.crew = &crew, .bytes = bytes, .scope = hf_scope_new(&blobs->env)};
-        if (!hands[i].scope)
+    for (size_t i = 0; i < fetchers_len; i++) {
+        fetchers[i] =
+            (struct fetcher){.fetch = &fetch, .bytes = bytes, .scope = hf_scope_new(&blobs->env)};
+        if (!fetchers[i].scope)
             status = HF_NOMEM;
         else
-            hf__scope_follow(hands[i].scope, s);
+            hf__scope_follow(fetchers[i].scope, s);
     }
-    for (size_t i = 1; i < hands_len && status == HF_OK; i++)
-        hands[i].started = pthread_create(&hands[i].thread, NULL, work, &hands[i]) == 0;
+    for (size_t i = 1; i < fetchers_len && status == HF_OK; i++)
+        fetchers[i].started =
+            pthread_create(&fetchers[i].thread, NULL, fetcher_run, &fetchers[i]) == 0;
     if (status == HF_OK)
-        work(&hands[0]); /* this thread works, too, and if need be alone */
-    for (size_t i = 1; i < hands_len; i++)
-        if (hands[i].started)
-            pthread_join(hands[i].thread, NULL);
-    status = status == HF_OK ? gather(s, hands, hands_len, bytes, len) : hf__fail_nomem(s);
-    for (size_t i = 0; i < hands_len; i++)
-        hf_scope_free(hands[i].scope);
+        fetcher_run(&fetchers[0]); /* this thread works, too, and if need be alone */
+    for (size_t i = 1; i < fetchers_len; i++)
+        if (fetchers[i].started)
+            pthread_join(fetchers[i].thread, NULL);
+    status = status == HF_OK ? fetchers_gather(s, fetchers, fetchers_len, bytes, len)
+                             : hf__fail_nomem(s);
+    for (size_t i = 0; i < fetchers_len; i++)
+        hf_scope_free(fetchers[i].scope);
     return status;
 }
 
@@ -614,7 +620,7 @@ static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
     enum hf_status status;
     struct hf_str body = HF_STR("");
 
-    if (!is(hf__s3_region(s3), "us-east-1")) /* which may not be named here */
+    if (!str_is(hf__s3_region(s3), "us-east-1")) /* which may not be named here */
         body = hf_scope_format(
             s,
             "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
@@ -624,7 +630,7 @@ static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
         return hf__fail_nomem(s);
     call.body = hf_bytes_of(body.ptr, body.len);
     status = hf__s3_call(s, s3, &call, &answer);
-    if (status != HF_OK && is(answer.code, "BucketAlreadyOwnedByYou")) {
+    if (status != HF_OK && str_is(answer.code, "BucketAlreadyOwnedByYou")) {
         hf__scope_error_clear(s);
         return HF_OK;
     }

@@ -77,7 +77,7 @@ struct hf_str hf__s3_path(const struct s3 *s3)
     return s3->endpoint.path;
 }
 
-static bool is(struct hf_str text, const char *word)
+static bool str_is(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
 }
@@ -129,7 +129,7 @@ static bool is_prefix(struct hf_str prefix)
     while (rest.len) {
         struct hf_str step = str_cut(&rest, '/');
 
-        if (step.len == 0 || is(step, ".") || is(step, "..") || is(step, "trash") ||
+        if (step.len == 0 || str_is(step, ".") || str_is(step, "..") || str_is(step, "trash") ||
             str_after(step, HF_STR("part."), &after))
             return false;
     }
@@ -174,9 +174,10 @@ static enum hf_status wrong_param(struct hf_scope *s, const char *name, const ch
 static enum hf_status read_flag(struct hf_scope *s, const char *name, struct hf_str value,
                                 bool *flag)
 {
-    *flag = is(value, "1") || is(value, "yes");
-    return *flag || is(value, "0") || is(value, "no") ? HF_OK
-                                                      : wrong_param(s, name, "1 or 0, yes or no");
+    *flag = str_is(value, "1") || str_is(value, "yes");
+    return *flag || str_is(value, "0") || str_is(value, "no")
+               ? HF_OK
+               : wrong_param(s, name, "1 or 0, yes or no");
 }
 
 static enum hf_status read_part(struct hf_scope *s, struct hf_str value, size_t *part)
@@ -195,8 +196,8 @@ static enum hf_status read_part(struct hf_scope *s, struct hf_str value, size_t 
     return HF_OK;
 }
 
-static enum hf_status decode(struct hf_scope *s, struct hf_scope *memory, struct hf_str raw,
-                             struct hf_str *out)
+static enum hf_status url_decode(struct hf_scope *s, struct hf_scope *memory, struct hf_str raw,
+                                 struct hf_str *out)
 {
     enum hf_status status = hf__url_decode(memory, raw, out);
 
@@ -212,17 +213,17 @@ static enum hf_status read_param(struct hf_scope *s, struct s3 *s3, struct hf_st
     struct hf_str name = str_cut(&value, '=');
     bool flag = false;
 
-    TRY(decode(s, s3->parts.memory, value, &value));
-    if (is(name, "endpoint")) {
+    TRY(url_decode(s, s3->parts.memory, value, &value));
+    if (str_is(name, "endpoint")) {
         s3->url_endpoint = value;
-    } else if (is(name, "region")) {
+    } else if (str_is(name, "region")) {
         o->region = value;
-    } else if (is(name, "path_style")) {
+    } else if (str_is(name, "path_style")) {
         TRY(read_flag(s, "path_style", value, &flag));
         s3->path_style = flag ? HF_YES : HF_NO;
-    } else if (is(name, "create")) {
+    } else if (str_is(name, "create")) {
         TRY(read_flag(s, "create", value, &s3->create));
-    } else if (is(name, "part")) {
+    } else if (str_is(name, "part")) {
         TRY(read_part(s, value, &s3->part));
     } else {
         return hf__fail(s, HF_INVALID,
@@ -247,7 +248,7 @@ static enum hf_status read_url(struct hf_scope *s, struct s3 *s3, struct hf_str 
                         "letters, digits, inner dots and hyphens",
                         HF_FMT(bucket));
     s3->bucket = hf_scope_copy(s3->parts.memory, bucket);
-    TRY(decode(s, s3->parts.memory, path, &prefix));
+    TRY(url_decode(s, s3->parts.memory, path, &prefix));
     if (prefix.len && prefix.ptr[prefix.len - 1] == '/')
         prefix.len--;
     if (!is_prefix(prefix))
@@ -439,10 +440,10 @@ static const struct {
     {"XMinioStorageFull", {HF_NO_SPACE, false}},
 };
 
-static struct judgement judge(int http_status, struct hf_str code)
+static struct judgement refusal_judge(int http_status, struct hf_str code)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (is(code, known[i].code))
+        if (str_is(code, known[i].code))
             return known[i].judgement;
     switch (http_status) {
     case 401:
@@ -494,11 +495,12 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
 }
 
 /* The error of the scope. */
-static enum hf_status refused(struct hf_scope *s, const struct s3 *s3, const struct s3_call *call,
-                              const struct service_try *try, const struct refusal *refusal)
+static enum hf_status refusal_fail(struct hf_scope *s, const struct s3 *s3,
+                                   const struct s3_call *call, const struct service_try *try,
+                                   const struct refusal *refusal)
 {
     const struct http_answer *http = &try->answer;
-    struct judgement j = judge(http->status, refusal->code);
+    struct judgement j = refusal_judge(http->status, refusal->code);
     struct hf_str region = hf__answer_field(http, "x-amz-bucket-region");
     struct hf_error *error;
 
@@ -588,7 +590,7 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
     }
     attempt->answer->code = refusal.code;
     hf__service_refused(try, refusal.code);
-    return refused(s, s3, attempt->call, try, &refusal);
+    return refusal_fail(s, s3, attempt->call, try, &refusal);
 }
 
 static bool is_read(const struct s3_call *call)

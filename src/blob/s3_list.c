@@ -12,7 +12,7 @@
 
 enum { PAGE_FIRST = 64 };
 
-static bool is(struct hf_str text, const char *word)
+static bool str_is(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
 }
@@ -61,28 +61,29 @@ static bool read_element(void *user, struct hf_str path, struct hf_str text)
     struct page *page = user;
     struct hf_str name;
 
-    if (is(path, "ListBucketResult/Contents") || is(path, "ListMultipartUploadsResult/Upload"))
+    if (str_is(path, "ListBucketResult/Contents") ||
+        str_is(path, "ListMultipartUploadsResult/Upload"))
         return add_entry(page);
     if (str_after(path, HF_STR("ListBucketResult/Contents/"), &name) ||
         str_after(path, HF_STR("ListMultipartUploadsResult/Upload/"), &name)) {
-        if (is(name, "Key"))
+        if (str_is(name, "Key"))
             page->entry.key = text;
-        else if (is(name, "UploadId"))
+        else if (str_is(name, "UploadId"))
             page->entry.id = text;
-        else if (is(name, "Size"))
+        else if (str_is(name, "Size"))
             page->entry.size = hf__s3_number(text);
-        else if (is(name, "LastModified") || is(name, "Initiated"))
+        else if (str_is(name, "LastModified") || str_is(name, "Initiated"))
             return hf__s3_time(text, &page->entry.at_us);
         return true;
     }
     if (!str_after(path, HF_STR("ListBucketResult/"), &name) &&
         !str_after(path, HF_STR("ListMultipartUploadsResult/"), &name))
         return true;
-    if (is(name, "IsTruncated"))
-        page->more = is(text, "true");
-    else if (is(name, "NextContinuationToken") || is(name, "NextKeyMarker"))
+    if (str_is(name, "IsTruncated"))
+        page->more = str_is(text, "true");
+    else if (str_is(name, "NextContinuationToken") || str_is(name, "NextKeyMarker"))
         page->next = text;
-    else if (is(name, "NextUploadIdMarker"))
+    else if (str_is(name, "NextUploadIdMarker"))
         page->next_id = text;
     return true;
 }
@@ -248,8 +249,8 @@ struct sweep {
 };
 
 /* A copy of it where it is to be, then it is no longer where it was. */
-static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
-                           uint64_t size, const char *from, const char *to)
+static enum hf_status object_move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                                  uint64_t size, const char *from, const char *to)
 {
     struct s3 *s3 = hf__s3_of(blobs);
     struct hf_str source, target;
@@ -259,7 +260,7 @@ static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     TRY(hf__s3_key(s, blobs, from, digest, &source));
     TRY(hf__s3_key(s, blobs, to, digest, &target));
     status = hf__s3_copy(s, s3, source, target, size, &answer);
-    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+    if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s); /* somebody was faster */
         return HF_OK;
     }
@@ -290,7 +291,7 @@ static enum hf_status act_on(struct hf_scope *s, struct hf_blobs *blobs, const s
     bool old;
 
     if (trashed && used)
-        return move(s, blobs, digest, entry->size, S3_TRASH, "");
+        return object_move(s, blobs, digest, entry->size, S3_TRASH, "");
     if (trashed) {
         TRY(hf__s3_key(s, blobs, S3_TRASH, digest, &key));
         TRY(hf__s3_remove(s, hf__s3_of(blobs), key));
@@ -300,7 +301,7 @@ static enum hf_status act_on(struct hf_scope *s, struct hf_blobs *blobs, const s
     if (used)
         return HF_OK;
     TRY(is_still_old(s, blobs, digest, sweep->how->before_us, &old));
-    return old ? move(s, blobs, digest, entry->size, "", S3_TRASH) : HF_OK;
+    return old ? object_move(s, blobs, digest, entry->size, "", S3_TRASH) : HF_OK;
 }
 
 static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,

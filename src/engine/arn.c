@@ -5,7 +5,7 @@
  */
 #include "engine/catalog.h"
 
-bool hf__is_arn(struct hf_str text)
+bool hf__arn_is(struct hf_str text)
 {
     return text.len >= 4 && memcmp(text.ptr, "arn:", 4) == 0;
 }

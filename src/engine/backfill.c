@@ -75,7 +75,7 @@ static enum hf_status next_keys(struct hf_scope *s, struct engine *e, struct fil
     enum hf_status status = HF_OK;
     bool found = true;
 
-    hf__key_prefix(&upper, SPACE_ITEM, f->table_id + 1);
+    hf__stored_key_prefix(&upper, SPACE_ITEM, f->table_id + 1);
     if (upper.failed)
         return hf__fail_nomem(s);
     range =
@@ -246,7 +246,7 @@ static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct 
         if (f->index_id == 0 && f->ttl_id == 0)
             continue;
         f->table = hf_scope_copy(s, table->name);
-        hf__key_prefix(&f->from, SPACE_ITEM, table->id);
+        hf__stored_key_prefix(&f->from, SPACE_ITEM, table->id);
         *found = true;
         return f->table.ptr && !f->from.failed ? HF_OK : hf__fail_nomem(s);
     }

@@ -104,7 +104,7 @@ static enum hf_status add_item(struct hf_scope *s, const struct backup *backup, 
     assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_ITEM);
     TRY(hf__row_decode(s, value, &row)); /* damage is not copied and called a backup */
     chunk->key.len = 0;
-    hf__key_prefix(&chunk->key, SPACE_COPY, (uint32_t)backup->record.copy_id);
+    hf__stored_key_prefix(&chunk->key, SPACE_COPY, (uint32_t)backup->record.copy_id);
     hf__buf_put(&chunk->key, key.ptr + PREFIX_LEN, key.len - PREFIX_LEN);
     if (chunk->key.failed)
         return hf__fail_nomem(s);
@@ -125,8 +125,8 @@ static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, const str
     enum hf_status status;
     bool found = true;
 
-    hf__key_prefix(&lower, SPACE_ITEM, (uint32_t)backup->record.table_id);
-    hf__key_prefix(&upper, SPACE_ITEM, (uint32_t)backup->record.table_id + 1);
+    hf__stored_key_prefix(&lower, SPACE_ITEM, (uint32_t)backup->record.table_id);
+    hf__stored_key_prefix(&upper, SPACE_ITEM, (uint32_t)backup->record.table_id + 1);
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};

@@ -90,7 +90,7 @@ static enum hf_status fill_answer(struct hf_scope *s, struct batch_write *b)
             return hf__fail_nomem(s);
         for (size_t j = 0; j < writes; j++, at++) {
             const struct hf_collection_metrics *one =
-                hf__metrics_of(s, b->tables[i], b->request->return_metrics, b->keys[at]);
+                hf__collection_metrics(s, b->tables[i], b->request->return_metrics, b->keys[at]);
 
             hf__usage_add_change(&usage, &b->changes[at], 1.0);
             if (one)

@@ -111,9 +111,10 @@ const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct us
     return capacity;
 }
 
-const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const struct table *table,
-                                                   enum hf_return_metrics asked,
-                                                   struct hf_item item)
+const struct hf_collection_metrics *hf__collection_metrics(struct hf_scope *s,
+                                                           const struct table *table,
+                                                           enum hf_return_metrics asked,
+                                                           struct hf_item item)
 {
     static const double range[2] = {0, 1};
     struct hf_collection_metrics *metrics;

@@ -34,8 +34,9 @@ enum hf_status hf__capacity_add(struct hf_scope *s, struct hf_capacity *sum,
                                 const struct hf_capacity *more);
 
 /* ItemCollectionMetrics; NULL when not asked for, or the table has no local index. */
-const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const struct table *table,
-                                                   enum hf_return_metrics asked,
-                                                   struct hf_item item);
+const struct hf_collection_metrics *hf__collection_metrics(struct hf_scope *s,
+                                                           const struct table *table,
+                                                           enum hf_return_metrics asked,
+                                                           struct hf_item item);
 
 #endif

@@ -238,7 +238,7 @@ static enum hf_status look_up_any(struct hf_scope *s, struct engine *e, struct h
 
     *table = NULL;
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
-    if (!hf__is_arn(name_or_arn)) {
+    if (!hf__arn_is(name_or_arn)) {
         *table = hf__catalog_find(e, name_or_arn);
     } else if (hf__arn_split(name_or_arn, &parts)) {
         TRY(hf__arn_check_account(s, e, parts.account, name_or_arn));
@@ -270,7 +270,7 @@ static enum hf_status check_region(struct hf_scope *s, const struct engine *e, s
 {
     struct table_arn parts;
 
-    if (!hf__is_arn(name) || !hf__arn_split(name, &parts) || hf_str_equal(parts.region, e->region))
+    if (!hf__arn_is(name) || !hf__arn_split(name, &parts) || hf_str_equal(parts.region, e->region))
         return HF_OK;
     return hf__fail(s, HF_INVALID, "1 validation error detected: Invalid AWS region in '%.*s'",
                     HF_FMT(name));

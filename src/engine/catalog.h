@@ -81,7 +81,7 @@ struct table_arn {
     struct hf_str account;
     struct hf_str name;
 };
-bool hf__is_arn(struct hf_str text);
+bool hf__arn_is(struct hf_str text);
 bool hf__arn_split(struct hf_str arn, struct table_arn *out);
 /* The same of a backup's ARN; *tail is what follows "/backup/". */
 bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail);

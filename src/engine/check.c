@@ -277,7 +277,7 @@ static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key
     c->report->expiry_entries++;
     if (!table)
         return belongs_nowhere(c, key, "an expiry entry of no table");
-    hf__key_prefix(&row_key, SPACE_ITEM, table->id);
+    hf__stored_key_prefix(&row_key, SPACE_ITEM, table->id);
     hf__buf_put(&row_key, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
     if (row_key.failed)
         return hf__fail_nomem(c->s);
@@ -300,7 +300,7 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
         return belongs_nowhere(c, key, "a record of no stream");
     if (load_u16be(key.ptr + 5) >= stream->record.shards_len)
         report_problem(c, key, "a record of no shard");
-    else if (!hf__record_head_get(value, &head) ||
+    else if (!hf__stream_record_head_get(value, &head) ||
              !hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) ||
              (head.new_len &&
               !hf__item_valid(value.ptr + RECORD_HEAD + head.keys_len, head.new_len)) ||
@@ -377,8 +377,8 @@ static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct
         report_problem(c, key, "an item in a backup is damaged");
         return HF_OK;
     }
-    hf__key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
-    hf__key_parts(&own, &c->copied->key, row.item);
+    hf__stored_key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
+    hf__stored_key_parts(&own, &c->copied->key, row.item);
     if (!same_bytes(&own, key))
         report_problem(c, key, "an item in a backup lies under another key than its own");
     backup->items++;

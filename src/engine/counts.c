@@ -121,8 +121,8 @@ static enum hf_status count_sum(struct hf_scope *s, struct engine *e, struct sum
 
     assert(e->opened && sum->id > 0);
     ASSERT_HELD(&e->counting);
-    hf__key_prefix(&lower, sum->space, sum->id);
-    hf__key_prefix(&upper, sum->space, sum->id + 1);
+    hf__stored_key_prefix(&lower, sum->space, sum->id);
+    hf__stored_key_prefix(&upper, sum->space, sum->id + 1);
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};

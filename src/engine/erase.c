@@ -102,8 +102,8 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct e
     assert(from->len == 0 || from->ptr[0] == erasing->space);
     ASSERT_HELD(&e->upkeep_lock);
     if (from->len == 0)
-        hf__key_prefix(from, erasing->space, erasing->id);
-    hf__key_prefix(&upper, erasing->space, erasing->id + 1);
+        hf__stored_key_prefix(from, erasing->space, erasing->id);
+    hf__stored_key_prefix(&upper, erasing->space, erasing->id + 1);
     if (from->failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {from->ptr, from->len}, .upper = {upper.ptr, upper.len}};

@@ -44,9 +44,9 @@ bool hf__index_key(struct hf__buf *buf, const struct table *table, const struct 
 {
     if (!item.ptr || !hf__index_has(index, item))
         return false;
-    hf__key_prefix(buf, SPACE_INDEX, index->id);
-    hf__key_parts(buf, &index->key, item);
-    hf__key_parts(buf, &table->key, item);
+    hf__stored_key_prefix(buf, SPACE_INDEX, index->id);
+    hf__stored_key_parts(buf, &index->key, item);
+    hf__stored_key_parts(buf, &table->key, item);
     return true;
 }
 

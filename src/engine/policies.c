@@ -61,7 +61,7 @@ static enum hf_status check_arn(struct hf_scope *s, const struct engine *e, stru
     struct hf_str whole = arn;
     const char *more = NULL;
 
-    if (!hf__is_arn(arn))
+    if (!hf__arn_is(arn))
         return hf__fail(s, HF_INVALID, BAD_VALUES "ARNs must start with 'arn:': %.*s", HF_FMT(arn));
     for (size_t i = 0, slashes = 0; i < arn.len && !more; i++)
         if (arn.ptr[i] == '/' && ++slashes == 2)

@@ -228,7 +228,7 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
     assert(id > 0 && bounds->hash_len > 0 && bounds->equal_len < KEY_ATTRS_MAX);
     *partition = (struct hf__buf){.scope = s};
     *range = (struct key_range){{.scope = s}, {.scope = s}};
-    hf__key_prefix(partition, space, id);
+    hf__stored_key_prefix(partition, space, id);
     hf__key_put_hash(partition, bounds->hash, bounds->hash_len);
     copy_buf(&base, partition);
     for (size_t i = 0; i < bounds->equal_len; i++)

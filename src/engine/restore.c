@@ -131,7 +131,7 @@ static enum hf_status put_item(struct hf_scope *s, struct filling *f, struct hf_
 
     assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_COPY);
     TRY(hf__row_decode(s, value, &row));
-    hf__key_prefix(&own, SPACE_ITEM, f->table->id);
+    hf__stored_key_prefix(&own, SPACE_ITEM, f->table->id);
     hf__buf_put(&own, key.ptr + PREFIX_LEN, key.len - PREFIX_LEN);
     if (own.failed)
         return hf__fail_nomem(s);
@@ -152,7 +152,7 @@ static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, struct fi
     enum hf_status status;
     bool found = true;
 
-    hf__key_prefix(&upper, SPACE_COPY, f->copy_id + 1);
+    hf__stored_key_prefix(&upper, SPACE_COPY, f->copy_id + 1);
     if (upper.failed)
         return hf__fail_nomem(s);
     range =
@@ -281,7 +281,7 @@ enum hf_status hf__restore(struct hf_scope *s, struct engine *e, uint64_t *resto
     enum hf_status status = HF_OK;
 
     while (status == HF_OK && !atomic_load(&e->upkeep.stop) && next_restoring(e, &f)) {
-        hf__key_prefix(&f.from, SPACE_COPY, f.copy_id);
+        hf__stored_key_prefix(&f.from, SPACE_COPY, f.copy_id);
         if (f.copy_id == 0)
             status = hf__fail(s, HF_CORRUPT, "The backup that a table is restored from is gone");
         else if (f.from.failed)

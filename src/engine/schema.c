@@ -346,7 +346,7 @@ struct hf_item hf__schema_key_item(struct hf_scope *s, const struct key_schema *
     return hf__build_item_from(&buf, 0);
 }
 
-void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
+void hf__stored_key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
 {
     uint8_t bytes[PREFIX_LEN] = {space};
 
@@ -354,7 +354,7 @@ void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
     hf__buf_put(buf, bytes, sizeof(bytes));
 }
 
-void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item)
+void hf__stored_key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item)
 {
     struct hf_value hash[KEY_ATTRS_MAX];
 
@@ -370,8 +370,8 @@ void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_
 void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item item)
 {
     assert(table->id > 0 && item.ptr);
-    hf__key_prefix(buf, SPACE_ITEM, table->id);
-    hf__key_parts(buf, &table->key, item);
+    hf__stored_key_prefix(buf, SPACE_ITEM, table->id);
+    hf__stored_key_parts(buf, &table->key, item);
 }
 
 _Static_assert(PREFIX_LEN == 1 + 4, "space, u32be id");

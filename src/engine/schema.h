@@ -154,7 +154,7 @@ void hf__put_name(struct hf__buf *names, struct hf_str name);
 void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item item);
 
 /* The hash and range parts of a key alone; the item has all of its attributes. */
-void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item);
+void hf__stored_key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item);
 
 /* Which latch the partition of that item has. */
 size_t hf__row_latch(const struct table *table, struct hf_item item);

@@ -231,7 +231,7 @@ static enum hf_status check_table_arn(struct hf_scope *s, struct hf_str arn)
 /* Is it the ARN of a table with this behind its name? */
 static bool is_part_arn(struct hf_str arn, struct hf_str part)
 {
-    return hf__is_arn(arn) && memmem(arn.ptr, arn.len, part.ptr, part.len) != NULL;
+    return hf__arn_is(arn) && memmem(arn.ptr, arn.len, part.ptr, part.len) != NULL;
 }
 
 enum hf_status hf__engine_list_exports(struct hf_scope *s, struct engine *e,

@@ -326,7 +326,7 @@ static bool good_entry(struct hf_scope *s, struct hf_bytes key, struct hf_bytes 
                hf__item_valid(row.item.ptr, row.item.len) && hf_item_size(row.item) == row.size;
     case SPACE_RECORD:
         return key.len == RECORD_KEY && load_u64be(key.ptr + 7) < SEQUENCE_MAX &&
-               hf__record_head_get(value, &head) &&
+               hf__stream_record_head_get(value, &head) &&
                hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) &&
                good_items(value.ptr + RECORD_HEAD + head.keys_len, head.new_len) &&
                good_items(value.ptr + RECORD_HEAD + head.keys_len + head.new_len, head.old_len);

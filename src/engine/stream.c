@@ -414,8 +414,9 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
     bool found = true;
 
     /* What was trimmed before is not there, but an iterator would step over it once more. */
-    hf__record_key(lower, hf__stream_id(stream), shard, (uint64_t)stream->shards[shard].trimmed);
-    hf__record_key(upper, hf__stream_id(stream), shard, UINT64_MAX);
+    hf__stream_record_key(lower, hf__stream_id(stream), shard,
+                          (uint64_t)stream->shards[shard].trimmed);
+    hf__stream_record_key(upper, hf__stream_id(stream), shard, UINT64_MAX);
     range = (struct store_range){.lower = {lower, sizeof(lower)}, .upper = {upper, sizeof(upper)}};
     *count = 0;
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
@@ -430,7 +431,7 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
             status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
             break;
         }
-        if (hf__record_head_get(value, &head) && (int64_t)head.created_us >= before_us)
+        if (hf__stream_record_head_get(value, &head) && (int64_t)head.created_us >= before_us)
             break;
         *horizon = load_u64be(key.ptr + 7) + 1;
         (*count)++;
@@ -454,8 +455,9 @@ static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct str
     TRY(find_horizon(s, e, stream, shard, before_us, &horizon, count));
     if (*count == 0)
         return HF_OK;
-    hf__record_key(lower, hf__stream_id(stream), shard, (uint64_t)stream->shards[shard].trimmed);
-    hf__record_key(upper, hf__stream_id(stream), shard, horizon);
+    hf__stream_record_key(lower, hf__stream_id(stream), shard,
+                          (uint64_t)stream->shards[shard].trimmed);
+    hf__stream_record_key(upper, hf__stream_id(stream), shard, horizon);
     hf__batch_delete_range(&batch, hf_bytes_of(lower, sizeof(lower)),
                            hf_bytes_of(upper, sizeof(upper)));
     assert((int64_t)horizon > stream->shards[shard].trimmed);

@@ -441,7 +441,7 @@ static enum hf_status decode_record(struct hf_scope *s, struct engine *e, struct
     uint8_t *copy;
     XXH128_hash_t id;
 
-    if (key.len != RECORD_KEY || !hf__record_head_get(stored, &head))
+    if (key.len != RECORD_KEY || !hf__stream_record_head_get(stored, &head))
         return hf__fail(s, HF_CORRUPT, "A stream record is damaged; run a check of the database");
     assert(stored.len >= RECORD_HEAD);
     copy = hf_scope_alloc(s, stored.len);
@@ -490,8 +490,8 @@ static enum hf_status read_records(struct hf_scope *s, struct engine *e, struct 
     if (at->sequence >= end)
         return HF_OK;
     assert(limit > 0 && limit <= PAGE_RECORDS);
-    hf__record_key(lower, at->stream, at->shard, at->sequence);
-    hf__record_key(upper, at->stream, at->shard, end);
+    hf__stream_record_key(lower, at->stream, at->shard, at->sequence);
+    hf__stream_record_key(upper, at->stream, at->shard, end);
     range = (struct store_range){.lower = {lower, sizeof(lower)}, .upper = {upper, sizeof(upper)}};
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
     do {

@@ -71,10 +71,11 @@ struct record_head {
     uint32_t old_len;
     uint32_t size; /* SizeBytes */
 };
-void hf__record_head_put(uint8_t *to, const struct record_head *head);
-bool hf__record_head_get(struct hf_bytes stored, struct record_head *head);
+void hf__stream_record_head_put(uint8_t *to, const struct record_head *head);
+bool hf__stream_record_head_get(struct hf_bytes stored, struct record_head *head);
 
-void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, uint64_t sequence);
+void hf__stream_record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard,
+                           uint64_t sequence);
 
 /* Every record below this number that will ever be in the store is in it. */
 uint64_t hf__sequence_visible(struct engine *e);

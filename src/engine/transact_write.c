@@ -143,8 +143,8 @@ static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *
         for (size_t j = i; j < t->len; j++) {
             const struct hf_collection_metrics *one =
                 t->tables[j] == t->tables[i] && t->actions[j].kind != WRITE_CHECK
-                    ? hf__metrics_of(s, t->tables[j], t->request->return_metrics,
-                                     action_target(&t->actions[j]))
+                    ? hf__collection_metrics(s, t->tables[j], t->request->return_metrics,
+                                             action_target(&t->actions[j]))
                     : NULL;
 
             if (one)

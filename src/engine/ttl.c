@@ -49,11 +49,11 @@ void hf__ttl_key(struct hf__buf *buf, const struct table *table, uint64_t expiry
 {
     uint8_t bytes[8];
 
-    hf__key_prefix(buf, SPACE_EXPIRY, table->ttl_id);
+    hf__stored_key_prefix(buf, SPACE_EXPIRY, table->ttl_id);
     store_u64be(bytes, expiry);
     hf__buf_put(buf, bytes, sizeof(bytes));
     if (item.ptr)
-        hf__key_parts(buf, &table->key, item);
+        hf__stored_key_parts(buf, &table->key, item);
 }
 
 void hf__ttl_change(struct hf_scope *s, struct change_set *set, const struct change *change)
@@ -135,7 +135,7 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
             status = hf__fail(s, HF_CORRUPT, "An expiry entry is damaged");
             break;
         }
-        hf__key_prefix(&row, SPACE_ITEM, table->id);
+        hf__stored_key_prefix(&row, SPACE_ITEM, table->id);
         hf__buf_put(&row, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
         if (row.failed) {
             status = hf__fail_nomem(s);

@@ -151,7 +151,8 @@ static enum hf_status fill_answer(struct hf_scope *s, enum write_kind kind,
         hf__usage_add_change(&usage, change, 1.0);
         out->capacity = hf__usage_capacity(s, &usage, write->return_capacity);
     }
-    out->metrics = hf__metrics_of(s, change->table, write->return_metrics, key_source(kind, write));
+    out->metrics =
+        hf__collection_metrics(s, change->table, write->return_metrics, key_source(kind, write));
     return HF_OK;
 }
 

@@ -109,7 +109,7 @@ static void stop_for_errno(struct commit *commit, const char *what)
 /* ---- notes ---------------------------------------------------------------------------------- */
 
 /* Whoever notes something notes which file of the journal is the newest as well. */
-static bool note(struct commit *commit, struct store_marks marks)
+static bool marks_note(struct commit *commit, struct store_marks marks)
 {
     uint64_t number = hf__journal_number(commit->journal);
 
@@ -127,7 +127,7 @@ static void note_durable(struct commit *commit, uint64_t change)
     marks = commit->store_dir->marks;
     if (change > marks.durable) {
         marks.durable = change;
-        note(commit, marks);
+        marks_note(commit, marks);
     }
     pthread_mutex_unlock(&commit->record_lock);
 }
@@ -156,7 +156,7 @@ static bool note_tables(struct commit *commit, uint64_t tabled,
     else if (grew) /* marks.c (4) */
         marks.manifest = hf__manifest_any(marks.manifest.number);
     marks.boot = commit->boot;
-    done = note(commit, marks) && (!sync || hf__marks_sync(commit->store_dir));
+    done = marks_note(commit, marks) && (!sync || hf__marks_sync(commit->store_dir));
     pthread_mutex_unlock(&commit->record_lock);
     return done;
 }
@@ -183,14 +183,14 @@ bool hf__commit_note_tables(struct commit *commit, uint64_t tabled)
 void hf__commit_note_segment(struct commit *commit)
 {
     pthread_mutex_lock(&commit->record_lock);
-    note(commit, commit->store_dir->marks);
+    marks_note(commit, commit->store_dir->marks);
     pthread_mutex_unlock(&commit->record_lock);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
 /* Changes of `safe` and `durable`: they only grow, whoever is first. */
-static void raise(atomic_uint_fast64_t *mark, uint64_t change)
+static void mark_raise(atomic_uint_fast64_t *mark, uint64_t change)
 {
     uint_fast64_t was = atomic_load(mark);
 
@@ -199,7 +199,7 @@ static void raise(atomic_uint_fast64_t *mark, uint64_t change)
 }
 
 /* Whoever leads, or the last one there is. */
-static bool flush(struct commit *commit, bool sync)
+static bool journal_flush(struct commit *commit, bool sync)
 {
     uint64_t upto;
 
@@ -213,10 +213,10 @@ static bool flush(struct commit *commit, bool sync)
         hf__kill_point("after_sync");
         note_durable(commit, upto);
         hf__kill_point("after_record");
-        raise(&commit->durable, upto);
+        mark_raise(&commit->durable, upto);
     }
     if (sync || commit->mode != STORE_SYNC_FULL)
-        raise(&commit->safe, upto);
+        mark_raise(&commit->safe, upto);
     return true;
 }
 
@@ -236,7 +236,7 @@ static void flush_and_unlock(struct commit *commit, uint64_t change)
     ASSERT_HELD(&commit->flush_lock);
     assert(commit->mode != STORE_SYNC_FULL);
     if (atomic_load(&commit->safe) < change && !atomic_load(&commit->stopped))
-        flush(commit, false);
+        journal_flush(commit, false);
     pthread_mutex_unlock(&commit->flush_lock);
     if (hf__journal_needs_work(commit->journal)) {
         pthread_mutex_lock(&commit->lock);
@@ -266,7 +266,7 @@ static enum hf_status wait_flushed(struct hf_scope *s, struct commit *commit, ui
  * waits at its condition; those who came too late wait at the other one, and of them a single one
  * is woken, to lead: a thread that is woken for nothing costs as much as a write.
  */
-static void lead(struct commit *commit, bool sync)
+static void round_lead(struct commit *commit, bool sync)
 {
     ASSERT_HELD(&commit->lock);
     assert(commit->mode == STORE_SYNC_FULL && !atomic_load(&commit->leading));
@@ -274,7 +274,7 @@ static void lead(struct commit *commit, bool sync)
     commit->round++;
     commit->target = hf__journal_last(commit->journal);
     pthread_mutex_unlock(&commit->lock);
-    flush(commit, sync);
+    journal_flush(commit, sync);
     pthread_mutex_lock(&commit->lock);
     commit_check(commit);
     atomic_store(&commit->leading, false);
@@ -298,7 +298,7 @@ static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint6
         if (atomic_load(&commit->stopped))
             return hf__commit_fail(s, commit, HF_IO);
         if (!atomic_load(&commit->leading)) {
-            lead(commit, true);
+            round_lead(commit, true);
             continue;
         }
         status = hf__scope_alive(s);
@@ -329,7 +329,7 @@ enum hf_status hf__commit_wait(struct hf_scope *s, struct commit *commit, uint64
 }
 
 /* Changes that nobody waits for, as those of a long copy, must not fill the memory. */
-static void push(struct commit *commit)
+static void buffer_push(struct commit *commit)
 {
     if (commit->mode != STORE_SYNC_FULL) {
         if (pthread_mutex_trylock(&commit->flush_lock) == 0)
@@ -338,14 +338,14 @@ static void push(struct commit *commit)
     }
     pthread_mutex_lock(&commit->lock);
     if (!atomic_load(&commit->leading) && !atomic_load(&commit->stopped))
-        lead(commit, false);
+        round_lead(commit, false);
     pthread_mutex_unlock(&commit->lock);
 }
 
 void hf__commit_appended(struct commit *commit)
 {
     if (hf__journal_pending(commit->journal) > PENDING_MAX)
-        push(commit);
+        buffer_push(commit);
     if (commit->mode != STORE_SYNC_BATCH || atomic_exchange(&commit->dirty, true))
         return;
     pthread_mutex_lock(&commit->lock);
@@ -372,7 +372,7 @@ static void sync_window(struct commit *commit)
         if (hf__journal_sync(commit->journal)) {
             hf__kill_point("after_sync");
             note_durable(commit, change);
-            raise(&commit->durable, change);
+            mark_raise(&commit->durable, change);
         } else {
             stop_for_errno(commit, "a sync of the journal");
         }
@@ -461,7 +461,7 @@ void hf__commit_finish(struct commit *commit)
 {
     assert(!commit->has_window && commit->closing);
     if (!atomic_load(&commit->stopped))
-        (void)flush(commit, true);
+        (void)journal_flush(commit, true);
 }
 
 void hf__commit_clean(struct commit *commit)

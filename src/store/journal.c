@@ -661,7 +661,7 @@ static bool write_zeros(int fd, size_t len, uint64_t at)
  * The system tells everybody who opened a file once that a write to it failed, and may tell it to
  * whoever syncs zeros when it was a record. So that is somebody else than who syncs records.
  */
-static bool fill(const struct journal *journal, uint64_t number, size_t len, uint64_t at)
+static bool segment_fill(const struct journal *journal, uint64_t number, size_t len, uint64_t at)
 {
     char name[JOURNAL_NAME];
     bool done;
@@ -705,7 +705,7 @@ bool hf__journal_preallocate(struct journal *journal)
         uint64_t number = journal->number; /* stays the newest while somebody fills it */
 
         pthread_mutex_unlock(&journal->lock);
-        made = fill(journal, number, len, at);
+        made = segment_fill(journal, number, len, at);
         pthread_mutex_lock(&journal->lock);
         journal->is_filling = false;
         if (made)

@@ -139,7 +139,7 @@ static enum hf_status read_to(struct hf_scope *s, const struct journal_reading *
     return HF_OK;
 }
 
-static void drop(const struct journal_reading *reading, struct segment *segment)
+static void segment_drop(const struct journal_reading *reading, struct segment *segment)
 {
     hf__env_free(reading->env, segment->bytes, segment->size);
     segment->bytes = NULL;
@@ -183,8 +183,8 @@ static enum hf_status read_all(struct hf_scope *s, const struct journal_reading 
     return HF_OK;
 }
 
-static enum hf_status load(struct hf_scope *s, const struct journal_reading *reading,
-                           uint64_t number, struct segment *segment)
+static enum hf_status segment_load(struct hf_scope *s, const struct journal_reading *reading,
+                                   uint64_t number, struct segment *segment)
 {
     enum hf_status status;
     struct stat info;
@@ -204,7 +204,7 @@ static enum hf_status load(struct hf_scope *s, const struct journal_reading *rea
     status = segment->bytes ? read_all(s, reading, fd, segment) : hf__fail_nomem(s);
     close(fd);
     if (status != HF_OK)
-        drop(reading, segment);
+        segment_drop(reading, segment);
     return status;
 }
 
@@ -225,8 +225,8 @@ static bool is_record(const struct segment *segment, size_t at)
 }
 
 /* Replay what follows on change `*last`; *at is where it ends. */
-static enum hf_status replay(struct hf_scope *s, const struct journal_reading *reading,
-                             const struct segment *segment, uint64_t *last, size_t *at)
+static enum hf_status segment_replay(struct hf_scope *s, const struct journal_reading *reading,
+                                     const struct segment *segment, uint64_t *last, size_t *at)
 {
     assert(segment->first == *last + 1);
     *at = JOURNAL_START;
@@ -254,8 +254,8 @@ static bool says_durable(const struct segment *segment, size_t at, uint64_t chan
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static enum hf_status damaged(struct hf_scope *s, const struct journal_reading *reading,
-                              const char *name, uint64_t change)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct journal_reading *reading,
+                                   const char *name, uint64_t change)
 {
     return hf__fail(
         s, HF_CORRUPT,
@@ -273,13 +273,13 @@ struct walk {
 };
 
 /* The first change that is neither read nor in the database's tables. */
-static uint64_t missing(const struct journal_reading *reading, const struct walk *walk)
+static uint64_t missing_change(const struct journal_reading *reading, const struct walk *walk)
 {
     return (walk->last > reading->marks->based ? walk->last : reading->marks->based) + 1;
 }
 
-static enum hf_status step(struct hf_scope *s, const struct journal_reading *reading,
-                           struct walk *walk, const struct segment *segment)
+static enum hf_status walk_segment(struct hf_scope *s, const struct journal_reading *reading,
+                                   struct walk *walk, const struct segment *segment)
 {
     size_t at = JOURNAL_START;
     bool joined;
@@ -291,14 +291,14 @@ static enum hf_status step(struct hf_scope *s, const struct journal_reading *rea
         walk->last = segment->first - 1; /* what is before it is in the tables */
     joined = segment->first == walk->last + 1;
     if (joined) {
-        TRY(replay(s, reading, segment, &walk->last, &at));
+        TRY(segment_replay(s, reading, segment, &walk->last, &at));
         walk->number = segment->number;
         memcpy(walk->ended, segment->name, sizeof(walk->ended));
         walk->behind[0] = '\0'; /* an open that came after the gap went on here */
     }
-    if (segment->durable >= missing(reading, walk) ||
-        says_durable(segment, at, missing(reading, walk)))
-        return damaged(s, reading, walk->ended, missing(reading, walk));
+    if (segment->durable >= missing_change(reading, walk) ||
+        says_durable(segment, at, missing_change(reading, walk)))
+        return fail_damaged(s, reading, walk->ended, missing_change(reading, walk));
     if (reading->marks->whole &&
         (segment->first > walk->last + 1 || (joined && says_durable(segment, at, 0))))
         memcpy(walk->behind, segment->name, sizeof(walk->behind));
@@ -316,7 +316,8 @@ static enum hf_status check_whole(struct hf_scope *s, const struct journal_readi
             s, HF_CORRUPT,
             "The journal in %s is damaged: change %llu is missing at the end of %s, and "
             "%s has later ones" JOURNAL_DAMAGED,
-            reading->path, (unsigned long long)missing(reading, walk), walk->ended, walk->behind);
+            reading->path, (unsigned long long)missing_change(reading, walk), walk->ended,
+            walk->behind);
     hf__journal_name(reading->marks->segment, name);
     if (walk->begun < reading->marks->segment)
         return hf__fail(s, HF_CORRUPT,
@@ -352,17 +353,17 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
         struct segment segment;
         enum hf_status status;
 
-        TRY(load(s, reading, numbers[i], &segment));
-        status = step(s, reading, &walk, &segment);
-        drop(reading, &segment);
+        TRY(segment_load(s, reading, numbers[i], &segment));
+        status = walk_segment(s, reading, &walk, &segment);
+        segment_drop(reading, &segment);
         TRY(status);
     }
-    if (missing(reading, &walk) <= reading->marks->durable)
-        return damaged(s, reading, walk.ended, missing(reading, &walk));
+    if (missing_change(reading, &walk) <= reading->marks->durable)
+        return fail_damaged(s, reading, walk.ended, missing_change(reading, &walk));
     if (reading->marks->whole)
         TRY(check_whole(s, reading, &walk));
     *found = (struct journal_found){.number = len ? numbers[len - 1] : 0,
-                                    .last = missing(reading, &walk) - 1,
+                                    .last = missing_change(reading, &walk) - 1,
                                     .ended = walk.number};
     return HF_OK;
 }
@@ -382,11 +383,11 @@ static enum hf_status check_clean(struct hf_scope *s, const struct journal_readi
         struct segment segment;
         bool later;
 
-        TRY(load(s, reading, numbers[i], &segment));
+        TRY(segment_load(s, reading, numbers[i], &segment));
         later = segment.first > clean + 1 ||
                 (segment.first == clean + 1 && is_record(&segment, JOURNAL_START) &&
                  journal_change(segment.bytes + JOURNAL_START) == clean + 1);
-        drop(reading, &segment);
+        segment_drop(reading, &segment);
         if (later)
             return hf__fail(s, HF_CORRUPT,
                             "The store of the journal in %s was closed with change %llu as its "

@@ -95,15 +95,15 @@ static bool add_up(int fd, struct manifest_sum *sum, uint64_t bytes, uint64_t *h
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
-static enum hf_status damaged(struct hf_scope *s, const struct store_dir *store_dir,
-                              const char *name, const char *how)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct store_dir *store_dir,
+                                   const char *name, const char *how)
 {
     return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s %s" STORE_DIR_DAMAGED,
                     store_dir->path, name, how);
 }
 
-static enum hf_status failed(struct hf_scope *s, const struct store_dir *store_dir,
-                             const char *name)
+static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *store_dir,
+                                 const char *name)
 {
     int error = errno;
     char room[128];
@@ -113,8 +113,8 @@ static enum hf_status failed(struct hf_scope *s, const struct store_dir *store_d
 }
 
 /* The manifest that was noted begins with what was noted. */
-static enum hf_status compare(struct hf_scope *s, const struct store_dir *store_dir,
-                              const char *name, struct manifest_sum *sum, bool *noted)
+static enum hf_status manifest_compare(struct hf_scope *s, const struct store_dir *store_dir,
+                                       const char *name, struct manifest_sum *sum, bool *noted)
 {
     const struct manifest_mark *mark = &store_dir->marks.manifest;
     int fd = openat(store_dir->fd, name, O_RDONLY | O_CLOEXEC);
@@ -123,15 +123,15 @@ static enum hf_status compare(struct hf_scope *s, const struct store_dir *store_
     uint64_t hash = 0;
 
     if (fd < 0 && errno == ENOENT)
-        return damaged(s, store_dir, name, "is missing");
+        return fail_damaged(s, store_dir, name, "is missing");
     if (fd < 0 || fstat(fd, &info))
-        status = failed(s, store_dir, name);
+        status = fail_errno(s, store_dir, name);
     else if ((uint64_t)info.st_size < mark->bytes)
-        status = damaged(s, store_dir, name, "was cut short, or replaced by an older copy");
+        status = fail_damaged(s, store_dir, name, "was cut short, or replaced by an older copy");
     else if (!add_up(fd, sum, mark->bytes, &hash))
-        status = failed(s, store_dir, name);
+        status = fail_errno(s, store_dir, name);
     else if (hash != mark->hash)
-        status = damaged(s, store_dir, name, "was changed, or belongs to another database");
+        status = fail_damaged(s, store_dir, name, "was changed, or belongs to another database");
     if (fd >= 0)
         close(fd);
     *noted = (uint64_t)info.st_size == mark->bytes;
@@ -147,21 +147,21 @@ enum hf_status hf__manifest_check(struct hf_scope *s, struct store_dir *store_di
 
     *noted = false;
     if (!store_dir->has_database)
-        return mark->number ? damaged(s, store_dir, CURRENT_FILE, "is missing") : HF_OK;
+        return mark->number ? fail_damaged(s, store_dir, CURRENT_FILE, "is missing") : HF_OK;
     if (read_current(store_dir, &number))
-        return failed(s, store_dir, CURRENT_FILE);
+        return fail_errno(s, store_dir, CURRENT_FILE);
     if (!number)
-        return damaged(s, store_dir, CURRENT_FILE, "is");
+        return fail_damaged(s, store_dir, CURRENT_FILE, "is");
     file_name(number, name);
     if (number < mark->number)
-        return damaged(s, store_dir, "db", "is older than the file durable");
+        return fail_damaged(s, store_dir, "db", "is older than the file durable");
     if (number == mark->number) {
         store_dir->manifest = (struct manifest_sum){.number = number};
-        return compare(s, store_dir, name, &store_dir->manifest, noted);
+        return manifest_compare(s, store_dir, name, &store_dir->manifest, noted);
     }
     if (fstatat(store_dir->fd, name, &info, 0))
-        return errno == ENOENT ? damaged(s, store_dir, name, "is missing")
-                               : failed(s, store_dir, name);
+        return errno == ENOENT ? fail_damaged(s, store_dir, name, "is missing")
+                               : fail_errno(s, store_dir, name);
     return HF_OK;
 }
 

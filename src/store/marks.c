@@ -127,8 +127,8 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *sto
                     strerror_r(error, room, sizeof(room)));
 }
 
-static enum hf_status damaged(struct hf_scope *s, const struct store_dir *store_dir,
-                              const char *how)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct store_dir *store_dir,
+                                   const char *how)
 {
     return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s" STORE_DIR_DAMAGED,
                     store_dir->path, how);
@@ -303,29 +303,30 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir)
     store_dir->record =
         openat(store_dir->fd, "durable", (store_dir->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
     if (store_dir->record < 0 && errno == ENOENT)
-        return damaged(s, store_dir, "the file durable is missing");
+        return fail_damaged(s, store_dir, "the file durable is missing");
     if (store_dir->record < 0)
         return fail_errno(s, store_dir, "open");
     format = newest_slot(store_dir);
     if (!format)
-        return damaged(s, store_dir, "the file durable is");
+        return fail_damaged(s, store_dir, "the file durable is");
     if (format < store_dir->format)
-        return damaged(s, store_dir, "the files durable and HOLDFAST are of different formats");
+        return fail_damaged(s, store_dir,
+                            "the files durable and HOLDFAST are of different formats");
     if (store_dir->marks.clean && store_dir->marks.clean < store_dir->marks.based)
-        return damaged(s, store_dir, "the file durable is"); /* (3) */
+        return fail_damaged(s, store_dir, "the file durable is"); /* (3) */
     /* Higher: all but HOLDFAST had become that when the last open ended. */
     store_dir->format = format;
     store_dir->unnoted = format != STORE_DIR_FORMAT;
     give_id(store_dir);
     if (!store_dir->has_database && (store_dir->marks.based || format == 1))
-        return damaged(s, store_dir, "db/CURRENT is missing");
+        return fail_damaged(s, store_dir, "db/CURRENT is missing");
     return HF_OK;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
 /* What is on disk says less. */
-static void raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
+static void mark_raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
 {
     if (*mark >= to)
         return;
@@ -335,7 +336,7 @@ static void raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
 
 void hf__marks_based(struct store_dir *store_dir, uint64_t change)
 {
-    raise(store_dir, &store_dir->marks.based, change);
+    mark_raise(store_dir, &store_dir->marks.based, change);
 }
 
 static enum hf_status too_old(struct hf_scope *s, const struct store_dir *store_dir, uint64_t have,
@@ -364,9 +365,9 @@ static enum hf_status compare_old(struct hf_scope *s, struct store_dir *store_di
     if (have < want)
         return too_old(s, store_dir, have, want);
     if (store_dir->format == 1)
-        raise(store_dir, &store_dir->marks.durable, have);
+        mark_raise(store_dir, &store_dir->marks.durable, have);
     else
-        raise(store_dir, &store_dir->marks.based, mark->last);
+        mark_raise(store_dir, &store_dir->marks.based, mark->last);
     return HF_OK;
 }
 
@@ -380,15 +381,15 @@ enum hf_status hf__marks_compare(struct hf_scope *s, struct store_dir *store_dir
     if (store_dir->format != STORE_DIR_FORMAT)
         return compare_old(s, store_dir, mark);
     if (mark->last && (!mark->whole || mark->id != marks->id))
-        return damaged(s, store_dir,
-                       "the tables in db and the file durable are of different databases");
+        return fail_damaged(s, store_dir,
+                            "the tables in db and the file durable are of different databases");
     if (mark->last < marks->based)
         return too_old(s, store_dir, mark->last, marks->based);
     if (marks->clean && mark->last > marks->clean)
-        return damaged(s, store_dir, "the file durable is older than the tables in db");
-    raise(store_dir, &marks->based, mark->last);
-    raise(store_dir, &marks->durable, mark->durable);
-    raise(store_dir, &marks->segment, mark->segment);
+        return fail_damaged(s, store_dir, "the file durable is older than the tables in db");
+    mark_raise(store_dir, &marks->based, mark->last);
+    mark_raise(store_dir, &marks->durable, mark->durable);
+    mark_raise(store_dir, &marks->segment, mark->segment);
     return HF_OK;
 }
 

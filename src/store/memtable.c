@@ -209,8 +209,8 @@ void hf__memtable_view_close(struct memtable_view *view)
     hf__tables_release(view->tables);
 }
 
-static const struct map_entry *find(const struct map_node *root,
-                                    const struct memtable_layer *frozen, struct hf_bytes key)
+static const struct map_entry *entry_find(const struct map_node *root,
+                                          const struct memtable_layer *frozen, struct hf_bytes key)
 {
     const struct map_entry *entry = hf__map_find(root, key);
 
@@ -226,12 +226,12 @@ enum hf_status hf__memtable_get(struct hf_scope *s, struct memtable *memtable,
     enum hf_status status;
 
     if (view) {
-        entry = find(view->root, view->frozen, key);
+        entry = entry_find(view->root, view->frozen, key);
         return entry ? hf__map_copy_value(s, entry, value)
                      : hf__tables_get(s, view->tables, key, value);
     }
     brief_rdlock(&memtable->lock);
-    entry = find(memtable->active->map.root, memtable->frozen, key);
+    entry = entry_find(memtable->active->map.root, memtable->frozen, key);
     if (entry) {
         status = hf__map_copy_value(s, entry, value);
         pthread_rwlock_unlock(&memtable->lock);
@@ -322,7 +322,7 @@ static int order_of(const struct memtable_walk *walk, struct hf_bytes a, struct 
 }
 
 /* The map whose entry is the nearest, or -1: the tables'. Places of the same key move on. */
-static int nearest(struct memtable_walk *walk)
+static int walk_nearest(struct memtable_walk *walk)
 {
     int best = -1;
 
@@ -360,7 +360,7 @@ enum hf_status hf__memtable_walk_next(struct hf_scope *s, struct memtable_walk *
 
         if (walk->step_tables)
             TRY(step_tables(s, walk));
-        map = nearest(walk);
+        map = walk_nearest(walk);
         if (map < 0 && !walk->has_head)
             return HF_OK;
         if (map < 0) {
@@ -393,7 +393,7 @@ void hf__memtable_walk_close(struct memtable_walk *walk)
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Slots of entries that are not to be. */
-static void sweep(struct map *map, struct map_entry *const *entries, size_t len)
+static void entries_sweep(struct map *map, struct map_entry *const *entries, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         struct hf_bytes key = map_key(entries[i]);
@@ -416,7 +416,7 @@ bool hf__memtable_prepare(struct memtable *memtable, struct map_entry *const *en
         done++;
     if (done == len)
         return true;
-    sweep(map, entries, done);
+    entries_sweep(map, entries, done);
     for (size_t i = 0; i < len; i++)
         hf__map_entry_disown(map, entries[i]);
     pthread_rwlock_unlock(&memtable->lock);
@@ -432,7 +432,7 @@ static void put_all(struct map *map, struct map_entry **entries, size_t len)
     for (size_t i = 0; i < len; i++)
         if (!hf__map_put_over(map, entries[i]))
             entries[dead++] = entries[i];
-    sweep(map, entries, dead);
+    entries_sweep(map, entries, dead);
     for (size_t i = 0; i < dead; i++)
         hf__map_entry_release(map, entries[i]);
 }

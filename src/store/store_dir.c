@@ -58,7 +58,7 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *sto
                     name, text);
 }
 
-static bool exists(const struct store_dir *store_dir, const char *name)
+static bool file_exists(const struct store_dir *store_dir, const char *name)
 {
     struct stat info;
 
@@ -209,7 +209,7 @@ static enum hf_status look_inside(struct hf_scope *s, struct store_dir *store_di
     uint64_t format;
 
     TRY(read_format(s, store_dir, &format));
-    store_dir->has_database = exists(store_dir, "db/CURRENT");
+    store_dir->has_database = file_exists(store_dir, "db/CURRENT");
     store_dir->format = (int)format;
     store_dir->sealed = format == STORE_DIR_FORMAT;
     if (store_dir->read_only && format <= 1)
@@ -220,7 +220,7 @@ static enum hf_status look_inside(struct hf_scope *s, struct store_dir *store_di
                         store_dir->path);
     if (format)
         return HF_OK;
-    if (!exists(store_dir, FORMAT_FILE_NEW))
+    if (!file_exists(store_dir, FORMAT_FILE_NEW))
         TRY(refuse_strangers(s, store_dir));
     if (store_dir->has_database) /* one that is being made has none yet */
         return hf__fail(s, HF_CORRUPT,

@@ -253,7 +253,7 @@ static bool is_overfull(struct disk *disk)
 
 /* The active map is full: wait until the frozen one is written, or until it is frozen itself if it
  * has got too large. Only attempts that end from now on say that this cannot be. */
-static enum hf_status stall(struct hf_scope *s, struct disk *disk)
+static enum hf_status write_stall(struct hf_scope *s, struct disk *disk)
 {
     enum hf_status status = HF_OK;
     uint64_t before;
@@ -307,7 +307,7 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
         return hf__commit_fail(s, &disk->commit, HF_STOPPED);
     if (full) {
         hf__maintenance_want_tables(disk);
-        TRY(stall(s, disk));
+        TRY(write_stall(s, disk));
     }
     if (hf__journal_is_stretched(disk->commit.journal))
         return fail_for_now(s, disk, "write", "the journal cannot open its next file");
@@ -381,7 +381,7 @@ static void set_locks(struct disk *disk)
 
 /* Make everything durable: in tables, so that the next open has nothing to replay and the journal
  * need not be synced, or else in the journal. True: it is in tables. */
-static bool finish(struct disk *disk)
+static bool disk_finish(struct disk *disk)
 {
     uint64_t upto;
     bool clean;
@@ -405,7 +405,7 @@ static void disk_close(struct hf__store *store)
 {
     struct disk *disk = disk_of(store);
     struct hf_env env = store->env;
-    bool clean = finish(disk);
+    bool clean = disk_finish(disk);
 
     hf__memtable_close(&disk->memtable);
     hf__tables_close(disk->tables);

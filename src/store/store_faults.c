@@ -29,14 +29,15 @@ static struct faulty_store *faulty_of(struct hf__store *store)
 }
 
 /* Count a call; true when it is the one that fails. */
-static bool strikes(struct faulty_store *faulty)
+static bool is_struck(struct faulty_store *faulty)
 {
     uint64_t call = __atomic_add_fetch(&faulty->faults->calls, 1, __ATOMIC_RELAXED);
 
     return call == __atomic_load_n(&faulty->faults->fail_at, __ATOMIC_RELAXED);
 }
 
-static enum hf_status fault(struct hf_scope *s, struct faulty_store *faulty, const char *what)
+static enum hf_status fail_injected(struct hf_scope *s, struct faulty_store *faulty,
+                                    const char *what)
 {
     enum hf_status status = faulty->faults->status ? faulty->faults->status : HF_IO;
 
@@ -61,8 +62,8 @@ static enum hf_status faulty_get(struct hf_scope *s, struct hf__store *store,
 {
     struct faulty_store *faulty = faulty_of(store);
 
-    if (strikes(faulty))
-        return fault(s, faulty, "get");
+    if (is_struck(faulty))
+        return fail_injected(s, faulty, "get");
     return hf__store_get(s, faulty->inner, snapshot, key, value);
 }
 
@@ -71,8 +72,8 @@ static enum hf_status faulty_snapshot_open(struct hf_scope *s, struct hf__store 
 {
     struct faulty_store *faulty = faulty_of(store);
 
-    if (strikes(faulty))
-        return fault(s, faulty, "snapshot");
+    if (is_struck(faulty))
+        return fail_injected(s, faulty, "snapshot");
     return hf__store_snapshot_open(s, faulty->inner, snapshot);
 }
 
@@ -90,8 +91,8 @@ static enum hf_status faulty_iter_open(struct hf_scope *s, struct hf__store *sto
     struct faulty_iter *mine;
     enum hf_status status;
 
-    if (strikes(faulty))
-        return fault(s, faulty, "iterator");
+    if (is_struck(faulty))
+        return fail_injected(s, faulty, "iterator");
     mine = hf__env_alloc(&store->env, sizeof(*mine));
     if (!mine)
         return hf__fail_nomem(s);
@@ -109,8 +110,8 @@ static enum hf_status faulty_iter_next(struct hf_scope *s, struct hf__store_iter
 {
     struct faulty_store *faulty = faulty_of(iter->store);
 
-    if (strikes(faulty))
-        return fault(s, faulty, "step");
+    if (is_struck(faulty))
+        return fail_injected(s, faulty, "step");
     return hf__store_iter_next(s, ((struct faulty_iter *)iter)->inner, found, key, value);
 }
 
@@ -127,7 +128,7 @@ static enum hf_status faulty_write(struct hf_scope *s, struct hf__store *store,
                                    const struct store_batch *batch, uint64_t *ticket)
 {
     struct faulty_store *faulty = faulty_of(store);
-    bool strike = strikes(faulty);
+    bool strike = is_struck(faulty);
     enum hf_status status;
 
     if (atomic_load(&faulty->stopped))
@@ -137,7 +138,7 @@ static enum hf_status faulty_write(struct hf_scope *s, struct hf__store *store,
     if (faulty->faults->after)
         TRY(hf__store_write(s, faulty->inner, batch, ticket));
     *ticket = 0;
-    status = fault(s, faulty, "write");
+    status = fail_injected(s, faulty, "write");
     hf__scope_error_edit(s)->may_have_happened = status == HF_IO;
     if (status == HF_IO)
         atomic_store(&faulty->stopped, true);
@@ -149,7 +150,7 @@ static enum hf_status faulty_sync(struct hf_scope *s, struct hf__store *store, u
     struct faulty_store *faulty = faulty_of(store);
     enum hf_status status;
 
-    if (!strikes(faulty)) {
+    if (!is_struck(faulty)) {
         unsigned long long durable = atomic_load(&faulty->durable);
 
         if (ticket > durable && atomic_load(&faulty->stopped)) {
@@ -163,7 +164,7 @@ static enum hf_status faulty_sync(struct hf_scope *s, struct hf__store *store, u
             continue;
         return HF_OK;
     }
-    status = fault(s, faulty, "sync");
+    status = fail_injected(s, faulty, "sync");
     hf__scope_error_edit(s)->may_have_happened = true;
     if (status == HF_IO)
         atomic_store(&faulty->stopped, true);

@@ -364,7 +364,7 @@ void hf__tables_iter_close(struct tables_iter *iter)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-static uint64_t property(struct tables *tables, const char *name)
+static uint64_t property_read(struct tables *tables, const char *name)
 {
     uint64_t value = 0;
 
@@ -547,7 +547,8 @@ void hf__tables_hurry(struct tables *tables)
 }
 
 /* NULL: it is in a table. */
-static char *add(struct tables *tables, const struct map_node *root, const struct tables_mark *mark)
+static char *table_add(struct tables *tables, const struct map_node *root,
+                       const struct tables_mark *mark)
 {
     char *failed = make_database(tables);
 
@@ -575,7 +576,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     pthread_rwlock_rdlock(&hf__rocksdb_in_use);
     ended = atomic_load(&hf__rocksdb_ended);
     if (!ended)
-        failed = add(tables, root, mark);
+        failed = table_add(tables, root, mark);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
     if (ended)
         return HF_CANCELED;
@@ -605,13 +606,13 @@ uint64_t hf__tables_compaction(size_t table_bytes)
 
 uint64_t hf__tables_bytes(struct tables *tables)
 {
-    return property(tables, "rocksdb.live-sst-files-size");
+    return property_read(tables, "rocksdb.live-sst-files-size");
 }
 
 uint64_t hf__tables_memory(struct tables *tables)
 {
-    return property(tables, "rocksdb.estimate-table-readers-mem") +
-           property(tables, "rocksdb.block-cache-usage");
+    return property_read(tables, "rocksdb.estimate-table-readers-mem") +
+           property_read(tables, "rocksdb.block-cache-usage");
 }
 
 static enum hf_status verify_listed(struct hf_scope *s, struct tables *tables)
@@ -657,8 +658,8 @@ static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
 }
 
 /* Go to the end; blocks are verified on the way. */
-static enum hf_status walk(struct hf_scope *s, rocksdb_iterator_t *it,
-                           const struct store_watch *watch)
+static enum hf_status iterator_walk(struct hf_scope *s, rocksdb_iterator_t *it,
+                                    const struct store_watch *watch)
 {
     enum hf_status status = HF_OK;
     size_t key_len, value_len;
@@ -688,8 +689,8 @@ static void drop_cached(struct tables *tables)
     rocksdb_cache_set_capacity(tables->cache, tables->options.cache_bytes);
 }
 
-static enum hf_status verify(struct hf_scope *s, struct tables *tables,
-                             const struct store_watch *watch)
+static enum hf_status tables_scan(struct hf_scope *s, struct tables *tables,
+                                  const struct store_watch *watch)
 {
     rocksdb_readoptions_t *options;
     enum hf_status status;
@@ -704,7 +705,7 @@ static enum hf_status verify(struct hf_scope *s, struct tables *tables,
     rocksdb_readoptions_set_verify_checksums(options, 1);
     rocksdb_readoptions_set_fill_cache(options, 0);
     it = rocksdb_create_iterator(tables->db, options);
-    status = walk(s, it, watch);
+    status = iterator_walk(s, it, watch);
     rocksdb_iter_get_error(it, &error);
     rocksdb_iter_destroy(it);
     rocksdb_readoptions_destroy(options);
@@ -717,7 +718,7 @@ enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables,
     enum hf_status status;
 
     pthread_rwlock_rdlock(&tables->in_use);
-    status = verify(s, tables, watch);
+    status = tables_scan(s, tables, watch);
     pthread_rwlock_unlock(&tables->in_use);
     return status;
 }

@@ -326,7 +326,7 @@ TEST(ttl, items_expire_beside_a_damaged_one)
              "{'TableName':'other','AttributeDefinitions':[{'AttributeName':'x','AttributeType':"
              "'S'}],'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'idx','KeySchema':["
              "{'AttributeName':'x','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}");
-    hf__key_prefix(&key, SPACE_ITEM, table_id(hf__engine_of(w.db), "other"));
+    hf__stored_key_prefix(&key, SPACE_ITEM, table_id(hf__engine_of(w.db), "other"));
     hf__buf_put_byte(&key, 1);
     hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
     hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));
@@ -387,7 +387,7 @@ TEST(ttl, a_failure_that_stays_is_logged_once_a_minute)
     key = (struct hf__buf){.scope = w.scope};
     e = hf__engine_of(w.db);
     world_ok(&w, "CreateTable", PK_TABLE("other", ""));
-    hf__key_prefix(&key, SPACE_ITEM, table_id(e, "other"));
+    hf__stored_key_prefix(&key, SPACE_ITEM, table_id(e, "other"));
     hf__buf_put_byte(&key, 1);
     hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
     hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));
