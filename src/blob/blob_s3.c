@@ -39,11 +39,6 @@ enum {
     GIVE_UP_MS = 5000
 };
 
-static bool str_is(struct hf_str text, const char *word)
-{
-    return hf_str_equal(text, hf_str_from(word));
-}
-
 /* ---- small calls, for s3_list.c too --------------------------------------------------------- */
 
 enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,

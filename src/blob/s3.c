@@ -77,11 +77,6 @@ struct hf_str hf__s3_path(const struct s3 *s3)
     return s3->endpoint.path;
 }
 
-static bool str_is(struct hf_str text, const char *word)
-{
-    return hf_str_equal(text, hf_str_from(word));
-}
-
 /* ---- names ---------------------------------------------------------------------------------- */
 
 struct hf_str hf__s3_prefix(const struct s3 *s3)

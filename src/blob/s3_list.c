@@ -12,11 +12,6 @@
 
 enum { PAGE_FIRST = 64 };
 
-static bool str_is(struct hf_str text, const char *word)
-{
-    return hf_str_equal(text, hf_str_from(word));
-}
-
 /* ---- listing -------------------------------------------------------------------------------- */
 
 /* One object, or one upload in parts. */

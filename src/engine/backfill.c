@@ -1,6 +1,6 @@
 /*
  * engine/backfill.c: what was there before an index, or before time to live was switched on, is
- * added by upkeep, a few items at a time, beside all other work.
+ * added by maintenance, a few items at a time, beside all other work.
  *
  * Writers maintain the new index from the moment it is in the schema. Backfilling walks the table
  * once; under the latch of each item it reads the item again and adds the entry if it is missing.
@@ -14,9 +14,9 @@
 #include "engine/engine.h"
 #include "engine/latch.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/schema.h"
 #include "engine/ttl.h"
-#include "engine/upkeep.h"
 #include "store/store.h"
 
 #include "base/kill.h"
@@ -261,7 +261,7 @@ static enum hf_status fill_all(struct hf_scope *s, struct engine *e, struct fill
 
     if (!chunk)
         return hf__fail_nomem(s);
-    while (status == HF_OK && !f->done && !atomic_load(&e->upkeep.stop)) {
+    while (status == HF_OK && !f->done && !atomic_load(&e->maintenance.stop)) {
         pthread_rwlock_rdlock(&e->schema);
         status = fill_chunk(chunk, e, f, looked_at);
         pthread_rwlock_unlock(&e->schema);
@@ -289,7 +289,7 @@ enum hf_status hf__backfill(struct hf_scope *s, struct engine *e, uint64_t *look
         status = next_filling(s, e, &f, &found);
         pthread_rwlock_unlock(&e->schema);
         TRY(status);
-        if (!found || atomic_load(&e->upkeep.stop))
+        if (!found || atomic_load(&e->maintenance.stop))
             return HF_OK;
         TRY(fill_all(s, e, &f, looked_at));
     }

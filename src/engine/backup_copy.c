@@ -1,15 +1,15 @@
 /*
  * engine/backup_copy.c: copying the items of a backup that is being made.
  *
- * Upkeep walks the items of the table in the snapshot that was taken with the backup, and puts them
+ * Maintenance walks the items of the table in the snapshot that was taken with the backup, and puts them
  * as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
  * does not survive the process. So when the database is opened and finds a backup that is still
  * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
  * what it has is again the state of one moment, and it says which. The same happens to one that a
  * restore of the whole database (snapshot.c) brought back, and to one that the open had no room to
- * begin: they have no snapshot of the store, and upkeep begins them.
+ * begin: they have no snapshot of the store, and maintenance begins them.
  *
- * Its table may be gone by then. The items of a deleted table are erased by upkeep, too, but not
+ * Its table may be gone by then. The items of a deleted table are erased by maintenance, too, but not
  * before every backup that is of them is made (hf__backups_need()); nobody changes them any more.
  */
 #include "base/buf.h"
@@ -67,7 +67,7 @@ static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struc
     return HF_OK;
 }
 
-/* A full disk must not keep a database from being opened: upkeep resumes them when there is room. */
+/* A full disk must not keep a database from being opened: maintenance resumes them when there is room. */
 enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
 {
     for (size_t i = 0; i < e->backups.len; i++) {
@@ -158,7 +158,7 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
     uint64_t ticket;
 
     assert(backup->snapshot && backup->record.creating == HF_YES);
-    ASSERT_HELD(&e->upkeep_lock);
+    ASSERT_HELD(&e->maintenance_lock);
     TRY(read_chunk(s, e, backup, &chunk, &from, done));
     if (chunk.items == 0)
         return HF_OK;
@@ -220,7 +220,7 @@ static enum hf_status backup_copy_all(struct hf_scope *s, struct engine *e, stru
 
     if (!own)
         return hf__fail_nomem(s);
-    while (status == HF_OK && !done && !atomic_load(&e->upkeep.stop)) {
+    while (status == HF_OK && !done && !atomic_load(&e->maintenance.stop)) {
         status = hf__scope_alive(s);
         if (status != HF_OK)
             break;
@@ -250,7 +250,7 @@ enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *
 {
     struct backup *backup;
 
-    while ((backup = next_creating(e)) != NULL && !atomic_load(&e->upkeep.stop)) {
+    while ((backup = next_creating(e)) != NULL && !atomic_load(&e->maintenance.stop)) {
         if (!backup->snapshot) {
             enum hf_status status;
 

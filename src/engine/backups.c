@@ -2,7 +2,7 @@
  * engine/backups.c: which backups there are; making, describing, listing and deleting them.
  *
  * A backup has a record, which says what it is of, and a copy of the table's items, under an id of
- * its own. It is CREATING until upkeep has copied them all (backup_copy.c), AVAILABLE then. It
+ * its own. It is CREATING until maintenance has copied them all (backup_copy.c), AVAILABLE then. It
  * belongs to no table: when its table goes, it stays.
  *
  *  (1) A backup holds the state of its table at one moment between two writes, created_us: that of
@@ -19,8 +19,8 @@
 #include "engine/engine.h"
 #include "engine/erase.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
-#include "engine/upkeep.h"
 #include "ops/fields.h"
 #include "ops/prepare.h"
 #include "store/store.h"
@@ -569,7 +569,7 @@ enum hf_status hf__engine_create_backup(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
         return status;
-    hf__upkeep_poke(e);
+    hf__engine_maintenance_wake(e);
     return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 

@@ -27,8 +27,8 @@ struct backup {
     struct backup_record record;         /* numbers change until it is made; guarded by schema */
     struct hf_str tail;                  /* what its ARN ends in; they are listed in this order */
     struct hf__store_snapshot *snapshot; /* what is copied; NULL: that is done, or to be begun */
-    struct hf__buf from;                 /* upkeep's: the key to go on from; empty: the first */
-    int64_t items;                       /* upkeep's: copied so far */
+    struct hf__buf from; /* maintenance's: the key to go on from; empty: the first */
+    int64_t items;       /* maintenance's: copied so far */
     int64_t bytes;
 };
 

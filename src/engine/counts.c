@@ -4,7 +4,7 @@
  * Writers add to counters in memory. A clean close stores them together with the mark "clean",
  * which the next open removes before anything else is written; so a database that opens without the
  * mark was not closed cleanly, and its counters are not known. Then the state at opening is kept as
- * a snapshot, and a table is counted from it when somebody asks, or by upkeep; what writers added
+ * a snapshot, and a table is counted from it when somebody asks, or by maintenance; what writers added
  * since is in the counters already and the sum is exact. Counting takes long, so the schema lock is
  * not held meanwhile: the ids of the table and its indexes say where the sums belong afterwards.
  */
@@ -105,7 +105,7 @@ struct tally {
 /* Whoever waits for a count may have no more time, and a close does not wait for one. */
 static enum hf_status go_on(struct hf_scope *s, struct engine *e)
 {
-    if (atomic_load(&e->upkeep.stop))
+    if (atomic_load(&e->maintenance.stop))
         return hf__fail(s, HF_CANCELED, "The database is being closed");
     return hf__scope_alive(s);
 }

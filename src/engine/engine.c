@@ -9,10 +9,10 @@
 #include "engine/catalog.h"
 #include "engine/counts.h"
 #include "engine/engine.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/setting.h"
 #include "engine/streams.h"
-#include "engine/upkeep.h"
 #include "expr/cache.h"
 #include "ops/fields.h"
 #include "ops/prepare.h"
@@ -252,10 +252,10 @@ static void init_locks(struct engine *e)
     pthread_rwlock_init(&e->schema, &fair);
     pthread_rwlockattr_destroy(&fair);
     pthread_mutex_init(&e->sequencer.lock, NULL);
-    pthread_mutex_init(&e->upkeep.lock, NULL);
-    /* Upkeep must not sleep for an hour when somebody sets the clock back. */
-    steady_cond_init(&e->upkeep.wake);
-    pthread_mutex_init(&e->upkeep_lock, NULL);
+    pthread_mutex_init(&e->maintenance.lock, NULL);
+    /* Maintenance must not sleep for an hour when somebody sets the clock back. */
+    steady_cond_init(&e->maintenance.wake);
+    pthread_mutex_init(&e->maintenance_lock, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);
     for (size_t i = 0; i < LATCH_COUNT; i++)
@@ -268,9 +268,9 @@ static void destroy_locks(struct engine *e)
         pthread_mutex_destroy(&e->latches[i].lock);
     pthread_mutex_destroy(&e->blobs_lock);
     pthread_mutex_destroy(&e->counting);
-    pthread_mutex_destroy(&e->upkeep_lock);
-    pthread_cond_destroy(&e->upkeep.wake);
-    pthread_mutex_destroy(&e->upkeep.lock);
+    pthread_mutex_destroy(&e->maintenance_lock);
+    pthread_cond_destroy(&e->maintenance.wake);
+    pthread_mutex_destroy(&e->maintenance.lock);
     pthread_mutex_destroy(&e->sequencer.lock);
     pthread_rwlock_destroy(&e->schema);
 }
@@ -280,7 +280,7 @@ static void engine_free(struct engine *e)
 {
     struct hf_env env = e->env;
 
-    hf__upkeep_stop(e);
+    hf__engine_maintenance_stop(e);
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
     hf__backups_free(e);
@@ -300,7 +300,7 @@ static void engine_close(struct hf_db *db)
     struct hf_scope *s = hf_scope_new(&e->env);
 
     assert(!e->sequencer.first); /* no call is under way */
-    hf__upkeep_stop(e);
+    hf__engine_maintenance_stop(e);
     if (s && !e->read_only)
         hf__counts_save(s, e);
     hf_scope_free(s);
@@ -407,7 +407,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     if (status == HF_OK)
         status = load_all(s, e);
     if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
-        status = hf__upkeep_start(s, e);
+        status = hf__engine_maintenance_start(s, e);
     if (status != HF_OK) {
         engine_free(e);
         return status;

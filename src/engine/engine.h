@@ -3,7 +3,7 @@
  *
  * Locks, in the order in which they are taken:
  *
- *     upkeep_lock     by upkeep, and by a restore, which takes the next two as well
+ *     maintenance_lock     by maintenance, and by a restore, which takes the next two as well
  *     counting        by who counts a table after a crash
  *     engine.schema   read by every operation on items until its write is applied; written by
  *                     operations on tables. So the schema cannot change under a write.
@@ -82,13 +82,13 @@ struct latch {
     atomic_uint_fast64_t ticket; /* of the newest write under it; see latch.c */
 };
 
-struct upkeep {
+struct engine_maintenance {
     pthread_t thread;
     bool running;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     atomic_bool stop;
-    bool poked; /* guarded by lock */
+    bool woken; /* guarded by lock */
 };
 
 enum { ENGINE_OPENER_LEN = 16 };
@@ -113,8 +113,8 @@ struct engine {
     struct sequencer sequencer;
     struct latch latches[LATCH_COUNT];
     struct hf__expr_cache *cache;
-    struct upkeep upkeep;
-    pthread_mutex_t upkeep_lock; /* one round of upkeep at a time */
+    struct engine_maintenance maintenance;
+    pthread_mutex_t maintenance_lock; /* one round of maintenance at a time */
     pthread_mutex_t counting;
     struct hf__store_snapshot
         *opened;           /* after a crash, until all is counted; guarded by counting */

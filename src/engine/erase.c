@@ -3,8 +3,8 @@
  *
  * All keys of one such thing lie side by side under its space and id, and ids are never used again.
  * So dropping it is a small write: the batch that removes it from the catalog records its space
- * and id, and upkeep erases the keys afterwards, a few at a time. A crash in between leaves that
- * record, and upkeep goes on from there.
+ * and id, and maintenance erases the keys afterwards, a few at a time. A crash in between leaves that
+ * record, and maintenance goes on from there.
  */
 #include "engine/erase.h"
 #include "base/buf.h"
@@ -100,7 +100,7 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct e
     bool found = true;
 
     assert(from->len == 0 || from->ptr[0] == erasing->space);
-    ASSERT_HELD(&e->upkeep_lock);
+    ASSERT_HELD(&e->maintenance_lock);
     if (from->len == 0)
         hf__stored_key_prefix(from, erasing->space, erasing->id);
     hf__stored_key_prefix(&upper, erasing->space, erasing->id + 1);
@@ -140,7 +140,7 @@ static enum hf_status erase_all(struct hf_scope *s, struct engine *e, struct era
         struct hf__mark mark = hf__scope_mark(s);
         bool found = false;
 
-        if (atomic_load(&e->upkeep.stop))
+        if (atomic_load(&e->maintenance.stop))
             return HF_OK;
         TRY(next_pending(s, e, &found, erasing));
         if (!found)

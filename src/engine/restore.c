@@ -1,7 +1,7 @@
 /*
  * engine/restore.c: a new table from a backup.
  *
- * The table is there at once and CREATING; upkeep puts the items of the backup into it, with their
+ * The table is there at once and CREATING; maintenance puts the items of the backup into it, with their
  * index entries, a few at a time, and then it is ACTIVE. Until then nobody can use it, so no latch
  * is needed. A crash in between starts the walk anew, which writes the same once more; the backup
  * cannot change and, meanwhile, cannot be deleted.
@@ -14,10 +14,10 @@
 #include "engine/change.h"
 #include "engine/engine.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/schema.h"
 #include "engine/tables.h"
-#include "engine/upkeep.h"
 #include "ops/prepare.h"
 #include "store/store.h"
 
@@ -74,7 +74,7 @@ hf__engine_restore_table_from_backup(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
         return status;
-    hf__upkeep_poke(e);
+    hf__engine_maintenance_wake(e);
     return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 
@@ -184,7 +184,7 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
     uint64_t count = 0;
 
     assert(f->table && f->table->record.restore_from && f->copy_id > 0 && !f->done);
-    ASSERT_HELD(&e->upkeep_lock);
+    ASSERT_HELD(&e->maintenance_lock);
     TRY(read_chunk(s, e, f, &batch, &count));
     if (batch.ops.failed || f->from.failed)
         return hf__fail_nomem(s);
@@ -239,7 +239,7 @@ static enum hf_status fill_table(struct hf_scope *s, struct engine *e, struct fi
 
     if (!own)
         return hf__fail_nomem(s);
-    while (status == HF_OK && !f->done && !atomic_load(&e->upkeep.stop)) {
+    while (status == HF_OK && !f->done && !atomic_load(&e->maintenance.stop)) {
         status = hf__scope_alive(s);
         if (status != HF_OK)
             break;
@@ -280,7 +280,7 @@ enum hf_status hf__restore(struct hf_scope *s, struct engine *e, uint64_t *resto
     struct filling f;
     enum hf_status status = HF_OK;
 
-    while (status == HF_OK && !atomic_load(&e->upkeep.stop) && next_restoring(e, &f)) {
+    while (status == HF_OK && !atomic_load(&e->maintenance.stop) && next_restoring(e, &f)) {
         hf__stored_key_prefix(&f.from, SPACE_COPY, f.copy_id);
         if (f.copy_id == 0)
             status = hf__fail(s, HF_CORRUPT, "The backup that a table is restored from is gone");

@@ -8,7 +8,7 @@
  *
  *     view     tables, streams, backups and counts as they will be, made from the snapshot in an
  *              engine of their own (what hf__streams_load() and its like fill)
- *     locks    upkeep_lock, counting, schema for writing: so there is no operation, no upkeep, and
+ *     locks    maintenance_lock, counting, schema for writing: so there is no operation, no maintenance, and
  *              nobody who holds a table, a stream or a latch
  *     batch    from a walk over the store and the snapshot side by side
  *     write
@@ -40,10 +40,10 @@
 #include "engine/engine.h"
 #include "engine/latch.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/schema.h"
 #include "engine/setting.h"
 #include "engine/streams.h"
-#include "engine/upkeep.h"
 #include "store/store.h"
 
 enum { ENTRIES_BETWEEN_LOOKS = 1000, MARK_LEN = 16, MARK_TRIES = 3 };
@@ -545,7 +545,7 @@ static enum hf_status apply_batch(struct hf_scope *s, struct restore *r, uint64_
 
 static enum hf_status restore_locked(struct hf_scope *s, struct restore *r, uint64_t *ticket)
 {
-    ASSERT_HELD(&r->e->upkeep_lock);
+    ASSERT_HELD(&r->e->maintenance_lock);
     ASSERT_HELD(&r->e->counting);
     ASSERT_SCHEMA_WRITTEN(r->e);
     TRY(hf__engine_fit(s, r->e));
@@ -570,17 +570,17 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
     r.room = hf_scope_new(&e->env);
     status = r.room ? view_open(s, &r) : hf__fail_nomem(s);
     if (status == HF_OK) {
-        pthread_mutex_lock(&e->upkeep_lock);
+        pthread_mutex_lock(&e->maintenance_lock);
         pthread_mutex_lock(&e->counting);
         hf__schema_lock(e);
         status = restore_locked(s, &r, &ticket);
         pthread_rwlock_unlock(&e->schema);
         pthread_mutex_unlock(&e->counting);
-        pthread_mutex_unlock(&e->upkeep_lock);
+        pthread_mutex_unlock(&e->maintenance_lock);
     }
     view_close(&r);
     hf_scope_free(r.room);
     TRY(status);
-    hf__upkeep_poke(e); /* (3) */
+    hf__engine_maintenance_wake(e); /* (3) */
     return hf__engine_wait_durable(s, e, ticket);
 }

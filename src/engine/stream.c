@@ -477,7 +477,7 @@ static enum hf_status trim_shard(struct hf_scope *s, struct engine *e, struct st
 {
     uint64_t count = TRIM_A_ROUND;
 
-    while (count == TRIM_A_ROUND && !atomic_load(&e->upkeep.stop)) {
+    while (count == TRIM_A_ROUND && !atomic_load(&e->maintenance.stop)) {
         struct hf__mark mark = hf__scope_mark(s);
 
         TRY(trim_some(s, e, stream, shard, before_us, &count));
@@ -540,7 +540,7 @@ static enum hf_status drop_old(struct hf_scope *s, struct engine *e, int64_t bef
     return status;
 }
 
-/* Only upkeep removes streams, and there is one round of it at a time: so the list may be read
+/* Only maintenance removes streams, and there is one round of it at a time: so the list may be read
  * without the lock here, except while an operation on tables may be adding to it. */
 enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed)
 {

@@ -4,7 +4,7 @@
  * A token is kept for ten minutes with a digest of its request, and with the sizes of the items
  * that the request was charged for: a replay is charged for reading those. The same token with the
  * same request is a success without effect; with another request it is refused. After ten minutes
- * the token is as good as new, whether or not upkeep has dropped it yet.
+ * the token is as good as new, whether or not maintenance has dropped it yet.
  */
 #include "engine/token.h"
 #include "base/buf.h"

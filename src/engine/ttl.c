@@ -15,9 +15,9 @@
 #include "engine/erase.h"
 #include "engine/latch.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/schema.h"
-#include "engine/upkeep.h"
 #include "model/value.h"
 #include "ops/prepare.h"
 #include "store/store.h"
@@ -218,7 +218,7 @@ static enum hf_status sweep_all(struct hf_scope *s, struct engine *e, struct swe
     enum hf_status status = HF_OK;
     bool any = true;
 
-    while (any && status == HF_OK && !atomic_load(&e->upkeep.stop)) {
+    while (any && status == HF_OK && !atomic_load(&e->maintenance.stop)) {
         struct hf__mark mark = hf__scope_mark(s);
         bool more = false;
 
@@ -306,7 +306,7 @@ enum hf_status hf__engine_update_time_to_live(struct hf_scope *s, struct engine 
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
         return status;
-    hf__upkeep_poke(e);
+    hf__engine_maintenance_wake(e);
     *spec = *request->spec;
     spec->attribute = hf_scope_copy(s, request->spec->attribute);
     result->spec = spec;

@@ -1,10 +1,10 @@
 /*
- * engine/upkeep.c: the engine's own thread. About once a second, or when poked, it does what is
+ * engine/maintenance.c: the engine's own thread. About once a second, or when woken, it does what is
  * due: copying what is backed up, filling what is restored, building indexes, expiring items,
  * trimming streams, dropping tokens, erasing what is gone. hf_engine_upkeep() does the same on the
  * caller's thread; one round runs at a time.
  */
-#include "engine/upkeep.h"
+#include "engine/maintenance.h"
 #include "engine/backups.h"
 #include "engine/counts.h"
 #include "engine/engine.h"
@@ -19,9 +19,9 @@
 #include <errno.h>
 #include <time.h>
 
-enum { UPKEEP_PAUSE_MS = 1000 };
+enum { MAINTENANCE_PAUSE_MS = 1000 };
 
-typedef enum hf_status upkeep_step(struct hf_scope *s, struct engine *e, uint64_t *done);
+typedef enum hf_status maintenance_step(struct hf_scope *s, struct engine *e, uint64_t *done);
 
 static enum hf_status count_all(struct hf_scope *s, struct engine *e, uint64_t *done)
 {
@@ -31,12 +31,12 @@ static enum hf_status count_all(struct hf_scope *s, struct engine *e, uint64_t *
 
 /* All that is due. A step that fails, because of one damaged item say, does not keep the others
  * from being done; the first error is the one that is reported. */
-static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
-                                   struct hf_upkeep_report *report)
+static enum hf_status maintenance_round(struct hf_scope *s, struct engine *e,
+                                        struct hf_upkeep_report *report)
 {
     uint64_t counted = 0;
     const struct {
-        upkeep_step *step;
+        maintenance_step *step;
         uint64_t *done;
     } steps[] = {{count_all, &counted},
                  {hf__backups_copy, &report->backed_up_items},
@@ -48,8 +48,8 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
                  {hf__erase, &report->erased_keys}};
     struct hf_error first = {.status = HF_OK};
 
-    ASSERT_HELD(&e->upkeep_lock);
-    hf__kill_point("before_upkeep");
+    ASSERT_HELD(&e->maintenance_lock);
+    hf__kill_point("before_maintenance");
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         bool alive = hf__scope_alive(s) == HF_OK;
 
@@ -74,14 +74,14 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     memset(report, 0, sizeof(*report));
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Upkeep is only for embedded databases");
-    TRY(hf__engine_writable(s, e, HF_STR("upkeep")));
+        return hf__fail(s, HF_UNSUPPORTED, "Maintenance is only for embedded databases");
+    TRY(hf__engine_writable(s, e, HF_STR("maintenance")));
     TRY(hf__scope_alive(s));
-    pthread_mutex_lock(&e->upkeep_lock);
+    pthread_mutex_lock(&e->maintenance_lock);
     status = hf__engine_fit(s, e);
     if (status == HF_OK)
-        status = upkeep_round(s, e, report);
-    pthread_mutex_unlock(&e->upkeep_lock);
+        status = maintenance_round(s, e, report);
+    pthread_mutex_unlock(&e->maintenance_lock);
     return status;
 }
 
@@ -125,66 +125,66 @@ static void log_failure(struct engine *e, struct said *said, const char *text)
         return;
     memcpy(said->text, begin, sizeof(begin));
     said->us = now;
-    hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: %s", text);
+    hf__env_log(&e->env, HF_LOG_ERROR, "maintenance: %s", text);
 }
 
-static void wait_for_work(struct upkeep *u)
+static void wait_for_work(struct engine_maintenance *m)
 {
-    struct timespec until = steady_in_ms(UPKEEP_PAUSE_MS);
+    struct timespec until = steady_in_ms(MAINTENANCE_PAUSE_MS);
 
-    pthread_mutex_lock(&u->lock);
-    while (!atomic_load(&u->stop) && !u->poked)
-        if (pthread_cond_timedwait(&u->wake, &u->lock, &until) == ETIMEDOUT)
+    pthread_mutex_lock(&m->lock);
+    while (!atomic_load(&m->stop) && !m->woken)
+        if (pthread_cond_timedwait(&m->wake, &m->lock, &until) == ETIMEDOUT)
             break;
-    u->poked = false;
-    pthread_mutex_unlock(&u->lock);
+    m->woken = false;
+    pthread_mutex_unlock(&m->lock);
 }
 
-static void *upkeep_thread(void *arg)
+static void *maintenance_thread(void *arg)
 {
     struct engine *e = arg;
     struct hf_scope *s = hf_scope_new(&e->env);
     struct said said = {0};
 
-    while (s && !atomic_load(&e->upkeep.stop)) {
+    while (s && !atomic_load(&e->maintenance.stop)) {
         struct hf_upkeep_report report;
 
-        wait_for_work(&e->upkeep);
-        if (!atomic_load(&e->upkeep.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
-            !atomic_load(&e->upkeep.stop))
+        wait_for_work(&e->maintenance);
+        if (!atomic_load(&e->maintenance.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
+            !atomic_load(&e->maintenance.stop))
             log_failure(e, &said, hf_scope_error_text(s));
         hf_scope_reset(s);
     }
     if (!s)
-        hf__env_log(&e->env, HF_LOG_ERROR, "upkeep: no memory; items will not expire");
+        hf__env_log(&e->env, HF_LOG_ERROR, "maintenance: no memory; items will not expire");
     hf_scope_free(s);
     return NULL;
 }
 
-enum hf_status hf__upkeep_start(struct hf_scope *s, struct engine *e)
+enum hf_status hf__engine_maintenance_start(struct hf_scope *s, struct engine *e)
 {
-    assert(!e->upkeep.running && !e->read_only);
-    if (pthread_create(&e->upkeep.thread, NULL, upkeep_thread, e) != 0)
-        return hf__fail(s, HF_LIMIT, "The upkeep thread could not be started");
-    e->upkeep.running = true;
+    assert(!e->maintenance.running && !e->read_only);
+    if (pthread_create(&e->maintenance.thread, NULL, maintenance_thread, e) != 0)
+        return hf__fail(s, HF_LIMIT, "The maintenance thread could not be started");
+    e->maintenance.running = true;
     return HF_OK;
 }
 
-void hf__upkeep_poke(struct engine *e)
+void hf__engine_maintenance_wake(struct engine *e)
 {
-    pthread_mutex_lock(&e->upkeep.lock);
-    e->upkeep.poked = true;
-    pthread_cond_signal(&e->upkeep.wake);
-    pthread_mutex_unlock(&e->upkeep.lock);
+    pthread_mutex_lock(&e->maintenance.lock);
+    e->maintenance.woken = true;
+    pthread_cond_signal(&e->maintenance.wake);
+    pthread_mutex_unlock(&e->maintenance.lock);
 }
 
-void hf__upkeep_stop(struct engine *e)
+void hf__engine_maintenance_stop(struct engine *e)
 {
-    pthread_mutex_lock(&e->upkeep.lock);
-    atomic_store(&e->upkeep.stop, true);
-    pthread_cond_signal(&e->upkeep.wake);
-    pthread_mutex_unlock(&e->upkeep.lock);
-    if (e->upkeep.running)
-        pthread_join(e->upkeep.thread, NULL);
-    e->upkeep.running = false;
+    pthread_mutex_lock(&e->maintenance.lock);
+    atomic_store(&e->maintenance.stop, true);
+    pthread_cond_signal(&e->maintenance.wake);
+    pthread_mutex_unlock(&e->maintenance.lock);
+    if (e->maintenance.running)
+        pthread_join(e->maintenance.thread, NULL);
+    e->maintenance.running = false;
 }
