@@ -45,11 +45,11 @@ static enum hf_status check_digest(struct hf_scope *s, const struct hf_blobs *bl
 {
     hf__scope_error_clear(s);
     if (!blobs)
-        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+        return hf__fail(s, HF_INVALID, "the blob store is NULL");
     TRY(hf__scope_alive(s));
     if (!hf__blob_is_digest(digest)) /* it is not quoted: anything may stand in it */
         return hf__fail(s, HF_INVALID,
-                        "the name of a blob is a SHA-256, %d hexadecimal digits in lower case",
+                        "invalid blob name: expected a SHA-256 as %d lower case hexadecimal digits",
                         HF_BLOB_DIGEST_LEN);
     return HF_OK;
 }
@@ -109,10 +109,10 @@ enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_str url,
     }
     if (str_after(url, HF_STR("s3://"), &rest))
         return hf__blobs_open_s3(s, env, rest, o.client, blobs);
-    return hf__fail(s, HF_INVALID,
-                    "\"%.*s\" is not the URL of a blob store; known are memory:, dir:PATH and "
-                    "s3://BUCKET/PREFIX",
-                    HF_FMT(url));
+    return hf__fail(
+        s, HF_INVALID,
+        "\"%.*s\" is not the URL of a blob store; use memory:, dir:PATH or s3://BUCKET/PREFIX",
+        HF_FMT(url));
 }
 
 enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
@@ -136,7 +136,7 @@ enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct 
     *part = NULL;
     hf__scope_error_clear(s);
     if (!blobs)
-        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+        return hf__fail(s, HF_INVALID, "the blob store is NULL");
     if (name.len == 0 || name.len > HF_BLOBS_NAME_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_BLOBS_NAME_MAX, name.len),
                                    "the name of a part has 1 to %d bytes, not %zu",
@@ -178,13 +178,13 @@ enum hf_status hf_blob_put(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     *digest = (struct hf_str){0};
     hf__scope_error_clear(s);
     if (!blobs)
-        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+        return hf__fail(s, HF_INVALID, "the blob store is NULL");
     TRY(hf__scope_alive(s));
     if (bytes.len > blobs->max)
         return hf_scope_fail_limit(s, HF_LIMIT,
                                    hf_error_limit_of("HF_BLOB_MAX", blobs->max, bytes.len),
-                                   "a blob has at most %zu bytes, and this has %zu", blobs->max,
-                                   bytes.len);
+                                   "the blob has %zu bytes; the limit is %zu", bytes.len,
+                                   blobs->max);
     TRY(digest_of(s, bytes, hex));
     name = hf_scope_copy(s, hf_str_of(hex, HF_BLOB_DIGEST_LEN));
     if (!name.ptr)

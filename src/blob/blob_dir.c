@@ -140,7 +140,8 @@ static enum hf_status open_folder(struct hf_scope *s, const struct dir *dir, int
     if (*fd >= 0 || (errno == ENOENT && !make))
         return HF_OK;
     if (errno == ENOTDIR || errno == ELOOP)
-        return hf__fail(s, HF_CORRUPT, "%s has a \"%s\" that is not a folder", dir->path, name);
+        return hf__fail(s, HF_CORRUPT, "%s contains \"%s\", which is not a directory", dir->path,
+                        name);
     return fail_errno(s, dir, "open", name);
 }
 
@@ -264,10 +265,11 @@ static enum hf_status check_room(struct hf_scope *s, const struct dir *dir, size
     room = (uint64_t)info.f_bavail * info.f_frsize;
     if (room >= dir->reserve && room - dir->reserve >= len)
         return HF_OK;
-    return hf__fail(s, HF_NO_SPACE,
-                    "the disk of %s has %llu bytes left, of which %llu are kept free; a blob of "
-                    "%zu bytes is too many",
-                    dir->path, (unsigned long long)room, (unsigned long long)dir->reserve, len);
+    return hf__fail(
+        s, HF_NO_SPACE,
+        "no space for a blob of %zu bytes: the disk of %s has %llu bytes free, and %llu are "
+        "reserved",
+        len, dir->path, (unsigned long long)room, (unsigned long long)dir->reserve);
 }
 
 /* (1) (2) */
@@ -337,7 +339,7 @@ static enum hf_status blob_renew(struct hf_scope *s, struct dir *dir, int leaf, 
         return HF_OK;
     if (!is_same(fd, bytes)) {
         hf__env_log(&dir->blobs.env, HF_LOG_WARNING,
-                    "blobs in %s: %s was damaged, and is written anew", dir->path, name);
+                    "blobs in %s: %s was damaged and is being rewritten", dir->path, name);
     } else if (set_time(fd, hf__env_wall_us(&dir->blobs.env)) == 0 &&
                (dir->no_sync || fsync(fd) == 0)) {
         hf__kill_point("blob_renewed");
@@ -401,7 +403,8 @@ static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_s
         if (*fd < 0 && errno == ENOENT)
             *fd = openat(dir->trash, name, how);
         if (*fd < 0 && errno == ELOOP)
-            return hf__fail(s, HF_CORRUPT, "%s in %s is a link, not a blob", name, dir->path);
+            return hf__fail(s, HF_CORRUPT, "%s in %s is a symbolic link, not a blob", name,
+                            dir->path);
         if (*fd < 0 && errno != ENOENT)
             return fail_errno(s, dir, "open", name);
     }
@@ -411,7 +414,7 @@ static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_s
         return HF_OK;
     close(*fd);
     *fd = -1;
-    return hf__fail(s, HF_CORRUPT, "%s in %s is not a file", name, dir->path);
+    return hf__fail(s, HF_CORRUPT, "%s in %s is not a regular file", name, dir->path);
 }
 
 static enum hf_status read_all(struct hf_scope *s, const struct dir *dir, int fd, size_t size,
@@ -687,7 +690,7 @@ static enum hf_status tidy_one(struct hf_scope *s, struct dir *dir, int folder, 
     (void)s;
     if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
         time_us(&info) < *before_us && unlinkat(folder, name, 0) == 0)
-        hf__env_log(&dir->blobs.env, HF_LOG_INFO, "blobs in %s: removed %s/%s, left unfinished",
+        hf__env_log(&dir->blobs.env, HF_LOG_INFO, "blobs in %s: removed the unfinished file %s/%s",
                     dir->path, NEW_FOLDER, name);
     return HF_OK;
 }
@@ -765,7 +768,7 @@ static enum hf_status open_root(struct hf_scope *s, struct dir *dir, int in, con
         return fail_errno(s, dir, "create", "");
     dir->root = openat(in, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (part ? O_NOFOLLOW : 0));
     if (dir->root < 0 && (errno == ENOTDIR || (part && errno == ELOOP)))
-        return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a folder", dir->path);
+        return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a directory", dir->path);
     if (dir->root < 0 && errno == ENOENT && dir->no_create)
         return HF_OK;
     if (dir->root < 0)
@@ -803,14 +806,15 @@ static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
     if (len < 0)
         return fail_errno(s, dir, "read", FORMAT_FILE);
     if (memcmp(text, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1) != 0)
-        return hf__fail(s, HF_INVALID, "%s is not a folder of blobs: its file %s says otherwise",
-                        dir->path, FORMAT_FILE);
+        return hf__fail(s, HF_INVALID,
+                        "%s is not a directory of blobs: its file %s has other content", dir->path,
+                        FORMAT_FILE);
     format = strtoull(text + sizeof(FORMAT_TEXT) - 1, &end, 10);
     if (format == 0 || *end != '\n')
         return hf__fail(s, HF_CORRUPT, "%s/%s is damaged", dir->path, FORMAT_FILE);
     if (format > FORMAT)
         return hf__fail(s, HF_FORMAT,
-                        "the blobs in %s have format %llu; this version knows formats up to %d",
+                        "the blobs in %s have format %llu; this version supports formats up to %d",
                         dir->path, format, FORMAT);
     return HF_OK;
 }
@@ -857,7 +861,7 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
     *blobs = NULL;
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
         return hf__fail(s, HF_INVALID,
-                        "dir: needs the path of a folder behind it, without a NUL in it");
+                        "dir: must be followed by the path of a directory, without a NUL");
     dir = hf__env_alloc(env, sizeof(*dir));
     if (!dir)
         return hf__fail_nomem(s);

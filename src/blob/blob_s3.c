@@ -158,7 +158,7 @@ static enum hf_status begin_upload(struct hf_scope *s, struct s3 *s3, struct hf_
     if (hf__xml_read(s, hf_str_of((const char *)answer.http.body.ptr, answer.http.body.len), &want,
                      1) == HF_NOMEM)
         return hf__fail_nomem(s);
-    return id->len ? HF_OK : hf__s3_unreadable(s, s3, "has no id of an upload");
+    return id->len ? HF_OK : hf__s3_unreadable(s, s3, "has no upload ID");
 }
 
 struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str id)
@@ -204,7 +204,7 @@ static enum hf_status put_parts(struct hf_scope *s, struct s3 *s3, struct hf_str
         hf__kill_point("blob_part");
         tag = hf__answer_field(&answer.http, "etag");
         if (!is_tag(tag))
-            return hf__s3_unreadable(s, s3, "has no tag of a part");
+            return hf__s3_unreadable(s, s3, "has no ETag for a part");
         hf__buf_format(document, "<Part><PartNumber>%zu</PartNumber><ETag>%.*s</ETag></Part>",
                        number, HF_FMT(tag));
     }
@@ -237,7 +237,7 @@ static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct 
     TRY(hf__s3_head(s, s3, key, &there, &size, NULL));
     if (there && size == len)
         return HF_OK;
-    return hf__fail(s, HF_IO, "S3 lost the upload of %.*s in parts", HF_FMT(key));
+    return hf__fail(s, HF_IO, "S3 lost the multipart upload of %.*s", HF_FMT(key));
 }
 
 /* (2): whatever has become of the deadline. */
@@ -254,7 +254,8 @@ static void give_up_upload(struct s3 *s3, const struct hf_env *env, struct hf_st
     call.query = hf__s3_upload_query(s, 0, id);
     if (call.query.ptr && hf__s3_call(s, s3, &call, &answer) != HF_OK &&
         hf_scope_error(s)->status != HF_NOT_FOUND)
-        hf__env_log(env, HF_LOG_WARNING, "blobs: an upload in parts is left for a sweep: %s",
+        hf__env_log(env, HF_LOG_WARNING,
+                    "blobs: a multipart upload was not aborted, a sweep will remove it: %s",
                     hf_scope_error_text(s));
     hf_scope_free(s);
 }
@@ -370,7 +371,7 @@ static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struc
         TRY(get_range(s, blobs, key, at, len, &answer));
         if (answer.http.status != 206 || !read_range(s, &answer.http, at, &now_total) ||
             now_total != total || answer.http.body.len > len)
-            return hf__s3_unreadable(s, hf__s3_of(blobs), "is not the range that was asked for");
+            return hf__s3_unreadable(s, hf__s3_of(blobs), "is not the requested range");
         memcpy(all + at, answer.http.body.ptr, answer.http.body.len);
         at += answer.http.body.len;
         hf__scope_rewind(s, mark);
@@ -406,7 +407,7 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
         return HF_OK;
     }
     if (status == HF_NOT_FOUND) /* the blob may well be there, wherever that is */
-        return hf__fail(s, HF_IO, "there is no bucket %.*s any more", HF_FMT(hf__s3_bucket(s3)));
+        return hf__fail(s, HF_IO, "bucket %.*s no longer exists", HF_FMT(hf__s3_bucket(s3)));
     if (status == HF_LIMIT)
         return hf__fail(s, HF_CORRUPT, "the blob %.*s is damaged: it has more than %zu bytes",
                         HF_FMT(key), blobs->max);
@@ -417,7 +418,7 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
     if (answer.http.status != 206)
         return HF_OK;
     if (!read_range(s, &answer.http, 0, &total))
-        return hf__s3_unreadable(s, s3, "is not the range that was asked for");
+        return hf__s3_unreadable(s, s3, "is not the requested range");
     return total > bytes->len ? get_rest(s, blobs, key, *bytes, total, bytes) : HF_OK;
 }
 
@@ -643,7 +644,8 @@ static enum hf_status find_bucket(struct hf_scope *s, struct s3 *s3)
         return status;
     if (hf__s3_create(s3))
         return make_bucket(s, s3);
-    return hf__fail(s, HF_NOT_FOUND, "there is no bucket %.*s; ?create=1 would make it",
+    return hf__fail(s, HF_NOT_FOUND,
+                    "bucket %.*s does not exist; add ?create=1 to the URL to create it",
                     HF_FMT(hf__s3_bucket(s3)));
 }
 

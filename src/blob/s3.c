@@ -163,7 +163,7 @@ bool hf__s3_time(struct hf_str text, int64_t *us)
 
 static enum hf_status wrong_param(struct hf_scope *s, const char *name, const char *wanted)
 {
-    return hf__fail(s, HF_INVALID, "the parameter %s of s3:// is %s", name, wanted);
+    return hf__fail(s, HF_INVALID, "the parameter %s of the s3:// URL must be %s", name, wanted);
 }
 
 static enum hf_status read_flag(struct hf_scope *s, const char *name, struct hf_str value,
@@ -185,7 +185,8 @@ static enum hf_status read_part(struct hf_scope *s, struct hf_str value, size_t 
         number = number * 10 + (uint64_t)(value.ptr[i] - '0');
     }
     if (number < S3_PART_MIN || number > HF_BLOB_MAX)
-        return hf__fail(s, HF_INVALID, "the parameter part of s3:// is from %d to %d bytes",
+        return hf__fail(s, HF_INVALID,
+                        "the parameter part of the s3:// URL must be from %d to %d bytes",
                         S3_PART_MIN, HF_BLOB_MAX);
     *part = (size_t)number;
     return HF_OK;
@@ -221,10 +222,10 @@ static enum hf_status read_param(struct hf_scope *s, struct s3 *s3, struct hf_st
     } else if (str_is(name, "part")) {
         TRY(read_part(s, value, &s3->part));
     } else {
-        return hf__fail(s, HF_INVALID,
-                        "the s3:// URL has a parameter \"%.*s\", which is none of endpoint, "
-                        "region, path_style, create, part",
-                        HF_FMT(name));
+        return hf__fail(
+            s, HF_INVALID,
+            "unknown parameter \"%.*s\" in the s3:// URL; use endpoint, region, path_style, create or part",
+            HF_FMT(name));
     }
     return HF_OK;
 }
@@ -238,19 +239,19 @@ static enum hf_status read_url(struct hf_scope *s, struct s3 *s3, struct hf_str 
     struct hf_str prefix;
 
     if (!is_bucket(bucket))
-        return hf__fail(s, HF_INVALID,
-                        "\"%.*s\" is no name of a bucket: s3://BUCKET has 3 to 63 lower case "
-                        "letters, digits, inner dots and hyphens",
-                        HF_FMT(bucket));
+        return hf__fail(
+            s, HF_INVALID,
+            "invalid bucket name \"%.*s\": use 3 to 63 lower case letters, digits, inner dots and hyphens",
+            HF_FMT(bucket));
     s3->bucket = hf_scope_copy(s3->parts.memory, bucket);
     TRY(url_decode(s, s3->parts.memory, path, &prefix));
     if (prefix.len && prefix.ptr[prefix.len - 1] == '/')
         prefix.len--;
     if (!is_prefix(prefix))
-        return hf__fail(s, HF_INVALID,
-                        "the prefix of s3:// has up to %d bytes, and no empty part, \".\", \"..\", "
-                        "\"trash\" or \"part.\" and more between slashes",
-                        PREFIX_MAX);
+        return hf__fail(
+            s, HF_INVALID,
+            "invalid prefix in the s3:// URL: use up to %d bytes, and no part between slashes that is empty, \".\", \"..\", \"trash\" or begins with \"part.\"",
+            PREFIX_MAX);
     s3->prefix = hf_scope_format(s3->parts.memory, "%.*s%s", HF_FMT(prefix), prefix.len ? "/" : "");
     if (!s3->bucket.ptr || !s3->prefix.ptr)
         return hf__fail_nomem(s);
@@ -573,14 +574,14 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
     TRY(send_request(s, s3, attempt->call, try));
     if (hf__answer_field(http, "content-encoding").len &&
         !hf__http_is(hf__answer_field(http, "content-encoding"), "identity"))
-        return hf__s3_unreadable(s, s3, "is packed, which nobody asked for");
+        return hf__s3_unreadable(s, s3, "is compressed, which was not requested");
     attempt->answer->http = *http;
     if (http->status < 300 && has_result(attempt->call, http))
         return HF_OK;
     TRY(read_refusal(s, try, &refusal));
     if (http->status < 300) { /* an error that turned up when the head was sent already */
         if (!refusal.code.len)
-            return hf__s3_unreadable(s, s3, "is not what was asked for");
+            return hf__s3_unreadable(s, s3, "is not the expected document");
         http->status = attempt->answer->http.status = 500;
     }
     attempt->answer->code = refusal.code;
@@ -605,9 +606,9 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
     TRY(hf__scope_alive(s));
     status = hf__again_turn(s, &s3->again);
     if (status == HF_TIMEOUT)
-        return hf__fail(s, HF_THROTTLED,
-                        "S3 throttled this client, and the rate that it keeps to since then gives "
-                        "this call no turn before its deadline");
+        return hf__fail(
+            s, HF_THROTTLED,
+            "S3 throttled this client; at the reduced request rate this call would miss its deadline");
     TRY(status);
     for (;;) {
         course.attempt++;

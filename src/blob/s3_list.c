@@ -100,7 +100,7 @@ static enum hf_status read_page(struct hf_scope *s, struct hf_blobs *blobs, stru
     if (status == HF_NOMEM || page->nomem)
         return hf__fail_nomem(s);
     if (status != HF_OK || (page->more && !page->next.len))
-        return hf__s3_unreadable(s, hf__s3_of(blobs), "is not a list that can be read");
+        return hf__s3_unreadable(s, hf__s3_of(blobs), "is not a valid list");
     date_s = hf__answer_date_s(&answer.http);
     for (size_t i = 0; i < page->len && date_s; i++)
         page->list[i].at_us = now_us - (date_s * 1000000 - page->list[i].at_us);
@@ -167,7 +167,7 @@ static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
         }
         if (page->more && last && hf_str_equal(page->next, last->next) &&
             hf_str_equal(page->next_id, last->next_id)) {
-            status = hf__s3_unreadable(s, hf__s3_of(blobs), "is the same page of a list again");
+            status = hf__s3_unreadable(s, hf__s3_of(blobs), "repeats the previous page of a list");
             break;
         }
         for (size_t i = 0; i < page->len && status == HF_OK; i++)

@@ -76,7 +76,7 @@ enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
         if (e->backups.list[i]->record.creating == HF_YES)
             status = backup_restart(s, e, e->backups.list[i]);
         if (status == HF_NO_SPACE) {
-            hf__env_log(&e->env, HF_LOG_WARNING, "backups that are not finished have to wait: %s",
+            hf__env_log(&e->env, HF_LOG_WARNING, "unfinished backups will be resumed later: %s",
                         hf_scope_error_text(s));
             hf__scope_error_clear(s);
             return HF_OK;

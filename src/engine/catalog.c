@@ -446,10 +446,10 @@ enum hf_status hf__catalog_check_ids(struct hf_scope *s, const struct engine *e,
             id_max(last, id_max(e->backups.list[i]->record.id, e->backups.list[i]->record.copy_id));
     if (last < next_id && next_id < UINT32_MAX)
         return HF_OK;
-    return hf__fail(s, HF_CORRUPT,
-                    "The next id is %u, but %lld is in use: what is made next would lie among the "
-                    "keys of what is there. Restore a backup of the database",
-                    next_id, (long long)last);
+    return hf__fail(
+        s, HF_CORRUPT,
+        "The record of the next id is damaged: it says %u, but id %lld is in use. Restore a copy of the database",
+        next_id, (long long)last);
 }
 
 uint32_t hf__catalog_new_id(struct hf_scope *s, struct engine *e, struct store_batch *batch)

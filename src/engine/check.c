@@ -98,7 +98,7 @@ static enum hf_status report_progress(struct checking *c)
         return HF_OK;
     status = c->options->on_progress(&c->progress, c->options->user);
     if (status != HF_OK)
-        hf__fail(c->caller, status, "The check was ended by its on_progress");
+        hf__fail(c->caller, status, "The check was stopped by its on_progress callback");
     return status;
 }
 
@@ -215,7 +215,7 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
 
     c->report->items++;
     if (!table)
-        return belongs_nowhere(c, key, "an item of no table");
+        return belongs_nowhere(c, key, "an item belongs to no table");
     if (!good_row(c, value, &row)) {
         report_problem(c, key, "an item is damaged");
         return HF_OK;
@@ -226,7 +226,7 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     }
     hf__row_key(&own, table, row.item);
     if (!same_bytes(&own, key))
-        report_problem(c, key, "an item lies under another key than its own");
+        report_problem(c, key, "an item is stored under a wrong key");
     for (size_t i = 0; i < table->indexes_len; i++)
         TRY(check_entry_of(c, table, &table->indexes[i], key, &row));
     return check_expiry_of(c, table, key, &row);
@@ -254,7 +254,7 @@ static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
 
     c->report->index_entries++;
     if (!index)
-        return belongs_nowhere(c, key, "an entry of no index");
+        return belongs_nowhere(c, key, "an index entry belongs to no index");
     if (!good_row(c, value, &entry) || hf__schema_check_put(c->s, table, entry.item) != HF_OK) {
         report_problem(c, key, "an index entry is damaged");
         return HF_OK;
@@ -276,7 +276,7 @@ static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key
 
     c->report->expiry_entries++;
     if (!table)
-        return belongs_nowhere(c, key, "an expiry entry of no table");
+        return belongs_nowhere(c, key, "an expiry entry belongs to no table");
     hf__stored_key_prefix(&row_key, SPACE_ITEM, table->id);
     hf__buf_put(&row_key, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
     if (row_key.failed)
@@ -297,9 +297,9 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
 
     c->report->stream_records++;
     if (!stream)
-        return belongs_nowhere(c, key, "a record of no stream");
+        return belongs_nowhere(c, key, "a stream record belongs to no stream");
     if (load_u16be(key.ptr + 5) >= stream->record.shards_len)
-        report_problem(c, key, "a record of no shard");
+        report_problem(c, key, "a stream record belongs to no shard");
     else if (!hf__stream_record_head_get(value, &head) ||
              !hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) ||
              (head.new_len &&
@@ -309,7 +309,7 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
                               head.old_len)))
         report_problem(c, key, "a stream record is damaged");
     else if (load_u64be(key.ptr + 7) >= c->numbers_end)
-        report_problem(c, key, "a stream record has a number that was not given out");
+        report_problem(c, key, "a stream record has a sequence number that was never assigned");
     return HF_OK;
 }
 
@@ -371,7 +371,7 @@ static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct
 
     c->report->backup_items++;
     if (!backup)
-        return belongs_nowhere(c, key, "an item of no backup");
+        return belongs_nowhere(c, key, "an item of a backup belongs to no backup");
     TRY(open_copy_of(c, backup));
     if (!good_row(c, value, &row) || hf__schema_check_put(c->s, c->copied, row.item) != HF_OK) {
         report_problem(c, key, "an item in a backup is damaged");
@@ -380,7 +380,7 @@ static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct
     hf__stored_key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
     hf__stored_key_parts(&own, &c->copied->key, row.item);
     if (!same_bytes(&own, key))
-        report_problem(c, key, "an item in a backup lies under another key than its own");
+        report_problem(c, key, "an item in a backup is stored under a wrong key");
     backup->items++;
     backup->bytes += (int64_t)row.size;
     return HF_OK;
@@ -398,14 +398,14 @@ static void check_backups(struct checking *c)
         if (backup->record.creating != HF_YES &&
             (backup->items != backup->record.items || backup->bytes != backup->record.bytes))
             report_problem(c, hf_bytes_of(key, sizeof(key)),
-                           "a backup lacks items, or has too many");
+                           "a backup has a wrong number of items");
     }
     for (size_t i = 0; i < c->e->catalog.len; i++) {
         const struct table *table = c->e->catalog.tables[i];
 
         if (table->record.restore_from && !hf__backup_by_id(c->e, table->record.restore_from))
             report_problem(c, hf_bytes_of(table->name.ptr, table->name.len),
-                           "a table is being restored from no backup");
+                           "a table is being restored from a backup that does not exist");
     }
 }
 
@@ -436,7 +436,7 @@ static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct 
     case SPACE_TOKEN:
         return check_token(c, key, value);
     default:
-        report_problem(c, key, "a key of no known kind");
+        report_problem(c, key, "a key has an unknown kind");
         return HF_OK;
     }
 }
@@ -541,7 +541,7 @@ enum hf_status hf_engine_check_with(struct hf_scope *s, struct hf_db *db,
     memset(report, 0, sizeof(*report));
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "hf_engine_check() is for embedded databases only");
     TRY(hf__scope_alive(s)); /* before the files are read, which takes long */
     TRY(verify_store(&c, e->store));
     TRY(hf__store_snapshot_open(s, e->store, &c.snapshot));

@@ -31,9 +31,9 @@ enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e)
 {
     if (!atomic_load(&e->lost))
         return HF_OK;
-    return hf__fail(s, HF_STOPPED,
-                    "The write of a restore failed, and whether it took effect could not be found "
-                    "out: open the database again");
+    return hf__fail(
+        s, HF_STOPPED,
+        "The write of a restore failed and may or may not have taken effect: reopen the database");
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
@@ -124,12 +124,14 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
     struct hf_str path;
 
     if ((unsigned)o->sync > HF_SYNC_NONE)
-        return hf__fail(s, HF_INVALID, "sync is %d, which is no enum hf_sync", (int)o->sync);
+        return hf__fail(s, HF_INVALID, "sync is %d, which is not a value of enum hf_sync",
+                        (int)o->sync);
     if ((unsigned)o->wording > HF_WORDING_2026)
-        return hf__fail(s, HF_INVALID, "wording is %d, which is no enum hf_wording",
+        return hf__fail(s, HF_INVALID, "wording is %d, which is not a value of enum hf_wording",
                         (int)o->wording);
     if (hf_str_equal(url, HF_STR("memory:")) && o->read_only)
-        return hf__fail(s, HF_INVALID, "memory: is new and empty: it cannot be read_only");
+        return hf__fail(s, HF_INVALID,
+                        "memory: cannot be read_only, as it is always new and empty");
     if (hf_str_equal(url, HF_STR("memory:")))
         return hf__store_open_memory(s, env, store);
     if (!str_after(url, HF_STR("embedded:"), &path))
@@ -138,7 +140,7 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                         "embedded:PATH, http://HOST:PORT, https://HOST:PORT or dynamodb://REGION",
                         HF_FMT(url));
     if (path.len == 0)
-        return hf__fail(s, HF_INVALID, "embedded: needs the path of a directory behind it");
+        return hf__fail(s, HF_INVALID, "embedded: must be followed by the path of a directory");
     return hf__store_open_disk(s, env, path, &options, store);
 }
 
@@ -332,7 +334,7 @@ static enum hf_status engine_blobs(struct hf_scope *s, struct hf_db *db, struct 
     struct blob_dir_options options = {.no_sync = e->no_sync};
     struct store_stats stats;
 
-    TRY(hf__engine_writable(s, e, HF_STR("a store of blobs in it, which may be written to,")));
+    TRY(hf__engine_writable(s, e, HF_STR("its blob store")));
     hf__store_stats(e->store, &stats);
     if (!stats.path.ptr)
         return memory_blobs(s, e, blobs);

@@ -69,7 +69,7 @@ static enum hf_status next_pending(struct hf_scope *s, struct engine *e, bool *f
     do {
         status = hf__store_iter_next(s, iter, found, &key, &value);
         if (status == HF_OK && *found && key.len != ERASE_KEY)
-            status = hf__fail(s, HF_CORRUPT, "The record of what is to be erased is damaged");
+            status = hf__fail(s, HF_CORRUPT, "A record of pending erasure is damaged");
     } while (status == HF_OK && *found && hf__backups_need(e, key.ptr[1], load_u32be(key.ptr + 2)));
     if (status == HF_OK && *found) {
         uint8_t space = key.ptr[1];

@@ -74,7 +74,7 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     memset(report, 0, sizeof(*report));
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Maintenance is only for embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "hf_engine_upkeep() is for embedded databases only");
     TRY(hf__engine_writable(s, e, HF_STR("maintenance")));
     TRY(hf__scope_alive(s));
     pthread_mutex_lock(&e->maintenance_lock);
@@ -156,7 +156,7 @@ static void *maintenance_thread(void *arg)
         hf_scope_reset(s);
     }
     if (!s)
-        hf__env_log(&e->env, HF_LOG_ERROR, "maintenance: no memory; items will not expire");
+        hf__env_log(&e->env, HF_LOG_ERROR, "maintenance: out of memory; items will not expire");
     hf_scope_free(s);
     return NULL;
 }
@@ -165,7 +165,9 @@ enum hf_status hf__engine_maintenance_start(struct hf_scope *s, struct engine *e
 {
     assert(!e->maintenance.running && !e->read_only);
     if (pthread_create(&e->maintenance.thread, NULL, maintenance_thread, e) != 0)
-        return hf__fail(s, HF_LIMIT, "The maintenance thread could not be started");
+        return hf__fail(
+            s, HF_LIMIT,
+            "Cannot start the maintenance thread; raise the limit of processes (ulimit -u)");
     e->maintenance.running = true;
     return HF_OK;
 }

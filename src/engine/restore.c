@@ -283,7 +283,8 @@ enum hf_status hf__restore(struct hf_scope *s, struct engine *e, uint64_t *resto
     while (status == HF_OK && !atomic_load(&e->maintenance.stop) && next_restoring(e, &f)) {
         hf__stored_key_prefix(&f.from, SPACE_COPY, f.copy_id);
         if (f.copy_id == 0)
-            status = hf__fail(s, HF_CORRUPT, "The backup that a table is restored from is gone");
+            status = hf__fail(s, HF_CORRUPT,
+                              "The backup that a table is being restored from no longer exists");
         else if (f.from.failed)
             status = hf__fail_nomem(s);
         else

@@ -218,7 +218,7 @@ enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
     *snapshot = NULL;
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are only of embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are for embedded databases only");
     TRY(hf__scope_alive(s));
     TRY(hf__engine_fit(s, e));
     TRY(hf__snapshot_new(s, snapshot));
@@ -563,9 +563,9 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
 
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are only of embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are for embedded databases only");
     if (!snapshot)
-        return hf__fail(s, HF_INVALID, "There is no snapshot to restore");
+        return hf__fail(s, HF_INVALID, "The snapshot to restore is NULL");
     TRY(hf__scope_alive(s));
     r.room = hf_scope_new(&e->env);
     status = r.room ? view_open(s, &r) : hf__fail_nomem(s);

@@ -96,7 +96,7 @@ static enum hf_status path_of(struct hf_scope *s, struct hf_str path, const char
     struct hf_str copy;
 
     if (path.len == 0 || memchr(path.ptr, 0, path.len))
-        return hf__fail(s, HF_INVALID, "A snapshot's file needs a path");
+        return hf__fail(s, HF_INVALID, "The path of the snapshot file is empty");
     copy = hf_scope_format(s, "%.*s", HF_FMT(path));
     if (!copy.ptr)
         return hf__fail_nomem(s);
@@ -205,7 +205,7 @@ enum hf_status hf_engine_snapshot_save(struct hf_scope *s,
 
     hf__scope_error_clear(s);
     if (!snapshot)
-        return hf__fail(s, HF_INVALID, "There is no snapshot to save");
+        return hf__fail(s, HF_INVALID, "The snapshot to save is NULL");
     TRY(hf__scope_alive(s));
     TRY(path_of(s, path, &target));
     hf__env_random(hf__scope_env(s), &random, sizeof(random));
@@ -252,7 +252,7 @@ static enum hf_status file_read(struct file *file, uint8_t *bytes, size_t len)
         if (done < 0)
             return fail_errno(file, "read", file->path);
         if (done == 0)
-            return fail_damaged(file, "it is cut short");
+            return fail_damaged(file, "it is truncated");
         bytes += done;
         len -= (size_t)done;
         file->at += (uint64_t)done;
@@ -276,17 +276,18 @@ static enum hf_status get_head(struct file *file, struct hf_engine_snapshot *sna
 
     TRY(file_read(file, head, sizeof(head)));
     if (memcmp(head, head_magic, sizeof(head_magic)) != 0)
-        return fail_damaged(file, "it does not begin as a snapshot does");
+        return fail_damaged(file, "it is not a snapshot file");
     if (load_u64le(head + HEAD_HASHED) != XXH3_64bits(head, HEAD_HASHED))
-        return fail_damaged(file, "its head does not fit its checksum");
+        return fail_damaged(file, "the checksum of its head does not match");
     if (load_u32le(head + 8) > VERSION)
-        return hf__fail(file->s, HF_FORMAT,
-                        "The snapshot in %s has version %u; this library knows versions up to %d",
-                        file->path, load_u32le(head + 8), VERSION);
+        return hf__fail(
+            file->s, HF_FORMAT,
+            "The snapshot in %s has version %u; this library supports versions up to %d",
+            file->path, load_u32le(head + 8), VERSION);
     next_id = load_u64le(head + 24);
     if (load_u32le(head + 8) != VERSION || next_id == 0 || next_id > UINT32_MAX ||
         load_u64le(head + 32) >= SEQUENCE_MAX)
-        return fail_damaged(file, "its head makes no sense");
+        return fail_damaged(file, "its head is invalid");
     chain_add(file, head + HEAD_HASHED);
     snapshot->size.taken_us = (int64_t)load_u64le(head + 16);
     snapshot->next_id = (uint32_t)next_id;
@@ -387,9 +388,9 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
     block->entries = load_u32le(head + 12);
     TRY(file_read(file, block->bytes, len));
     if (load_u64le(head) != block_hash(head + 8, block, number))
-        return fail_block(file, number, "does not fit its checksum");
+        return fail_block(file, number, "does not match its checksum");
     if (!good_entries(file->s, snapshot, last))
-        return fail_block(file, number, "has entries that are none, or not in their order");
+        return fail_block(file, number, "has invalid or unordered entries");
     chain_add(file, head);
     return HF_OK;
 }
@@ -401,8 +402,8 @@ static enum hf_status get_trailer(struct file *file, const struct promised *prom
     TRY(file_read(file, trailer, sizeof(trailer)));
     if (memcmp(trailer, trailer_magic, sizeof(trailer_magic)) != 0 ||
         load_u64le(trailer + 8) != file->at || load_u64le(trailer + 16) != file->chain)
-        return fail_damaged(file, "its trailer does not fit");
-    return file->at == promised->length ? HF_OK : fail_damaged(file, "something is behind its end");
+        return fail_damaged(file, "its trailer is invalid");
+    return file->at == promised->length ? HF_OK : fail_damaged(file, "data follows its end");
 }
 
 static enum hf_status get_all(struct file *file, struct hf_engine_snapshot *snapshot)
@@ -414,7 +415,7 @@ static enum hf_status get_all(struct file *file, struct hf_engine_snapshot *snap
     if (fstat(file->fd, &info))
         return fail_errno(file, "read", file->path);
     if (!S_ISREG(info.st_mode))
-        return hf__fail(file->s, HF_IO, "Cannot read %s: it is no ordinary file", file->path);
+        return hf__fail(file->s, HF_IO, "Cannot read %s: it is not a regular file", file->path);
     promised.length = (uint64_t)info.st_size;
     TRY(get_head(file, snapshot, &promised));
     for (uint64_t i = 0; i < promised.blocks; i++) {
@@ -422,7 +423,7 @@ static enum hf_status get_all(struct file *file, struct hf_engine_snapshot *snap
         TRY(get_block(file, snapshot, i, promised.length, &last));
     }
     if (snapshot->size.entries != promised.entries || snapshot->size.bytes != promised.bytes)
-        return fail_damaged(file, "its blocks do not hold what its head says");
+        return fail_damaged(file, "its blocks do not match its head");
     return get_trailer(file, &promised);
 }
 

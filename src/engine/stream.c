@@ -428,7 +428,7 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
         if (status != HF_OK || !found)
             break;
         if (key.len != RECORD_KEY) {
-            status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
+            status = hf__fail(s, HF_CORRUPT, "The key of a stream record is damaged");
             break;
         }
         if (hf__stream_record_head_get(value, &head) && (int64_t)head.created_us >= before_us)

@@ -245,7 +245,7 @@ static enum hf_status find_highest(struct hf_scope *s, struct engine *e, uint32_
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
     status = hf__store_iter_next(s, iter, &found, &key, &value);
     if (status == HF_OK && found && key.len != RECORD_KEY)
-        status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
+        status = hf__fail(s, HF_CORRUPT, "The key of a stream record is damaged");
     *number = status == HF_OK && found ? load_u64be(key.ptr + 7) : 0;
     hf__store_iter_close(iter);
     return status;

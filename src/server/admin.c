@@ -215,14 +215,14 @@ static void put_clock(struct answer *answer, const struct admin_request *request
     if (!read_body(answer, request->body, &clock_request, &asked))
         return;
     if ((asked.advance_s != 0) + (asked.now_s != 0) + (asked.reset == HF_YES) != 1) {
-        hf__admin_error(answer, 400, HF_STR("give one of advance_s, now_s and reset"));
+        hf__admin_error(answer, 400, HF_STR("specify exactly one of advance_s, now_s and reset"));
         return;
     }
     before = atomic_load(&server->options.clock->offset_us);
     do { /* another loop may be moving it, too */
         after = before;
         if (!move_clock(&asked, hf__env_wall_us(&server->env), &after)) {
-            hf__admin_error(answer, 400, HF_STR("the time is too far away"));
+            hf__admin_error(answer, 400, HF_STR("the time is out of range"));
             return;
         }
     } while (!atomic_compare_exchange_weak(&server->options.clock->offset_us, &before, after));
@@ -317,7 +317,8 @@ static enum hf_status set_faults(struct context *context, const struct faults_bo
         const struct wire_fault *f = &asked->faults[i];
 
         if (f->kind <= 0)
-            return hf__fail(s, HF_INVALID, "fault %zu: kind is one of %s", i, fault_kinds.printed);
+            return hf__fail(s, HF_INVALID, "fault %zu: kind must be one of %s", i,
+                            fault_kinds.printed);
         if (!fits_u32(f->skip) || !fits_u32(f->count) || !fits_u32(f->latency_ms))
             return hf__fail(s, HF_INVALID, "fault %zu: a number is negative or too large", i);
         list[i] = (struct hf_fault){.kind = (enum hf_fault_kind)f->kind,
@@ -339,7 +340,7 @@ static void put_faults(struct answer *answer, const struct admin_request *reques
     if (!read_body(answer, request->body, &faults, &asked))
         return;
     if (!asked.faults) {
-        hf__admin_error(answer, 400, HF_STR("give the list \"faults\"; empty for none"));
+        hf__admin_error(answer, 400, HF_STR("specify the list \"faults\" (empty: no faults)"));
         return;
     }
     status = set_faults(answer->context, &asked);
@@ -471,10 +472,12 @@ void hf__admin_handle(struct answer *answer, struct hf_bytes body)
         }
     }
     if (known)
-        hf__admin_error(answer, 405,
-                        hf_str_equal(head->path, HF_STR(CHECKS_PATH))
-                            ? HF_STR("this path has the methods GET and POST")
-                            : HF_STR("this path has other methods; GET /_holdfast/ lists them"));
+        hf__admin_error(
+            answer, 405,
+            hf_str_equal(head->path, HF_STR(CHECKS_PATH))
+                ? HF_STR("this path supports GET and POST")
+                : HF_STR(
+                      "this path does not support the method; GET /_holdfast/ lists paths and methods"));
     else
-        hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists them"));
+        hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists all paths"));
 }

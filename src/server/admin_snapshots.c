@@ -177,9 +177,11 @@ static enum hf_status put_in(struct hf_scope *s, struct snapshots *snapshots, st
     pthread_mutex_lock(&snapshots->lock);
     at = find_position(snapshots, hf_str_of(named->name, named->name_len), &there);
     if (!there && snapshots->len == SNAPSHOTS_MAX) {
-        status = hf__fail(s, HF_LIMIT, "there are %d snapshots; delete one first", SNAPSHOTS_MAX);
+        status = hf__fail(s, HF_LIMIT, "the limit of %d snapshots is reached; delete one first",
+                          SNAPSHOTS_MAX);
     } else if (bytes_with(snapshots, named, at, there) > SNAPSHOTS_BYTES_MAX) {
-        status = hf__fail(s, HF_LIMIT, "the snapshots would hold more than %llu bytes",
+        status = hf__fail(s, HF_LIMIT,
+                          "the snapshots would exceed the limit of %llu bytes; delete one first",
                           (unsigned long long)SNAPSHOTS_BYTES_MAX);
     } else if (there) {
         *old = snapshots->list[at];
@@ -244,13 +246,14 @@ static bool good_name(struct answer *answer, struct hf_str name)
     }
     if (!good)
         hf__admin_error(answer, 400,
-                        HF_STR("a snapshot's name has 1 to 64 letters, digits, - and _"));
+                        HF_STR("invalid snapshot name; use 1 to 64 letters, digits, - and _"));
     return good;
 }
 
 static void answer_missing(struct answer *answer)
 {
-    hf__admin_error(answer, 404, HF_STR("no such snapshot; GET /_holdfast/snapshots lists them"));
+    hf__admin_error(answer, 404,
+                    HF_STR("no such snapshot; GET /_holdfast/snapshots lists all snapshots"));
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

@@ -113,9 +113,8 @@ static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes
     if (refuse_no_json(answer, body))
         return;
     if (name.len && hf__utf8_valid(name)) /* a field may have any bytes, JSON may not */
-        message =
-            hf_scope_format(answer->context->scope,
-                            "The operation %.*s is not one that this server has", HF_FMT(name));
+        message = hf_scope_format(answer->context->scope, "Operation %.*s is not supported",
+                                  HF_FMT(name));
     answer_refusal(answer, 400, TYPE_SERVICE "UnknownOperationException", message);
 }
 

@@ -140,7 +140,8 @@ static void time_out_conn(struct conn *conn)
         return;
     }
     conn->loop->reader.error =
-        (struct http_error){408, "The request took longer than this server waits for one"};
+        (struct http_error){408,
+                            "The request was not complete within the time limit of the server"};
     hf__route_bad(conn, &conn->loop->reader);
     assert(conn->state == CONN_READY && conn->close_after);
 }

@@ -71,7 +71,7 @@ static bool has_room(const struct conn *conn)
 static void refuse_input(struct conn *conn)
 {
     conn->loop->reader.error = (struct http_error){
-        503, "Unfinished requests take all the memory that this server has for them"};
+        503, "The server has no memory left for incomplete requests; try again later"};
     hf__route_bad(conn, &conn->loop->reader);
 }
 

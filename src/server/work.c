@@ -171,8 +171,7 @@ static void refuse_request(struct context *context, struct conn *conn, const str
 
     hf__metrics_busy(context->metrics);
     hf__call_refuse(&answer, 503,
-                    HF_STR("Answers that others do not read take all the memory that this server "
-                           "has for answers"));
+                    HF_STR("The server has no memory left for answers; try again later"));
 }
 
 /* What the connection holds from now on: its answer, and what the rest of that is made of. */

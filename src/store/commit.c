@@ -206,7 +206,7 @@ static bool journal_flush(struct commit *commit, bool sync)
     if (sync)
         hf__kill_point("before_sync");
     if (!hf__journal_flush(commit->journal, atomic_load(&commit->durable), sync, &upto)) {
-        stop_for_errno(commit, "a write of the journal");
+        stop_for_errno(commit, "writing the journal");
         return false;
     }
     if (sync) {
@@ -374,7 +374,7 @@ static void sync_window(struct commit *commit)
             note_durable(commit, change);
             mark_raise(&commit->durable, change);
         } else {
-            stop_for_errno(commit, "a sync of the journal");
+            stop_for_errno(commit, "syncing the journal");
         }
     }
     pthread_mutex_lock(&commit->lock);
@@ -430,9 +430,12 @@ enum hf_status hf__commit_start(struct hf_scope *s, struct commit *commit, uint6
     if (commit->mode != STORE_SYNC_BATCH)
         return HF_OK;
     commit->has_window = !pthread_create(&commit->window, NULL, window_thread, commit);
-    return commit->has_window ? HF_OK
-                              : hf__fail(s, HF_LIMIT, "The store in %s cannot start a thread",
-                                         commit->store_dir->path);
+    return commit->has_window
+               ? HF_OK
+               : hf__fail(
+                     s, HF_LIMIT,
+                     "Cannot start a thread for the store in %s; raise the limit of processes (ulimit -u)",
+                     commit->store_dir->path);
 }
 
 void hf__commit_stop_threads(struct commit *commit)

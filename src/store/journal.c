@@ -274,7 +274,7 @@ static enum hf_status open_directory(struct hf_scope *s, struct journal *journal
         return fail_errno(s, journal, "open");
     if (!journal->options.read_only && fstat(journal->dir, &info) == 0 && (info.st_mode & 077) &&
         fchmod(journal->dir, MODE_DIRECTORY))
-        return fail_errno(s, journal, "make for its owner alone");
+        return fail_errno(s, journal, "set the mode of");
     return HF_OK;
 }
 
@@ -300,7 +300,7 @@ static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
     journal->spare = openat(journal->dir, name, O_RDWR | O_CLOEXEC);
     if (journal->spare < 0 || renameat(journal->dir, name, journal->dir, next) ||
         fsync(journal->dir))
-        return fail_errno(s, journal, "use a file again in");
+        return fail_errno(s, journal, "reuse a file of");
     journal->ready = journal->number + 1;
     return HF_OK;
 }
@@ -324,7 +324,7 @@ static enum hf_status drop_behind(struct hf_scope *s, struct journal *journal, u
         return HF_OK;
     journal->spare = next_file(journal);
     if (journal->spare < 0)
-        return fail_errno(s, journal, "make a file of");
+        return fail_errno(s, journal, "create a file of");
     hf__kill_point("journal_behind");
     while (len > 0 && numbers[len - 1] > ended) {
         hf__journal_name(numbers[--len], name);
@@ -379,7 +379,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
     pthread_mutex_lock(&journal->lock);
     begun = begin_segment(journal, first, durable);
     pthread_mutex_unlock(&journal->lock);
-    return begun ? HF_OK : fail_errno(s, journal, "begin a file of");
+    return begun ? HF_OK : fail_errno(s, journal, "start a file of");
 }
 
 enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options *options,

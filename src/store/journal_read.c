@@ -259,8 +259,7 @@ static enum hf_status fail_damaged(struct hf_scope *s, const struct journal_read
 {
     return hf__fail(
         s, HF_CORRUPT,
-        "The journal in %s is damaged or a file of it is missing: change %llu was durable "
-        "and cannot be found (looked for at the end of %s)" JOURNAL_DAMAGED,
+        "The journal in %s is damaged or incomplete: change %llu was durable, and is missing at the end of %s" JOURNAL_DAMAGED,
         reading->path, (unsigned long long)change, name);
 }
 
@@ -320,8 +319,7 @@ static enum hf_status check_whole(struct hf_scope *s, const struct journal_readi
             walk->behind);
     hf__journal_name(reading->marks->segment, name);
     if (walk->begun < reading->marks->segment)
-        return hf__fail(s, HF_CORRUPT,
-                        "%s/%s is damaged: it does not begin as it must" JOURNAL_DAMAGED,
+        return hf__fail(s, HF_CORRUPT, "%s/%s is damaged: its head is invalid" JOURNAL_DAMAGED,
                         reading->path, name);
     return HF_OK;
 }
@@ -389,11 +387,10 @@ static enum hf_status check_clean(struct hf_scope *s, const struct journal_readi
                  journal_change(segment.bytes + JOURNAL_START) == clean + 1);
         segment_drop(reading, &segment);
         if (later)
-            return hf__fail(s, HF_CORRUPT,
-                            "The store of the journal in %s was closed with change %llu as its "
-                            "last, by its file durable, and %s has a later one: one of the two is "
-                            "an older copy" JOURNAL_DAMAGED,
-                            reading->path, (unsigned long long)clean, segment.name);
+            return hf__fail(
+                s, HF_CORRUPT,
+                "The journal in %s does not match the file durable: the store was closed after change %llu, and %s has a later change. One of the two is an older copy" JOURNAL_DAMAGED,
+                reading->path, (unsigned long long)clean, segment.name);
     }
     return HF_OK;
 }

@@ -53,8 +53,7 @@ static void note_lack(struct disk *disk, const char *error)
     snprintf(disk->lack, sizeof(disk->lack), "%s", error);
     pthread_mutex_unlock(&disk->stall_lock);
     hf__env_log(&disk->base.env, HF_LOG_WARNING,
-                "store %s: a table cannot be written for now, and will be: %s",
-                disk->store_dir.path, error);
+                "store %s: cannot write a table file, will retry: %s", disk->store_dir.path, error);
 }
 
 static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
@@ -80,7 +79,7 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
     if (status == HF_NOMEM || status == HF_CANCELED)
         return TABLES_NO_MEMORY;
     if (status != HF_OK) {
-        hf__commit_stop(&disk->commit, "writing a table", error); /* the journal has it all */
+        hf__commit_stop(&disk->commit, "writing a table file", error); /* the journal has it all */
         return TABLES_FAILED;
     }
     *upto = last;
@@ -320,7 +319,7 @@ static enum hf_status upgrade_format(struct hf_scope *s, struct disk *disk, uint
     if (upto == last || !disk->store_dir.has_database)
         return HF_OK;
     if (hf__tables_add(disk->tables, NULL, &mark, error) != HF_OK)
-        return hf__fail(s, HF_IO, "The store in %s cannot be brought to format %d: %s",
+        return hf__fail(s, HF_IO, "Cannot upgrade the store in %s to format %d: %s",
                         disk->store_dir.path, STORE_DIR_FORMAT, error);
     hf__memtable_flushed(&disk->memtable, hf__tables_newest(disk->tables));
     return HF_OK;
@@ -338,9 +337,12 @@ enum hf_status hf__maintenance_start(struct hf_scope *s, struct disk *disk)
     }
     TRY(hf__commit_start(s, &disk->commit, m->tabled));
     m->has_thread = !pthread_create(&m->thread, NULL, maintenance_thread, disk);
-    return m->has_thread ? HF_OK
-                         : hf__fail(s, HF_LIMIT, "The store in %s cannot start a thread",
-                                    disk->store_dir.path);
+    return m->has_thread
+               ? HF_OK
+               : hf__fail(
+                     s, HF_LIMIT,
+                     "Cannot start a thread for the store in %s; raise the limit of processes (ulimit -u)",
+                     disk->store_dir.path);
 }
 
 void hf__maintenance_stop(struct disk *disk)

@@ -151,7 +151,7 @@ enum hf_status hf__manifest_check(struct hf_scope *s, struct store_dir *store_di
     if (read_current(store_dir, &number))
         return fail_errno(s, store_dir, CURRENT_FILE);
     if (!number)
-        return fail_damaged(s, store_dir, CURRENT_FILE, "is");
+        return fail_damaged(s, store_dir, CURRENT_FILE, "is invalid");
     file_name(number, name);
     if (number < mark->number)
         return fail_damaged(s, store_dir, "db", "is older than the file durable");

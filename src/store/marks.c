@@ -308,12 +308,11 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir)
         return fail_errno(s, store_dir, "open");
     format = newest_slot(store_dir);
     if (!format)
-        return fail_damaged(s, store_dir, "the file durable is");
+        return fail_damaged(s, store_dir, "the file durable is invalid");
     if (format < store_dir->format)
-        return fail_damaged(s, store_dir,
-                            "the files durable and HOLDFAST are of different formats");
+        return fail_damaged(s, store_dir, "the files durable and HOLDFAST have different formats");
     if (store_dir->marks.clean && store_dir->marks.clean < store_dir->marks.based)
-        return fail_damaged(s, store_dir, "the file durable is"); /* (3) */
+        return fail_damaged(s, store_dir, "the file durable is invalid"); /* (3) */
     /* Higher: all but HOLDFAST had become that when the last open ended. */
     store_dir->format = format;
     store_dir->unnoted = format != STORE_DIR_FORMAT;
@@ -342,10 +341,10 @@ void hf__marks_based(struct store_dir *store_dir, uint64_t change)
 static enum hf_status too_old(struct hf_scope *s, const struct store_dir *store_dir, uint64_t have,
                               uint64_t want)
 {
-    return hf__fail(s, HF_CORRUPT,
-                    "The store in %s is damaged: its tables in db end at change %llu and must have "
-                    "%llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
-                    store_dir->path, (unsigned long long)have, (unsigned long long)want);
+    return hf__fail(
+        s, HF_CORRUPT,
+        "The store in %s is damaged: its table files in db end at change %llu, expected at least %llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
+        store_dir->path, (unsigned long long)have, (unsigned long long)want);
 }
 
 /* Of a store of an older format, whose tables need not have a mark. RocksDB's own count of changes
@@ -381,12 +380,13 @@ enum hf_status hf__marks_compare(struct hf_scope *s, struct store_dir *store_dir
     if (store_dir->format != STORE_DIR_FORMAT)
         return compare_old(s, store_dir, mark);
     if (mark->last && (!mark->whole || mark->id != marks->id))
-        return fail_damaged(s, store_dir,
-                            "the tables in db and the file durable are of different databases");
+        return fail_damaged(
+            s, store_dir,
+            "the table files in db and the file durable belong to different databases");
     if (mark->last < marks->based)
         return too_old(s, store_dir, mark->last, marks->based);
     if (marks->clean && mark->last > marks->clean)
-        return fail_damaged(s, store_dir, "the file durable is older than the tables in db");
+        return fail_damaged(s, store_dir, "the file durable is older than the table files in db");
     mark_raise(store_dir, &marks->based, mark->last);
     mark_raise(store_dir, &marks->durable, mark->durable);
     mark_raise(store_dir, &marks->segment, mark->segment);

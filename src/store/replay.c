@@ -26,9 +26,10 @@ static enum hf_status replay_changes(struct hf_scope *s, const struct replaying 
 
     TRY(hf__changes_read(changes, record, &number, &good));
     if (!good || number <= hf__memtable_last(to->memtable))
-        return hf__fail(s, HF_CORRUPT,
-                        "A record of the journal of the store in %s is not one: change %llu",
-                        disk->store_dir.path, (unsigned long long)number);
+        return hf__fail(
+            s, HF_CORRUPT,
+            "The journal of the store in %s is damaged: change %llu has an invalid record",
+            disk->store_dir.path, (unsigned long long)number);
     if (number > to->upto) {
         hf__changes_drop(changes);
         return HF_OK;

@@ -95,14 +95,14 @@ static enum hf_status sync_parent(struct hf_scope *s, const struct store_dir *st
     return failed ? fail_errno(s, store_dir, "sync", "..") : HF_OK;
 }
 
-/* Where we could read, others do. */
+/* If a shared lock can be taken, those who have it open are readers. */
 static enum hf_status fail_locked(struct hf_scope *s, const struct store_dir *store_dir)
 {
     bool read = !store_dir->read_only && flock(store_dir->fd, LOCK_SH | LOCK_NB) == 0;
 
-    return hf__fail(s, HF_LOCKED,
-                    "The store in %s is open already%s, in this or in another process",
-                    store_dir->path, read ? " to be read, and nobody may write meanwhile" : "");
+    return hf__fail(s, HF_LOCKED, "The store in %s is already open%s in this or another process%s",
+                    store_dir->path, read ? " read-only" : "",
+                    read ? ", and cannot be opened for writing meanwhile" : "");
 }
 
 static enum hf_status fail_absent(struct hf_scope *s, const struct store_dir *store_dir)
@@ -157,7 +157,7 @@ static enum hf_status read_format(struct hf_scope *s, const struct store_dir *st
                         FORMAT_FILE);
     if (*format > STORE_DIR_FORMAT)
         return hf__fail(s, HF_FORMAT,
-                        "The store in %s has format %llu; this version knows formats up to %d",
+                        "The store in %s has format %llu; this version supports formats up to %d",
                         store_dir->path, (unsigned long long)*format, STORE_DIR_FORMAT);
     return HF_OK;
 }
@@ -213,11 +213,12 @@ static enum hf_status look_inside(struct hf_scope *s, struct store_dir *store_di
     store_dir->format = (int)format;
     store_dir->sealed = format == STORE_DIR_FORMAT;
     if (store_dir->read_only && format <= 1)
-        return hf__fail(s, HF_INVALID,
-                        format ? "The store in %s has format 1, which cannot be read before it was "
-                                 "opened for writing once"
-                               : "%s is not a holdfast store, or is still being made",
-                        store_dir->path);
+        return hf__fail(
+            s, HF_INVALID,
+            format
+                ? "The store in %s has format 1: open it for writing once before you open it read-only"
+                : "%s is not a holdfast store, or is still being created",
+            store_dir->path);
     if (format)
         return HF_OK;
     if (!file_exists(store_dir, FORMAT_FILE_NEW))
@@ -245,7 +246,7 @@ enum hf_status hf__store_dir_open(struct hf_scope *s, const struct hf_env *env, 
                                     .read_only = read_only,
                                     .no_create = no_create};
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
-        return hf__fail(s, HF_INVALID, "The path of a store must be neither empty nor have a NUL");
+        return hf__fail(s, HF_INVALID, "The path of a store must not be empty or contain a NUL");
     store_dir->path = path_join(env, path, "", &store_dir->path_size);
     store_dir->db_path = path_join(env, path, "/db", &store_dir->db_path_size);
     store_dir->journal_path = path_join(env, path, "/journal", &store_dir->journal_path_size);
@@ -332,7 +333,7 @@ void hf__store_dir_drop_ballast(struct store_dir *store_dir)
 {
     store_dir->ballast_full = false;
     if (store_dir->ballast >= 0 && ftruncate(store_dir->ballast, 0))
-        hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot give the ballast back",
+        hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot empty the file ballast",
                     store_dir->path);
 }
 

@@ -225,7 +225,8 @@ static enum hf_status append_and_apply(struct hf_scope *s, struct disk *disk,
 static enum hf_status fail_for_now(struct hf_scope *s, struct disk *disk, const char *what,
                                    const char *error)
 {
-    hf__fail(s, HF_IO, "The store in %s cannot %s now: %s", disk->store_dir.path, what, error);
+    hf__fail(s, HF_IO, "The store in %s cannot %s at the moment: %s", disk->store_dir.path, what,
+             error);
     hf__scope_error_edit(s)->may_retry = true;
     return HF_IO;
 }
@@ -233,13 +234,14 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct disk *disk, const 
 enum hf_status hf__disk_fail_stalled(struct hf_scope *s, struct disk *disk, enum tables_end end)
 {
     if (end == TABLES_NO_ROOM)
-        return hf__fail(s, HF_NO_SPACE,
-                        "The disk of the store in %s has no room for a table of what is in memory",
-                        disk->store_dir.path);
+        return hf__fail(
+            s, HF_NO_SPACE,
+            "The disk of the store in %s is too full to write the memtable to a table file",
+            disk->store_dir.path);
     if (end == TABLES_NO_MEMORY)
         return hf__fail_nomem(s);
     if (end == TABLES_LACK)
-        return fail_for_now(s, disk, "write a table of what is in memory", disk->lack);
+        return fail_for_now(s, disk, "write the memtable to a table file", disk->lack);
     return hf__commit_fail(s, &disk->commit, HF_STOPPED);
 }
 
@@ -360,7 +362,7 @@ static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store,
     struct disk *disk = disk_of(store);
 
     if (!hf__memtable_check(&disk->memtable))
-        return hf__fail(s, HF_CORRUPT, "What the store in %s has in memory is damaged",
+        return hf__fail(s, HF_CORRUPT, "The memtable of the store in %s is damaged",
                         disk->store_dir.path);
     return hf__tables_verify(s, disk->tables, watch);
 }
@@ -530,12 +532,10 @@ static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
                    ? disk->options.reserve_bytes
                    : OPEN_BYTES;
         if (have < need)
-            return hf__fail(s, HF_NO_SPACE,
-                            "The disk of the store in %s has %llu bytes free; opening needs %llu: "
-                            "free some, set a smaller reserve (reserve_bytes, --reserve), or open "
-                            "it to be read (read_only, --read-only)",
-                            disk->store_dir.path, (unsigned long long)have,
-                            (unsigned long long)need);
+            return hf__fail(
+                s, HF_NO_SPACE,
+                "The disk of the store in %s has %llu bytes free; opening needs %llu: free some, set a smaller reserve (reserve_bytes, --reserve), or open it read-only (read_only, --read-only)",
+                disk->store_dir.path, (unsigned long long)have, (unsigned long long)need);
     }
     TRY(open_tables(s, disk));
     TRY(open_journal(s, disk));

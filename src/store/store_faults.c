@@ -44,7 +44,7 @@ static enum hf_status fail_injected(struct hf_scope *s, struct faulty_store *fau
     faulty->faults->struck = what;
     if (status == HF_NOMEM)
         return hf__fail_nomem(s);
-    return hf__fail(s, status, "The %s was made to fail", what);
+    return hf__fail(s, status, "Injected fault: the %s failed", what);
 }
 
 static void faulty_close(struct hf__store *store)
@@ -132,7 +132,7 @@ static enum hf_status faulty_write(struct hf_scope *s, struct hf__store *store,
     enum hf_status status;
 
     if (atomic_load(&faulty->stopped))
-        return hf__fail(s, HF_STOPPED, "Writes are stopped after a write was made to fail");
+        return hf__fail(s, HF_STOPPED, "Writes are stopped after an injected fault");
     if (!strike)
         return hf__store_write(s, faulty->inner, batch, ticket);
     if (faulty->faults->after)
@@ -154,7 +154,7 @@ static enum hf_status faulty_sync(struct hf_scope *s, struct hf__store *store, u
         unsigned long long durable = atomic_load(&faulty->durable);
 
         if (ticket > durable && atomic_load(&faulty->stopped)) {
-            status = hf__fail(s, HF_IO, "Syncs are stopped after one was made to fail");
+            status = hf__fail(s, HF_IO, "Syncs are stopped after an injected fault");
             hf__scope_error_edit(s)->may_have_happened = true;
             return status;
         }

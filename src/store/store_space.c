@@ -85,7 +85,9 @@ bool hf__disk_has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64
         hf__maintenance_want_tables(disk); /* then files of the journal can go */
     if (room == atomic_load(&disk->no_space))
         hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
-                    disk->store_dir.path, room ? "there is room again" : "too little space",
+                    disk->store_dir.path,
+                    room ? "enough disk space again, writes are accepted"
+                         : "too little disk space, writes are refused",
                     (unsigned long long)*have);
     atomic_store(&disk->no_space, !room);
     pthread_mutex_unlock(&disk->space_lock);

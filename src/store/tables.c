@@ -111,7 +111,8 @@ static enum hf_status read_nothing(struct hf_scope *s, const struct tables *tabl
 {
     if (!is_down)
         return HF_OK;
-    hf__fail(s, HF_IO, "The tables of the store in %s cannot be opened now; see the log",
+    hf__fail(s, HF_IO,
+             "The table files of the store in %s cannot be opened at the moment; see the log",
              tables->options.path);
     hf__scope_error_edit(s)->may_retry = true;
     return HF_IO;

@@ -123,7 +123,7 @@ rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error)
     if (tables->options.read_only)
         db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
     else if (!shut_away(tables->options.db_path))
-        *error = strdup("its folder cannot be made for its owner alone");
+        *error = strdup("cannot set the mode of its directory");
     else
         db = rocksdb_open(tables->db_options, tables->options.db_path, error);
     if (turns)
@@ -240,13 +240,13 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
         tables->db = hf__rocksdb_open(tables, &error);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
     if (ended)
-        return hf__fail(s, HF_CANCELED, "The store in %s cannot be opened while the program ends",
+        return hf__fail(s, HF_CANCELED, "The store in %s cannot be opened while the program exits",
                         tables->options.path);
     if (!error)
         return HF_OK;
     status = strcmp(error, NO_THREADS) == 0 ? HF_LIMIT : hf__tables_status_of(error);
     if (status == HF_LOCKED)
-        hf__fail(s, status, "The store in %s is open already, in this or in another process",
+        hf__fail(s, status, "The store in %s is already open in this or another process",
                  tables->options.path);
     else
         hf__fail(s, status, "The store in %s cannot be opened: %s", tables->options.path, error);
@@ -357,7 +357,7 @@ static enum hf_status open_whole(struct hf_scope *s, struct tables *tables)
     if (mark.last >= known)
         return HF_OK;
     tables->last = known;
-    return hf__fail(s, HF_CORRUPT, "they end at change %llu, and had %llu",
+    return hf__fail(s, HF_CORRUPT, "they end at change %llu, expected %llu",
                     (unsigned long long)mark.last, (unsigned long long)known);
 }
 
@@ -377,7 +377,7 @@ static bool reopen_database(struct tables *tables)
         status = open_whole(s, tables);
     }
     if (status != HF_OK)
-        hf__env_log(&tables->env, HF_LOG_ERROR, "store %s: the tables cannot be opened again: %s",
+        hf__env_log(&tables->env, HF_LOG_ERROR, "store %s: cannot reopen the table files: %s",
                     tables->options.path, s ? hf_scope_error_text(s) : hf_status_text(status));
     if (s && status != HF_OK) {
         if (tables->db)
@@ -398,7 +398,7 @@ bool hf__tables_reopen(struct tables *tables)
     if (wait_alone(tables) && reopen_database(tables)) {
         tables->lacks = false;
         hf__env_log(&tables->env, HF_LOG_WARNING,
-                    "store %s: the tables were opened again, after a lack of descriptors or memory",
+                    "store %s: reopened the table files after running out of descriptors or memory",
                     tables->options.path);
     }
     pthread_rwlock_unlock(&tables->in_use);

@@ -111,7 +111,7 @@ TEST(blob_dir, formats_of_the_future_and_of_others_are_refused)
     hf_blobs_close(help_open_dir(s, path));
     write_file(in(s, path, "FORMAT"), "holdfast blobs format 2\n");
     CHECK_STATUS(HF_FORMAT, hf_blobs_open(s, url, NULL, &blobs));
-    CHECK(strstr(hf_scope_error_text(s), "have format 2; this version knows formats up to 1"));
+    CHECK(strstr(hf_scope_error_text(s), "have format 2; this version supports formats up to 1"));
     write_file(in(s, path, "FORMAT"), "holdfast blobs format x\n");
     CHECK_STATUS(HF_CORRUPT, hf_blobs_open(s, url, NULL, &blobs));
     write_file(in(s, path, "FORMAT"), "mine\n");
@@ -141,7 +141,7 @@ TEST(blob_dir, links_are_not_followed)
     CHECK_INT(0, unlink(place));
     CHECK_INT(0, symlink(secret, place));
     CHECK_STATUS(HF_CORRUPT, hf_blob_get(s, blobs, digest, &found));
-    CHECK(strstr(hf_scope_error_text(s), "is a link, not a blob"));
+    CHECK(strstr(hf_scope_error_text(s), "is a symbolic link, not a blob"));
     CHECK_STATUS(HF_CORRUPT, hf_blob_has(s, blobs, digest, NULL));
     CHECK_INT(0, help_count(s, blobs));
     test_advance_ms(t, 100 * 1000);
@@ -186,7 +186,7 @@ TEST(blob_dir, linked_folders_are_not_followed)
             continue;
         }
         CHECK_STATUS(HF_CORRUPT, hf_blob_put(s, blobs, hf_bytes_of("abc", 3), &digest));
-        CHECK(strstr(hf_scope_error_text(s), "that is not a folder"));
+        CHECK(strstr(hf_scope_error_text(s), "which is not a directory"));
         status = hf_blob_get(s, blobs, HF_STR(ABC), &found);
         CHECK(status == HF_CORRUPT);
         CHECK_INT(0, help_count(s, blobs));
