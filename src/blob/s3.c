@@ -224,7 +224,8 @@ static enum hf_status read_param(struct hf_scope *s, struct s3 *s3, struct hf_st
     } else {
         return hf__fail(
             s, HF_INVALID,
-            "unknown parameter \"%.*s\" in the s3:// URL; use endpoint, region, path_style, create or part",
+            "unknown parameter \"%.*s\" in the s3:// URL; use endpoint, region, path_style, create "
+            "or part",
             HF_FMT(name));
     }
     return HF_OK;
@@ -241,7 +242,8 @@ static enum hf_status read_url(struct hf_scope *s, struct s3 *s3, struct hf_str 
     if (!is_bucket(bucket))
         return hf__fail(
             s, HF_INVALID,
-            "invalid bucket name \"%.*s\": use 3 to 63 lower case letters, digits, inner dots and hyphens",
+            "invalid bucket name \"%.*s\": use 3 to 63 lower case letters, digits, inner dots and "
+            "hyphens",
             HF_FMT(bucket));
     s3->bucket = hf_scope_copy(s3->parts.memory, bucket);
     TRY(url_decode(s, s3->parts.memory, path, &prefix));
@@ -250,7 +252,8 @@ static enum hf_status read_url(struct hf_scope *s, struct s3 *s3, struct hf_str 
     if (!is_prefix(prefix))
         return hf__fail(
             s, HF_INVALID,
-            "invalid prefix in the s3:// URL: use up to %d bytes, and no part between slashes that is empty, \".\", \"..\", \"trash\" or begins with \"part.\"",
+            "invalid prefix in the s3:// URL: use up to %d bytes, and no part between slashes that "
+            "is empty, \".\", \"..\", \"trash\" or begins with \"part.\"",
             PREFIX_MAX);
     s3->prefix = hf_scope_format(s3->parts.memory, "%.*s%s", HF_FMT(prefix), prefix.len ? "/" : "");
     if (!s3->bucket.ptr || !s3->prefix.ptr)
@@ -608,7 +611,8 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
     if (status == HF_TIMEOUT)
         return hf__fail(
             s, HF_THROTTLED,
-            "S3 throttled this client; at the reduced request rate this call would miss its deadline");
+            "S3 throttled this client; at the reduced request rate this call would miss its "
+            "deadline");
     TRY(status);
     for (;;) {
         course.attempt++;

@@ -1,16 +1,17 @@
 /*
  * engine/backup_copy.c: copying the items of a backup that is being made.
  *
- * Maintenance walks the items of the table in the snapshot that was taken with the backup, and puts them
- * as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
+ * Maintenance walks the items of the table in the snapshot that was taken with the backup, and puts
+ * them as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
  * does not survive the process. So when the database is opened and finds a backup that is still
  * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
  * what it has is again the state of one moment, and it says which. The same happens to one that a
  * restore of the whole database (snapshot.c) brought back, and to one that the open had no room to
  * begin: they have no snapshot of the store, and maintenance begins them.
  *
- * Its table may be gone by then. The items of a deleted table are erased by maintenance, too, but not
- * before every backup that is of them is made (hf__backups_need()); nobody changes them any more.
+ * Its table may be gone by then. The items of a deleted table are erased by maintenance, too, but
+ * not before every backup that is of them is made (hf__backups_need()); nobody changes them any
+ * more.
  */
 #include "base/buf.h"
 #include "engine/backups.h"
@@ -67,7 +68,8 @@ static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struc
     return HF_OK;
 }
 
-/* A full disk must not keep a database from being opened: maintenance resumes them when there is room. */
+/* A full disk must not keep a database from being opened: maintenance resumes them when there is
+ * room. */
 enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
 {
     for (size_t i = 0; i < e->backups.len; i++) {

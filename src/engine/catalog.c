@@ -448,7 +448,8 @@ enum hf_status hf__catalog_check_ids(struct hf_scope *s, const struct engine *e,
         return HF_OK;
     return hf__fail(
         s, HF_CORRUPT,
-        "The record of the next id is damaged: it says %u, but id %lld is in use. Restore a copy of the database",
+        "The record of the next id is damaged: it says %u, but id %lld is in use. Restore a copy "
+        "of the database",
         next_id, (long long)last);
 }
 

@@ -1,8 +1,8 @@
 /*
  * engine/catalog.h: which tables there are, and the names they have.
  *
- * The catalog is guarded by the schema lock: whoever finds a table in it holds that lock for as long
- * as it uses the table.
+ * The catalog is guarded by the schema lock: whoever finds a table in it holds that lock for as
+ * long as it uses the table.
  */
 #ifndef HF_ENGINE_CATALOG_H
 #define HF_ENGINE_CATALOG_H

@@ -232,8 +232,8 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     return check_expiry_of(c, table, key, &row);
 }
 
-/* An item that an entry leads to: can it be asked for its key? That it is damaged is reported when it
- * is looked at itself. */
+/* An item that an entry leads to: can it be asked for its key? That it is damaged is reported when
+ * it is looked at itself. */
 static bool usable_row(struct checking *c, const struct table *table, const struct row *row)
 {
     return hf__item_valid(row->item.ptr, row->item.len) &&

@@ -4,9 +4,10 @@
  * Writers add to counters in memory. A clean close stores them together with the mark "clean",
  * which the next open removes before anything else is written; so a database that opens without the
  * mark was not closed cleanly, and its counters are not known. Then the state at opening is kept as
- * a snapshot, and a table is counted from it when somebody asks, or by maintenance; what writers added
- * since is in the counters already and the sum is exact. Counting takes long, so the schema lock is
- * not held meanwhile: the ids of the table and its indexes say where the sums belong afterwards.
+ * a snapshot, and a table is counted from it when somebody asks, or by maintenance; what writers
+ * added since is in the counters already and the sum is exact. Counting takes long, so the schema
+ * lock is not held meanwhile: the ids of the table and its indexes say where the sums belong
+ * afterwards.
  */
 #include "engine/counts.h"
 #include "base/buf.h"

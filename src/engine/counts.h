@@ -1,6 +1,6 @@
 /*
- * engine/counts.h: items and bytes of tables and indexes: stored at a clean close, counted again after a
- * crash.
+ * engine/counts.h: items and bytes of tables and indexes: stored at a clean close, counted again
+ * after a crash.
  */
 #ifndef HF_ENGINE_COUNTS_H
 #define HF_ENGINE_COUNTS_H

@@ -2,8 +2,8 @@
  * engine/erase.c: getting rid of what belonged to a table, an index or a stream that is gone.
  *
  * All keys of one such thing lie side by side under its space and id, and ids are never used again.
- * So dropping it is a small write: the batch that removes it from the catalog records its space
- * and id, and maintenance erases the keys afterwards, a few at a time. A crash in between leaves that
+ * So dropping it is a small write: the batch that removes it from the catalog records its space and
+ * id, and maintenance erases the keys afterwards, a few at a time. A crash in between leaves that
  * record, and maintenance goes on from there.
  */
 #include "engine/erase.h"

@@ -1,6 +1,6 @@
 /*
- * engine/maintenance.c: the engine's own thread. About once a second, or when woken, it does what is
- * due: copying what is backed up, filling what is restored, building indexes, expiring items,
+ * engine/maintenance.c: the engine's own thread. About once a second, or when woken, it does what
+ * is due: copying what is backed up, filling what is restored, building indexes, expiring items,
  * trimming streams, dropping tokens, erasing what is gone. hf_engine_upkeep() does the same on the
  * caller's thread; one round runs at a time.
  */

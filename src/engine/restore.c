@@ -1,10 +1,10 @@
 /*
  * engine/restore.c: a new table from a backup.
  *
- * The table is there at once and CREATING; maintenance puts the items of the backup into it, with their
- * index entries, a few at a time, and then it is ACTIVE. Until then nobody can use it, so no latch
- * is needed. A crash in between starts the walk anew, which writes the same once more; the backup
- * cannot change and, meanwhile, cannot be deleted.
+ * The table is there at once and CREATING; maintenance puts the items of the backup into it, with
+ * their index entries, a few at a time, and then it is ACTIVE. Until then nobody can use it, so no
+ * latch is needed. A crash in between starts the walk anew, which writes the same once more; the
+ * backup cannot change and, meanwhile, cannot be deleted.
  *
  * Counts are those of the last, whole walk. While it is being filled a table has none.
  */

@@ -1,8 +1,8 @@
 /*
  * engine/schema.h: tables, indexes and their keys, and what fits them.
  *
- * A struct table is one version of a table's schema. Nobody changes it; operations on tables replace
- * it (catalog.h). Counts are the exception: they live on from version to version.
+ * A struct table is one version of a table's schema. Nobody changes it; operations on tables
+ * replace it (catalog.h). Counts are the exception: they live on from version to version.
  */
 #ifndef HF_ENGINE_SCHEMA_H
 #define HF_ENGINE_SCHEMA_H

@@ -8,8 +8,8 @@
  *
  *     view     tables, streams, backups and counts as they will be, made from the snapshot in an
  *              engine of their own (what hf__streams_load() and its like fill)
- *     locks    maintenance_lock, counting, schema for writing: so there is no operation, no maintenance, and
- *              nobody who holds a table, a stream or a latch
+ *     locks    maintenance_lock, counting, schema for writing: so there is no operation, no
+ *              maintenance, and no thread that uses a table, a stream or a latch
  *     batch    from a walk over the store and the snapshot side by side
  *     write
  *     swap     the engine and the view exchange their catalogs, streams and backups; what the

@@ -3,8 +3,8 @@
  *
  * A table exists from the moment its record is stored; there is no time in which it is "creating",
  * unless it is restored from a backup: then it is, until maintenance has filled it (restore.c).
- * Deleting removes the record and records what belonged to it, which maintenance erases (erase.c); so a
- * crash leaves either the whole table or nothing of it that anyone can see.
+ * Deleting removes the record and records what belonged to it, which maintenance erases (erase.c);
+ * so a crash leaves either the whole table or nothing of it that anyone can see.
  */
 #include "engine/tables.h"
 #include "engine/backups.h"

@@ -1,6 +1,6 @@
 /*
- * engine/throughput.h: what is stored and described of throughput. All of it is in the scope; NULL when there
- * is no memory.
+ * engine/throughput.h: what is stored and described of throughput. All of it is in the scope; NULL
+ * when there is no memory.
  */
 #ifndef HF_ENGINE_THROUGHPUT_H
 #define HF_ENGINE_THROUGHPUT_H

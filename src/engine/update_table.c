@@ -3,8 +3,8 @@
  *
  * All changes of one request are worked into a copy of the description; then the new record is
  * stored and takes the old one's place. A new global index is maintained by every write from that
- * moment on, and the items that were there before are added by maintenance (backfill.c); until then it
- * is "building" and cannot be read.
+ * moment on, and the items that were there before are added by maintenance (backfill.c); until then
+ * it is "building" and cannot be read.
  */
 #include "base/buf.h"
 #include "engine/catalog.h"

@@ -476,8 +476,8 @@ void hf__admin_handle(struct answer *answer, struct hf_bytes body)
             answer, 405,
             hf_str_equal(head->path, HF_STR(CHECKS_PATH))
                 ? HF_STR("this path supports GET and POST")
-                : HF_STR(
-                      "this path does not support the method; GET /_holdfast/ lists paths and methods"));
+                : HF_STR("this path does not support the method; GET /_holdfast/ lists paths and "
+                         "methods"));
     else
         hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists all paths"));
 }

@@ -8,9 +8,9 @@
  *     READY --owes nothing--> is sent
  *       `--has a ticket--> SYNCING --sync is over--> is sent, or becomes an error and is sent
  *
- * The sync runs on the syncer's thread (syncer.h) while the loop goes on. A loop with one connection
- * has nothing to go on with, and syncs itself: to have another thread do it, and to be woken by
- * that, takes longer.
+ * The sync runs on the syncer's thread (syncer.h) while the loop goes on. A loop with one
+ * connection has nothing to go on with, and syncs itself: to have another thread do it, and to be
+ * woken by that, takes longer.
  *
  *  (1) No answer leaves before its ticket is durable. One whose sync failed is an error (500).
  *  (2) The time of a sync is not the client's: it does not count for its deadlines.

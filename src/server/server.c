@@ -234,7 +234,8 @@ static enum hf_status open_listeners(struct hf_scope *s, struct server *server)
     if (!server->loopback && o->keys_len == 0 && !o->open_to_all)
         return hf__fail(
             s, HF_INVALID,
-            "%.*s is reachable from other machines, and without keys anybody there could use the database: set keys, or listen on 127.0.0.1",
+            "%.*s is reachable from other machines, and without keys anybody there could use the "
+            "database: set keys, or listen on 127.0.0.1",
             HF_FMT(o->host));
     return HF_OK;
 }
@@ -613,7 +614,8 @@ static enum hf_status bound_connections(struct hf_scope *s, struct server *serve
     if (most == 0)
         return hf__fail(
             s, HF_IO,
-            "the limit of open files (%llu) leaves none for connections; raise it (ulimit -n, LimitNOFILE=)",
+            "the limit of open files (%llu) leaves none for connections; raise it (ulimit -n, "
+            "LimitNOFILE=)",
             (unsigned long long)limit);
     if (most >= server->options.connections_max)
         return HF_OK;

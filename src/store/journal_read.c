@@ -1,16 +1,16 @@
 /*
- * store/journal_read.c: what a journal says after the process that wrote it is gone.
+ * store/journal_read.c: reading a journal whose writer has ended.
  *
  * Records are read in the order of their changes, from segment to segment, until one is not there.
  * That is the end, unless a later segment begins with exactly the change that is missing: every
  * open begins a new segment, at the change where reading ended.
  *
  * An end is either torn or damaged. What was handed to the system and not synced may be lost in
- * part, and in any order: a record is missing, and a later one is there. Nobody was told that those
- * are durable, so the journal ends before the first that is missing. But if what is missing was
- * durable, the disk has lost it, and going on without it would be a lie. Two witnesses tell: the
- * mark that the store keeps beside the journal, and every record and every head behind the gap,
- * which say what was durable when they were written.
+ * part, and in any order: a record is missing, and a later one is there. No caller was promised
+ * that those are durable, so the journal ends before the first one that is missing. But if the
+ * missing record was durable, the disk has lost it, and the open has to fail. Two witnesses show
+ * that: the mark that the store keeps beside the journal, and every record and every head behind
+ * the gap, which say what was durable when they were written.
  *
  * As long as the machine has not been started again nothing that the system was handed can be lost:
  * a write that was cut short by kill -9 is the last one. So then a gap with something behind it is
@@ -32,7 +32,7 @@
 
 #include <xxhash.h>
 
-/* What a message about damage ends with. */
+/* The end of every message about damage. */
 #define JOURNAL_DAMAGED                                                                            \
     ". Nothing was changed; restore the whole directory of the store from one copy"
 
@@ -114,7 +114,7 @@ enum hf_status hf__journal_list(struct hf_scope *s, const char *path, int dir, u
 struct segment {
     char name[JOURNAL_NAME];
     uint64_t number;
-    uint64_t first;   /* 0: its head is none, so it was not begun */
+    uint64_t first;   /* 0: it has no valid head, so it was not begun */
     uint64_t durable; /* when it was begun */
     uint8_t *bytes;
     size_t len;
@@ -166,7 +166,7 @@ static enum hf_status read_head(struct hf_scope *s, const struct journal_reading
     return HF_OK;
 }
 
-/* A file that waits for being used again may be large, and nothing in it is a record. */
+/* A file that waits to be reused may be large, and contains no record. */
 static enum hf_status read_all(struct hf_scope *s, const struct journal_reading *reading, int fd,
                                struct segment *segment)
 {
@@ -242,7 +242,7 @@ static enum hf_status segment_replay(struct hf_scope *s, const struct journal_re
     return HF_OK;
 }
 
-/* Is there a record from `at` on that says that `change` was durable? With 0: any record? */
+/* Does a record from `at` on say that `change` was durable? With 0: is there any record? */
 static bool says_durable(const struct segment *segment, size_t at, uint64_t change)
 {
     for (; at < segment->len && segment->len - at >= JOURNAL_RECORD_HEAD; at += JOURNAL_ALIGN)
@@ -259,7 +259,8 @@ static enum hf_status fail_damaged(struct hf_scope *s, const struct journal_read
 {
     return hf__fail(
         s, HF_CORRUPT,
-        "The journal in %s is damaged or incomplete: change %llu was durable, and is missing at the end of %s" JOURNAL_DAMAGED,
+        "The journal in %s is damaged or incomplete: change %llu was durable, and is missing at "
+        "the end of %s" JOURNAL_DAMAGED,
         reading->path, (unsigned long long)change, name);
 }
 
@@ -283,7 +284,7 @@ static enum hf_status walk_segment(struct hf_scope *s, const struct journal_read
     size_t at = JOURNAL_START;
     bool joined;
 
-    if (!segment->first) /* it was never begun, or its head is lost with all that is in it */
+    if (!segment->first) /* it was never begun, or its head is lost with all its records */
         return HF_OK;
     walk->begun = segment->number;
     if (segment->first <= reading->marks->based + 1 && segment->first > walk->last)
@@ -304,7 +305,7 @@ static enum hf_status walk_segment(struct hf_scope *s, const struct journal_read
     return HF_OK;
 }
 
-/* What the machine was handed since it was started must be there: only the end may be torn. */
+/* What was written since the machine was started must be there: only the end may be torn. */
 static enum hf_status check_whole(struct hf_scope *s, const struct journal_reading *reading,
                                   const struct walk *walk)
 {
@@ -368,7 +369,7 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
-/* The store was closed with a change as its last: is there a later one? */
+/* The store was closed cleanly: is there a change later than its last one? */
 static enum hf_status check_clean(struct hf_scope *s, const struct journal_reading *reading)
 {
     const uint64_t clean = reading->marks->clean;
@@ -389,7 +390,9 @@ static enum hf_status check_clean(struct hf_scope *s, const struct journal_readi
         if (later)
             return hf__fail(
                 s, HF_CORRUPT,
-                "The journal in %s does not match the file durable: the store was closed after change %llu, and %s has a later change. One of the two is an older copy" JOURNAL_DAMAGED,
+                "The journal in %s does not match the file durable: the store was closed after "
+                "change %llu, and %s has a later change. One of the two is an older "
+                "copy" JOURNAL_DAMAGED,
                 reading->path, (unsigned long long)clean, segment.name);
     }
     return HF_OK;

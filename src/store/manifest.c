@@ -1,12 +1,12 @@
 /*
- * store/manifest.c: the manifest of the database, from outside.
+ * store/manifest.c: checking the manifest of the database without RocksDB.
  *
  *     PATH/db/CURRENT           "MANIFEST-000005\n"
  *     PATH/db/MANIFEST-000005   is only ever appended to; RocksDB begins another one, with a higher
  *                               number, at each open, and when this one has become large
  *
- * The checksum is a chain over blocks: each has that of the blocks before it as its seed. So what
- * was noted before is not read again.
+ * The checksum is a chain over blocks: each has that of the blocks before it as its seed. So the
+ * part that was noted before is not read again.
  *
  * What always holds:
  *
@@ -35,7 +35,7 @@ static void file_name(uint64_t number, char name[NAME_MAX_BYTES])
     snprintf(name, NAME_MAX_BYTES, "db/" NAME_PREFIX "%06llu", (unsigned long long)number);
 }
 
-/* The number of the manifest that CURRENT names; 0: it names none. -1 is a failed call. */
+/* The number of the manifest that CURRENT names; 0: it names none; -1: a system call failed. */
 static int read_current(const struct store_dir *store_dir, uint64_t *number)
 {
     char text[NAME_MAX_BYTES] = "", again[NAME_MAX_BYTES];
@@ -59,7 +59,7 @@ static int read_current(const struct store_dir *store_dir, uint64_t *number)
     return 0;
 }
 
-/* Read one block, or what there is of it. */
+/* Read one block, or the rest of the file if that is shorter. */
 static bool read_block(int fd, uint8_t *block, size_t len, uint64_t at)
 {
     while (len > 0) {
@@ -112,7 +112,7 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *sto
                     strerror_r(error, room, sizeof(room)));
 }
 
-/* The manifest that was noted begins with what was noted. */
+/* Check that the noted manifest begins with the noted bytes. */
 static enum hf_status manifest_compare(struct hf_scope *s, const struct store_dir *store_dir,
                                        const char *name, struct manifest_sum *sum, bool *noted)
 {

@@ -5,8 +5,8 @@
  * few: nodes are wide, and for every key a node keeps its `head`, the eight bytes behind the
  * prefix that all keys of the node share (`skip` is the length of that prefix), as a number that
  * sorts as those bytes do. A search runs over the heads, which lie together, and follows one
- * pointer when it is done. Keys with equal heads are told apart by reading them, which is right
- * for any keys and rare for ours.
+ * pointer when it is done. Keys with equal heads are distinguished by reading them, which works
+ * for any keys and is rare for ours.
  *
  *     inner node   child 0 | separator 0 | child 1 | separator 1 | child 2 ...
  *                  a separator is <= all keys to its right and > all keys to its left; it is the
@@ -42,11 +42,11 @@
 
 enum {
     NODE_MAX = 64,     /* entries of a leaf, separators of an inner node */
-    NODE_THIN = 16,    /* below this a node looks for a neighbour to merge with */
-    NODE_MERGED = 40,  /* which gives at most this many */
+    NODE_THIN = 16,    /* a node with fewer entries looks for a neighbour to merge with */
+    NODE_MERGED = 40,  /* entries that a merged node may have at most */
     PREFIX_NEAR = 53,  /* fills the first cache line of a node */
-    VALUE_AHEAD = 512, /* bytes of an entry that a lookup asks for before it needs them */
-    HEAD_GAIN = 4,     /* bytes a prefix must grow by before heads are taken anew */
+    VALUE_AHEAD = 512, /* bytes of an entry that a lookup prefetches */
+    HEAD_GAIN = 4,     /* bytes by which a prefix must grow before heads are recomputed */
     LINE = 64,         /* bytes of a cache line */
     KEY_LEN_MAX = (1 << 30) - 1
 };
@@ -163,7 +163,7 @@ void hf__map_entry_drop(const struct hf_env *env, struct map_entry *entry)
     hf__env_free(env, entry, entry_size(entry));
 }
 
-/* One that says where a leaf begins. */
+/* An entry that separates two nodes: it says where the right one begins. */
 static struct map_entry *separator_new(struct map *map, struct hf_bytes key)
 {
     const struct hf_bytes none = hf_bytes_of(NULL, 0);
@@ -219,7 +219,7 @@ static bool is_ours(struct map_node *node)
     return atomic_load_explicit(&node->refs, memory_order_acquire) == 1;
 }
 
-/* Make *at a node that only the map holds, given that it holds all above it alone. */
+/* Make *at a node that only the map references, given that this holds for all nodes above it. */
 static bool node_unshare(struct map *map, struct map_node **at)
 {
     struct map_node *old = *at;
@@ -335,8 +335,8 @@ static int node_route(const struct map_node *node, struct hf_bytes key)
     return equal ? i + 1 : i;
 }
 
-/* Have an entry on its way, with some of its value. */
-static void ask_for(const struct map_node *node, int i)
+/* Prefetch an entry and the beginning of its value. */
+static void slot_prefetch(const struct map_node *node, int i)
 {
     for (size_t at = 0; at < VALUE_AHEAD; at += LINE)
         __builtin_prefetch((const char *)entry_at(node, i) + at);
@@ -351,21 +351,22 @@ const struct map_entry *hf__map_find(const struct map_node *node, struct hf_byte
         return NULL;
     while (!node->leaf) {
         node = node->children[node_route(node, key)];
-        /* All of the heads at once: their misses overlap, those of a search would not. */
+        /* Prefetch all heads at once: their cache misses overlap; those of a binary search would
+         * not. */
         for (size_t at = 0; at < offsetof(struct map_node, slots); at += LINE)
             __builtin_prefetch((const char *)node + at);
     }
     i = first_head(node->heads, node->count, head_of(key, node->skip));
     if (i == node->count)
         return NULL;
-    ask_for(node, i); /* most likely this is it, and its value is wanted */
+    slot_prefetch(node, i); /* most likely this is the entry, and its value is needed */
     i = node_search(node, key, true, &equal);
     return equal ? entry_at(node, i) : NULL;
 }
 
 /* ---- changing one node ---------------------------------------------------------------------- */
 
-/* `key` is one of the node's, or the one that it gets. */
+/* `key` is in the node, or is about to be added. */
 static void set_prefix(struct map_node *node, struct hf_bytes key, uint32_t skip)
 {
     node->skip = skip;
@@ -647,8 +648,8 @@ void hf__map_put(struct map *map, struct map_entry *entry)
 }
 
 /*
- * Whether there is something behind the map, its first entry of a key has said: that is the one
- * that a new slot was prepared with. The others say the same, also when the slot was dead between.
+ * The first entry of a key, with which its slot was prepared, says whether something is behind the
+ * map (`fresh`). Later entries of the key take that over, even if the slot was dead in between.
  */
 bool hf__map_put_over(struct map *map, struct map_entry *entry)
 {
@@ -702,7 +703,7 @@ static void sweep_leaf(struct map *map, struct map_node *node, int from, int to)
     node->count = (uint16_t)kept;
 }
 
-/* Take out children that became NULL, each with a separator beside it. False: none is left. */
+/* Remove children that became NULL, each with a separator beside it. False: none is left. */
 static bool drop_children(struct map *map, struct map_node *node)
 {
     int kept = 0;
@@ -731,7 +732,7 @@ static void sweep_span(struct map *map, struct map_node **at, const struct map_s
     bool left = true;
     int from, to;
 
-    /* What was not prepared has nothing dead in it. */
+    /* A part that was not prepared contains no dead slot. */
     if (!is_ours(node))
         return;
     span_slots(node, span, &from, &to);
@@ -808,7 +809,7 @@ void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root)
         cursor_descend(cursor, root, true);
 }
 
-/* Leave the leaf for its neighbour; -1 when there is none. */
+/* Move to the neighbouring leaf; depth is -1 when there is none. */
 static void cursor_cross(struct map_cursor *cursor, int step)
 {
     int depth = cursor->depth - 1;
@@ -839,7 +840,7 @@ const struct map_entry *hf__map_next(struct map_cursor *cursor)
     leaf = cursor->nodes[cursor->depth];
     at = cursor->at[cursor->depth]++;
     if (at + 1 < leaf->count)
-        ask_for(leaf, at + 1);
+        slot_prefetch(leaf, at + 1);
     return entry_at(leaf, at);
 }
 
@@ -855,7 +856,7 @@ const struct map_entry *hf__map_prev(struct map_cursor *cursor)
     leaf = cursor->nodes[cursor->depth];
     at = --cursor->at[cursor->depth];
     if (at > 0)
-        ask_for(leaf, at - 1);
+        slot_prefetch(leaf, at - 1);
     return entry_at(leaf, at);
 }
 

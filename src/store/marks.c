@@ -63,9 +63,9 @@
  *     - R.boot of this start of the machine, and J has a gap with something behind it, or lacks the
  *       head of R.segment
  *
- * R.boot holds as long as the file system keeps what it was handed. One that forgets it although the
- * machine was not started again, as a disk that is pulled or an old image of a virtual machine's
- * memory above a newer disk, may leave a journal without syncs that is refused.
+ * R.boot holds as long as the file system keeps what it was handed. One that forgets it although
+ * the machine was not started again, as a disk that is pulled or an old image of a virtual
+ * machine's memory above a newer disk, may leave a journal without syncs that is refused.
  *
  * What cannot be noticed: that the whole directory, or all parts that have changed since, are an
  * older copy; that the torn end of a journal that was not synced is in truth a damaged one.
@@ -192,7 +192,7 @@ static int slot_read(const struct store_dir *store_dir, unsigned number, uint64_
         return 2;
     }
     if (slot_is(slot, len, 1, SLOT_NUMBERS_1)) {
-        *sequence = number; /* that of what comes next must be higher, and go to the other slot */
+        *sequence = number; /* the next record must have a higher one, and go to the other slot */
         *marks = (struct store_marks){.durable = n[0]};
         return 1;
     }
@@ -201,7 +201,7 @@ static int slot_read(const struct store_dir *store_dir, unsigned number, uint64_
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
-/* (1), as far as it can be seen here, and that a note is of this store. */
+/* (1), as far as it can be checked here, and that the marks belong to this store. */
 static void marks_check(const struct store_dir *store_dir, const struct store_marks *marks)
 {
     const struct store_marks *before = &store_dir->marks;
@@ -222,7 +222,8 @@ bool hf__marks_note(struct store_dir *store_dir, struct store_marks marks)
     slot_fill(slot, store_dir->sequence + 1, &marks);
     store_dir->marks = marks;
     store_dir->unnoted = !slot_write(store_dir, slot, store_dir->sequence + 1);
-    /* A failure leaves the record in the other slot, so the next one must go here again. */
+    /* After a failure the other slot has the last record, so the next one must go to this slot
+     * again. */
     if (store_dir->unnoted)
         hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
                     store_dir->path);
@@ -236,14 +237,15 @@ bool hf__marks_sync(struct store_dir *store_dir)
     bool done = fdatasync(store_dir->record) == 0;
 
     if (!done)
-        store_dir->unnoted = true; /* the system forgot it, and would sync nothing next time */
+        /* the system dropped it, and a second sync would report nothing */
+        store_dir->unnoted = true;
     return done;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* An id for a store that has none. It tells stores on real disks apart, so it is not one of the
- * program's random numbers, which may be the same for two of them. */
+/* An id for a store that has none. It has to distinguish stores on real disks, so it does not come
+ * from the random numbers of the env, which may be the same for two stores. */
 static void give_id(struct store_dir *store_dir)
 {
     const struct hf_env world = hf__env_fill(NULL);
@@ -272,7 +274,7 @@ static enum hf_status make_record(struct hf_scope *s, struct store_dir *store_di
     return HF_OK;
 }
 
-/* The newer one of the slots that are whole: its format, or 0. */
+/* Read the newer of the valid slots. Returns its format, or 0. */
 static int newest_slot(struct store_dir *store_dir)
 {
     int newest = 0;
@@ -313,7 +315,7 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir)
         return fail_damaged(s, store_dir, "the files durable and HOLDFAST have different formats");
     if (store_dir->marks.clean && store_dir->marks.clean < store_dir->marks.based)
         return fail_damaged(s, store_dir, "the file durable is invalid"); /* (3) */
-    /* Higher: all but HOLDFAST had become that when the last open ended. */
+    /* A higher format: the last open ended when all parts but HOLDFAST were upgraded. */
     store_dir->format = format;
     store_dir->unnoted = format != STORE_DIR_FORMAT;
     give_id(store_dir);
@@ -324,7 +326,7 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir)
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-/* What is on disk says less. */
+/* Raise a mark to what the tables say: the record on disk says less. */
 static void mark_raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
 {
     if (*mark >= to)
@@ -343,12 +345,14 @@ static enum hf_status too_old(struct hf_scope *s, const struct store_dir *store_
 {
     return hf__fail(
         s, HF_CORRUPT,
-        "The store in %s is damaged: its table files in db end at change %llu, expected at least %llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
+        "The store in %s is damaged: its table files in db end at change %llu, expected at least "
+        "%llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
         store_dir->path, (unsigned long long)have, (unsigned long long)want);
 }
 
-/* Of a store of an older format, whose tables need not have a mark. RocksDB's own count of changes
- * was the store's in format 1, and is in format 2 until tables are written. */
+/* Compare the parts of a store of an older format, whose tables need not have a mark. Format 1
+ * counted changes by RocksDB's sequence number; format 2 does so until its first table is written.
+ */
 static enum hf_status compare_old(struct hf_scope *s, struct store_dir *store_dir,
                                   const struct tables_mark *mark)
 {

@@ -17,9 +17,9 @@
  * HOLDFAST meanwhile is not taken for one that has nothing in it.
  *
  * Modes. What we make is for its owner alone, whatever the umask is: folders are made with 0700 and
- * files with 0600. RocksDB makes its files with 0644 and cannot be told otherwise from C, so they
- * are shut away by PATH/db, which has 0700. A PATH that was there before keeps its mode: it is its
- * owner's, and what is in it is closed.
+ * files with 0600. RocksDB makes its files with 0644, which its C functions cannot change, so they
+ * are protected by PATH/db, which has 0700. A PATH that existed before keeps its mode: its owner
+ * chose it, and the files in it are protected by their own.
  *
  * What always holds:
  *
@@ -124,7 +124,7 @@ static enum hf_status find_directory(struct hf_scope *s, struct store_dir *store
         return hf__fail(s, HF_INVALID, "%s is not a directory", store_dir->path);
     if (store_dir->fd < 0)
         return fail_errno(s, store_dir, "open", "");
-    /* RocksDB has a lock of its own, but only after we have looked around. */
+    /* RocksDB has a lock of its own, but takes it only after we have checked the files. */
     if (flock(store_dir->fd, (store_dir->read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) &&
         errno == EWOULDBLOCK)
         return fail_locked(s, store_dir);
@@ -195,7 +195,7 @@ static enum hf_status write_format(struct hf_scope *s, const struct store_dir *s
 
     if (fd < 0)
         return fail_errno(s, store_dir, "create", name);
-    errno = ENOSPC; /* what a short write means */
+    errno = ENOSPC; /* a short write means that */
     if (write(fd, text, (size_t)len) != len || fsync(fd))
         status = fail_errno(s, store_dir, "write", name);
     close(fd);
@@ -215,9 +215,9 @@ static enum hf_status look_inside(struct hf_scope *s, struct store_dir *store_di
     if (store_dir->read_only && format <= 1)
         return hf__fail(
             s, HF_INVALID,
-            format
-                ? "The store in %s has format 1: open it for writing once before you open it read-only"
-                : "%s is not a holdfast store, or is still being created",
+            format ? "The store in %s has format 1: open it for writing once before you open it "
+                     "read-only"
+                   : "%s is not a holdfast store, or is still being created",
             store_dir->path);
     if (format)
         return HF_OK;
@@ -285,7 +285,7 @@ void hf__store_dir_close(struct store_dir *store_dir)
 {
     int fds[] = {store_dir->fd, store_dir->record, store_dir->ballast};
 
-    /* A forked child may still hold the descriptor: the lock goes now all the same. */
+    /* Unlock explicitly: a forked child may still have the descriptor. */
     if (store_dir->fd >= 0)
         flock(store_dir->fd, LOCK_UN);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
@@ -304,7 +304,8 @@ uint64_t hf__store_dir_free_bytes(const struct store_dir *store_dir)
 {
     struct statvfs info;
 
-    /* f_bavail leaves out what is kept for root: if we are root, that is a reserve of its own. */
+    /* f_bavail leaves out blocks reserved for root: if we are root, they are an additional reserve.
+     */
     if (fstatvfs(store_dir->fd, &info))
         return UINT64_MAX;
     return (uint64_t)info.f_bavail * info.f_frsize;
@@ -326,7 +327,7 @@ void hf__store_dir_fill_ballast(struct store_dir *store_dir)
          info.st_blocks * 512 >= STORE_DIR_BALLAST_BYTES) ||
         posix_fallocate(store_dir->ballast, 0, STORE_DIR_BALLAST_BYTES) == 0;
     if (!store_dir->ballast_full)
-        hf__store_dir_drop_ballast(store_dir); /* no half measures */
+        hf__store_dir_drop_ballast(store_dir); /* all of it or nothing */
 }
 
 void hf__store_dir_drop_ballast(struct store_dir *store_dir)

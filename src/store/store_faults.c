@@ -1,5 +1,5 @@
 /*
- * store/store_faults.c: a store around another that fails when told to.
+ * store/store_faults.c: a store around another that fails on demand.
  *
  * Gets, snapshots, iterators, their steps, writes and syncs are counted. The call with the number
  * `fail_at` fails as `status` says. A write that fails with HF_IO may have happened, as on a disk:

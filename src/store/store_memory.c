@@ -34,7 +34,7 @@ struct memory_iter {
     struct map_node *root; /* retained by this iterator, or NULL: the snapshot's */
     struct map_walk walk;
     size_t size;     /* of this allocation */
-    uint8_t bytes[]; /* of where the walk ends */
+    uint8_t bytes[]; /* a copy of the bound where the walk ends */
 };
 
 struct memory_snapshot {
@@ -52,7 +52,8 @@ static void memory_close(struct hf__store *store)
     struct hf_env env = memory->base.env;
 
     hf__map_release(&memory->map, memory->map.root);
-    assert(atomic_load(&memory->map.bytes) == 0); /* otherwise something is still open */
+    /* otherwise an iterator or snapshot is still open */
+    assert(atomic_load(&memory->map.bytes) == 0);
     pthread_rwlock_destroy(&memory->lock);
     pthread_mutex_destroy(&memory->writers);
     hf__env_free(&env, memory, sizeof(*memory));
@@ -216,7 +217,7 @@ static void batch_apply(struct map *map, const struct store_batch *batch,
     }
 }
 
-/* Remove the slots that the deletes, or the puts that are not to be, left dead. */
+/* Remove the slots that deletes, or puts that failed to be prepared, left dead. */
 static void batch_sweep(struct map *map, const struct store_batch *batch, bool puts, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
