@@ -303,8 +303,8 @@ enum hf_status hf_blobs_sweep(struct hf_scope *s, struct hf_blobs *blobs, uint32
     TRY(hf__scope_alive(s));
     sweep.how.before_us =
         hf__env_wall_us(&blobs->env) - (int64_t)(older_s ? older_s : DEFAULT_OLDER_S) * 1000 * 1000;
-    if (blobs->kind->tidy)
-        TRY(blobs->kind->tidy(s, blobs, sweep.how.before_us));
+    if (blobs->kind->remove_leftovers)
+        TRY(blobs->kind->remove_leftovers(s, blobs, sweep.how.before_us));
     status = blobs->kind->sweep ? blobs->kind->sweep(s, blobs, &sweep.how, &sweep.removed)
                                 : blobs->kind->list(s, blobs, sweep_one, &sweep);
     if (removed)

@@ -681,8 +681,8 @@ static enum hf_status trash_recover(struct hf_scope *s, struct dir *dir)
 }
 
 /* (2): of who was killed. One that is being written gets newer with every write. */
-static enum hf_status tidy_one(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                               void *user)
+static enum hf_status leftover_remove(struct hf_scope *s, struct dir *dir, int folder,
+                                      const char *name, void *user)
 {
     const int64_t *before_us = user;
     struct stat info;
@@ -695,12 +695,13 @@ static enum hf_status tidy_one(struct hf_scope *s, struct dir *dir, int folder, 
     return HF_OK;
 }
 
-static enum hf_status dir_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+static enum hf_status dir_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                           int64_t before_us)
 {
     struct dir *dir = dir_of(blobs);
 
     TRY(trash_recover(s, dir));
-    return each_name(s, dir, dir->new, tidy_one, &before_us);
+    return each_name(s, dir, dir->new, leftover_remove, &before_us);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -752,7 +753,7 @@ static const struct blob_kind dir_kind = {.part = dir_part,
                                           .remove = dir_remove,
                                           .list = dir_list,
                                           .remove_old = dir_remove_old,
-                                          .tidy = dir_tidy,
+                                          .remove_leftovers = dir_remove_leftovers,
                                           .close = dir_close};
 
 /* The folder above, too, so that a new one is found after a power loss. dir->root is -1, and HF_OK,

@@ -122,12 +122,13 @@ static enum hf_status lazy_remove_old(struct hf_scope *s, struct hf_blobs *blobs
     return inner ? inner->kind->remove_old(s, inner, digest, before_us, removed) : HF_OK;
 }
 
-static enum hf_status lazy_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+static enum hf_status lazy_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                            int64_t before_us)
 {
     struct hf_blobs *inner;
 
     TRY(inner_find(s, lazy_of(blobs), false, &inner));
-    return inner ? inner->kind->tidy(s, inner, before_us) : HF_OK;
+    return inner ? inner->kind->remove_leftovers(s, inner, before_us) : HF_OK;
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ static const struct blob_kind lazy_kind = {.part = lazy_part,
                                            .remove = lazy_remove,
                                            .list = lazy_list,
                                            .remove_old = lazy_remove_old,
-                                           .tidy = lazy_tidy,
+                                           .remove_leftovers = lazy_remove_leftovers,
                                            .close = lazy_close};
 
 static enum hf_status lazy_new(struct hf_scope *s, const struct hf_env *env,

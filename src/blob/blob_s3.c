@@ -584,7 +584,7 @@ static const struct blob_kind s3_kind = {.part = s3_part,
                                          .remove = s3_remove,
                                          .list = hf__s3_list,
                                          .sweep = hf__s3_sweep,
-                                         .tidy = hf__s3_tidy,
+                                         .remove_leftovers = hf__s3_remove_leftovers,
                                          .close = s3_close};
 
 static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,

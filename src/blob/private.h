@@ -41,7 +41,8 @@ struct blob_kind {
     enum hf_status (*sweep)(struct hf_scope *s, struct hf_blobs *blobs,
                             const struct blob_sweep *how, uint64_t *removed);
     /* What a sweep begins with: leftovers of who was killed. NULL: nothing. */
-    enum hf_status (*tidy)(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
+    enum hf_status (*remove_leftovers)(struct hf_scope *s, struct hf_blobs *blobs,
+                                       int64_t before_us);
     /* A store of its own below this one; `name` is part.DIGITS. */
     enum hf_status (*part)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                            struct hf_blobs **part);

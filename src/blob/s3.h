@@ -120,6 +120,7 @@ enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_l
                            void *user);
 enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
                             const struct blob_sweep *how, uint64_t *removed);
-enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
+enum hf_status hf__s3_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                       int64_t before_us);
 
 #endif

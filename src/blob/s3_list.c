@@ -151,9 +151,9 @@ static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
     const struct page *last = NULL;
     enum hf_status status = scopes[0] && scopes[1] ? HF_OK : hf__fail_nomem(s);
 
-    for (unsigned turn = 0; status == HF_OK; turn = !turn) {
-        struct hf_scope *scope = scopes[turn];
-        struct page *page = &pages[turn];
+    for (unsigned which = 0; status == HF_OK; which = !which) {
+        struct hf_scope *scope = scopes[which];
+        struct page *page = &pages[which];
         struct hf_str query = {0};
 
         hf_scope_reset(scope);
@@ -331,8 +331,8 @@ enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
 }
 
 /* (2) */
-static enum hf_status tidy_entry(struct hf_scope *s, struct hf_blobs *blobs,
-                                 const struct entry *entry, void *user)
+static enum hf_status upload_abort(struct hf_scope *s, struct hf_blobs *blobs,
+                                   const struct entry *entry, void *user)
 {
     struct s3_call call = {.method = "DELETE", .key = entry->key};
     struct hf__mark mark = hf__scope_mark(s);
@@ -354,9 +354,10 @@ static enum hf_status tidy_entry(struct hf_scope *s, struct hf_blobs *blobs,
     return HF_OK;
 }
 
-enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+enum hf_status hf__s3_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                       int64_t before_us)
 {
-    enum hf_status status = each_entry(s, blobs, &uploads, tidy_entry, &before_us);
+    enum hf_status status = each_entry(s, blobs, &uploads, upload_abort, &before_us);
 
     if (status != HF_UNSUPPORTED)
         return status;

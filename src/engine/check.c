@@ -38,9 +38,9 @@ struct checking {
     struct table *copied;    /* what its items' keys are, and nothing else */
     const struct hf_check_options *options;
     struct hf_check_progress progress;
-    uint64_t in_memory; /* about how many bytes are not in tables yet */
-    uint64_t told_keys; /* what the progress was when it was told last */
-    uint64_t told_bytes;
+    uint64_t in_memory;     /* about how many bytes are not in tables yet */
+    uint64_t reported_keys; /* the progress at its last report */
+    uint64_t reported_bytes;
 };
 
 static void report_problem(struct checking *c, struct hf_bytes key, const char *what)
@@ -92,8 +92,8 @@ static enum hf_status report_progress(struct checking *c)
 
     if (c->progress.about_bytes < c->progress.bytes)
         c->progress.about_bytes = c->progress.bytes;
-    c->told_keys = c->progress.keys;
-    c->told_bytes = c->progress.bytes;
+    c->reported_keys = c->progress.keys;
+    c->reported_bytes = c->progress.bytes;
     if (!c->options->on_progress)
         return HF_OK;
     status = c->options->on_progress(&c->progress, c->options->user);
@@ -116,8 +116,8 @@ static enum hf_status count_compared(struct checking *c, struct hf_bytes key, st
 {
     c->progress.keys++;
     c->progress.bytes += key.len + value.len;
-    if (c->progress.keys - c->told_keys < STORE_WATCH_KEYS &&
-        c->progress.bytes - c->told_bytes < STORE_WATCH_BYTES)
+    if (c->progress.keys - c->reported_keys < STORE_WATCH_KEYS &&
+        c->progress.bytes - c->reported_bytes < STORE_WATCH_BYTES)
         return HF_OK;
     return report_progress(c);
 }

@@ -236,21 +236,21 @@ static void post_upkeep(struct answer *answer, const struct admin_request *reque
     struct context *context = answer->context;
     struct hf_upkeep_report report;
     enum hf_status status = hf_engine_upkeep(context->scope, context->server->engine, &report);
-    struct upkeep_answer told;
+    struct upkeep_answer result;
 
     (void)request;
     if (status != HF_OK) {
         hf__admin_failure(answer, status);
         return;
     }
-    told = (struct upkeep_answer){.expired_items = (int64_t)report.expired_items,
-                                  .trimmed_records = (int64_t)report.trimmed_records,
-                                  .dropped_tokens = (int64_t)report.dropped_tokens,
-                                  .indexed_items = (int64_t)report.indexed_items,
-                                  .erased_keys = (int64_t)report.erased_keys,
-                                  .backed_up_items = (int64_t)report.backed_up_items,
-                                  .restored_items = (int64_t)report.restored_items};
-    hf__admin_answer(answer, &upkeep_answer, &told);
+    result = (struct upkeep_answer){.expired_items = (int64_t)report.expired_items,
+                                    .trimmed_records = (int64_t)report.trimmed_records,
+                                    .dropped_tokens = (int64_t)report.dropped_tokens,
+                                    .indexed_items = (int64_t)report.indexed_items,
+                                    .erased_keys = (int64_t)report.erased_keys,
+                                    .backed_up_items = (int64_t)report.backed_up_items,
+                                    .restored_items = (int64_t)report.restored_items};
+    hf__admin_answer(answer, &upkeep_answer, &result);
 }
 
 /* ---- faults --------------------------------------------------------------------------------- */
@@ -258,40 +258,40 @@ static void post_upkeep(struct answer *answer, const struct admin_request *reque
 static enum hf_status read_faults(struct context *context, struct faults_body *body)
 {
     const struct hf_fault *set;
-    struct wire_fault *told;
+    struct wire_fault *result;
     size_t len;
 
     TRY(hf_faulty_get(context->scope, context->server->db, &set, &len));
-    told = hf__scope_array(context->scope, len ? len : 1, sizeof(*told));
-    if (!told)
+    result = hf__scope_array(context->scope, len ? len : 1, sizeof(*result));
+    if (!result)
         return hf__fail_nomem(context->scope);
     for (size_t i = 0; i < len; i++)
-        told[i] = (struct wire_fault){.kind = (int)set[i].kind,
-                                      .operation = set[i].operation,
-                                      .table = set[i].table,
-                                      .probability = set[i].probability,
-                                      .skip = set[i].skip,
-                                      .count = set[i].count,
-                                      .latency_ms = set[i].latency_ms,
-                                      .struck = (int64_t)set[i].struck};
+        result[i] = (struct wire_fault){.kind = (int)set[i].kind,
+                                        .operation = set[i].operation,
+                                        .table = set[i].table,
+                                        .probability = set[i].probability,
+                                        .skip = set[i].skip,
+                                        .count = set[i].count,
+                                        .latency_ms = set[i].latency_ms,
+                                        .struck = (int64_t)set[i].struck};
     for (size_t i = 0; i < len; i++) {
-        if (told[i].operation.len == 0)
-            told[i].operation = (struct hf_str){0};
-        if (told[i].table.len == 0)
-            told[i].table = (struct hf_str){0};
+        if (result[i].operation.len == 0)
+            result[i].operation = (struct hf_str){0};
+        if (result[i].table.len == 0)
+            result[i].table = (struct hf_str){0};
     }
-    *body = (struct faults_body){told, len};
+    *body = (struct faults_body){result, len};
     return HF_OK;
 }
 
 static void get_faults(struct answer *answer, const struct admin_request *request)
 {
-    struct faults_body told;
-    enum hf_status status = read_faults(answer->context, &told);
+    struct faults_body result;
+    enum hf_status status = read_faults(answer->context, &result);
 
     (void)request;
     if (status == HF_OK)
-        hf__admin_answer(answer, &faults, &told);
+        hf__admin_answer(answer, &faults, &result);
     else
         hf__admin_failure(answer, status);
 }
@@ -411,7 +411,7 @@ static void get_overview(struct answer *answer, const struct admin_request *requ
     struct context *context = answer->context;
     struct clock_answer now = clock_now(context->server);
     struct hf_str names[ARRAY_LEN(paths)];
-    struct overview told = {.version = hf_str_from(hf_version()), .clock = &now, .paths = names};
+    struct overview result = {.version = hf_str_from(hf_version()), .clock = &now, .paths = names};
     struct faults_body set;
     enum hf_status status = read_faults(context, &set);
 
@@ -420,12 +420,12 @@ static void get_overview(struct answer *answer, const struct admin_request *requ
         hf__admin_failure(answer, status);
         return;
     }
-    told.faults = set.faults;
-    told.faults_len = set.faults_len;
-    told.paths_len = ARRAY_LEN(paths);
+    result.faults = set.faults;
+    result.faults_len = set.faults_len;
+    result.paths_len = ARRAY_LEN(paths);
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         names[i] = hf_scope_format(context->scope, "%s %s", paths[i].method, paths[i].path);
-    hf__admin_answer(answer, &overview, &told);
+    hf__admin_answer(answer, &overview, &result);
 }
 
 bool hf__admin_path(const struct server *server, struct hf_str path)

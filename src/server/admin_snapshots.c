@@ -262,25 +262,25 @@ void hf__admin_snapshots_list(struct answer *answer, const struct admin_request 
 {
     struct context *context = answer->context;
     struct snapshots *snapshots = context->server->snapshots;
-    struct wire_snapshot *told =
+    struct wire_snapshot *result =
         hf__scope_array(context->scope, SNAPSHOTS_MAX, sizeof(struct wire_snapshot));
-    struct list_answer list = {.snapshots = told};
+    struct list_answer list = {.snapshots = result};
 
     (void)request;
-    if (!told) {
+    if (!result) {
         hf__admin_failure(answer, hf__fail_nomem(context->scope));
         return;
     }
     pthread_mutex_lock(&snapshots->lock);
     list.snapshots_len = snapshots->len;
     for (size_t i = 0; i < snapshots->len; i++)
-        told[i] = describe_snapshot(context->scope, snapshots->list[i]);
+        result[i] = describe_snapshot(context->scope, snapshots->list[i]);
     pthread_mutex_unlock(&snapshots->lock);
     hf__admin_answer(answer, &list_answer, &list);
 }
 
 static enum hf_status take_snapshot(struct context *context, struct hf_str name,
-                                    struct wire_snapshot *told)
+                                    struct wire_snapshot *result)
 {
     struct snapshots *snapshots = context->server->snapshots;
     struct named *named = hf__env_alloc(&snapshots->env, sizeof(*named));
@@ -294,8 +294,8 @@ static enum hf_status take_snapshot(struct context *context, struct hf_str name,
     memcpy(named->name, name.ptr, name.len);
     status = hf_engine_snapshot_take(context->scope, context->server->engine, &named->snapshot);
     if (status == HF_OK) {
-        *told = describe_snapshot(context->scope,
-                                  named); /* once it is in the list, it may go at any time */
+        *result = describe_snapshot(context->scope,
+                                    named); /* once it is in the list, it may go at any time */
         status = put_in(context->scope, snapshots, named, &old);
     }
     if (status != HF_OK)
@@ -306,14 +306,14 @@ static enum hf_status take_snapshot(struct context *context, struct hf_str name,
 
 void hf__admin_snapshots_take(struct answer *answer, const struct admin_request *request)
 {
-    struct wire_snapshot told;
+    struct wire_snapshot result;
     enum hf_status status;
 
     if (!good_name(answer, request->name))
         return;
-    status = take_snapshot(answer->context, request->name, &told);
+    status = take_snapshot(answer->context, request->name, &result);
     if (status == HF_OK)
-        hf__admin_answer(answer, &snapshot, &told);
+        hf__admin_answer(answer, &snapshot, &result);
     else
         hf__admin_failure(answer, status);
 }
@@ -322,7 +322,7 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
 {
     struct context *context = answer->context;
     struct snapshots *snapshots = context->server->snapshots;
-    struct wire_snapshot told;
+    struct wire_snapshot result;
     struct named *named;
     enum hf_status status;
 
@@ -334,10 +334,10 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
         return;
     }
     status = hf_engine_snapshot_restore(context->scope, context->server->engine, named->snapshot);
-    told = describe_snapshot(context->scope, named);
+    result = describe_snapshot(context->scope, named);
     release_named(snapshots, named);
     if (status == HF_OK)
-        hf__admin_answer(answer, &snapshot, &told);
+        hf__admin_answer(answer, &snapshot, &result);
     else
         hf__admin_failure(answer, status);
 }

@@ -226,8 +226,8 @@ struct store_faults {
 
 /* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. Nothing
  * counts as durable before it was synced, even if the inner store is one in memory. */
-enum hf_status hf__store_open_faulty(struct hf_scope *s, const struct hf_env *env,
-                                     struct hf__store *inner, struct store_faults *faults,
-                                     struct hf__store **store);
+enum hf_status hf__store_open_with_faults(struct hf_scope *s, const struct hf_env *env,
+                                          struct hf__store *inner, struct store_faults *faults,
+                                          struct hf__store **store);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * engine/debt_test.c: calls that note what has to be durable instead of waiting for it, as the
- * server has them do for all requests of one turn.
+ * engine/pending_sync_test.c: calls that note what has to be durable instead of waiting for it, as
+ * the server has them do for all requests of one iteration of an event loop.
  */
 #include "help.h"
 
@@ -22,7 +22,7 @@ static void open_owing(struct test *t, struct owing *o)
     *o = (struct owing){.w = world_open(t, "memory:")};
     hf_db_close(o->w.db);
     CHECK_OK(hf__store_open_memory(o->w.scope, test_env(t), &memory));
-    CHECK_OK(hf__store_open_faulty(o->w.scope, test_env(t), memory, &o->faults, &o->store));
+    CHECK_OK(hf__store_open_with_faults(o->w.scope, test_env(t), memory, &o->faults, &o->store));
     CHECK_OK(hf__engine_open_on(o->w.scope, o->store, &o->w.options, &o->w.db));
     world_ok(&o->w, "CreateTable", PK_TABLE("tab", ""));
 }
