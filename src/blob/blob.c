@@ -1,8 +1,8 @@
 /*
  * blob/blob.c: what all blob stores share: URLs, names, verification, and the rules of a sweep.
  *
- * A blob's name is the SHA-256 of its bytes, so it need not be believed to be right: what comes
- * back from a store is hashed again, whatever the disk, the network or somebody's editor did to it.
+ * A blob's name is the SHA-256 of its bytes, so nothing has to be trusted: what comes back from a
+ * store is hashed again, whatever the disk, the network or somebody's editor did to it.
  * And as a name is 64 digits and nothing else, there is no name that leads elsewhere: it is checked
  * before a kind of store sees it.
  *
@@ -10,7 +10,7 @@
  *
  *  (1) hf_blob_get() gives the bytes that were put, or fails.
  *  (2) After hf_blob_put() the blob is there, until hf_blob_delete(), or until a sweep that found
- *      it unused and older than it was told.
+ *      it unused and older than the limit of the sweep.
  *  (3) A sweep asks whether a blob is used after it saw how old it is, and the store looks at the
  *      age once more when it removes it. So a blob that is put again meanwhile stays: either the
  *      store sees that it is new, or the one who puts it sees that it is not there, and puts it.
@@ -36,10 +36,11 @@ bool hf__blob_is_digest(struct hf_str text)
 
 enum hf_status hf__blob_missing(struct hf_scope *s, struct hf_str digest)
 {
+    assert(hf__blob_is_digest(digest));
     return hf__fail(s, HF_NOT_FOUND, "there is no blob %.*s", HF_FMT(digest));
 }
 
-/* Every call that has a digest begins with this. */
+/* The checks that every call with a digest begins with. */
 static enum hf_status check_digest(struct hf_scope *s, const struct hf_blobs *blobs,
                                    struct hf_str digest)
 {
@@ -47,7 +48,7 @@ static enum hf_status check_digest(struct hf_scope *s, const struct hf_blobs *bl
     if (!blobs)
         return hf__fail(s, HF_INVALID, "the blob store is NULL");
     TRY(hf__scope_alive(s));
-    if (!hf__blob_is_digest(digest)) /* it is not quoted: anything may stand in it */
+    if (!hf__blob_is_digest(digest)) /* the message does not quote it: it may contain anything */
         return hf__fail(s, HF_INVALID,
                         "invalid blob name: expected a SHA-256 as %d lower case hexadecimal digits",
                         HF_BLOB_DIGEST_LEN);
@@ -59,9 +60,11 @@ static enum hf_status digest_of(struct hf_scope *s, struct hf_bytes bytes,
 {
     struct signer *signer;
 
+    assert(bytes.ptr || bytes.len == 0);
     TRY(hf__signer_new(s, hf__scope_env(s), &signer));
     hf__sha256_hex(signer, bytes.ptr, bytes.len, hex);
     hf__signer_free(signer);
+    assert(hf__blob_is_digest(hf_str_from(hex)));
     return HF_OK;
 }
 
@@ -126,7 +129,7 @@ enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db, struct
     return hf__db_blobs(s, db, blobs);
 }
 
-/* Names are of any length and any bytes, so folders have the first digits of their hash. */
+/* A name may have any bytes, so the folder of a part is named by the first digits of its hash. */
 enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                              struct hf_blobs **part)
 {
@@ -276,10 +279,11 @@ static enum hf_status sweep_one(struct hf_scope *s, const struct hf_blob_info *b
     bool used = true;
     bool removed = false;
 
+    assert(hf__blob_is_digest(blob->digest));
     TRY(hf__scope_alive(s));
     if (blob->put_us >= sweep->how.before_us)
         return HF_OK;
-    TRY(sweep->how.used(s, blob->digest, &used, sweep->how.user));
+    TRY(sweep->how.used(s, blob->digest, &used, sweep->how.user)); /* after the age: (3) */
     if (used)
         return HF_OK;
     TRY(sweep->blobs->kind->remove_old(s, sweep->blobs, blob->digest, sweep->how.before_us,

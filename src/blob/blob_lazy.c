@@ -1,9 +1,9 @@
 /*
  * blob/blob_lazy.c: blobs as files, in a folder that may not be there yet.
  *
- * To look for blobs should leave no folder behind, be it by a slip in a path. So this store is a
- * store in a folder (blob_dir.c) that is opened by the first call that finds the folder, and made
- * by the first put. Its parts are the same: a part is opened in the folder of the whole.
+ * Looking for blobs should create no folder, for example after a typing error in a path. So this
+ * store opens a store in a folder (blob_dir.c) at the first call that finds the folder, and creates
+ * it at the first put. Its parts are the same: a part is opened in the folder of the whole.
  *
  *  (1) Only a put makes something. All other calls find no blobs where there is no folder.
  *  (2) The folder is looked for again by each call until it is there: another process may make it.
@@ -16,10 +16,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/assert_held.h"
+
 struct lazy {
     struct hf_blobs blobs;
-    struct lazy *above; /* whose part this is; NULL: nobody's. It is closed after this one */
-    char *name;         /* the path of the folder, or of a part its name */
+    struct lazy *above; /* the store that this is a part of, closed after it; NULL: none */
+    char *name;         /* the path of the folder; the name of a part */
     size_t name_size;
     bool no_sync;
     uint64_t reserve;
@@ -27,8 +29,13 @@ struct lazy {
     struct hf_blobs *inner;
 };
 
+static const struct blob_kind lazy_kind;
+
+_Static_assert(offsetof(struct lazy, blobs) == 0, "a store begins with what all stores have");
+
 static struct lazy *lazy_of(struct hf_blobs *blobs)
 {
+    assert(blobs->kind == &lazy_kind);
     return (struct lazy *)(void *)blobs;
 }
 
@@ -36,7 +43,7 @@ static struct lazy *lazy_of(struct hf_blobs *blobs)
 
 static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool make);
 
-/* The store in the folder; NULL, and HF_OK: there is none, and it is not to be made. */
+/* The store in the folder. NULL and HF_OK without `make`: there is no folder. */
 static enum hf_status inner_find(struct hf_scope *s, struct lazy *lazy, bool make,
                                  struct hf_blobs **inner)
 {
@@ -47,14 +54,17 @@ static enum hf_status inner_find(struct hf_scope *s, struct lazy *lazy, bool mak
         status = open_inner(s, lazy, make);
     *inner = lazy->inner;
     pthread_mutex_unlock(&lazy->mutex);
+    assert(*inner || !make || status != HF_OK);
     return status;
 }
 
-/* With the mutex. Mutexes are taken from a part to the whole, never the other way. */
+/* The mutex is held. Mutexes are taken from a part to the whole, never the other way. */
 static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool make)
 {
     struct hf_blobs *whole;
 
+    ASSERT_HELD(&lazy->mutex);
+    assert(!lazy->inner); /* (3) */
     if (!lazy->above)
         return hf__blobs_open_dir(s, &lazy->blobs.env,
                                   &(struct blob_dir_options){.path = hf_str_from(lazy->name),
@@ -180,7 +190,7 @@ static enum hf_status lazy_new(struct hf_scope *s, const struct hf_env *env,
         memcpy(lazy->name, options->path.ptr, options->path.len);
         lazy->name[options->path.len] = '\0';
     }
-    /* What is there and cannot be used is an error now, as it is for other stores. */
+    /* A folder that exists and cannot be used is an error now, as with other stores. */
     status = lazy->name ? inner_find(s, lazy, false, &inner) : hf__fail_nomem(s);
     if (status != HF_OK) {
         lazy_close(&lazy->blobs);
@@ -204,7 +214,7 @@ enum hf_status hf__blobs_open_lazy(struct hf_scope *s, const struct hf_env *env,
 
     *blobs = NULL;
     if (o.path.len == 0 || memchr(o.path.ptr, '\0', o.path.len))
-        return hf__blobs_open_dir(s, env, &o, blobs); /* which says what is wrong with it */
+        return hf__blobs_open_dir(s, env, &o, blobs);               /* for its error message */
     if (o.path.ptr[0] != '/' && getcwd(working, sizeof(working))) { /* (4) */
         o.path = hf_scope_format(s, "%s/%.*s", working, HF_FMT(o.path));
         if (!o.path.ptr)

@@ -7,8 +7,8 @@
  *
  * A put of up to a part's size is one PUT, whether it is there or not: that makes it new, and right
  * if it was damaged. A larger one is looked for first, and renewed by a copy onto itself; when it
- * is not there it is uploaded in parts, and the upload is given up when that fails. Reads are in
- * parts, too, so that no single answer takes long, and a part that was cut off is asked for again.
+ * is not there it is uploaded in parts, and the upload is aborted when that fails. Reads are in
+ * parts, too, so that no single answer takes long, and a part that was cut off is requested again.
  *
  * S3 cannot remove something on the condition that it was not written meanwhile, and has no rename.
  * So a sweep copies what is old and unused to the trash, and removes it from its place; when it was
@@ -21,8 +21,8 @@
  * What always holds:
  *
  *  (1) From a put on, the blob is in its place or in the trash, or nobody uses it.
- *  (2) An upload in parts is completed or given up, but by who is killed; a sweep gives up those
- *      that are old.
+ *  (2) A multipart upload is completed or aborted, unless the process is killed; a sweep aborts old
+ *      ones.
  */
 #include "blob/private.h"
 
@@ -186,6 +186,7 @@ static enum hf_status put_parts(struct hf_scope *s, struct s3 *s3, struct hf_str
 {
     size_t part = hf__s3_part(s3);
 
+    assert(part >= S3_PART_MIN && bytes.len > part && id.len > 0);
     hf__buf_put_str(
         document,
         HF_STR("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"));
@@ -233,14 +234,14 @@ static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct 
     status = hf__s3_call(s, s3, &call, &answer);
     if (status != HF_NOT_FOUND || !str_is(answer.code, "NoSuchUpload"))
         return status;
-    /* An attempt whose answer was lost may have completed it. */
+    /* An earlier attempt, whose answer was lost, may have completed it. */
     TRY(hf__s3_head(s, s3, key, &there, &size, NULL));
     if (there && size == len)
         return HF_OK;
     return hf__fail(s, HF_IO, "S3 lost the multipart upload of %.*s", HF_FMT(key));
 }
 
-/* (2): whatever has become of the deadline. */
+/* (2): also after the deadline of the call. */
 static void give_up_upload(struct s3 *s3, const struct hf_env *env, struct hf_str key,
                            struct hf_str id)
 {
@@ -277,7 +278,7 @@ static enum hf_status put_in_parts(struct hf_scope *s, struct hf_blobs *blobs, s
     return status;
 }
 
-/* Is it there, then it is new now. */
+/* If the object exists, renew its time. */
 static enum hf_status object_renew(struct hf_scope *s, struct s3 *s3, struct hf_str key, size_t len,
                                    bool *there)
 {
@@ -292,7 +293,7 @@ static enum hf_status object_renew(struct hf_scope *s, struct s3 *s3, struct hf_
     status = hf__s3_copy(s, s3, key, key, size, &answer);
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND || status == HF_UNSUPPORTED || status == HF_INVALID) {
-        hf__scope_error_clear(s); /* swept a moment ago, or no service for that: upload it */
+        hf__scope_error_clear(s); /* swept a moment ago, or the service has no copy: upload it */
         return HF_OK;
     }
     return status;
@@ -314,7 +315,7 @@ static enum hf_status s3_put(struct hf_scope *s, struct hf_blobs *blobs, struct 
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* "bytes 0-99/1234": is it this range, and of how many? */
+/* Reads "bytes 0-99/1234": is it this range, and how many bytes are there in all? */
 static bool read_range(struct hf_scope *s, const struct http_answer *http, uint64_t from,
                        uint64_t *total)
 {
@@ -348,7 +349,7 @@ static enum hf_status get_range(struct hf_scope *s, struct hf_blobs *blobs, stru
     return hf__s3_call(s, hf__s3_of(blobs), &call, answer);
 }
 
-/* What is behind the first part. */
+/* Read the rest, behind the first part. */
 static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
                                struct hf_bytes first, uint64_t total, struct hf_bytes *bytes)
 {
@@ -380,7 +381,7 @@ static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struc
     return HF_OK;
 }
 
-/* Nothing has no range, and not every server knows what to say when it is asked for one. */
+/* An empty object has no range, and servers differ in how they answer a request for one. */
 static bool is_nothing(struct hf_str key)
 {
     static const char digest[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -389,7 +390,7 @@ static bool is_nothing(struct hf_str key)
            memcmp(key.ptr + key.len - HF_BLOB_DIGEST_LEN, digest, HF_BLOB_DIGEST_LEN) == 0;
 }
 
-/* *there is false, and HF_OK, when it is not. */
+/* Read an object. *there is false, and HF_OK, when it does not exist. */
 static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
                                  bool *there, struct hf_bytes *bytes)
 {
@@ -406,7 +407,7 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
         hf__scope_error_clear(s);
         return HF_OK;
     }
-    if (status == HF_NOT_FOUND) /* the blob may well be there, wherever that is */
+    if (status == HF_NOT_FOUND) /* the blob may exist, wherever the bucket is now */
         return hf__fail(s, HF_IO, "bucket %.*s no longer exists", HF_FMT(hf__s3_bucket(s3)));
     if (status == HF_LIMIT)
         return hf__fail(s, HF_CORRUPT, "the blob %.*s is damaged: it has more than %zu bytes",
@@ -422,7 +423,7 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
     return total > bytes->len ? get_rest(s, blobs, key, *bytes, total, bytes) : HF_OK;
 }
 
-/* Where it may be, in this order: a sweep may move it back while we look. */
+/* Where a blob may be, in this order: a sweep may move it back while we search. */
 static const char *const places[] = {"", S3_TRASH, ""};
 
 static enum hf_status s3_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
@@ -474,7 +475,7 @@ struct fetch {
     atomic_bool failed;
 };
 
-/* One thread of them: what it read is in its scope. */
+/* One of the threads that read: its blobs are in its scope. */
 struct fetcher {
     struct fetch *fetch;
     struct hf_scope *scope;
@@ -493,6 +494,7 @@ static void *fetcher_run(void *user)
     for (;;) {
         size_t at = atomic_fetch_add(&fetch->next, 1);
 
+        assert(fetcher->status == HF_OK);
         if (at >= fetch->len || atomic_load(&fetch->failed))
             return NULL;
         fetcher->status =
@@ -535,6 +537,8 @@ static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
     struct fetcher fetchers[SIDE_BY_SIDE] = {{0}};
     enum hf_status status = HF_OK;
 
+    assert(len > 1); /* a single blob needs no threads */
+
     for (size_t i = 0; i < fetchers_len; i++) {
         fetchers[i] =
             (struct fetcher){.fetch = &fetch, .bytes = bytes, .scope = hf_scope_new(&blobs->env)};
@@ -547,7 +551,7 @@ static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
         fetchers[i].started =
             pthread_create(&fetchers[i].thread, NULL, fetcher_run, &fetchers[i]) == 0;
     if (status == HF_OK)
-        fetcher_run(&fetchers[0]); /* this thread works, too, and if need be alone */
+        fetcher_run(&fetchers[0]); /* this thread reads, too, alone if no other could be started */
     for (size_t i = 1; i < fetchers_len; i++)
         if (fetchers[i].started)
             pthread_join(fetchers[i].thread, NULL);
@@ -563,7 +567,6 @@ static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
 static void s3_close(struct hf_blobs *blobs)
 {
     struct hf_env env = blobs->env;
-
     struct s3_blobs *store = (struct s3_blobs *)(void *)blobs;
 
     if (store->memory)
@@ -593,6 +596,7 @@ static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct
     const struct s3_blobs *whole = (struct s3_blobs *)(void *)blobs;
     struct s3_blobs *made = hf__env_alloc(&blobs->env, sizeof(*made));
 
+    assert(name.len > 0 && !memchr(name.ptr, '/', name.len));
     if (!made)
         return hf__fail_nomem(s);
     *made = *whole;
@@ -633,8 +637,8 @@ static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
     return status;
 }
 
-/* Is the bucket there? Only when it is not, and that was asked for, it is made: who may not see it
- * is denied it. */
+/* Check that the bucket exists. Create it only if it does not and ?create=1 was given: a bucket
+ * that we may not see is an error. */
 static enum hf_status find_bucket(struct hf_scope *s, struct s3 *s3)
 {
     struct s3_answer answer;

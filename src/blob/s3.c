@@ -27,7 +27,7 @@
 
 enum {
     BASE_MS = 50,
-    BYTES_PER_MS = 256, /* slower than this is not waited for: 2 Mbit/s */
+    BYTES_PER_MS = 256, /* the slowest transfer that is waited for: 2 Mbit/s */
     PREFIX_MAX = 512,
     CODE_MAX = 64,
     MESSAGE_MAX = 300
@@ -95,7 +95,7 @@ struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_s
     return buf.failed ? (struct hf_str){0} : hf_str_of((const char *)buf.ptr, buf.len);
 }
 
-/* As S3 has it: 3 to 63 of these, with a letter or digit at both ends and no two dots. */
+/* The rules of S3: 3 to 63 of these, with a letter or digit at both ends and no two dots. */
 static bool is_bucket(struct hf_str name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -109,9 +109,8 @@ static bool is_bucket(struct hf_str name)
     return name.len >= 3 && name.len <= 63;
 }
 
-/* Between slashes there is something, and it is neither "." nor "..": who is on the way to S3 may
- * think that a path has to be shortened. Nor is it where another store has its trash or its
- * parts. */
+/* No part between slashes is empty, "." or "..": a proxy on the way to S3 might normalize such a
+ * path. And none is where another store has its trash or its parts. */
 static bool is_prefix(struct hf_str prefix)
 {
     struct hf_str rest = prefix, after;
@@ -485,7 +484,7 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
         status = hf__xml_read(s, text, wants, ARRAY_LEN(wants));
     if (status == HF_NOMEM)
         return hf__fail_nomem(s);
-    if (status != HF_OK) /* somebody on the way answered: the HTTP status is all there is */
+    if (status != HF_OK) /* a proxy answered: only the HTTP status is known */
         code = message = (struct hf_str){0};
     hf__scope_error_clear(s);
     *refusal = (struct refusal){hf__service_quote(s, try, code, CODE_MAX),
@@ -493,7 +492,7 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
     return HF_OK;
 }
 
-/* The error of the scope. */
+/* Set the error of the scope for an answer that is a refusal. */
 static enum hf_status refusal_fail(struct hf_scope *s, const struct s3 *s3,
                                    const struct s3_call *call, const struct service_try *try,
                                    const struct refusal *refusal)
@@ -553,7 +552,7 @@ static enum hf_status send_request(struct hf_scope *s, const struct s3 *s3,
                                   .answer_max = call->answer_max ? call->answer_max : S3_LIST_MAX});
 }
 
-/* A 200 that says what it has to. */
+/* Does a 200 contain the element that the call expects? */
 static bool has_result(const struct s3_call *call, const struct http_answer *http)
 {
     return !call->result ||
@@ -582,7 +581,7 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
     if (http->status < 300 && has_result(attempt->call, http))
         return HF_OK;
     TRY(read_refusal(s, try, &refusal));
-    if (http->status < 300) { /* an error that turned up when the head was sent already */
+    if (http->status < 300) { /* an error that occurred after the head was sent */
         if (!refusal.code.len)
             return hf__s3_unreadable(s, s3, "is not the expected document");
         http->status = attempt->answer->http.status = 500;

@@ -1,8 +1,8 @@
 /*
  * blob/s3_list.c: what is in the bucket, page by page, and sweeping it: see blob_s3.c for how.
  *
- * A page is read whole, in a scope of its own, before any of it is told. What a call for one object
- * takes of the caller's scope is given back when it is done: there may be millions.
+ * A page is read completely, in a scope of its own, before the callback gets any of it. Memory that
+ * a call for one object takes from the caller's scope is released after it: there may be millions.
  */
 #include "blob/private.h"
 
@@ -26,7 +26,7 @@ struct page {
     struct hf_scope *scope; /* of the page */
     struct entry *list;
     size_t len, cap;
-    struct entry entry; /* that is being read */
+    struct entry entry; /* the entry that is being read */
     struct hf_str next, next_id;
     bool more;
     bool nomem;
@@ -46,6 +46,7 @@ static bool add_entry(struct page *page)
         page->list = list;
         page->cap = cap;
     }
+    assert(page->len < page->cap);
     page->list[page->len++] = page->entry;
     page->entry = (struct entry){0};
     return true;
@@ -107,13 +108,13 @@ static enum hf_status read_page(struct hf_scope *s, struct hf_blobs *blobs, stru
     return HF_OK;
 }
 
-/* With each object or upload below the prefix. */
+/* Called with each object or upload below the prefix. */
 typedef enum hf_status entry_fn(struct hf_scope *s, struct hf_blobs *blobs,
                                 const struct entry *entry, void *user);
 
 struct walk {
-    const char *first;  /* "list-type=2&prefix=", which the prefix follows, */
-    const char *folder; /* and this */
+    const char *first;  /* the query up to the prefix: "list-type=2&prefix=" */
+    const char *folder; /* follows the prefix of the store */
     const char *marker; /* "&continuation-token=" */
     const char *marker_id;
     const char *result;
@@ -156,6 +157,7 @@ static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
         struct page *page = &pages[which];
         struct hf_str query = {0};
 
+        assert(page != last);
         hf_scope_reset(scope);
         hf__scope_follow(scope, s);
         status = make_query(scope, blobs, walk, last, &query);
@@ -243,7 +245,7 @@ struct sweep {
     uint64_t removed;
 };
 
-/* A copy of it where it is to be, then it is no longer where it was. */
+/* Copy the object to its new place, then remove it from the old one. */
 static enum hf_status object_move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                                   uint64_t size, const char *from, const char *to)
 {
@@ -256,7 +258,7 @@ static enum hf_status object_move(struct hf_scope *s, struct hf_blobs *blobs, st
     TRY(hf__s3_key(s, blobs, to, digest, &target));
     status = hf__s3_copy(s, s3, source, target, size, &answer);
     if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
-        hf__scope_error_clear(s); /* somebody was faster */
+        hf__scope_error_clear(s); /* another process was faster */
         return HF_OK;
     }
     TRY(status);
@@ -264,7 +266,7 @@ static enum hf_status object_move(struct hf_scope *s, struct hf_blobs *blobs, st
     return hf__s3_remove(s, s3, source);
 }
 
-/* The age in a list may be that of a while ago. */
+/* Ask for the age again: the list may be older than the newest put. */
 static enum hf_status is_still_old(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                                    int64_t before_us, bool *old)
 {
@@ -349,7 +351,7 @@ static enum hf_status upload_abort(struct hf_scope *s, struct hf_blobs *blobs,
     status = hf__s3_call(s, hf__s3_of(blobs), &call, &answer);
     if (status != HF_OK && status != HF_NOT_FOUND)
         return status;
-    hf__scope_error_clear(s); /* somebody else gave it up */
+    hf__scope_error_clear(s); /* another process has aborted it */
     hf__scope_rewind(s, mark);
     return HF_OK;
 }
@@ -361,6 +363,6 @@ enum hf_status hf__s3_remove_leftovers(struct hf_scope *s, struct hf_blobs *blob
 
     if (status != HF_UNSUPPORTED)
         return status;
-    hf__scope_error_clear(s); /* a service that cannot tell has to do it by itself */
+    hf__scope_error_clear(s); /* a service without lists of uploads has to expire them itself */
     return HF_OK;
 }
