@@ -44,7 +44,7 @@ bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id)
 
 /* ---- beginning anew ------------------------------------------------------------------------- */
 
-/* With the schema write-locked, or while the database is being opened. */
+/* The schema lock is held for writing, or the database is being opened. */
 static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -90,10 +90,10 @@ enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
 
 /* ---- copying -------------------------------------------------------------------------------- */
 
-/* What one chunk has, until it is in the store. */
+/* One chunk of copied items, until it is in the store. */
 struct chunk {
     struct store_batch batch;
-    struct hf__buf key; /* of an item, for a while */
+    struct hf__buf key; /* of the item that is being copied */
     int64_t items;
     int64_t bytes;
 };
@@ -104,7 +104,7 @@ static enum hf_status add_item(struct hf_scope *s, const struct backup *backup, 
     struct row row;
 
     assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_ITEM);
-    TRY(hf__row_decode(s, value, &row)); /* damage is not copied and called a backup */
+    TRY(hf__row_decode(s, value, &row)); /* a damaged item must not become part of a backup */
     chunk->key.len = 0;
     hf__stored_key_prefix(&chunk->key, SPACE_COPY, (uint32_t)backup->record.copy_id);
     hf__buf_put(&chunk->key, key.ptr + PREFIX_LEN, key.len - PREFIX_LEN);
@@ -177,13 +177,13 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
     hf__buf_put(&backup->from, from.ptr, from.len);
     if (!backup->from.failed)
         return HF_OK;
-    hf__buf_free(&backup->from); /* from the beginning, then, which does no harm */
+    hf__buf_free(&backup->from); /* start from the first key again, which does no harm */
     backup->items = 0;
     backup->bytes = 0;
     return hf__fail_nomem(s);
 }
 
-/* All is copied: make that durable, and only then show it. */
+/* Everything is copied: make that durable, and only then show the backup as AVAILABLE. */
 static enum hf_status backup_finish(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -235,7 +235,7 @@ static enum hf_status backup_copy_all(struct hf_scope *s, struct engine *e, stru
     return status == HF_OK && done ? backup_finish(s, e, backup) : status;
 }
 
-/* A backup that is CREATING is deleted by nobody, so it stays where it is without the lock. */
+/* A backup that is CREATING cannot be deleted, so the pointer stays valid without the lock. */
 static struct backup *next_creating(struct engine *e)
 {
     struct backup *backup = NULL;

@@ -1,6 +1,7 @@
 /*
  * engine/batch_write.c: BatchWriteItem. DynamoDB promises nothing about the writes of a batch
- * together; here they are one change set, so one log record and one sync, all or nothing.
+ * together; here they are one change set, so one record of the journal and one sync, all or
+ * nothing.
  */
 #include "engine/capacity.h"
 #include "engine/catalog.h"
@@ -117,7 +118,7 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct
     struct change_set set;
 
     TRY(hf__change_set(s, b->len, &set));
-    /* All that is read first: a batch between whose parts nothing is allocated grows in place. */
+    /* Read everything first: a batch grows in place if nothing else is allocated meanwhile. */
     for (size_t i = 0; i < b->len; i++)
         TRY(hf__change_read(s, e, &b->changes[i]));
     for (size_t i = 0; i < b->len; i++)

@@ -4,9 +4,8 @@
  *
  * The whole check looks at one snapshot, and at the tables and streams as they are in it: so it
  * takes no lock, and nobody waits for it. It goes over every key once; of an item it asks for the
- * entries that it should have, of an entry for the item that it belongs to. So a missing entry, a
- * stray one and a stale one are all found. Items of backups are looked at by themselves and added
- * up.
+ * entries that it should have, of an entry for the item that it belongs to. So missing, stray and
+ * stale entries are all found. Items of backups are checked by themselves and counted.
  *
  * Before that the store reads every block of every table for its checksum: so everything is read
  * twice. How much that is can be estimated only, by the sizes of the files at first and by what the
@@ -29,16 +28,16 @@
 
 struct checking {
     struct hf_scope *s; /* for one key at a time */
-    struct engine *e;   /* not the one that works, but a view of the snapshot */
+    struct engine *e;   /* not the live engine, but a view of the snapshot */
     struct hf__store_snapshot *snapshot;
     struct hf_check_report *report;
-    struct hf_scope *caller; /* where the first problem goes */
+    struct hf_scope *caller; /* gets the text of the first problem */
     uint64_t numbers_end;    /* no stream record has this number or a higher one */
-    struct backup *backup;   /* whose copy is being looked at; NULL: none yet */
-    struct table *copied;    /* what its items' keys are, and nothing else */
+    struct backup *backup;   /* the backup whose copy is being checked; NULL: none yet */
+    struct table *copied;    /* the key schema of its items, and nothing else */
     const struct hf_check_options *options;
     struct hf_check_progress progress;
-    uint64_t in_memory;     /* about how many bytes are not in tables yet */
+    uint64_t in_memory;     /* bytes that are not in table files yet, roughly */
     uint64_t reported_keys; /* the progress at its last report */
     uint64_t reported_bytes;
 };
@@ -102,7 +101,7 @@ static enum hf_status report_progress(struct checking *c)
     return status;
 }
 
-/* The store has verified so much more. */
+/* A store_watch: the store has verified so many more bytes. */
 static enum hf_status on_verified(struct hf_scope *s, uint64_t bytes, void *user)
 {
     struct checking *c = user;
@@ -138,7 +137,7 @@ static enum hf_status verify_store(struct checking *c, struct hf__store *store)
 
 /* ---- what it looks up ----------------------------------------------------------------------- */
 
-/* What belongs to nothing is no problem if it is to be erased. */
+/* A key without an owner is no problem if its erasure is recorded. */
 static enum hf_status belongs_nowhere(struct checking *c, struct hf_bytes key, const char *what)
 {
     bool pending = false;
@@ -232,8 +231,8 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     return check_expiry_of(c, table, key, &row);
 }
 
-/* An item that an entry leads to: can it be asked for its key? That it is damaged is reported when
- * it is looked at itself. */
+/* Can the key of the item that an entry leads to be read? If the item is damaged, that is reported
+ * when the item itself is checked. */
 static bool usable_row(struct checking *c, const struct table *table, const struct row *row)
 {
     return hf__item_valid(row->item.ptr, row->item.len) &&
@@ -344,7 +343,7 @@ static struct backup *backup_by_copy(struct engine *e, uint32_t id)
     return NULL;
 }
 
-/* The keys of a copy come one behind the other: open the next one. */
+/* The keys of one copy are adjacent: begin with the next copy. */
 static enum hf_status open_copy_of(struct checking *c, struct backup *backup)
 {
     struct hf_table_description plain = *backup->record.table;
@@ -386,7 +385,7 @@ static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct
     return HF_OK;
 }
 
-/* After all items were seen: a backup that is made has them all. */
+/* After all items: a backup that is AVAILABLE must have all of its items. */
 static void check_backups(struct checking *c)
 {
     for (size_t i = 0; i < c->e->backups.len; i++) {
@@ -468,7 +467,7 @@ static enum hf_status check_all(struct checking *c)
     return status;
 }
 
-/* Of an engine's members a view has only what reading needs. */
+/* A view is an engine with only those members that reading needs. */
 static enum hf_status view_open(struct hf_scope *s, struct engine *e,
                                 struct hf__store_snapshot *snapshot, struct engine **view)
 {

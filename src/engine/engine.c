@@ -95,7 +95,8 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
         status = hf__fail_nomem(s);
         hf__scope_error_edit(s)->may_have_happened = true;
     }
-    if (status != HF_OK && hf__op(op)->access == OP_READ) /* nothing, even if a sync failed */
+    /* a read changes nothing, even if a sync failed */
+    if (status != HF_OK && hf__op(op)->access == OP_READ)
         hf__scope_error_edit(s)->may_have_happened = false;
     return status;
 }
@@ -145,8 +146,8 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
 }
 
 /*
- * The secret is made once, with the database. Nobody waits until it is durable: what it signs is
- * about tables, and a table that is durable makes all that was written before it durable too.
+ * The secret is made once, with the database. It need not be synced: what it signs is about tables,
+ * and when a table is durable, everything that was written before it is durable, too.
  */
 static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
 {
@@ -186,8 +187,8 @@ enum {
     DEFAULT_TABLES = 2500 /* as DynamoDB has it, per account and region */
 };
 
-/* A region or an account becomes a part of ARNs, which requests bring back and which are taken
- * apart: so it is short and has nothing in it that divides. */
+/* A region or an account becomes a part of ARNs, which requests contain and which are split again:
+ * so it is short and contains no separator. */
 static enum hf_status arn_part(struct hf_scope *s, struct engine *e, const char *what,
                                struct hf_str wanted, struct hf_str standard, struct hf_str *part)
 {
@@ -224,9 +225,9 @@ static enum hf_status apply_options(struct hf_scope *s, struct engine *e,
 enum { SCHEMA_TRIES = 60, SCHEMA_WAIT_NS = 5000000, SCHEMA_NAP_NS = 10000000 };
 
 /*
- * Whoever waits for the lock keeps all who come later from reading, until the longest read of now
- * has ended. So it is waited for only as long as short reads take, and then left for a while to
- * those who want to read; after about a second of that, for as long as it takes.
+ * While a writer waits for the lock, new readers wait, too, until the longest present read has
+ * ended. So the writer waits only as long as short reads take, and then lets readers in for a
+ * while. After about a second of that it waits until it gets the lock.
  */
 void hf__schema_lock(struct engine *e)
 {
@@ -248,7 +249,7 @@ static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
 
-    /* Operations on tables must not wait without end behind a stream of readers. */
+    /* Operations on tables must not starve behind a stream of readers. */
     pthread_rwlockattr_init(&fair);
     pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&e->schema, &fair);
@@ -277,7 +278,7 @@ static void destroy_locks(struct engine *e)
     pthread_rwlock_destroy(&e->schema);
 }
 
-/* Everything but what a clean close adds; also the way out of a failed open. */
+/* Free everything. A clean close does more before; a failed open does only this. */
 static void engine_free(struct engine *e)
 {
     struct hf_env env = e->env;
@@ -314,7 +315,7 @@ static enum hf_status engine_wait_durable(struct hf_scope *s, struct hf_db *db, 
     return hf__engine_wait_durable(s, (struct engine *)(void *)db, ticket);
 }
 
-/* Those in memory are one store for all who ask, as the tables are; it goes with the last of us. */
+/* A database in memory has one blob store for all callers; it is freed with its last handle. */
 static enum hf_status memory_blobs(struct hf_scope *s, struct engine *e, struct hf_blobs **blobs)
 {
     enum hf_status status = HF_OK;
@@ -367,8 +368,7 @@ static struct hf_engine_options fill_options(const struct hf_engine_options *opt
     return o;
 }
 
-/* Two openings with the same one would only wait for each other's leases, as everybody else does.
- */
+/* If two opens got the same text, they would merely wait for each other's leases. */
 static void make_opener(struct engine *e)
 {
     static const char digits[] = "0123456789abcdef";

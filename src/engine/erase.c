@@ -1,7 +1,7 @@
 /*
- * engine/erase.c: getting rid of what belonged to a table, an index or a stream that is gone.
+ * engine/erase.c: erasing the keys of a deleted table, index or stream.
  *
- * All keys of one such thing lie side by side under its space and id, and ids are never used again.
+ * All keys of one of these are adjacent, under its space and id, and ids are never used again.
  * So dropping it is a small write: the batch that removes it from the catalog records its space and
  * id, and maintenance erases the keys afterwards, a few at a time. A crash in between leaves that
  * record, and maintenance goes on from there.
@@ -46,15 +46,15 @@ enum hf_status hf__erase_is_pending(struct hf_scope *s, struct engine *e,
 
 /* ---- erasing -------------------------------------------------------------------------------- */
 
-/* What is being erased, and how far. Keys that are erased are still there for an iterator to step
- * over, for a while: who began with the first of them each time would step over all, each time. */
+/* What is being erased, and how far. An iterator has to step over erased keys for a while: if each
+ * chunk began at the first key, it would step over all of them each time. */
 struct erasing {
     uint8_t space;
     uint32_t id;
     struct hf__buf from; /* the key to go on from; empty: the first */
 };
 
-/* The first that is to be erased, of those that no backup still has to copy. */
+/* The first recorded erasure whose keys no backup still has to copy. */
 static enum hf_status next_pending(struct hf_scope *s, struct engine *e, bool *found,
                                    struct erasing *erasing)
 {

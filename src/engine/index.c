@@ -11,7 +11,7 @@
 #include "engine/schema.h"
 #include "model/value.h"
 
-/* All of them are there, of the right types, not empty, and together not too long. */
+/* All key attributes exist, with the right types, not empty, and together not too long. */
 static bool attrs_fit(const struct key_attr *attrs, size_t attrs_len, struct hf_item item,
                       size_t max)
 {

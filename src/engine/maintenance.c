@@ -1,8 +1,8 @@
 /*
  * engine/maintenance.c: the engine's own thread. About once a second, or when woken, it does what
- * is due: copying what is backed up, filling what is restored, building indexes, expiring items,
- * trimming streams, dropping tokens, erasing what is gone. hf_engine_upkeep() does the same on the
- * caller's thread; one round runs at a time.
+ * is due: copying backups, filling restored tables, building indexes, expiring items, trimming
+ * streams, dropping tokens, erasing the keys of what was deleted. hf_engine_upkeep() does the same
+ * on the caller's thread; one round runs at a time.
  */
 #include "engine/maintenance.h"
 #include "engine/backups.h"
@@ -29,8 +29,8 @@ static enum hf_status count_all(struct hf_scope *s, struct engine *e, uint64_t *
     return hf__counts_refresh_all(s, e);
 }
 
-/* All that is due. A step that fails, because of one damaged item say, does not keep the others
- * from being done; the first error is the one that is reported. */
+/* Run all steps. A step that fails, for example at a damaged item, does not prevent the others; the
+ * first error is reported. */
 static enum hf_status maintenance_round(struct hf_scope *s, struct engine *e,
                                         struct hf_upkeep_report *report)
 {
@@ -53,7 +53,7 @@ static enum hf_status maintenance_round(struct hf_scope *s, struct engine *e,
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         bool alive = hf__scope_alive(s) == HF_OK;
 
-        hf__scope_feed(s); /* what an earlier call or step missed does not matter to this one */
+        hf__scope_feed(s); /* a failed allocation of an earlier step does not matter */
         if ((!alive || steps[i].step(s, e, steps[i].done) != HF_OK) && first.status == HF_OK)
             first = *hf_scope_error(s);
     }
@@ -87,11 +87,11 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-enum { SAY_AGAIN_US = 60 * 1000 * 1000, SAID_MAX = 512 };
+enum { LOG_AGAIN_US = 60 * 1000 * 1000, LOGGED_MAX = 512 };
 
-/* What the log was last told. A disk that is full fails every round, for hours. */
-struct said {
-    char text[SAID_MAX]; /* its beginning */
+/* The last message that was logged. With a full disk every round fails, for hours. */
+struct logged {
+    char text[LOGGED_MAX]; /* its beginning */
     int64_t us;
 };
 
@@ -102,7 +102,7 @@ static const char *behind_digits(const char *at)
     return at;
 }
 
-/* Numbers, such as that of free bytes, are others every time. */
+/* Compare without digits: numbers such as the free bytes differ every time. */
 static bool text_differs(const char *a, const char *b)
 {
     a = behind_digits(a);
@@ -114,17 +114,17 @@ static bool text_differs(const char *a, const char *b)
     return *a != *b;
 }
 
-/* At once what is new, and once a minute what stays. */
-static void log_failure(struct engine *e, struct said *said, const char *text)
+/* Log a new message at once, and one that stays the same once a minute. */
+static void log_failure(struct engine *e, struct logged *logged, const char *text)
 {
     int64_t now = hf__env_elapsed_us(&e->env);
-    char begin[SAID_MAX];
+    char begin[LOGGED_MAX];
 
     snprintf(begin, sizeof(begin), "%s", text);
-    if (!text_differs(begin, said->text) && now - said->us < SAY_AGAIN_US)
+    if (!text_differs(begin, logged->text) && now - logged->us < LOG_AGAIN_US)
         return;
-    memcpy(said->text, begin, sizeof(begin));
-    said->us = now;
+    memcpy(logged->text, begin, sizeof(begin));
+    logged->us = now;
     hf__env_log(&e->env, HF_LOG_ERROR, "maintenance: %s", text);
 }
 
@@ -144,7 +144,7 @@ static void *maintenance_thread(void *arg)
 {
     struct engine *e = arg;
     struct hf_scope *s = hf_scope_new(&e->env);
-    struct said said = {0};
+    struct logged logged = {0};
 
     while (s && !atomic_load(&e->maintenance.stop)) {
         struct hf_upkeep_report report;
@@ -152,7 +152,7 @@ static void *maintenance_thread(void *arg)
         wait_for_work(&e->maintenance);
         if (!atomic_load(&e->maintenance.stop) && hf_engine_upkeep(s, &e->db, &report) != HF_OK &&
             !atomic_load(&e->maintenance.stop))
-            log_failure(e, &said, hf_scope_error_text(s));
+            log_failure(e, &logged, hf_scope_error_text(s));
         hf_scope_reset(s);
     }
     if (!s)

@@ -1,5 +1,5 @@
 /*
- * engine/maintenance.h: the engine's own thread, and the building of indexes, which it does.
+ * engine/maintenance.h: the maintenance thread of the engine, and backfilling, one of its steps.
  */
 #ifndef HF_ENGINE_MAINTENANCE_H
 #define HF_ENGINE_MAINTENANCE_H
@@ -9,7 +9,7 @@
 enum hf_status hf__engine_maintenance_start(struct hf_scope *s, struct engine *e);
 void hf__engine_maintenance_stop(struct engine *e);
 void hf__engine_maintenance_wake(
-    struct engine *e); /* there is work: do not wait for the next second */
+    struct engine *e); /* there is work: do not wait for the next round */
 
 /* ---- backfill.c ----------------------------------------------------------------------------- */
 
