@@ -3,8 +3,8 @@
  *
  * The table is there at once and CREATING; maintenance puts the items of the backup into it, with
  * their index entries, a few at a time, and then it is ACTIVE. Until then nobody can use it, so no
- * latch is needed. A crash in between starts the walk anew, which writes the same once more; the
- * backup cannot change and, meanwhile, cannot be deleted.
+ * latch is needed. A crash in between restarts the walk, which writes the same again; the backup
+ * cannot change and, meanwhile, cannot be deleted.
  *
  * Counts are those of the last, whole walk. While it is being filled a table has none.
  */
@@ -85,7 +85,7 @@ struct sum {
     int64_t bytes;
 };
 
-/* One walk. Nobody replaces or drops a table while it is being filled. */
+/* One walk over a backup. A table that is being filled cannot be replaced or deleted. */
 struct filling {
     struct table *table;
     uint32_t copy_id;
@@ -142,7 +142,7 @@ static enum hf_status put_item(struct hf_scope *s, struct filling *f, struct hf_
     return HF_OK;
 }
 
-/* The next items, with what hangs on them. */
+/* Put the next items and their index entries. */
 static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, struct filling *f,
                                  struct store_batch *batch, uint64_t *count)
 {
@@ -204,7 +204,7 @@ static void set_counts(struct counts *counts, const struct sum *sum)
     atomic_store(&counts->bytes, sum->bytes);
 }
 
-/* The table is whole: with the schema write-locked. */
+/* The table is complete. The schema lock is held for writing. */
 static enum hf_status finish_table(struct hf_scope *s, struct engine *e, struct filling *f)
 {
     struct store_batch batch = {.ops = {.scope = s}};

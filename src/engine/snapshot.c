@@ -16,13 +16,13 @@
  *              engine had is freed with the view
  *
  * A write that fails may have taken effect all the same. The batch therefore leaves a random mark
- * among the settings, and who finds it there knows that the swap is due. If the mark cannot even be
- * read, nobody knows which tables belong to the items in the store: then the engine is `lost`, and
- * refuses every call until it is opened again.
+ * among the settings: if it is found there, the swap is due. If the mark cannot even be read, it is
+ * unknown which tables belong to the items in the store: then the engine is `lost`, and refuses
+ * every call until it is opened again.
  *
  * What always holds:
  *
- *  (1) Whoever reads sees the state before or the state after, in full; a crash leaves one of them.
+ *  (1) A reader sees the state before or the state after, in full; a crash leaves one of them.
  *  (2) Ids and sequence numbers never go back: the next ones are above those of the database and
  *      those of the snapshot. So an iterator from before the restore meets no foreign record.
  *  (3) What was going on in the snapshot (an index being built, something being erased) goes on
@@ -228,7 +228,7 @@ enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
         status = take_all(s, e, from, *snapshot);
         hf__store_snapshot_close(e->store, from);
     }
-    if (status == HF_OK) /* what a crash could take back is shown to nobody */
+    if (status == HF_OK) /* a state that a crash could take back is not returned */
         status = hf__engine_wait_durable_seen(s, e, written);
     if (status != HF_OK) {
         hf_engine_snapshot_free(*snapshot);
@@ -252,7 +252,7 @@ struct restore {
     uint8_t mark[MARK_LEN];
 };
 
-/* Tables, streams and backups are loaded from a store; this one has only those. */
+/* A store with only the records of tables, streams and backups, from which those are loaded. */
 static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
                                  struct hf__store **store)
 {
@@ -267,9 +267,9 @@ static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
     return batch.ops.failed ? hf__fail_nomem(s) : hf__store_write(s, *store, &batch, &ticket);
 }
 
-/* Whose rows have that prefix. */
+/* The table or index to which rows with that prefix belong. */
 struct owner {
-    struct table *table; /* NULL: of one that is gone, and to be erased */
+    struct table *table; /* NULL: a deleted one, whose rows will be erased */
     struct index *index; /* NULL: items of the table */
     struct counts *counts;
 };
@@ -288,8 +288,8 @@ static struct owner owner_of(struct engine *view, uint8_t space, uint32_t id)
     return (struct owner){.table = NULL};
 }
 
-/* Count a row. Operations take it for granted that an item has its keys: a snapshot from a file
- * may have been made by anybody. */
+/* Count a row. Operations rely on an item having its keys, and a snapshot from a file may have been
+ * made by anybody: so that is checked here. */
 static enum hf_status view_row(struct hf_scope *s, const struct owner *owner, struct hf_bytes value)
 {
     struct hf__mark mark = hf__scope_mark(s);
@@ -302,7 +302,7 @@ static enum hf_status view_row(struct hf_scope *s, const struct owner *owner, st
         return hf__fail(s, HF_CORRUPT, "The snapshot has an item in table %.*s that lacks its key",
                         HF_FMT(owner->table->name));
     hf__scope_rewind(s, mark);
-    if (owner->table->record.restore_from == 0) { /* else it is counted when it is whole */
+    if (owner->table->record.restore_from == 0) { /* otherwise it is counted when it is complete */
         atomic_fetch_add(&owner->counts->items, 1);
         atomic_fetch_add(&owner->counts->bytes, (long long)row.size);
     }
@@ -370,8 +370,7 @@ static void view_close(struct restore *r)
 
 /* ---- the batch ------------------------------------------------------------------------------ */
 
-/* An entry that both walks stand at, or one of them: `here` is the store's, `there` the
- * snapshot's. */
+/* The next entry of the two walks: `here` is that of the store, `there` that of the snapshot. */
 struct side {
     struct hf_bytes key;
     struct hf_bytes value;
@@ -504,7 +503,8 @@ static void swap_state(struct restore *r)
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
     e->opened = NULL;
-    for (size_t i = 0; i < LATCH_COUNT; i++) { /* every read has to wait for the restore */
+    /* every read has to wait until the restore is durable */
+    for (size_t i = 0; i < LATCH_COUNT; i++) {
         hf__latch(e, i);
         hf__unlatch(e, i, ticket);
     }
@@ -520,7 +520,8 @@ static bool find_mark(struct hf_scope *s, const struct restore *r, bool *there)
     for (int i = 0; i < MARK_TRIES && !known; i++)
         known = hf__setting_get(s, r->e, mark_setting, &value) == HF_OK;
     *there = known && bytes_compare(value.ptr, value.len, r->mark, sizeof(r->mark)) == 0;
-    *hf__scope_error_edit(s) = failure; /* of this nobody needs to hear */
+    /* the caller gets the error of the write, not of this read */
+    *hf__scope_error_edit(s) = failure;
     return known;
 }
 

@@ -21,9 +21,9 @@
  *               8   length of the whole file
  *               8   the checksums of the head and of all blocks, chained by XXH3
  *
- * The head stays as it is in later versions, so that an old reader can tell a newer file from a
- * damaged one. No byte is without a checksum, blocks cannot change places, and behind the trailer
- * there is nothing.
+ * The head stays as it is in later versions, so that an old reader can distinguish a newer file
+ * from a damaged one. No byte is without a checksum, blocks cannot change places, and behind the
+ * trailer there is nothing.
  */
 #include "engine/snapshot.h"
 
@@ -90,7 +90,7 @@ static uint64_t block_hash(const uint8_t *head, const struct snapshot_block *blo
                                 XXH3_64bits_withSeed(head, BLOCK_HEAD - 8, number));
 }
 
-/* A path of the caller's as the system wants it. */
+/* A path of the caller, with a NUL at its end. */
 static enum hf_status path_of(struct hf_scope *s, struct hf_str path, const char **out)
 {
     struct hf_str copy;
@@ -171,7 +171,7 @@ static enum hf_status put_all(struct file *file, const struct hf_engine_snapshot
     return fsync(file->fd) ? fail_errno(file, "sync", file->path) : HF_OK;
 }
 
-/* The new name has to survive a power loss as well. */
+/* Sync the directory: the new name has to survive a power loss, too. */
 static enum hf_status sync_directory(struct file *file, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -187,7 +187,7 @@ static enum hf_status sync_directory(struct file *file, const char *path)
     fd = open(name.ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return fail_errno(file, "open", name.ptr);
-    if (fsync(fd) && errno != EINVAL) /* a file system that has nothing to sync */
+    if (fsync(fd) && errno != EINVAL) /* EINVAL: a file system without syncs */
         status = fail_errno(file, "sync", name.ptr);
     close(fd);
     return status;
@@ -260,7 +260,7 @@ static enum hf_status file_read(struct file *file, uint8_t *bytes, size_t len)
     return HF_OK;
 }
 
-/* What the head says, to be compared with what comes. */
+/* The numbers of the head, which have to match the rest of the file. */
 struct promised {
     uint64_t entries;
     uint64_t bytes;
@@ -304,8 +304,8 @@ static bool good_items(const uint8_t *item, uint32_t len)
 }
 
 /*
- * What the engine reads without looking twice: lengths of keys, and what is inside of items. The
- * records of tables, streams and backups are judged when they are restored.
+ * Check what the engine reads without further checks: lengths of keys, and the inside of items. The
+ * records of tables, streams and backups are checked when they are restored.
  */
 static bool good_entry(struct hf_scope *s, struct hf_bytes key, struct hf_bytes value)
 {
@@ -379,7 +379,7 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
 
     TRY(file_read(file, head, sizeof(head)));
     len = load_u32le(head + 8);
-    if (file->at > length || len > length - file->at) /* before memory is taken for it */
+    if (file->at > length || len > length - file->at) /* before memory is allocated for it */
         return fail_block(file, number, "is longer than the file");
     block = hf__snapshot_block(snapshot, len);
     if (!block)

@@ -331,7 +331,7 @@ static struct hf_str iterator_text(struct hf_scope *s, struct engine *e, struct 
     return hf_scope_format(s, "%.*s|1|%.*s", HF_FMT(arn), (int)sizeof(hex), hex);
 }
 
-/* As we write them: one iterator has one form. */
+/* Only the form that we write is valid: an iterator has one form. */
 static int small_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -394,7 +394,7 @@ static enum hf_status locate_start(struct hf_scope *s, struct engine *e,
     case HF_ITERATOR_AT_SEQUENCE_NUMBER:
     case HF_ITERATOR_AFTER_SEQUENCE_NUMBER:
         at->sequence = number + (request->type == HF_ITERATOR_AFTER_SEQUENCE_NUMBER);
-        /* Who goes on behind the very last record that was trimmed misses nothing. */
+        /* Reading on behind the last trimmed record misses nothing. */
         if (at->sequence < (uint64_t)shard->trimmed)
             return hf__fail(s, HF_TRIMMED,
                             "The operation attempted to read past the oldest stream record in a "
@@ -529,7 +529,7 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
     if (at->sequence && at->sequence < (uint64_t)shard->trimmed)
         return hf__fail(s, HF_TRIMMED,
                         "The operation attempted to read past the oldest stream record in a shard");
-    if (at->sequence == 0) /* from the oldest record: what was trimmed is not looked for */
+    if (at->sequence == 0) /* from the oldest record: skip the trimmed ones */
         at->sequence = (uint64_t)shard->trimmed;
     if (shard->last && (uint64_t)shard->last < end)
         end = (uint64_t)shard->last;

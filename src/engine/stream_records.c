@@ -1,5 +1,5 @@
 /*
- * engine/stream_records.c: the records that changes leave behind, and the numbers they get.
+ * engine/stream_records.c: the stream records of changes, and their sequence numbers.
  *
  * A record goes into the same batch as its change, with room in its key for its sequence number;
  * hf__sequence_begin() fills the numbers in just before the batch is applied. Numbers are reserved
@@ -133,7 +133,7 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
 
 static const char reserved_setting[] = "sequence";
 
-/* Numbers that are in use lie below the next one, in order, and nobody has two of them. */
+/* Numbers in use are below the next one, in order, and do not overlap. */
 static void sequencer_check(struct sequencer *q)
 {
     const struct sequence_use *before = NULL;

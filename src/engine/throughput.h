@@ -11,7 +11,7 @@
 const struct hf_throughput_description *
 hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput);
 
-/* The units that were there become others, within one billing mode and between two. */
+/* Change units, within one billing mode and between two. */
 const struct hf_throughput_description *
 hf__throughput_change(struct hf_scope *s, const struct hf_throughput_description *old,
                       const struct hf_throughput *wanted, int64_t now_us);

@@ -89,8 +89,8 @@ struct due {
     uint64_t expiry;
 };
 
-/* Where a sweep is. It goes on behind the last entry that it took: what it deleted before is
- * still there for an iterator to step over, and would be again and again. */
+/* Where a sweep is. It goes on behind the last entry that it took: an iterator would have to step
+ * over the deleted ones again and again. */
 struct sweep {
     int64_t now_s;
     uint64_t *expired;
@@ -212,7 +212,7 @@ static enum hf_status sweep_table(struct hf_scope *s, struct engine *e, struct t
     return HF_OK;
 }
 
-/* The schema lock is given back between batches, so that operations on tables can run. */
+/* The schema lock is released between batches, so that operations on tables can run. */
 static enum hf_status sweep_all(struct hf_scope *s, struct engine *e, struct sweep *sweep)
 {
     enum hf_status status = HF_OK;

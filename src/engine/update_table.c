@@ -532,7 +532,7 @@ static enum hf_status update_settings(struct hf_scope *s, struct engine *e, stru
 
 /* ---- the operation -------------------------------------------------------------------------- */
 
-/* Counts of indexes that the table does not have make room for others. */
+/* Free the counts of indexes that the table no longer has. */
 static void prune_counts(struct table *table)
 {
     struct table_counts *counts = table->counts;
@@ -568,7 +568,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
     return hf__catalog_commit(s, e, &u->batch);
 }
 
-/* Make the outcome true in memory. */
+/* Apply the outcome in memory. */
 static void finish_update(struct engine *e, struct updating *u, struct table *next, bool done)
 {
     ASSERT_SCHEMA_WRITTEN(e);

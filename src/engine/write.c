@@ -201,7 +201,7 @@ done:
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK)
         return hf__engine_wait_durable(s, e, ticket);
-    if (status == HF_CONDITION) /* what it was refused for must not be taken back by a crash */
+    if (status == HF_CONDITION) /* a crash must not take back the state that was the reason */
         TRY(hf__engine_wait_durable_read(s, e, latch));
     return status;
 }
