@@ -1,6 +1,6 @@
 /*
- * server/admin.c: /_holdfast/: what tests of users want of a server and nobody else should, which
- * is there only when it was asked for, and the check, which is always there.
+ * server/admin.c: /_holdfast/: what users' tests need of a server, offered only with --admin; and
+ * the check, which is always offered.
  *
  *     GET    /_holdfast/          what can be asked here, the clock and the faults
  *     GET    /_holdfast/clock     the clock of the database
@@ -188,7 +188,7 @@ static void get_clock(struct answer *answer, const struct admin_request *request
     hf__admin_answer(answer, &clock_answer, &now);
 }
 
-/* What is asked, given how far the clock is off now. False: that is a time that cannot be. */
+/* The requested offset of the clock, given the present one. False: the time is out of range. */
 static bool move_clock(const struct clock_request *asked, int64_t wall_us, int64_t *offset)
 {
     int64_t now_us;

@@ -61,7 +61,7 @@ static void named_free(struct snapshots *snapshots, struct named *named)
     hf__env_free(&snapshots->env, named, sizeof(*named));
 }
 
-/* Who had it has it no more. */
+/* Release a reference; the last one frees the snapshot. */
 static void release_named(struct snapshots *snapshots, struct named *named)
 {
     bool last;
@@ -89,7 +89,7 @@ void hf__snapshots_free(struct snapshots *snapshots)
     hf__env_free(&env, snapshots, sizeof(*snapshots));
 }
 
-/* Where the name is, or would be. */
+/* The place of a name in the list, or where it would be inserted. */
 static size_t find_position(struct snapshots *snapshots, struct hf_str name, bool *there)
 {
     size_t at = 0;
@@ -107,7 +107,7 @@ static size_t find_position(struct snapshots *snapshots, struct hf_str name, boo
     return at;
 }
 
-/* The one of that name, for the caller to let go; NULL when there is none. */
+/* The snapshot of that name, which the caller releases; NULL when there is none. */
 static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
 {
     struct named *named = NULL;
@@ -124,7 +124,7 @@ static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
     return named;
 }
 
-/* Out of the list; the caller has it then. */
+/* Remove from the list; the caller gets the reference. */
 static struct named *take_out(struct snapshots *snapshots, struct hf_str name)
 {
     struct named *named = NULL;
@@ -151,7 +151,7 @@ static uint64_t bytes_of(const struct named *named)
     return size.bytes;
 }
 
-/* What all would hold with `more` in the place `at` of one that is there. */
+/* The bytes of all snapshots if one of `more` bytes replaced the one at `at`. */
 static uint64_t bytes_with(struct snapshots *snapshots, const struct named *more, size_t at,
                            bool there)
 {
@@ -165,7 +165,7 @@ static uint64_t bytes_with(struct snapshots *snapshots, const struct named *more
     return bytes;
 }
 
-/* Into the list, in the place of the one that has its name, which is *old then. */
+/* Insert into the list. A snapshot of the same name is replaced, and is *old then. */
 static enum hf_status put_in(struct hf_scope *s, struct snapshots *snapshots, struct named *named,
                              struct named **old)
 {

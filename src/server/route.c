@@ -5,7 +5,7 @@
  *     OPTIONS /         a browser asks what a page may send (CORS)
  *     GET /             DynamoDB's own sign of health
  *     GET /livez        the process runs
- *     GET /readyz       it takes requests, and writes are possible, or were never to be
+ *     GET /readyz       it takes requests, and writes are possible, or it is read-only
  *     GET /metrics      figures for Prometheus
  *     /_holdfast/check  verify everything: checker.c
  *     /_holdfast/       for users' tests, when it was asked for: admin.c
@@ -44,7 +44,7 @@ static void answer_not_found(struct answer *answer)
     hf__answer_text(answer, 404, HF_STR("<UnknownOperationException/>\n"));
 }
 
-/* A path of admin.c on a server that has it not; see hf__admin_path(). */
+/* A path of admin.c on a server without --admin; see hf__admin_path(). */
 static bool wants_admin(struct hf_str path)
 {
     struct hf_str rest;
@@ -64,8 +64,7 @@ static void answer_healthy(struct answer *answer)
     hf__answer_end(answer, 200);
 }
 
-/* Ready is who can keep promises: a stopped or full store still reads, but should get no traffic.
- */
+/* Ready means that writes work: a stopped or full store still reads, but should get no traffic. */
 static void answer_ready(struct answer *answer)
 {
     struct server *server = answer->context->server;
@@ -109,7 +108,7 @@ static void answer_get(struct answer *answer)
     }
 }
 
-/* A browser asks before it sends; it is told that what it asks for is fine. */
+/* A browser's preflight request: allow what it asks for. */
 static void answer_preflight(struct answer *answer, struct hf_str origin)
 {
     struct hf_scope *s = answer->context->scope;
@@ -129,7 +128,7 @@ static void answer_preflight(struct answer *answer, struct hf_str origin)
     hf__answer_text(answer, 200, (struct hf_str){0});
 }
 
-/* People read a sentence; an SDK fails over one that is not JSON, and its user sees only that. */
+/* Plain text for people; JSON for SDKs, which would only report that the text is not JSON. */
 static bool deny_request(struct answer *answer, struct hf_str message)
 {
     if (hf__http_field(answer->head, "x-amz-target").ptr)

@@ -73,7 +73,7 @@ static enum hf_status copy_keys(struct hf_scope *s, struct server *server)
     return hf__scope_starved(server->memory) ? hf__fail_nomem(s) : HF_OK;
 }
 
-/* What is borrowed becomes our own; what is left out gets its default. */
+/* Copy the options, with defaults for what is left out. */
 static enum hf_status take_options(struct hf_scope *s, struct server *server,
                                    const struct server_options *options)
 {
@@ -135,7 +135,7 @@ static enum hf_status add_listener(struct hf_scope *s, struct server *server, in
     memset(&address, 0, sizeof(address));
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
         return hf__fail(s, HF_IO, "descriptor %d is not a socket: %s", fd, strerror(errno));
-    /* Connections inherit it. What nobody reads stays with us, where it is counted. */
+    /* Connections inherit it. Unsent bytes stay in our buffers, where they are counted. */
     if (address.ss_family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
     if (!is_loopback(&address))
@@ -166,7 +166,7 @@ static int listen_at(const struct addrinfo *info)
     return -1;
 }
 
-/* The first address of the host that can be had. A name may have several. */
+/* Listen on the first address of the host that is available. A name may have several. */
 static enum hf_status listen_host(struct hf_scope *s, struct server *server, struct hf_str host)
 {
     const struct server_options *o = &server->options;
@@ -193,9 +193,9 @@ static enum hf_status listen_host(struct hf_scope *s, struct server *server, str
 }
 
 /*
- * 127.0.0.1, and ::1 where there is IPv6: to many systems localhost means that one first, and not
- * every client goes on to the next. Of a port that was asked for both must be ours, or clients that
- * mean us could reach somebody else.
+ * Listen on 127.0.0.1, and on ::1 if there is IPv6: many systems try that first for localhost, and
+ * not every client goes on to the next. A port that was requested must be free on both, or clients
+ * could reach another server.
  */
 static enum hf_status listen_localhost(struct hf_scope *s, struct server *server)
 {
@@ -364,7 +364,7 @@ static void on_check(uv_check_t *check)
     hf__group_commit_flush(check->data);
 }
 
-/* At once: who calls now is to be refused and go elsewhere, not to wait for us to end. */
+/* At once, so that new clients are refused and go elsewhere instead of waiting for our end. */
 static void close_listener(struct listener *listener)
 {
     if (listener->ours)

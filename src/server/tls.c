@@ -38,9 +38,8 @@ struct tls {
 enum { PLAIN_SIZE = 16 * 1024 }; /* one record */
 
 /*
- * Of TLS 1.2: a key exchange whose secrets are gone afterwards, so that a stolen key does not open
- * what was recorded before, and ciphers that authenticate what they encrypt. All that TLS 1.3 has
- * is like that.
+ * Of TLS 1.2 only key exchanges with forward secrecy, so that a stolen key does not decrypt
+ * recorded traffic, and authenticated ciphers. All of TLS 1.3 is like that.
  */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -64,7 +63,7 @@ static const char *error_reason(const char *no_pem)
     return text ? text : "unknown error";
 }
 
-/* Nobody is asked for a password: a server may have a terminal, and nobody at it. */
+/* Never ask for a password: nobody may be at the terminal of a server. */
 static int refuse_password(char *to, int room, int writing, void *user)
 {
     bool *asked = user;
