@@ -1,8 +1,8 @@
 /*
  * blob/blob.c: what all blob stores share: URLs, names, verification, and the rules of a sweep.
  *
- * A blob's name is the SHA-256 of its bytes, so it need not be believed to be right: what comes
- * back from a store is hashed again, whatever the disk, the network or somebody's editor did to it.
+ * A blob's name is the SHA-256 of its bytes, so nothing has to be trusted: what comes back from a
+ * store is hashed again, whatever the disk, the network or somebody's editor did to it.
  * And as a name is 64 digits and nothing else, there is no name that leads elsewhere: it is checked
  * before a kind of store sees it.
  *
@@ -10,7 +10,7 @@
  *
  *  (1) hf_blob_get() gives the bytes that were put, or fails.
  *  (2) After hf_blob_put() the blob is there, until hf_blob_delete(), or until a sweep that found
- *      it unused and older than it was told.
+ *      it unused and older than the limit of the sweep.
  *  (3) A sweep asks whether a blob is used after it saw how old it is, and the store looks at the
  *      age once more when it removes it. So a blob that is put again meanwhile stays: either the
  *      store sees that it is new, or the one who puts it sees that it is not there, and puts it.
@@ -36,20 +36,21 @@ bool hf__blob_is_digest(struct hf_str text)
 
 enum hf_status hf__blob_missing(struct hf_scope *s, struct hf_str digest)
 {
+    assert(hf__blob_is_digest(digest));
     return hf__fail(s, HF_NOT_FOUND, "there is no blob %.*s", HF_FMT(digest));
 }
 
-/* Every call that has a digest begins with this. */
+/* The checks that every call with a digest begins with. */
 static enum hf_status check_digest(struct hf_scope *s, const struct hf_blobs *blobs,
                                    struct hf_str digest)
 {
     hf__scope_error_clear(s);
     if (!blobs)
-        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+        return hf__fail(s, HF_INVALID, "the blob store is NULL");
     TRY(hf__scope_alive(s));
-    if (!hf__blob_is_digest(digest)) /* it is not quoted: anything may stand in it */
+    if (!hf__blob_is_digest(digest)) /* the message does not quote it: it may contain anything */
         return hf__fail(s, HF_INVALID,
-                        "the name of a blob is a SHA-256, %d hexadecimal digits in lower case",
+                        "invalid blob name: expected a SHA-256 as %d lower case hexadecimal digits",
                         HF_BLOB_DIGEST_LEN);
     return HF_OK;
 }
@@ -59,14 +60,16 @@ static enum hf_status digest_of(struct hf_scope *s, struct hf_bytes bytes,
 {
     struct signer *signer;
 
+    assert(bytes.ptr || bytes.len == 0);
     TRY(hf__signer_new(s, hf__scope_env(s), &signer));
     hf__sha256_hex(signer, bytes.ptr, bytes.len, hex);
     hf__signer_free(signer);
+    assert(hf__blob_is_digest(hf_str_from(hex)));
     return HF_OK;
 }
 
 /* (1) */
-static enum hf_status verify(struct hf_scope *s, struct hf_str digest, struct hf_bytes bytes)
+static enum hf_status digest_verify(struct hf_scope *s, struct hf_str digest, struct hf_bytes bytes)
 {
     char hex[HF_BLOB_DIGEST_LEN + 1];
 
@@ -109,10 +112,10 @@ enum hf_status hf_blobs_open(struct hf_scope *s, struct hf_str url,
     }
     if (str_after(url, HF_STR("s3://"), &rest))
         return hf__blobs_open_s3(s, env, rest, o.client, blobs);
-    return hf__fail(s, HF_INVALID,
-                    "\"%.*s\" is not the URL of a blob store; known are memory:, dir:PATH and "
-                    "s3://BUCKET/PREFIX",
-                    HF_FMT(url));
+    return hf__fail(
+        s, HF_INVALID,
+        "\"%.*s\" is not the URL of a blob store; use memory:, dir:PATH or s3://BUCKET/PREFIX",
+        HF_FMT(url));
 }
 
 enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs)
@@ -126,7 +129,7 @@ enum hf_status hf_blobs_open_beside(struct hf_scope *s, struct hf_db *db, struct
     return hf__db_blobs(s, db, blobs);
 }
 
-/* Names are of any length and any bytes, so folders have the first digits of their hash. */
+/* A name may have any bytes, so the folder of a part is named by the first digits of its hash. */
 enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                              struct hf_blobs **part)
 {
@@ -136,7 +139,7 @@ enum hf_status hf_blobs_part(struct hf_scope *s, struct hf_blobs *blobs, struct 
     *part = NULL;
     hf__scope_error_clear(s);
     if (!blobs)
-        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+        return hf__fail(s, HF_INVALID, "the blob store is NULL");
     if (name.len == 0 || name.len > HF_BLOBS_NAME_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_BLOBS_NAME_MAX, name.len),
                                    "the name of a part has 1 to %d bytes, not %zu",
@@ -178,13 +181,13 @@ enum hf_status hf_blob_put(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     *digest = (struct hf_str){0};
     hf__scope_error_clear(s);
     if (!blobs)
-        return hf__fail(s, HF_INVALID, "there is no blob store (NULL)");
+        return hf__fail(s, HF_INVALID, "the blob store is NULL");
     TRY(hf__scope_alive(s));
     if (bytes.len > blobs->max)
         return hf_scope_fail_limit(s, HF_LIMIT,
                                    hf_error_limit_of("HF_BLOB_MAX", blobs->max, bytes.len),
-                                   "a blob has at most %zu bytes, and this has %zu", blobs->max,
-                                   bytes.len);
+                                   "the blob has %zu bytes; the limit is %zu", bytes.len,
+                                   blobs->max);
     TRY(digest_of(s, bytes, hex));
     name = hf_scope_copy(s, hf_str_of(hex, HF_BLOB_DIGEST_LEN));
     if (!name.ptr)
@@ -202,7 +205,7 @@ enum hf_status hf_blob_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     *bytes = (struct hf_bytes){0};
     TRY(check_digest(s, blobs, digest));
     TRY(blobs->kind->get(s, blobs, digest, &found));
-    TRY(verify(s, digest, found));
+    TRY(digest_verify(s, digest, found));
     *bytes = found;
     return HF_OK;
 }
@@ -223,7 +226,7 @@ enum hf_status hf_blob_get_many(struct hf_scope *s, struct hf_blobs *blobs,
         if (len <= 1 || !blobs->kind->get_many)
             status = blobs->kind->get(s, blobs, digests[i], &bytes[i]);
         if (status == HF_OK)
-            status = verify(s, digests[i], bytes[i]);
+            status = digest_verify(s, digests[i], bytes[i]);
     }
     for (size_t i = 0; i < len && status != HF_OK; i++) /* all or nothing */
         bytes[i] = (struct hf_bytes){0};
@@ -276,10 +279,11 @@ static enum hf_status sweep_one(struct hf_scope *s, const struct hf_blob_info *b
     bool used = true;
     bool removed = false;
 
+    assert(hf__blob_is_digest(blob->digest));
     TRY(hf__scope_alive(s));
     if (blob->put_us >= sweep->how.before_us)
         return HF_OK;
-    TRY(sweep->how.used(s, blob->digest, &used, sweep->how.user));
+    TRY(sweep->how.used(s, blob->digest, &used, sweep->how.user)); /* after the age: (3) */
     if (used)
         return HF_OK;
     TRY(sweep->blobs->kind->remove_old(s, sweep->blobs, blob->digest, sweep->how.before_us,
@@ -303,8 +307,8 @@ enum hf_status hf_blobs_sweep(struct hf_scope *s, struct hf_blobs *blobs, uint32
     TRY(hf__scope_alive(s));
     sweep.how.before_us =
         hf__env_wall_us(&blobs->env) - (int64_t)(older_s ? older_s : DEFAULT_OLDER_S) * 1000 * 1000;
-    if (blobs->kind->tidy)
-        TRY(blobs->kind->tidy(s, blobs, sweep.how.before_us));
+    if (blobs->kind->remove_leftovers)
+        TRY(blobs->kind->remove_leftovers(s, blobs, sweep.how.before_us));
     status = blobs->kind->sweep ? blobs->kind->sweep(s, blobs, &sweep.how, &sweep.removed)
                                 : blobs->kind->list(s, blobs, sweep_one, &sweep);
     if (removed)

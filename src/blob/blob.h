@@ -12,20 +12,20 @@ struct blob_dir_options {
     struct hf_str path;
     bool no_sync;
     bool no_create;   /* *blobs is NULL, and HF_OK, when there is no folder of blobs yet */
-    uint64_t reserve; /* bytes of the disk that are kept free, for who else has files there */
+    uint64_t reserve; /* bytes of the disk that stay free, for other files there */
 };
 enum hf_status hf__blobs_open_dir(struct hf_scope *s, const struct hf_env *env,
                                   const struct blob_dir_options *options, struct hf_blobs **blobs);
 
-/* The same, but the folder is made by the first put: until then there are no blobs. */
+/* The same, but the first put creates the folder: until then there are no blobs. */
 enum hf_status hf__blobs_open_lazy(struct hf_scope *s, const struct hf_env *env,
                                    const struct blob_dir_options *options, struct hf_blobs **blobs);
 
 enum hf_status hf__blobs_open_memory(struct hf_scope *s, const struct hf_env *env,
                                      struct hf_blobs **blobs);
 
-/* Another handle on the store of a handle, which has to be one in memory: what is put by one is
- * found by the other. The blobs go with the last of them. HF_NOMEM. */
+/* Another handle on a store in memory: what is put by one is found by the other. The blobs are
+ * freed with the last handle. HF_NOMEM. */
 enum hf_status hf__blobs_share(struct hf_scope *s, struct hf_blobs *blobs,
                                struct hf_blobs **another);
 

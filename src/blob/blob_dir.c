@@ -11,26 +11,26 @@
  * are never followed, and what is neither a file nor a folder of ours is not read. Times are those
  * of the env, set by us: a file server has a clock of its own.
  *
- * Any number of processes use a folder. A put writes aside, syncs, renames, and syncs the folders.
- * One that finds the blob there compares it and renews its time, and then looks whether it is still
- * there. A sweep moves a blob to the trash, looks at its time once more, and moves it back when it
- * is new. So of a put and a sweep that meet, at least one sees the other:
+ * Any number of processes use a folder. A put writes to new/, syncs, renames, and syncs the
+ * folders. One that finds the blob there compares it and renews its time, and then looks whether it
+ * is still there. A sweep moves a blob to the trash, looks at its time once more, and moves it back
+ * when it is new. So of a put and a sweep that meet, at least one sees the other:
  *
  *     put renews the time before the sweep looks:   the sweep moves it back
  *     put renews it after that:                     put finds it gone, and writes it
  *
- * Meanwhile it is in the trash, and there readers look, too. Sweeps lock each other out (flock() on
- * the trash), as one must not remove what another one moved there.
+ * Meanwhile the blob is in the trash, where readers look, too. Sweeps exclude each other by flock()
+ * on the trash, as one must not remove what another one moved there.
  *
  * What always holds:
  *
  *  (1) A file by the name of a digest was complete and synced before it had that name.
  *  (2) A put that failed leaves nothing behind but, when the process dies, a file in new/, which a
  *      later sweep removes.
- *  (3) What is in the trash when nobody sweeps was left by who was killed there; it is moved back
- *      by the next one who opens or sweeps the store, and can be read all the time.
- *  (4) Before a put returns, all folders on the way to the blob are durable: those of others, too,
- *      as who made them may not have come to sync them.
+ *  (3) What is in the trash when no sweep runs was left by a killed process. The next open or sweep
+ *      of the store moves it back, and it can be read all the time.
+ *  (4) Before a put returns, all folders on the way to the blob are durable: those of other
+ *      processes, too, which may have ended before they synced them.
  */
 #include "blob/private.h"
 
@@ -57,11 +57,11 @@ enum {
     MODE_FOLDER = 0700,
     MODE_FILE = 0600,
     LEAVES = 256 * 256,
-    CHUNK = 1024 * 1024, /* bytes between two looks at the deadline */
+    CHUNK = 1024 * 1024, /* bytes between two checks of the deadline */
     COMPARE = 64 * 1024,
     NAME_MAX_LEN = HF_BLOB_DIGEST_LEN + 1,
     TEMP_LEN = 32, /* digits of a name in new/ */
-    LOOKS = 3,     /* at the place and the trash, before a blob is not there */
+    LOOKS = 3,     /* times that place and trash are searched before a blob counts as missing */
     ERROR_TEXT_MAX = 128
 };
 
@@ -73,13 +73,21 @@ struct dir {
     int new;
     int trash;
     bool no_sync;
-    bool no_create;                                /* see blob_dir_options */
-    uint64_t reserve;                              /* bytes of the disk that are not ours to fill */
-    atomic_uchar known_durable[LEAVES / CHAR_BIT]; /* leaves whose way is synced, see (4) */
+    bool no_create;   /* see blob_dir_options */
+    uint64_t reserve; /* bytes of the disk that stay free */
+    /* leaves whose parent folders are synced, see (4) */
+    atomic_uchar known_durable[LEAVES / CHAR_BIT];
 };
+
+static const struct blob_kind dir_kind;
+
+_Static_assert(offsetof(struct dir, blobs) == 0, "a store begins with what all stores have");
+_Static_assert(LEAVES == 1 << 16 && LEAVES % CHAR_BIT == 0, "a leaf is four hexadecimal digits");
+_Static_assert(TEMP_LEN == 32, "two numbers of 64 bits in hexadecimal");
 
 static struct dir *dir_of(struct hf_blobs *blobs)
 {
+    assert(blobs->kind == &dir_kind);
     return (struct dir *)(void *)blobs;
 }
 
@@ -103,7 +111,7 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct dir *dir, cons
 static enum hf_status sync_folder(struct hf_scope *s, const struct dir *dir, int fd,
                                   const char *name)
 {
-    if (dir->no_sync || fsync(fd) == 0 || errno == EINVAL) /* one that has nothing to sync */
+    if (dir->no_sync || fsync(fd) == 0 || errno == EINVAL) /* EINVAL: a file system without syncs */
         return HF_OK;
     return fail_errno(s, dir, "sync", name);
 }
@@ -123,7 +131,7 @@ static int set_time(int fd, int64_t us)
 
 /* ---- folders -------------------------------------------------------------------------------- */
 
-/* A folder in a folder; *fd is -1, and HF_OK, when it is not there and not to be made. */
+/* Open a folder in a folder. *fd is -1, and HF_OK, when it does not exist and `make` is not set. */
 static enum hf_status open_folder(struct hf_scope *s, const struct dir *dir, int in,
                                   const char *name, bool make, bool *made, int *fd)
 {
@@ -140,7 +148,8 @@ static enum hf_status open_folder(struct hf_scope *s, const struct dir *dir, int
     if (*fd >= 0 || (errno == ENOENT && !make))
         return HF_OK;
     if (errno == ENOTDIR || errno == ELOOP)
-        return hf__fail(s, HF_CORRUPT, "%s has a \"%s\" that is not a folder", dir->path, name);
+        return hf__fail(s, HF_CORRUPT, "%s contains \"%s\", which is not a directory", dir->path,
+                        name);
     return fail_errno(s, dir, "open", name);
 }
 
@@ -149,7 +158,7 @@ static bool is_known_durable(struct dir *dir, size_t leaf)
     return atomic_load(&dir->known_durable[leaf / CHAR_BIT]) >> leaf % CHAR_BIT & 1;
 }
 
-/* The folder of a digest; *fd is -1 when it is not there and not to be made. */
+/* Open the folder of a digest. *fd is -1 when it does not exist and `make` is not set. */
 static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_str digest,
                                 bool make, int *fd)
 {
@@ -160,9 +169,11 @@ static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_s
     int on_the_way;
     enum hf_status status;
 
+    assert(hf__blob_is_digest(digest));
     *fd = -1;
     for (size_t i = 0; i < 4; i++)
         leaf = leaf << 4 | (size_t)hex_digit(digest.ptr[i]);
+    assert(leaf < LEAVES);
     TRY(open_folder(s, dir, dir->root, outer, make, &made, &on_the_way));
     if (on_the_way < 0)
         return HF_OK;
@@ -180,10 +191,11 @@ static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_s
         close(*fd);
         *fd = -1;
     }
+    assert(status != HF_OK || !make || *fd >= 0);
     return status;
 }
 
-/* Call `fn` with the names in a folder; those with a dot in front are nobody's. */
+/* Call `fn` with the names in a folder, but for those that begin with a dot. */
 typedef enum hf_status name_fn(struct hf_scope *s, struct dir *dir, int folder, const char *name,
                                void *user);
 static enum hf_status each_name(struct hf_scope *s, struct dir *dir, int folder, name_fn *fn,
@@ -228,13 +240,14 @@ static enum hf_status write_all(struct hf_scope *s, const struct dir *dir, int f
         if (done < 0 && errno == EINTR)
             continue;
         if (done == 0)
-            errno = ENOSPC; /* what a write of nothing means */
+            errno = ENOSPC; /* a write of 0 bytes means that */
         if (done <= 0)
             return fail_errno(s, dir, "write", name);
         at += (size_t)done;
         if (at < bytes.len)
             TRY(hf__scope_alive(s));
     }
+    assert(at == bytes.len);
     return HF_OK;
 }
 
@@ -253,7 +266,7 @@ static enum hf_status fill_temp(struct hf_scope *s, struct dir *dir, int fd, str
     return HF_OK;
 }
 
-/* A full disk is for whoever else has files there worse than for us. */
+/* Leave the reserve free: a full disk is worse for others, such as the database, than for us. */
 static enum hf_status check_room(struct hf_scope *s, const struct dir *dir, size_t len)
 {
     struct statvfs info;
@@ -264,10 +277,11 @@ static enum hf_status check_room(struct hf_scope *s, const struct dir *dir, size
     room = (uint64_t)info.f_bavail * info.f_frsize;
     if (room >= dir->reserve && room - dir->reserve >= len)
         return HF_OK;
-    return hf__fail(s, HF_NO_SPACE,
-                    "the disk of %s has %llu bytes left, of which %llu are kept free; a blob of "
-                    "%zu bytes is too many",
-                    dir->path, (unsigned long long)room, (unsigned long long)dir->reserve, len);
+    return hf__fail(
+        s, HF_NO_SPACE,
+        "no space for a blob of %zu bytes: the disk of %s has %llu bytes free, and %llu are "
+        "reserved",
+        len, dir->path, (unsigned long long)room, (unsigned long long)dir->reserve);
 }
 
 /* (1) (2) */
@@ -279,16 +293,18 @@ static enum hf_status write_new(struct hf_scope *s, struct dir *dir, int leaf, c
     enum hf_status status;
     int fd;
 
+    assert(leaf >= 0 && dir->new >= 0);
     TRY(check_room(s, dir, bytes.len));
     hf__env_random(&dir->blobs.env, bits, sizeof(bits));
     snprintf(temp, sizeof(temp), "%016llx%016llx", (unsigned long long)bits[0],
              (unsigned long long)bits[1]);
+    assert(strlen(temp) == TEMP_LEN);
     fd = openat(dir->new, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_FILE);
     if (fd < 0)
         return fail_errno(s, dir, "create a file in", NEW_FOLDER);
     hf__kill_point("blob_made");
     status = fill_temp(s, dir, fd, bytes, name);
-    if (close(fd) && status == HF_OK) /* where a file server says that there is no room */
+    if (close(fd) && status == HF_OK) /* a file server may report a full disk here */
         status = fail_errno(s, dir, "write", name);
     if (status == HF_OK && renameat(dir->new, temp, leaf, name))
         status = fail_errno(s, dir, "create", name);
@@ -323,10 +339,10 @@ static bool is_same(int fd, struct hf_bytes bytes)
     return true;
 }
 
-/* Make the blob that is there a new one. *there is false when it has to be written: it is gone, it
- * is damaged, it belongs to somebody else. */
-static enum hf_status renew(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
-                            struct hf_bytes bytes, bool *there)
+/* Renew the time of a blob that exists. *there is false when the blob has to be written: it does
+ * not exist, is damaged, or belongs to another user. */
+static enum hf_status blob_renew(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
+                                 struct hf_bytes bytes, bool *there)
 {
     int fd = openat(leaf, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     enum hf_status status = HF_OK;
@@ -337,11 +353,11 @@ static enum hf_status renew(struct hf_scope *s, struct dir *dir, int leaf, const
         return HF_OK;
     if (!is_same(fd, bytes)) {
         hf__env_log(&dir->blobs.env, HF_LOG_WARNING,
-                    "blobs in %s: %s was damaged, and is written anew", dir->path, name);
+                    "blobs in %s: %s was damaged and is being rewritten", dir->path, name);
     } else if (set_time(fd, hf__env_wall_us(&dir->blobs.env)) == 0 &&
                (dir->no_sync || fsync(fd) == 0)) {
         hf__kill_point("blob_renewed");
-        status = sync_folder(s, dir, leaf, name); /* who renamed it may not have come to it */
+        status = sync_folder(s, dir, leaf, name); /* the process that renamed it may not have */
         *there = status == HF_OK && fstat(fd, &opened) == 0 &&
                  fstatat(leaf, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
                  opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
@@ -352,6 +368,7 @@ static enum hf_status renew(struct hf_scope *s, struct dir *dir, int leaf, const
 
 static void name_of(struct hf_str digest, char name[NAME_MAX_LEN])
 {
+    assert(digest.len == HF_BLOB_DIGEST_LEN);
     memcpy(name, digest.ptr, HF_BLOB_DIGEST_LEN);
     name[HF_BLOB_DIGEST_LEN] = '\0';
 }
@@ -367,7 +384,7 @@ static enum hf_status dir_put(struct hf_scope *s, struct hf_blobs *blobs, struct
 
     name_of(digest, name);
     TRY(open_leaf(s, dir, digest, true, &leaf));
-    status = renew(s, dir, leaf, name, bytes, &there);
+    status = blob_renew(s, dir, leaf, name, bytes, &there);
     if (status == HF_OK && !there)
         status = write_new(s, dir, leaf, name, bytes);
     close(leaf);
@@ -376,8 +393,8 @@ static enum hf_status dir_put(struct hf_scope *s, struct hf_blobs *blobs, struct
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Open a blob where it is: in its place, or in the trash for the moment. *fd is -1, and HF_OK, when
- * there is none. */
+/* Open a blob in its place, or in the trash, where a sweep may have it for a moment. *fd is -1, and
+ * HF_OK, when there is none. */
 static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_str digest, int *fd,
                                 struct stat *info)
 {
@@ -401,7 +418,8 @@ static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_s
         if (*fd < 0 && errno == ENOENT)
             *fd = openat(dir->trash, name, how);
         if (*fd < 0 && errno == ELOOP)
-            return hf__fail(s, HF_CORRUPT, "%s in %s is a link, not a blob", name, dir->path);
+            return hf__fail(s, HF_CORRUPT, "%s in %s is a symbolic link, not a blob", name,
+                            dir->path);
         if (*fd < 0 && errno != ENOENT)
             return fail_errno(s, dir, "open", name);
     }
@@ -411,7 +429,7 @@ static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_s
         return HF_OK;
     close(*fd);
     *fd = -1;
-    return hf__fail(s, HF_CORRUPT, "%s in %s is not a file", name, dir->path);
+    return hf__fail(s, HF_CORRUPT, "%s in %s is not a regular file", name, dir->path);
 }
 
 static enum hf_status read_all(struct hf_scope *s, const struct dir *dir, int fd, size_t size,
@@ -430,7 +448,7 @@ static enum hf_status read_all(struct hf_scope *s, const struct dir *dir, int fd
             continue;
         if (len < 0)
             return fail_errno(s, dir, "read", name);
-        if (len == 0) /* cut while it is read: its digest will tell */
+        if (len == 0) /* truncated while it is read: its digest will not match */
             break;
         at += (size_t)len;
         if (at < size)
@@ -453,7 +471,7 @@ static enum hf_status dir_get(struct hf_scope *s, struct hf_blobs *blobs, struct
     TRY(open_blob(s, dir, digest, &fd, &info));
     if (fd < 0)
         return hf__blob_missing(s, digest);
-    if ((uint64_t)info.st_size > blobs->max) /* no memory for what cannot be one */
+    if ((uint64_t)info.st_size > blobs->max) /* allocate nothing for what cannot be a blob */
         status = hf__fail(s, HF_CORRUPT, "the blob %s is damaged: it has %llu bytes", name,
                           (unsigned long long)info.st_size);
     else
@@ -481,7 +499,7 @@ static enum hf_status dir_has(struct hf_scope *s, struct hf_blobs *blobs, struct
 struct listing {
     hf_blob_list_fn *fn;
     void *user;
-    char way[5]; /* the digits that brought us here */
+    char way[5]; /* names of the folders that were entered */
 };
 
 static bool is_two_digits(const char *name)
@@ -521,8 +539,9 @@ static enum hf_status list_inner(struct hf_scope *s, struct dir *dir, int folder
         return HF_OK;
     if (fd < 0)
         return fail_errno(s, dir, "open", name);
-    TRY(hf__scope_alive(s));
-    status = each_name(s, dir, fd, list_blob, l);
+    status = hf__scope_alive(s);
+    if (status == HF_OK)
+        status = each_name(s, dir, fd, list_blob, l);
     close(fd);
     return status;
 }
@@ -558,7 +577,7 @@ static enum hf_status dir_list(struct hf_scope *s, struct hf_blobs *blobs, hf_bl
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
-/* One sweep at a time. -1: this file system has no such locks, and we go on without. */
+/* Exclude other sweeps. -1: the file system has no such locks, and we go on without. */
 static int lock_trash(const struct dir *dir)
 {
     int fd = openat(dir->trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -580,9 +599,10 @@ static void unlock_trash(int fd)
     close(fd);
 }
 
-/* From the trash to its place, unless there is a new one. */
+/* Move a blob from the trash to its place, unless a new one is there. */
 static enum hf_status move_back(struct hf_scope *s, struct dir *dir, int leaf, const char *name)
 {
+    assert(leaf >= 0 && dir->trash >= 0);
     if (linkat(dir->trash, name, leaf, name, 0) && errno != EEXIST &&
         renameat(dir->trash, name, leaf, name) && errno != ENOENT)
         return fail_errno(s, dir, "move back", name);
@@ -615,6 +635,7 @@ static enum hf_status sweep_away(struct hf_scope *s, struct dir *dir, int leaf, 
 {
     struct stat info;
 
+    assert(leaf >= 0 && !*removed);
     if (fstatat(leaf, name, &info, AT_SYMLINK_NOFOLLOW))
         return errno == ENOENT ? HF_OK : fail_errno(s, dir, "look at", name);
     if (!S_ISREG(info.st_mode) || time_us(&info) >= before_us)
@@ -668,7 +689,7 @@ static enum hf_status recover_one(struct hf_scope *s, struct dir *dir, int folde
     return status;
 }
 
-static enum hf_status recover(struct hf_scope *s, struct dir *dir)
+static enum hf_status trash_recover(struct hf_scope *s, struct dir *dir)
 {
     int lock = lock_trash(dir);
     enum hf_status status = each_name(s, dir, dir->trash, recover_one, NULL);
@@ -677,9 +698,9 @@ static enum hf_status recover(struct hf_scope *s, struct dir *dir)
     return status;
 }
 
-/* (2): of who was killed. One that is being written gets newer with every write. */
-static enum hf_status tidy_one(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                               void *user)
+/* (2): files of killed processes. A file that is being written gets newer with every write. */
+static enum hf_status leftover_remove(struct hf_scope *s, struct dir *dir, int folder,
+                                      const char *name, void *user)
 {
     const int64_t *before_us = user;
     struct stat info;
@@ -687,17 +708,18 @@ static enum hf_status tidy_one(struct hf_scope *s, struct dir *dir, int folder, 
     (void)s;
     if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
         time_us(&info) < *before_us && unlinkat(folder, name, 0) == 0)
-        hf__env_log(&dir->blobs.env, HF_LOG_INFO, "blobs in %s: removed %s/%s, left unfinished",
+        hf__env_log(&dir->blobs.env, HF_LOG_INFO, "blobs in %s: removed the unfinished file %s/%s",
                     dir->path, NEW_FOLDER, name);
     return HF_OK;
 }
 
-static enum hf_status dir_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+static enum hf_status dir_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                           int64_t before_us)
 {
     struct dir *dir = dir_of(blobs);
 
-    TRY(recover(s, dir));
-    return each_name(s, dir, dir->new, tidy_one, &before_us);
+    TRY(trash_recover(s, dir));
+    return each_name(s, dir, dir->new, leftover_remove, &before_us);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -719,7 +741,7 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
                               const struct blob_dir_options *options, int in, size_t skip,
                               struct hf_blobs **blobs);
 
-/* In the folder that is open: its path may lead elsewhere by now. */
+/* A part is opened in the open folder, as its path may lead elsewhere by now. */
 enum hf_status hf__blobs_dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                                   bool no_create, struct hf_blobs **part)
 {
@@ -731,6 +753,7 @@ enum hf_status hf__blobs_dir_part(struct hf_scope *s, struct hf_blobs *blobs, st
                                        .reserve = dir->reserve};
 
     *part = NULL;
+    assert(name.len > 0 && !memchr(name.ptr, '/', name.len));
     if (!options.path.ptr)
         return hf__fail_nomem(s);
     return open_in(s, &blobs->env, &options, dir->root, options.path.len - name.len, part);
@@ -749,11 +772,11 @@ static const struct blob_kind dir_kind = {.part = dir_part,
                                           .remove = dir_remove,
                                           .list = dir_list,
                                           .remove_old = dir_remove_old,
-                                          .tidy = dir_tidy,
+                                          .remove_leftovers = dir_remove_leftovers,
                                           .close = dir_close};
 
-/* The folder above, too, so that a new one is found after a power loss. dir->root is -1, and HF_OK,
- * when it is not there and not to be made. */
+/* Open the folder, or create it and sync the one above, so that it is found after a power loss.
+ * dir->root is -1, and HF_OK, when it does not exist and no_create is set. */
 static enum hf_status open_root(struct hf_scope *s, struct dir *dir, int in, const char *name)
 {
     const bool part = in != AT_FDCWD;
@@ -765,7 +788,7 @@ static enum hf_status open_root(struct hf_scope *s, struct dir *dir, int in, con
         return fail_errno(s, dir, "create", "");
     dir->root = openat(in, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (part ? O_NOFOLLOW : 0));
     if (dir->root < 0 && (errno == ENOTDIR || (part && errno == ELOOP)))
-        return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a folder", dir->path);
+        return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a directory", dir->path);
     if (dir->root < 0 && errno == ENOENT && dir->no_create)
         return HF_OK;
     if (dir->root < 0)
@@ -785,6 +808,7 @@ static enum hf_status write_format(struct hf_scope *s, struct dir *dir)
     char text[64];
     int len = snprintf(text, sizeof(text), "%s%d\n", FORMAT_TEXT, FORMAT);
 
+    assert(len > 0 && (size_t)len < sizeof(text));
     return write_new(s, dir, dir->root, FORMAT_FILE, hf_bytes_of(text, (size_t)len));
 }
 
@@ -803,19 +827,20 @@ static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
     if (len < 0)
         return fail_errno(s, dir, "read", FORMAT_FILE);
     if (memcmp(text, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1) != 0)
-        return hf__fail(s, HF_INVALID, "%s is not a folder of blobs: its file %s says otherwise",
-                        dir->path, FORMAT_FILE);
+        return hf__fail(s, HF_INVALID,
+                        "%s is not a directory of blobs: its file %s has other content", dir->path,
+                        FORMAT_FILE);
     format = strtoull(text + sizeof(FORMAT_TEXT) - 1, &end, 10);
     if (format == 0 || *end != '\n')
         return hf__fail(s, HF_CORRUPT, "%s/%s is damaged", dir->path, FORMAT_FILE);
     if (format > FORMAT)
         return hf__fail(s, HF_FORMAT,
-                        "the blobs in %s have format %llu; this version knows formats up to %d",
+                        "the blobs in %s have format %llu; this version supports formats up to %d",
                         dir->path, format, FORMAT);
     return HF_OK;
 }
 
-/* With no_create: is it a folder of blobs already? */
+/* Is it a folder of blobs? Without no_create it becomes one. */
 static bool is_made(const struct dir *dir)
 {
     struct stat info;
@@ -825,7 +850,7 @@ static bool is_made(const struct dir *dir)
             errno != ENOENT);
 }
 
-/* *there: it is open. False: it is not there, and was not to be made. */
+/* *there: it is open. False: it does not exist, and no_create is set. */
 static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, const char *name,
                                bool *there)
 {
@@ -838,10 +863,11 @@ static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, cons
     *there = true;
     TRY(open_folder(s, dir, dir->root, NEW_FOLDER, true, &made, &dir->new));
     TRY(open_folder(s, dir, dir->root, TRASH_FOLDER, true, &made, &dir->trash));
+    assert(dir->new >= 0 && dir->trash >= 0);
     if (made)
         TRY(sync_folder(s, dir, dir->root, ""));
     TRY(check_format(s, dir));
-    return recover(s, dir);
+    return trash_recover(s, dir);
 }
 
 /* `in` is the folder that the first `skip` bytes of the path lead to; AT_FDCWD, 0: none. */
@@ -857,7 +883,8 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
     *blobs = NULL;
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
         return hf__fail(s, HF_INVALID,
-                        "dir: needs the path of a folder behind it, without a NUL in it");
+                        "dir: must be followed by the path of a directory, without a NUL");
+    assert((in == AT_FDCWD) == (skip == 0) && skip < path.len);
     dir = hf__env_alloc(env, sizeof(*dir));
     if (!dir)
         return hf__fail_nomem(s);

@@ -1,9 +1,9 @@
 /*
  * blob/blob_lazy.c: blobs as files, in a folder that may not be there yet.
  *
- * To look for blobs should leave no folder behind, be it by a slip in a path. So this store is a
- * store in a folder (blob_dir.c) that is opened by the first call that finds the folder, and made
- * by the first put. Its parts are the same: a part is opened in the folder of the whole.
+ * Looking for blobs should create no folder, for example after a typing error in a path. So this
+ * store opens a store in a folder (blob_dir.c) at the first call that finds the folder, and creates
+ * it at the first put. Its parts are the same: a part is opened in the folder of the whole.
  *
  *  (1) Only a put makes something. All other calls find no blobs where there is no folder.
  *  (2) The folder is looked for again by each call until it is there: another process may make it.
@@ -16,10 +16,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/assert_held.h"
+
 struct lazy {
     struct hf_blobs blobs;
-    struct lazy *above; /* whose part this is; NULL: nobody's. It is closed after this one */
-    char *name;         /* the path of the folder, or of a part its name */
+    struct lazy *above; /* the store that this is a part of, closed after it; NULL: none */
+    char *name;         /* the path of the folder; the name of a part */
     size_t name_size;
     bool no_sync;
     uint64_t reserve;
@@ -27,8 +29,13 @@ struct lazy {
     struct hf_blobs *inner;
 };
 
+static const struct blob_kind lazy_kind;
+
+_Static_assert(offsetof(struct lazy, blobs) == 0, "a store begins with what all stores have");
+
 static struct lazy *lazy_of(struct hf_blobs *blobs)
 {
+    assert(blobs->kind == &lazy_kind);
     return (struct lazy *)(void *)blobs;
 }
 
@@ -36,9 +43,9 @@ static struct lazy *lazy_of(struct hf_blobs *blobs)
 
 static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool make);
 
-/* The store in the folder; NULL, and HF_OK: there is none, and it is not to be made. */
-static enum hf_status find(struct hf_scope *s, struct lazy *lazy, bool make,
-                           struct hf_blobs **inner)
+/* The store in the folder. NULL and HF_OK without `make`: there is no folder. */
+static enum hf_status inner_find(struct hf_scope *s, struct lazy *lazy, bool make,
+                                 struct hf_blobs **inner)
 {
     enum hf_status status = HF_OK;
 
@@ -47,14 +54,17 @@ static enum hf_status find(struct hf_scope *s, struct lazy *lazy, bool make,
         status = open_inner(s, lazy, make);
     *inner = lazy->inner;
     pthread_mutex_unlock(&lazy->mutex);
+    assert(*inner || !make || status != HF_OK);
     return status;
 }
 
-/* With the mutex. Mutexes are taken from a part to the whole, never the other way. */
+/* The mutex is held. Mutexes are taken from a part to the whole, never the other way. */
 static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool make)
 {
     struct hf_blobs *whole;
 
+    ASSERT_HELD(&lazy->mutex);
+    assert(!lazy->inner); /* (3) */
     if (!lazy->above)
         return hf__blobs_open_dir(s, &lazy->blobs.env,
                                   &(struct blob_dir_options){.path = hf_str_from(lazy->name),
@@ -62,7 +72,7 @@ static enum hf_status open_inner(struct hf_scope *s, struct lazy *lazy, bool mak
                                                              .no_create = !make,
                                                              .reserve = lazy->reserve},
                                   &lazy->inner);
-    TRY(find(s, lazy->above, make, &whole));
+    TRY(inner_find(s, lazy->above, make, &whole));
     return whole ? hf__blobs_dir_part(s, whole, hf_str_from(lazy->name), !make, &lazy->inner)
                  : HF_OK;
 }
@@ -74,7 +84,7 @@ static enum hf_status lazy_put(struct hf_scope *s, struct hf_blobs *blobs, struc
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), true, &inner));
+    TRY(inner_find(s, lazy_of(blobs), true, &inner));
     return inner->kind->put(s, inner, digest, bytes);
 }
 
@@ -83,7 +93,7 @@ static enum hf_status lazy_get(struct hf_scope *s, struct hf_blobs *blobs, struc
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->get(s, inner, digest, bytes) : hf__blob_missing(s, digest);
 }
 
@@ -92,7 +102,7 @@ static enum hf_status lazy_has(struct hf_scope *s, struct hf_blobs *blobs, struc
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->has(s, inner, digest, size) : hf__blob_missing(s, digest);
 }
 
@@ -100,7 +110,7 @@ static enum hf_status lazy_remove(struct hf_scope *s, struct hf_blobs *blobs, st
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->remove(s, inner, digest) : HF_OK;
 }
 
@@ -109,7 +119,7 @@ static enum hf_status lazy_list(struct hf_scope *s, struct hf_blobs *blobs, hf_b
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->list(s, inner, fn, user) : HF_OK;
 }
 
@@ -118,16 +128,17 @@ static enum hf_status lazy_remove_old(struct hf_scope *s, struct hf_blobs *blobs
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
     return inner ? inner->kind->remove_old(s, inner, digest, before_us, removed) : HF_OK;
 }
 
-static enum hf_status lazy_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+static enum hf_status lazy_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                            int64_t before_us)
 {
     struct hf_blobs *inner;
 
-    TRY(find(s, lazy_of(blobs), false, &inner));
-    return inner ? inner->kind->tidy(s, inner, before_us) : HF_OK;
+    TRY(inner_find(s, lazy_of(blobs), false, &inner));
+    return inner ? inner->kind->remove_leftovers(s, inner, before_us) : HF_OK;
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -153,7 +164,7 @@ static const struct blob_kind lazy_kind = {.part = lazy_part,
                                            .remove = lazy_remove,
                                            .list = lazy_list,
                                            .remove_old = lazy_remove_old,
-                                           .tidy = lazy_tidy,
+                                           .remove_leftovers = lazy_remove_leftovers,
                                            .close = lazy_close};
 
 static enum hf_status lazy_new(struct hf_scope *s, const struct hf_env *env,
@@ -179,8 +190,8 @@ static enum hf_status lazy_new(struct hf_scope *s, const struct hf_env *env,
         memcpy(lazy->name, options->path.ptr, options->path.len);
         lazy->name[options->path.len] = '\0';
     }
-    /* What is there and cannot be used is an error now, as it is for other stores. */
-    status = lazy->name ? find(s, lazy, false, &inner) : hf__fail_nomem(s);
+    /* A folder that exists and cannot be used is an error now, as with other stores. */
+    status = lazy->name ? inner_find(s, lazy, false, &inner) : hf__fail_nomem(s);
     if (status != HF_OK) {
         lazy_close(&lazy->blobs);
         return status;
@@ -203,7 +214,7 @@ enum hf_status hf__blobs_open_lazy(struct hf_scope *s, const struct hf_env *env,
 
     *blobs = NULL;
     if (o.path.len == 0 || memchr(o.path.ptr, '\0', o.path.len))
-        return hf__blobs_open_dir(s, env, &o, blobs); /* which says what is wrong with it */
+        return hf__blobs_open_dir(s, env, &o, blobs);               /* for its error message */
     if (o.path.ptr[0] != '/' && getcwd(working, sizeof(working))) { /* (4) */
         o.path = hf_scope_format(s, "%s/%.*s", working, HF_FMT(o.path));
         if (!o.path.ptr)

@@ -1,13 +1,15 @@
 /*
  * blob/blob_memory.c: blobs in memory: a hash table of them under one lock.
  *
- * A store has any number of handles (hf__blobs_share()), as those that a database hands out, and
- * goes with the last of them. Digests are random bits already, so a place in the table is the first
- * of them. A blob is one allocation and is never changed, only replaced as a whole.
+ * A store has any number of handles (hf__blobs_share()), such as those that a database gives out,
+ * and is freed with the last of them. Digests are random bits already, so a place in the table is
+ * the first of them. A blob is one allocation and is never changed, only replaced as a whole.
  */
 #include "blob/private.h"
 
 #include <pthread.h>
+
+#include "base/assert_held.h"
 
 enum {
     FIRST_PLACES = 64, /* a power of two */
@@ -15,7 +17,7 @@ enum {
 };
 
 struct blob {
-    struct blob *next; /* of the same place */
+    struct blob *next; /* in the list of the same place */
     int64_t put_us;
     size_t len;
     char digest[HF_BLOB_DIGEST_LEN];
@@ -32,7 +34,7 @@ struct pool {
     struct part *parts;
 };
 
-/* A pool in a pool: there as long as that is, or as it is open. */
+/* A part: a pool that lives as long as the pool it is in, or as one of its own handles. */
 struct part {
     struct part *next;
     struct hf_blobs *blobs;
@@ -44,8 +46,14 @@ struct memory {
     struct pool *pool;
 };
 
+static const struct blob_kind memory_kind;
+
+_Static_assert((FIRST_PLACES & (FIRST_PLACES - 1)) == 0, "a place is some bits of the digest");
+_Static_assert(offsetof(struct memory, blobs) == 0, "a handle begins with what all stores have");
+
 static struct pool *pool_of(struct hf_blobs *blobs)
 {
+    assert(blobs->kind == &memory_kind);
     return ((struct memory *)(void *)blobs)->pool;
 }
 
@@ -58,11 +66,22 @@ static size_t place_of(const struct pool *pool, const char *digest)
     return (size_t)(bits & (pool->places_len - 1));
 }
 
-/* Where the pointer to it is, or the end of its list. The lock is held. */
-static struct blob **find(struct pool *pool, struct hf_str digest)
+/* The size of the table, and that the pool is in use. The lock is held. */
+static void pool_check(struct pool *pool)
 {
-    struct blob **at = &pool->places[place_of(pool, digest.ptr)];
+    ASSERT_HELD(&pool->lock);
+    assert(pool->places_len >= FIRST_PLACES && (pool->places_len & (pool->places_len - 1)) == 0);
+    assert(pool->handles > 0);
+}
 
+/* The pointer to the blob, or the NULL at the end of its list. The lock is held. */
+static struct blob **blob_find(struct pool *pool, struct hf_str digest)
+{
+    struct blob **at;
+
+    assert(digest.len == HF_BLOB_DIGEST_LEN);
+    pool_check(pool);
+    at = &pool->places[place_of(pool, digest.ptr)];
     while (*at && memcmp((*at)->digest, digest.ptr, HF_BLOB_DIGEST_LEN) != 0)
         at = &(*at)->next;
     return at;
@@ -73,14 +92,15 @@ static void free_blob(struct pool *pool, struct blob *blob)
     hf__env_free(&pool->env, blob, sizeof(*blob) + blob->len);
 }
 
-/* The lock is held. Without memory the lists stay longer, that is all. */
-static void grow(struct pool *pool)
+/* Double the table when it is full. Out of memory, lists just get longer. The lock is held. */
+static void pool_grow(struct pool *pool)
 {
     size_t len = pool->places_len * 2;
     struct blob **old = pool->places;
     size_t old_len = pool->places_len;
     struct blob **places;
 
+    pool_check(pool);
     if (pool->blobs_len < pool->places_len)
         return;
     places = hf__env_alloc(&pool->env, len * sizeof(struct blob *));
@@ -111,7 +131,7 @@ static enum hf_status memory_put(struct hf_scope *s, struct hf_blobs *blobs, str
     bool there;
 
     pthread_mutex_lock(&pool->lock);
-    at = find(pool, digest);
+    at = blob_find(pool, digest);
     there = *at != NULL;
     if (there)
         (*at)->put_us = now_us;
@@ -128,14 +148,14 @@ static enum hf_status memory_put(struct hf_scope *s, struct hf_blobs *blobs, str
     if (bytes.len)
         memcpy(made->bytes, bytes.ptr, bytes.len);
     pthread_mutex_lock(&pool->lock);
-    at = find(pool, digest);
-    there = *at != NULL; /* somebody was faster */
+    at = blob_find(pool, digest);
+    there = *at != NULL; /* another thread was faster */
     if (there) {
         (*at)->put_us = now_us;
     } else {
         *at = made;
         pool->blobs_len++;
-        grow(pool);
+        pool_grow(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     if (there)
@@ -153,7 +173,7 @@ static enum hf_status memory_get(struct hf_scope *s, struct hf_blobs *blobs, str
     size_t len = 0;
 
     pthread_mutex_lock(&pool->lock);
-    blob = *find(pool, digest);
+    blob = *blob_find(pool, digest);
     there = blob != NULL;
     if (there) {
         len = blob->len;
@@ -177,7 +197,7 @@ static enum hf_status memory_has(struct hf_scope *s, struct hf_blobs *blobs, str
     struct blob *blob;
 
     pthread_mutex_lock(&pool->lock);
-    blob = *find(pool, digest);
+    blob = *blob_find(pool, digest);
     if (blob)
         *size = blob->len;
     pthread_mutex_unlock(&pool->lock);
@@ -190,10 +210,11 @@ static bool take_out(struct pool *pool, struct hf_str digest, int64_t before_us)
     struct blob **at;
 
     pthread_mutex_lock(&pool->lock);
-    at = find(pool, digest);
+    at = blob_find(pool, digest);
     if (*at && (*at)->put_us < before_us) {
         gone = *at;
         *at = gone->next;
+        assert(pool->blobs_len > 0);
         pool->blobs_len--;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -218,7 +239,7 @@ static enum hf_status memory_remove_old(struct hf_scope *s, struct hf_blobs *blo
     return HF_OK;
 }
 
-/* One blob of a list, which is made before it is told. */
+/* A copy of what is listed of a blob, so that the callback runs without the lock. */
 struct listed {
     int64_t put_us;
     uint64_t size;
@@ -244,6 +265,7 @@ static enum hf_status memory_list(struct hf_scope *s, struct hf_blobs *blobs, hf
             list[len].size = blob->len;
             memcpy(list[len].digest, blob->digest, HF_BLOB_DIGEST_LEN);
         }
+    assert(!list || len == pool->blobs_len);
     pthread_mutex_unlock(&pool->lock);
     if (size && !list)
         return hf__fail_nomem(s);
@@ -263,6 +285,7 @@ static void pool_free(struct pool *pool)
 {
     struct hf_env env = pool->env;
 
+    assert(pool->handles == 0);
     for (size_t i = 0; i < pool->places_len; i++)
         for (struct blob *blob = pool->places[i], *next; blob; blob = next) {
             next = blob->next;
@@ -287,6 +310,7 @@ static void memory_close(struct hf_blobs *blobs)
     bool last;
 
     pthread_mutex_lock(&pool->lock);
+    pool_check(pool);
     last = --pool->handles == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last)
@@ -306,7 +330,7 @@ static const struct blob_kind memory_kind = {.part = memory_part,
                                              .remove_old = memory_remove_old,
                                              .close = memory_close};
 
-/* A handle; the pool counts it. */
+/* A new handle, which the pool counts. */
 static enum hf_status open_handle(struct hf_scope *s, struct pool *pool, struct hf_blobs **blobs)
 {
     struct memory *made = hf__env_alloc(&pool->env, sizeof(*made));
@@ -352,13 +376,14 @@ enum hf_status hf__blobs_share(struct hf_scope *s, struct hf_blobs *blobs,
     return open_handle(s, pool_of(blobs), another);
 }
 
-/* The one of that name, or a new one. The lock is held. */
+/* The part of that name, or a new one. The lock is held. */
 static enum hf_status find_part(struct hf_scope *s, struct pool *pool, struct hf_str name,
                                 struct part **found)
 {
     struct part *made;
     enum hf_status status;
 
+    pool_check(pool);
     for (*found = pool->parts; *found; *found = (*found)->next)
         if (hf_str_equal(name, hf_str_from((*found)->name)))
             return HF_OK;

@@ -7,8 +7,8 @@
  *
  * A put of up to a part's size is one PUT, whether it is there or not: that makes it new, and right
  * if it was damaged. A larger one is looked for first, and renewed by a copy onto itself; when it
- * is not there it is uploaded in parts, and the upload is given up when that fails. Reads are in
- * parts, too, so that no single answer takes long, and a part that was cut off is asked for again.
+ * is not there it is uploaded in parts, and the upload is aborted when that fails. Reads are in
+ * parts, too, so that no single answer takes long, and a part that was cut off is requested again.
  *
  * S3 cannot remove something on the condition that it was not written meanwhile, and has no rename.
  * So a sweep copies what is old and unused to the trash, and removes it from its place; when it was
@@ -21,8 +21,8 @@
  * What always holds:
  *
  *  (1) From a put on, the blob is in its place or in the trash, or nobody uses it.
- *  (2) An upload in parts is completed or given up, but by who is killed; a sweep gives up those
- *      that are old.
+ *  (2) A multipart upload is completed or aborted, unless the process is killed; a sweep aborts old
+ *      ones.
  */
 #include "blob/private.h"
 
@@ -39,11 +39,6 @@ enum {
     GIVE_UP_MS = 5000
 };
 
-static bool is(struct hf_str text, const char *word)
-{
-    return hf_str_equal(text, hf_str_from(word));
-}
-
 /* ---- small calls, for s3_list.c too --------------------------------------------------------- */
 
 enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
@@ -55,7 +50,7 @@ enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char
     return key->ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-static struct http_field field(const char *name, struct hf_str value)
+static struct http_field field_make(const char *name, struct hf_str value)
 {
     return (struct http_field){hf_str_from(name), value};
 }
@@ -78,7 +73,8 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
     *size = hf__s3_number(hf__answer_field(&answer.http, "content-length"));
     if (age_us) {
         int64_t now_s = hf__answer_date_s(&answer.http);
-        struct http_field modified = field("Date", hf__answer_field(&answer.http, "last-modified"));
+        struct http_field modified =
+            field_make("Date", hf__answer_field(&answer.http, "last-modified"));
         struct http_answer as_date = {.fields = &modified, .fields_len = 1};
         int64_t then_s = modified.value.len ? hf__answer_date_s(&as_date) : 0;
 
@@ -93,11 +89,11 @@ enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from
     struct hf_str source = hf__s3_source(s, s3, from);
     const struct s3_call call = {.method = "PUT",
                                  .key = to,
-                                 .fields = {field("x-amz-copy-source", source),
-                                            field("x-amz-metadata-directive",
-                                                  HF_STR("REPLACE")), /* or it refuses to copy
+                                 .fields = {field_make("x-amz-copy-source", source),
+                                            field_make("x-amz-metadata-directive",
+                                                       HF_STR("REPLACE")), /* or it refuses to copy
                                                                          onto itself */
-                                            field("Content-Type", hf_str_from(octets))},
+                                            field_make("Content-Type", hf_str_from(octets))},
                                  .fields_len = 3,
                                  .expect = size < HF_BLOB_MAX ? (size_t)size : HF_BLOB_MAX,
                                  .result = "CopyObjectResult"};
@@ -113,7 +109,7 @@ enum hf_status hf__s3_remove(struct hf_scope *s, struct s3 *s3, struct hf_str ke
     enum hf_status status =
         hf__s3_call(s, s3, &(struct s3_call){.method = "DELETE", .key = key}, &answer);
 
-    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+    if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s);
         return HF_OK;
     }
@@ -137,7 +133,7 @@ static enum hf_status put_whole(struct hf_scope *s, struct s3 *s3, struct hf_str
 {
     const struct s3_call call = {.method = "PUT",
                                  .key = key,
-                                 .fields = {field("Content-Type", hf_str_from(octets))},
+                                 .fields = {field_make("Content-Type", hf_str_from(octets))},
                                  .fields_len = 1,
                                  .body = bytes};
     struct s3_answer answer;
@@ -151,7 +147,7 @@ static enum hf_status begin_upload(struct hf_scope *s, struct s3 *s3, struct hf_
     const struct s3_call call = {.method = "POST",
                                  .key = key,
                                  .query = HF_STR("uploads="),
-                                 .fields = {field("Content-Type", hf_str_from(octets))},
+                                 .fields = {field_make("Content-Type", hf_str_from(octets))},
                                  .fields_len = 1,
                                  .result = "UploadId"};
     const struct xml_want want = {"InitiateMultipartUploadResult/UploadId", id};
@@ -162,7 +158,7 @@ static enum hf_status begin_upload(struct hf_scope *s, struct s3 *s3, struct hf_
     if (hf__xml_read(s, hf_str_of((const char *)answer.http.body.ptr, answer.http.body.len), &want,
                      1) == HF_NOMEM)
         return hf__fail_nomem(s);
-    return id->len ? HF_OK : hf__s3_unreadable(s, s3, "has no id of an upload");
+    return id->len ? HF_OK : hf__s3_unreadable(s, s3, "has no upload ID");
 }
 
 struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str id)
@@ -190,6 +186,7 @@ static enum hf_status put_parts(struct hf_scope *s, struct s3 *s3, struct hf_str
 {
     size_t part = hf__s3_part(s3);
 
+    assert(part >= S3_PART_MIN && bytes.len > part && id.len > 0);
     hf__buf_put_str(
         document,
         HF_STR("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"));
@@ -208,7 +205,7 @@ static enum hf_status put_parts(struct hf_scope *s, struct s3 *s3, struct hf_str
         hf__kill_point("blob_part");
         tag = hf__answer_field(&answer.http, "etag");
         if (!is_tag(tag))
-            return hf__s3_unreadable(s, s3, "has no tag of a part");
+            return hf__s3_unreadable(s, s3, "has no ETag for a part");
         hf__buf_format(document, "<Part><PartNumber>%zu</PartNumber><ETag>%.*s</ETag></Part>",
                        number, HF_FMT(tag));
     }
@@ -222,7 +219,7 @@ static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct 
     const struct s3_call call = {.method = "POST",
                                  .key = key,
                                  .query = hf__s3_upload_query(s, 0, id),
-                                 .fields = {field("Content-Type", HF_STR("application/xml"))},
+                                 .fields = {field_make("Content-Type", HF_STR("application/xml"))},
                                  .fields_len = 1,
                                  .body = hf_bytes_of(document->ptr, document->len),
                                  .expect = len, /* putting it together takes its time */
@@ -235,16 +232,16 @@ static enum hf_status complete_upload(struct hf_scope *s, struct s3 *s3, struct 
     if (!call.query.ptr)
         return hf__fail_nomem(s);
     status = hf__s3_call(s, s3, &call, &answer);
-    if (status != HF_NOT_FOUND || !is(answer.code, "NoSuchUpload"))
+    if (status != HF_NOT_FOUND || !str_is(answer.code, "NoSuchUpload"))
         return status;
-    /* An attempt whose answer was lost may have completed it. */
+    /* An earlier attempt, whose answer was lost, may have completed it. */
     TRY(hf__s3_head(s, s3, key, &there, &size, NULL));
     if (there && size == len)
         return HF_OK;
-    return hf__fail(s, HF_IO, "S3 lost the upload of %.*s in parts", HF_FMT(key));
+    return hf__fail(s, HF_IO, "S3 lost the multipart upload of %.*s", HF_FMT(key));
 }
 
-/* (2): whatever has become of the deadline. */
+/* (2): also after the deadline of the call. */
 static void give_up_upload(struct s3 *s3, const struct hf_env *env, struct hf_str key,
                            struct hf_str id)
 {
@@ -258,7 +255,8 @@ static void give_up_upload(struct s3 *s3, const struct hf_env *env, struct hf_st
     call.query = hf__s3_upload_query(s, 0, id);
     if (call.query.ptr && hf__s3_call(s, s3, &call, &answer) != HF_OK &&
         hf_scope_error(s)->status != HF_NOT_FOUND)
-        hf__env_log(env, HF_LOG_WARNING, "blobs: an upload in parts is left for a sweep: %s",
+        hf__env_log(env, HF_LOG_WARNING,
+                    "blobs: a multipart upload was not aborted, a sweep will remove it: %s",
                     hf_scope_error_text(s));
     hf_scope_free(s);
 }
@@ -280,9 +278,9 @@ static enum hf_status put_in_parts(struct hf_scope *s, struct hf_blobs *blobs, s
     return status;
 }
 
-/* Is it there, then it is new now. */
-static enum hf_status renew(struct hf_scope *s, struct s3 *s3, struct hf_str key, size_t len,
-                            bool *there)
+/* If the object exists, renew its time. */
+static enum hf_status object_renew(struct hf_scope *s, struct s3 *s3, struct hf_str key, size_t len,
+                                   bool *there)
 {
     struct s3_answer answer;
     enum hf_status status;
@@ -295,7 +293,7 @@ static enum hf_status renew(struct hf_scope *s, struct s3 *s3, struct hf_str key
     status = hf__s3_copy(s, s3, key, key, size, &answer);
     *there = status == HF_OK;
     if (status == HF_NOT_FOUND || status == HF_UNSUPPORTED || status == HF_INVALID) {
-        hf__scope_error_clear(s); /* swept a moment ago, or no service for that: upload it */
+        hf__scope_error_clear(s); /* swept a moment ago, or the service has no copy: upload it */
         return HF_OK;
     }
     return status;
@@ -311,13 +309,13 @@ static enum hf_status s3_put(struct hf_scope *s, struct hf_blobs *blobs, struct 
     TRY(hf__s3_key(s, blobs, "", digest, &key));
     if (bytes.len <= hf__s3_part(s3))
         return put_whole(s, s3, key, bytes);
-    TRY(renew(s, s3, key, bytes.len, &there));
+    TRY(object_renew(s, s3, key, bytes.len, &there));
     return there ? HF_OK : put_in_parts(s, blobs, key, bytes);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* "bytes 0-99/1234": is it this range, and of how many? */
+/* Reads "bytes 0-99/1234": is it this range, and how many bytes are there in all? */
 static bool read_range(struct hf_scope *s, const struct http_answer *http, uint64_t from,
                        uint64_t *total)
 {
@@ -339,8 +337,9 @@ static enum hf_status get_range(struct hf_scope *s, struct hf_blobs *blobs, stru
     const struct s3_call call = {
         .method = "GET",
         .key = key,
-        .fields = {field("Range", hf_scope_format(s, "bytes=%llu-%llu", (unsigned long long)from,
-                                                  (unsigned long long)from + len - 1))},
+        .fields = {field_make("Range",
+                              hf_scope_format(s, "bytes=%llu-%llu", (unsigned long long)from,
+                                              (unsigned long long)from + len - 1))},
         .fields_len = len ? 1 : 0,
         .expect = len,
         .answer_max = blobs->max + 1};
@@ -350,7 +349,7 @@ static enum hf_status get_range(struct hf_scope *s, struct hf_blobs *blobs, stru
     return hf__s3_call(s, hf__s3_of(blobs), &call, answer);
 }
 
-/* What is behind the first part. */
+/* Read the rest, behind the first part. */
 static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
                                struct hf_bytes first, uint64_t total, struct hf_bytes *bytes)
 {
@@ -373,7 +372,7 @@ static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struc
         TRY(get_range(s, blobs, key, at, len, &answer));
         if (answer.http.status != 206 || !read_range(s, &answer.http, at, &now_total) ||
             now_total != total || answer.http.body.len > len)
-            return hf__s3_unreadable(s, hf__s3_of(blobs), "is not the range that was asked for");
+            return hf__s3_unreadable(s, hf__s3_of(blobs), "is not the requested range");
         memcpy(all + at, answer.http.body.ptr, answer.http.body.len);
         at += answer.http.body.len;
         hf__scope_rewind(s, mark);
@@ -382,7 +381,7 @@ static enum hf_status get_rest(struct hf_scope *s, struct hf_blobs *blobs, struc
     return HF_OK;
 }
 
-/* Nothing has no range, and not every server knows what to say when it is asked for one. */
+/* An empty object has no range, and servers differ in how they answer a request for one. */
 static bool is_nothing(struct hf_str key)
 {
     static const char digest[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -391,7 +390,7 @@ static bool is_nothing(struct hf_str key)
            memcmp(key.ptr + key.len - HF_BLOB_DIGEST_LEN, digest, HF_BLOB_DIGEST_LEN) == 0;
 }
 
-/* *there is false, and HF_OK, when it is not. */
+/* Read an object. *there is false, and HF_OK, when it does not exist. */
 static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
                                  bool *there, struct hf_bytes *bytes)
 {
@@ -404,12 +403,12 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
     if (status == HF_INVALID && answer.http.status == 416) /* damaged: it has no bytes */
         status = get_range(s, blobs, key, 0, 0, &answer);
     *there = status == HF_OK;
-    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
+    if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
         hf__scope_error_clear(s);
         return HF_OK;
     }
-    if (status == HF_NOT_FOUND) /* the blob may well be there, wherever that is */
-        return hf__fail(s, HF_IO, "there is no bucket %.*s any more", HF_FMT(hf__s3_bucket(s3)));
+    if (status == HF_NOT_FOUND) /* the blob may exist, wherever the bucket is now */
+        return hf__fail(s, HF_IO, "bucket %.*s no longer exists", HF_FMT(hf__s3_bucket(s3)));
     if (status == HF_LIMIT)
         return hf__fail(s, HF_CORRUPT, "the blob %.*s is damaged: it has more than %zu bytes",
                         HF_FMT(key), blobs->max);
@@ -420,11 +419,11 @@ static enum hf_status get_object(struct hf_scope *s, struct hf_blobs *blobs, str
     if (answer.http.status != 206)
         return HF_OK;
     if (!read_range(s, &answer.http, 0, &total))
-        return hf__s3_unreadable(s, s3, "is not the range that was asked for");
+        return hf__s3_unreadable(s, s3, "is not the requested range");
     return total > bytes->len ? get_rest(s, blobs, key, *bytes, total, bytes) : HF_OK;
 }
 
-/* Where it may be, in this order: a sweep may move it back while we look. */
+/* Where a blob may be, in this order: a sweep may move it back while we search. */
 static const char *const places[] = {"", S3_TRASH, ""};
 
 static enum hf_status s3_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
@@ -467,7 +466,7 @@ static enum hf_status s3_remove(struct hf_scope *s, struct hf_blobs *blobs, stru
 
 /* ---- many at a time ------------------------------------------------------------------------- */
 
-struct crew {
+struct fetch {
     struct hf_blobs *blobs;
     const struct hf_scope *outer;
     const struct hf_str *digests;
@@ -476,45 +475,47 @@ struct crew {
     atomic_bool failed;
 };
 
-/* One thread of them: what it read is in its scope. */
-struct hand {
-    struct crew *crew;
+/* One of the threads that read: its blobs are in its scope. */
+struct fetcher {
+    struct fetch *fetch;
     struct hf_scope *scope;
-    struct hf_bytes *bytes; /* of all; each hand fills in what it read */
+    struct hf_bytes *bytes; /* of all; each fetcher fills in what it read */
     enum hf_status status;
     size_t failed_at;
     pthread_t thread;
     bool started;
 };
 
-static void *work(void *user)
+static void *fetcher_run(void *user)
 {
-    struct hand *hand = user;
-    struct crew *crew = hand->crew;
+    struct fetcher *fetcher = user;
+    struct fetch *fetch = fetcher->fetch;
 
     for (;;) {
-        size_t at = atomic_fetch_add(&crew->next, 1);
+        size_t at = atomic_fetch_add(&fetch->next, 1);
 
-        if (at >= crew->len || atomic_load(&crew->failed))
+        assert(fetcher->status == HF_OK);
+        if (at >= fetch->len || atomic_load(&fetch->failed))
             return NULL;
-        hand->status = s3_get(hand->scope, crew->blobs, crew->digests[at], &hand->bytes[at]);
-        if (hand->status != HF_OK) {
-            hand->failed_at = at;
-            atomic_store(&crew->failed, true);
+        fetcher->status =
+            s3_get(fetcher->scope, fetch->blobs, fetch->digests[at], &fetcher->bytes[at]);
+        if (fetcher->status != HF_OK) {
+            fetcher->failed_at = at;
+            atomic_store(&fetch->failed, true);
             return NULL;
         }
     }
 }
 
 /* Copy what was read to the caller's scope, or the first failure. */
-static enum hf_status gather(struct hf_scope *s, const struct hand *hands, size_t hands_len,
-                             struct hf_bytes *bytes, size_t len)
+static enum hf_status fetchers_gather(struct hf_scope *s, const struct fetcher *fetchers,
+                                      size_t fetchers_len, struct hf_bytes *bytes, size_t len)
 {
-    const struct hand *failed = NULL;
+    const struct fetcher *failed = NULL;
 
-    for (size_t i = 0; i < hands_len; i++)
-        if (hands[i].status != HF_OK && (!failed || hands[i].failed_at < failed->failed_at))
-            failed = &hands[i];
+    for (size_t i = 0; i < fetchers_len; i++)
+        if (fetchers[i].status != HF_OK && (!failed || fetchers[i].failed_at < failed->failed_at))
+            failed = &fetchers[i];
     if (failed)
         return hf__s3_hand_on(s, failed->scope);
     for (size_t i = 0; i < len; i++) {
@@ -531,28 +532,33 @@ static enum hf_status gather(struct hf_scope *s, const struct hand *hands, size_
 static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
                                   const struct hf_str *digests, size_t len, struct hf_bytes *bytes)
 {
-    struct crew crew = {.blobs = blobs, .outer = s, .digests = digests, .len = len};
-    size_t hands_len = len < SIDE_BY_SIDE ? len : SIDE_BY_SIDE;
-    struct hand hands[SIDE_BY_SIDE] = {{0}};
+    struct fetch fetch = {.blobs = blobs, .outer = s, .digests = digests, .len = len};
+    size_t fetchers_len = len < SIDE_BY_SIDE ? len : SIDE_BY_SIDE;
+    struct fetcher fetchers[SIDE_BY_SIDE] = {{0}};
     enum hf_status status = HF_OK;
 
-    for (size_t i = 0; i < hands_len; i++) {
-        hands[i] = (struct hand){.crew = &crew, .bytes = bytes, .scope = hf_scope_new(&blobs->env)};
-        if (!hands[i].scope)
+    assert(len > 1); /* a single blob needs no threads */
+
+    for (size_t i = 0; i < fetchers_len; i++) {
+        fetchers[i] =
+            (struct fetcher){.fetch = &fetch, .bytes = bytes, .scope = hf_scope_new(&blobs->env)};
+        if (!fetchers[i].scope)
             status = HF_NOMEM;
         else
-            hf__scope_follow(hands[i].scope, s);
+            hf__scope_follow(fetchers[i].scope, s);
     }
-    for (size_t i = 1; i < hands_len && status == HF_OK; i++)
-        hands[i].started = pthread_create(&hands[i].thread, NULL, work, &hands[i]) == 0;
+    for (size_t i = 1; i < fetchers_len && status == HF_OK; i++)
+        fetchers[i].started =
+            pthread_create(&fetchers[i].thread, NULL, fetcher_run, &fetchers[i]) == 0;
     if (status == HF_OK)
-        work(&hands[0]); /* this thread works, too, and if need be alone */
-    for (size_t i = 1; i < hands_len; i++)
-        if (hands[i].started)
-            pthread_join(hands[i].thread, NULL);
-    status = status == HF_OK ? gather(s, hands, hands_len, bytes, len) : hf__fail_nomem(s);
-    for (size_t i = 0; i < hands_len; i++)
-        hf_scope_free(hands[i].scope);
+        fetcher_run(&fetchers[0]); /* this thread reads, too, alone if no other could be started */
+    for (size_t i = 1; i < fetchers_len; i++)
+        if (fetchers[i].started)
+            pthread_join(fetchers[i].thread, NULL);
+    status = status == HF_OK ? fetchers_gather(s, fetchers, fetchers_len, bytes, len)
+                             : hf__fail_nomem(s);
+    for (size_t i = 0; i < fetchers_len; i++)
+        hf_scope_free(fetchers[i].scope);
     return status;
 }
 
@@ -561,7 +567,6 @@ static enum hf_status s3_get_many(struct hf_scope *s, struct hf_blobs *blobs,
 static void s3_close(struct hf_blobs *blobs)
 {
     struct hf_env env = blobs->env;
-
     struct s3_blobs *store = (struct s3_blobs *)(void *)blobs;
 
     if (store->memory)
@@ -582,7 +587,7 @@ static const struct blob_kind s3_kind = {.part = s3_part,
                                          .remove = s3_remove,
                                          .list = hf__s3_list,
                                          .sweep = hf__s3_sweep,
-                                         .tidy = hf__s3_tidy,
+                                         .remove_leftovers = hf__s3_remove_leftovers,
                                          .close = s3_close};
 
 static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
@@ -591,6 +596,7 @@ static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct
     const struct s3_blobs *whole = (struct s3_blobs *)(void *)blobs;
     struct s3_blobs *made = hf__env_alloc(&blobs->env, sizeof(*made));
 
+    assert(name.len > 0 && !memchr(name.ptr, '/', name.len));
     if (!made)
         return hf__fail_nomem(s);
     *made = *whole;
@@ -614,7 +620,7 @@ static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
     enum hf_status status;
     struct hf_str body = HF_STR("");
 
-    if (!is(hf__s3_region(s3), "us-east-1")) /* which may not be named here */
+    if (!str_is(hf__s3_region(s3), "us-east-1")) /* which may not be named here */
         body = hf_scope_format(
             s,
             "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
@@ -624,15 +630,15 @@ static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
         return hf__fail_nomem(s);
     call.body = hf_bytes_of(body.ptr, body.len);
     status = hf__s3_call(s, s3, &call, &answer);
-    if (status != HF_OK && is(answer.code, "BucketAlreadyOwnedByYou")) {
+    if (status != HF_OK && str_is(answer.code, "BucketAlreadyOwnedByYou")) {
         hf__scope_error_clear(s);
         return HF_OK;
     }
     return status;
 }
 
-/* Is the bucket there? Only when it is not, and that was asked for, it is made: who may not see it
- * is denied it. */
+/* Check that the bucket exists. Create it only if it does not and ?create=1 was given: a bucket
+ * that we may not see is an error. */
 static enum hf_status find_bucket(struct hf_scope *s, struct s3 *s3)
 {
     struct s3_answer answer;
@@ -642,7 +648,8 @@ static enum hf_status find_bucket(struct hf_scope *s, struct s3 *s3)
         return status;
     if (hf__s3_create(s3))
         return make_bucket(s, s3);
-    return hf__fail(s, HF_NOT_FOUND, "there is no bucket %.*s; ?create=1 would make it",
+    return hf__fail(s, HF_NOT_FOUND,
+                    "bucket %.*s does not exist; add ?create=1 to the URL to create it",
                     HF_FMT(hf__s3_bucket(s3)));
 }
 

@@ -11,17 +11,17 @@
 #include "blob/blob.h"
 
 struct blob_sweep {
-    int64_t before_us; /* what was put earlier may go */
+    int64_t before_us; /* blobs that were put earlier may be removed */
     hf_blob_used_fn *used;
     void *user;
 };
 
 /* Digests are checked before they come here: 64 digits, in lower case. */
 struct blob_kind {
-    /* Make it durable, and new for a sweep. What is there and differs is replaced. */
+    /* Store it durably, with the present time. A blob that exists and differs is replaced. */
     enum hf_status (*put)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                           struct hf_bytes bytes);
-    /* As it is there: blob.c verifies. HF_NOT_FOUND by hf__blob_missing(). */
+    /* The bytes as they are stored: blob.c verifies them. HF_NOT_FOUND by hf__blob_missing(). */
     enum hf_status (*get)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                           struct hf_bytes *bytes);
     /* NULL: one after the other. */
@@ -33,15 +33,16 @@ struct blob_kind {
     /* No lock is held while `fn` runs, which may do anything with the store. */
     enum hf_status (*list)(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
                            void *user);
-    /* Remove it unless it was put after `before_us`; *removed tells. One that is put again
-     * meanwhile is there when this returns, or comes back when it is read. */
+    /* Remove it unless it was put after `before_us`; *removed says whether it was. A blob that is
+     * put again meanwhile exists when this returns, or is found again when it is read. */
     enum hf_status (*remove_old)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                                  int64_t before_us, bool *removed);
-    /* All of a sweep, as s3 has a way of its own; NULL: list() and remove_old(). */
+    /* A whole sweep, for kinds that do it in their own way; NULL: list() and remove_old(). */
     enum hf_status (*sweep)(struct hf_scope *s, struct hf_blobs *blobs,
                             const struct blob_sweep *how, uint64_t *removed);
-    /* What a sweep begins with: leftovers of who was killed. NULL: nothing. */
-    enum hf_status (*tidy)(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
+    /* The start of a sweep: remove what killed processes left behind. NULL: nothing. */
+    enum hf_status (*remove_leftovers)(struct hf_scope *s, struct hf_blobs *blobs,
+                                       int64_t before_us);
     /* A store of its own below this one; `name` is part.DIGITS. */
     enum hf_status (*part)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                            struct hf_blobs **part);

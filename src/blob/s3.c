@@ -27,7 +27,7 @@
 
 enum {
     BASE_MS = 50,
-    BYTES_PER_MS = 256, /* slower than this is not waited for: 2 Mbit/s */
+    BYTES_PER_MS = 256, /* the slowest transfer that is waited for: 2 Mbit/s */
     PREFIX_MAX = 512,
     CODE_MAX = 64,
     MESSAGE_MAX = 300
@@ -77,11 +77,6 @@ struct hf_str hf__s3_path(const struct s3 *s3)
     return s3->endpoint.path;
 }
 
-static bool is(struct hf_str text, const char *word)
-{
-    return hf_str_equal(text, hf_str_from(word));
-}
-
 /* ---- names ---------------------------------------------------------------------------------- */
 
 struct hf_str hf__s3_prefix(const struct s3 *s3)
@@ -100,7 +95,7 @@ struct hf_str hf__s3_source(struct hf_scope *s, const struct s3 *s3, struct hf_s
     return buf.failed ? (struct hf_str){0} : hf_str_of((const char *)buf.ptr, buf.len);
 }
 
-/* As S3 has it: 3 to 63 of these, with a letter or digit at both ends and no two dots. */
+/* The rules of S3: 3 to 63 of these, with a letter or digit at both ends and no two dots. */
 static bool is_bucket(struct hf_str name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -114,9 +109,8 @@ static bool is_bucket(struct hf_str name)
     return name.len >= 3 && name.len <= 63;
 }
 
-/* Between slashes there is something, and it is neither "." nor "..": who is on the way to S3 may
- * think that a path has to be shortened. Nor is it where another store has its trash or its
- * parts. */
+/* No part between slashes is empty, "." or "..": a proxy on the way to S3 might normalize such a
+ * path. And none is where another store has its trash or its parts. */
 static bool is_prefix(struct hf_str prefix)
 {
     struct hf_str rest = prefix, after;
@@ -129,7 +123,7 @@ static bool is_prefix(struct hf_str prefix)
     while (rest.len) {
         struct hf_str step = str_cut(&rest, '/');
 
-        if (step.len == 0 || is(step, ".") || is(step, "..") || is(step, "trash") ||
+        if (step.len == 0 || str_is(step, ".") || str_is(step, "..") || str_is(step, "trash") ||
             str_after(step, HF_STR("part."), &after))
             return false;
     }
@@ -168,15 +162,16 @@ bool hf__s3_time(struct hf_str text, int64_t *us)
 
 static enum hf_status wrong_param(struct hf_scope *s, const char *name, const char *wanted)
 {
-    return hf__fail(s, HF_INVALID, "the parameter %s of s3:// is %s", name, wanted);
+    return hf__fail(s, HF_INVALID, "the parameter %s of the s3:// URL must be %s", name, wanted);
 }
 
 static enum hf_status read_flag(struct hf_scope *s, const char *name, struct hf_str value,
                                 bool *flag)
 {
-    *flag = is(value, "1") || is(value, "yes");
-    return *flag || is(value, "0") || is(value, "no") ? HF_OK
-                                                      : wrong_param(s, name, "1 or 0, yes or no");
+    *flag = str_is(value, "1") || str_is(value, "yes");
+    return *flag || str_is(value, "0") || str_is(value, "no")
+               ? HF_OK
+               : wrong_param(s, name, "1 or 0, yes or no");
 }
 
 static enum hf_status read_part(struct hf_scope *s, struct hf_str value, size_t *part)
@@ -189,14 +184,15 @@ static enum hf_status read_part(struct hf_scope *s, struct hf_str value, size_t 
         number = number * 10 + (uint64_t)(value.ptr[i] - '0');
     }
     if (number < S3_PART_MIN || number > HF_BLOB_MAX)
-        return hf__fail(s, HF_INVALID, "the parameter part of s3:// is from %d to %d bytes",
+        return hf__fail(s, HF_INVALID,
+                        "the parameter part of the s3:// URL must be from %d to %d bytes",
                         S3_PART_MIN, HF_BLOB_MAX);
     *part = (size_t)number;
     return HF_OK;
 }
 
-static enum hf_status decode(struct hf_scope *s, struct hf_scope *memory, struct hf_str raw,
-                             struct hf_str *out)
+static enum hf_status url_decode(struct hf_scope *s, struct hf_scope *memory, struct hf_str raw,
+                                 struct hf_str *out)
 {
     enum hf_status status = hf__url_decode(memory, raw, out);
 
@@ -212,23 +208,24 @@ static enum hf_status read_param(struct hf_scope *s, struct s3 *s3, struct hf_st
     struct hf_str name = str_cut(&value, '=');
     bool flag = false;
 
-    TRY(decode(s, s3->parts.memory, value, &value));
-    if (is(name, "endpoint")) {
+    TRY(url_decode(s, s3->parts.memory, value, &value));
+    if (str_is(name, "endpoint")) {
         s3->url_endpoint = value;
-    } else if (is(name, "region")) {
+    } else if (str_is(name, "region")) {
         o->region = value;
-    } else if (is(name, "path_style")) {
+    } else if (str_is(name, "path_style")) {
         TRY(read_flag(s, "path_style", value, &flag));
         s3->path_style = flag ? HF_YES : HF_NO;
-    } else if (is(name, "create")) {
+    } else if (str_is(name, "create")) {
         TRY(read_flag(s, "create", value, &s3->create));
-    } else if (is(name, "part")) {
+    } else if (str_is(name, "part")) {
         TRY(read_part(s, value, &s3->part));
     } else {
-        return hf__fail(s, HF_INVALID,
-                        "the s3:// URL has a parameter \"%.*s\", which is none of endpoint, "
-                        "region, path_style, create, part",
-                        HF_FMT(name));
+        return hf__fail(
+            s, HF_INVALID,
+            "unknown parameter \"%.*s\" in the s3:// URL; use endpoint, region, path_style, create "
+            "or part",
+            HF_FMT(name));
     }
     return HF_OK;
 }
@@ -242,19 +239,21 @@ static enum hf_status read_url(struct hf_scope *s, struct s3 *s3, struct hf_str 
     struct hf_str prefix;
 
     if (!is_bucket(bucket))
-        return hf__fail(s, HF_INVALID,
-                        "\"%.*s\" is no name of a bucket: s3://BUCKET has 3 to 63 lower case "
-                        "letters, digits, inner dots and hyphens",
-                        HF_FMT(bucket));
+        return hf__fail(
+            s, HF_INVALID,
+            "invalid bucket name \"%.*s\": use 3 to 63 lower case letters, digits, inner dots and "
+            "hyphens",
+            HF_FMT(bucket));
     s3->bucket = hf_scope_copy(s3->parts.memory, bucket);
-    TRY(decode(s, s3->parts.memory, path, &prefix));
+    TRY(url_decode(s, s3->parts.memory, path, &prefix));
     if (prefix.len && prefix.ptr[prefix.len - 1] == '/')
         prefix.len--;
     if (!is_prefix(prefix))
-        return hf__fail(s, HF_INVALID,
-                        "the prefix of s3:// has up to %d bytes, and no empty part, \".\", \"..\", "
-                        "\"trash\" or \"part.\" and more between slashes",
-                        PREFIX_MAX);
+        return hf__fail(
+            s, HF_INVALID,
+            "invalid prefix in the s3:// URL: use up to %d bytes, and no part between slashes that "
+            "is empty, \".\", \"..\", \"trash\" or begins with \"part.\"",
+            PREFIX_MAX);
     s3->prefix = hf_scope_format(s3->parts.memory, "%.*s%s", HF_FMT(prefix), prefix.len ? "/" : "");
     if (!s3->bucket.ptr || !s3->prefix.ptr)
         return hf__fail_nomem(s);
@@ -439,10 +438,10 @@ static const struct {
     {"XMinioStorageFull", {HF_NO_SPACE, false}},
 };
 
-static struct judgement judge(int http_status, struct hf_str code)
+static struct judgement refusal_judge(int http_status, struct hf_str code)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (is(code, known[i].code))
+        if (str_is(code, known[i].code))
             return known[i].judgement;
     switch (http_status) {
     case 401:
@@ -485,7 +484,7 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
         status = hf__xml_read(s, text, wants, ARRAY_LEN(wants));
     if (status == HF_NOMEM)
         return hf__fail_nomem(s);
-    if (status != HF_OK) /* somebody on the way answered: the HTTP status is all there is */
+    if (status != HF_OK) /* a proxy answered: only the HTTP status is known */
         code = message = (struct hf_str){0};
     hf__scope_error_clear(s);
     *refusal = (struct refusal){hf__service_quote(s, try, code, CODE_MAX),
@@ -493,12 +492,13 @@ static enum hf_status read_refusal(struct hf_scope *s, const struct service_try 
     return HF_OK;
 }
 
-/* The error of the scope. */
-static enum hf_status refused(struct hf_scope *s, const struct s3 *s3, const struct s3_call *call,
-                              const struct service_try *try, const struct refusal *refusal)
+/* Set the error of the scope for an answer that is a refusal. */
+static enum hf_status refusal_fail(struct hf_scope *s, const struct s3 *s3,
+                                   const struct s3_call *call, const struct service_try *try,
+                                   const struct refusal *refusal)
 {
     const struct http_answer *http = &try->answer;
-    struct judgement j = judge(http->status, refusal->code);
+    struct judgement j = refusal_judge(http->status, refusal->code);
     struct hf_str region = hf__answer_field(http, "x-amz-bucket-region");
     struct hf_error *error;
 
@@ -552,7 +552,7 @@ static enum hf_status send_request(struct hf_scope *s, const struct s3 *s3,
                                   .answer_max = call->answer_max ? call->answer_max : S3_LIST_MAX});
 }
 
-/* A 200 that says what it has to. */
+/* Does a 200 contain the element that the call expects? */
 static bool has_result(const struct s3_call *call, const struct http_answer *http)
 {
     return !call->result ||
@@ -576,19 +576,19 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
     TRY(send_request(s, s3, attempt->call, try));
     if (hf__answer_field(http, "content-encoding").len &&
         !hf__http_is(hf__answer_field(http, "content-encoding"), "identity"))
-        return hf__s3_unreadable(s, s3, "is packed, which nobody asked for");
+        return hf__s3_unreadable(s, s3, "is compressed, which was not requested");
     attempt->answer->http = *http;
     if (http->status < 300 && has_result(attempt->call, http))
         return HF_OK;
     TRY(read_refusal(s, try, &refusal));
-    if (http->status < 300) { /* an error that turned up when the head was sent already */
+    if (http->status < 300) { /* an error that occurred after the head was sent */
         if (!refusal.code.len)
-            return hf__s3_unreadable(s, s3, "is not what was asked for");
+            return hf__s3_unreadable(s, s3, "is not the expected document");
         http->status = attempt->answer->http.status = 500;
     }
     attempt->answer->code = refusal.code;
     hf__service_refused(try, refusal.code);
-    return refused(s, s3, attempt->call, try, &refusal);
+    return refusal_fail(s, s3, attempt->call, try, &refusal);
 }
 
 static bool is_read(const struct s3_call *call)
@@ -608,9 +608,10 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
     TRY(hf__scope_alive(s));
     status = hf__again_turn(s, &s3->again);
     if (status == HF_TIMEOUT)
-        return hf__fail(s, HF_THROTTLED,
-                        "S3 throttled this client, and the rate that it keeps to since then gives "
-                        "this call no turn before its deadline");
+        return hf__fail(
+            s, HF_THROTTLED,
+            "S3 throttled this client; at the reduced request rate this call would miss its "
+            "deadline");
     TRY(status);
     for (;;) {
         course.attempt++;

@@ -48,9 +48,10 @@ struct s3_call {
     struct http_field fields[S3_FIELDS];
     size_t fields_len;
     struct hf_bytes body;
-    size_t expect;      /* bytes that the answer may well have, or S3 move about, for its time */
+    /* bytes that are likely to be transferred or copied: the call may take longer */
+    size_t expect;
     size_t answer_max;  /* bytes that it has at most; 0: S3_LIST_MAX */
-    const char *result; /* the element that a 200 has to have, as some are errors; NULL: none */
+    const char *result; /* the element that a 200 must contain, as some are errors; NULL: any */
 };
 
 struct s3_answer {
@@ -69,13 +70,13 @@ struct s3_answer {
 enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,
                            struct s3_answer *answer);
 
-/* HF_IO: it answered with something else than its answer. */
+/* HF_IO: the answer is not what it should be: `what` says how. */
 enum hf_status hf__s3_unreadable(struct hf_scope *s, const struct s3 *s3, const char *why);
 
-/* The number that a text begins with; 0 when it does not. */
+/* The number that a text begins with; 0: none. */
 uint64_t hf__s3_number(struct hf_str text);
 
-/* 2026-11-15T10:30:00.000Z; false: it is no such time. */
+/* Reads 2026-11-15T10:30:00.000Z; false: it has another form. */
 bool hf__s3_time(struct hf_str text, int64_t *us);
 
 /* ---- blob_s3.c ------------------------------------------------------------------------------ */
@@ -85,33 +86,37 @@ bool hf__s3_time(struct hf_str text, int64_t *us);
 struct s3_blobs {
     struct hf_blobs blobs;
     struct s3 *s3;
-    struct hf_scope *memory; /* of the prefix of a part, which has its s3 from the whole; or NULL */
+    struct hf_scope *memory; /* has the prefix of a part, whose s3 is that of the whole; or NULL */
     struct hf_str prefix;    /* with a slash behind, or empty */
 };
 
 static inline struct s3 *hf__s3_of(struct hf_blobs *blobs)
 {
-    return ((struct s3_blobs *)(void *)blobs)->s3;
+    struct s3_blobs *store = (struct s3_blobs *)(void *)blobs;
+
+    assert(store->s3);
+    assert(store->prefix.len == 0 || store->prefix.ptr[store->prefix.len - 1] == '/');
+    return store->s3;
 }
 
 /* The name of an object: prefix, `folder` (may be ""), name. In the scope. HF_NOMEM. */
 enum hf_status hf__s3_key(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
                           struct hf_str name, struct hf_str *key);
 
-/* *there is false, and HF_OK, when it is not. *age_us (may be NULL) is by the clock of S3, 0
- * when it was put in the future; -1: it did not say. */
+/* Does an object exist? If not, *there is false, and HF_OK. *age_us (may be NULL) is by the clock
+ * of S3, 0 when it was put in the future; -1: unknown. */
 enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key, bool *there,
                            uint64_t *size, int64_t *age_us);
 /* `size` is that of the object: the larger, the longer it may take. */
 enum hf_status hf__s3_copy(struct hf_scope *s, struct s3 *s3, struct hf_str from, struct hf_str to,
                            uint64_t size, struct s3_answer *answer);
-/* None of that name is no failure. */
+/* HF_OK also when there is no such object. */
 enum hf_status hf__s3_remove(struct hf_scope *s, struct s3 *s3, struct hf_str key);
 
-/* The query of an upload in parts, and of one of its parts (0: none). Absent without memory. */
+/* The query of a multipart upload, or of one of its parts (0: none). Absent when out of memory. */
 struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str id);
 
-/* Hand on a failure from a scope that goes. */
+/* Copy an error from a scope that will be freed, and return its status. */
 enum hf_status hf__s3_hand_on(struct hf_scope *s, const struct hf_scope *inner);
 
 /* ---- s3_list.c ------------------------------------------------------------------------------ */
@@ -120,6 +125,7 @@ enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_l
                            void *user);
 enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
                             const struct blob_sweep *how, uint64_t *removed);
-enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us);
+enum hf_status hf__s3_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                       int64_t before_us);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * blob/s3_list.c: what is in the bucket, page by page, and sweeping it: see blob_s3.c for how.
  *
- * A page is read whole, in a scope of its own, before any of it is told. What a call for one object
- * takes of the caller's scope is given back when it is done: there may be millions.
+ * A page is read completely, in a scope of its own, before the callback gets any of it. Memory that
+ * a call for one object takes from the caller's scope is released after it: there may be millions.
  */
 #include "blob/private.h"
 
@@ -11,11 +11,6 @@
 #include "client/xml.h"
 
 enum { PAGE_FIRST = 64 };
-
-static bool is(struct hf_str text, const char *word)
-{
-    return hf_str_equal(text, hf_str_from(word));
-}
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
@@ -31,7 +26,7 @@ struct page {
     struct hf_scope *scope; /* of the page */
     struct entry *list;
     size_t len, cap;
-    struct entry entry; /* that is being read */
+    struct entry entry; /* the entry that is being read */
     struct hf_str next, next_id;
     bool more;
     bool nomem;
@@ -51,6 +46,7 @@ static bool add_entry(struct page *page)
         page->list = list;
         page->cap = cap;
     }
+    assert(page->len < page->cap);
     page->list[page->len++] = page->entry;
     page->entry = (struct entry){0};
     return true;
@@ -61,28 +57,29 @@ static bool read_element(void *user, struct hf_str path, struct hf_str text)
     struct page *page = user;
     struct hf_str name;
 
-    if (is(path, "ListBucketResult/Contents") || is(path, "ListMultipartUploadsResult/Upload"))
+    if (str_is(path, "ListBucketResult/Contents") ||
+        str_is(path, "ListMultipartUploadsResult/Upload"))
         return add_entry(page);
     if (str_after(path, HF_STR("ListBucketResult/Contents/"), &name) ||
         str_after(path, HF_STR("ListMultipartUploadsResult/Upload/"), &name)) {
-        if (is(name, "Key"))
+        if (str_is(name, "Key"))
             page->entry.key = text;
-        else if (is(name, "UploadId"))
+        else if (str_is(name, "UploadId"))
             page->entry.id = text;
-        else if (is(name, "Size"))
+        else if (str_is(name, "Size"))
             page->entry.size = hf__s3_number(text);
-        else if (is(name, "LastModified") || is(name, "Initiated"))
+        else if (str_is(name, "LastModified") || str_is(name, "Initiated"))
             return hf__s3_time(text, &page->entry.at_us);
         return true;
     }
     if (!str_after(path, HF_STR("ListBucketResult/"), &name) &&
         !str_after(path, HF_STR("ListMultipartUploadsResult/"), &name))
         return true;
-    if (is(name, "IsTruncated"))
-        page->more = is(text, "true");
-    else if (is(name, "NextContinuationToken") || is(name, "NextKeyMarker"))
+    if (str_is(name, "IsTruncated"))
+        page->more = str_is(text, "true");
+    else if (str_is(name, "NextContinuationToken") || str_is(name, "NextKeyMarker"))
         page->next = text;
-    else if (is(name, "NextUploadIdMarker"))
+    else if (str_is(name, "NextUploadIdMarker"))
         page->next_id = text;
     return true;
 }
@@ -104,20 +101,20 @@ static enum hf_status read_page(struct hf_scope *s, struct hf_blobs *blobs, stru
     if (status == HF_NOMEM || page->nomem)
         return hf__fail_nomem(s);
     if (status != HF_OK || (page->more && !page->next.len))
-        return hf__s3_unreadable(s, hf__s3_of(blobs), "is not a list that can be read");
+        return hf__s3_unreadable(s, hf__s3_of(blobs), "is not a valid list");
     date_s = hf__answer_date_s(&answer.http);
     for (size_t i = 0; i < page->len && date_s; i++)
         page->list[i].at_us = now_us - (date_s * 1000000 - page->list[i].at_us);
     return HF_OK;
 }
 
-/* With each object or upload below the prefix. */
+/* Called with each object or upload below the prefix. */
 typedef enum hf_status entry_fn(struct hf_scope *s, struct hf_blobs *blobs,
                                 const struct entry *entry, void *user);
 
 struct walk {
-    const char *first;  /* "list-type=2&prefix=", which the prefix follows, */
-    const char *folder; /* and this */
+    const char *first;  /* the query up to the prefix: "list-type=2&prefix=" */
+    const char *folder; /* follows the prefix of the store */
     const char *marker; /* "&continuation-token=" */
     const char *marker_id;
     const char *result;
@@ -155,11 +152,12 @@ static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
     const struct page *last = NULL;
     enum hf_status status = scopes[0] && scopes[1] ? HF_OK : hf__fail_nomem(s);
 
-    for (unsigned turn = 0; status == HF_OK; turn = !turn) {
-        struct hf_scope *scope = scopes[turn];
-        struct page *page = &pages[turn];
+    for (unsigned which = 0; status == HF_OK; which = !which) {
+        struct hf_scope *scope = scopes[which];
+        struct page *page = &pages[which];
         struct hf_str query = {0};
 
+        assert(page != last);
         hf_scope_reset(scope);
         hf__scope_follow(scope, s);
         status = make_query(scope, blobs, walk, last, &query);
@@ -171,7 +169,7 @@ static enum hf_status each_entry(struct hf_scope *s, struct hf_blobs *blobs,
         }
         if (page->more && last && hf_str_equal(page->next, last->next) &&
             hf_str_equal(page->next_id, last->next_id)) {
-            status = hf__s3_unreadable(s, hf__s3_of(blobs), "is the same page of a list again");
+            status = hf__s3_unreadable(s, hf__s3_of(blobs), "repeats the previous page of a list");
             break;
         }
         for (size_t i = 0; i < page->len && status == HF_OK; i++)
@@ -247,9 +245,9 @@ struct sweep {
     uint64_t removed;
 };
 
-/* A copy of it where it is to be, then it is no longer where it was. */
-static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
-                           uint64_t size, const char *from, const char *to)
+/* Copy the object to its new place, then remove it from the old one. */
+static enum hf_status object_move(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
+                                  uint64_t size, const char *from, const char *to)
 {
     struct s3 *s3 = hf__s3_of(blobs);
     struct hf_str source, target;
@@ -259,8 +257,8 @@ static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     TRY(hf__s3_key(s, blobs, from, digest, &source));
     TRY(hf__s3_key(s, blobs, to, digest, &target));
     status = hf__s3_copy(s, s3, source, target, size, &answer);
-    if (status == HF_NOT_FOUND && !is(answer.code, "NoSuchBucket")) {
-        hf__scope_error_clear(s); /* somebody was faster */
+    if (status == HF_NOT_FOUND && !str_is(answer.code, "NoSuchBucket")) {
+        hf__scope_error_clear(s); /* another process was faster */
         return HF_OK;
     }
     TRY(status);
@@ -268,7 +266,7 @@ static enum hf_status move(struct hf_scope *s, struct hf_blobs *blobs, struct hf
     return hf__s3_remove(s, s3, source);
 }
 
-/* The age in a list may be that of a while ago. */
+/* Ask for the age again: the list may be older than the newest put. */
 static enum hf_status is_still_old(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                                    int64_t before_us, bool *old)
 {
@@ -290,7 +288,7 @@ static enum hf_status act_on(struct hf_scope *s, struct hf_blobs *blobs, const s
     bool old;
 
     if (trashed && used)
-        return move(s, blobs, digest, entry->size, S3_TRASH, "");
+        return object_move(s, blobs, digest, entry->size, S3_TRASH, "");
     if (trashed) {
         TRY(hf__s3_key(s, blobs, S3_TRASH, digest, &key));
         TRY(hf__s3_remove(s, hf__s3_of(blobs), key));
@@ -300,7 +298,7 @@ static enum hf_status act_on(struct hf_scope *s, struct hf_blobs *blobs, const s
     if (used)
         return HF_OK;
     TRY(is_still_old(s, blobs, digest, sweep->how->before_us, &old));
-    return old ? move(s, blobs, digest, entry->size, "", S3_TRASH) : HF_OK;
+    return old ? object_move(s, blobs, digest, entry->size, "", S3_TRASH) : HF_OK;
 }
 
 static enum hf_status sweep_entry(struct hf_scope *s, struct hf_blobs *blobs,
@@ -335,8 +333,8 @@ enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
 }
 
 /* (2) */
-static enum hf_status tidy_entry(struct hf_scope *s, struct hf_blobs *blobs,
-                                 const struct entry *entry, void *user)
+static enum hf_status upload_abort(struct hf_scope *s, struct hf_blobs *blobs,
+                                   const struct entry *entry, void *user)
 {
     struct s3_call call = {.method = "DELETE", .key = entry->key};
     struct hf__mark mark = hf__scope_mark(s);
@@ -353,17 +351,18 @@ static enum hf_status tidy_entry(struct hf_scope *s, struct hf_blobs *blobs,
     status = hf__s3_call(s, hf__s3_of(blobs), &call, &answer);
     if (status != HF_OK && status != HF_NOT_FOUND)
         return status;
-    hf__scope_error_clear(s); /* somebody else gave it up */
+    hf__scope_error_clear(s); /* another process has aborted it */
     hf__scope_rewind(s, mark);
     return HF_OK;
 }
 
-enum hf_status hf__s3_tidy(struct hf_scope *s, struct hf_blobs *blobs, int64_t before_us)
+enum hf_status hf__s3_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
+                                       int64_t before_us)
 {
-    enum hf_status status = each_entry(s, blobs, &uploads, tidy_entry, &before_us);
+    enum hf_status status = each_entry(s, blobs, &uploads, upload_abort, &before_us);
 
     if (status != HF_UNSUPPORTED)
         return status;
-    hf__scope_error_clear(s); /* a service that cannot tell has to do it by itself */
+    hf__scope_error_clear(s); /* a service without lists of uploads has to expire them itself */
     return HF_OK;
 }

@@ -1,16 +1,16 @@
 /*
  * engine/arn.c: ARNs of tables, arn:aws:dynamodb:<region>:<account>:table/<name>, and of their
- * backups, which have /backup/<id> behind that. What is another partition's, account's or region's
- * must not reach a table of ours that happens to have the name.
+ * backups, which have /backup/<id> behind that. An ARN of another partition, account or region
+ * must not lead to a table of ours that happens to have the same name.
  */
 #include "engine/catalog.h"
 
-bool hf__is_arn(struct hf_str text)
+bool hf__arn_is(struct hf_str text)
 {
     return text.len >= 4 && memcmp(text.ptr, "arn:", 4) == 0;
 }
 
-/* The next of six parts that colons divide; the last takes the rest. */
+/* The next of six parts, which are separated by colons; the last part is the rest. */
 static struct hf_str next_part(struct hf_str *rest, bool last)
 {
     const char *colon = last ? NULL : memchr(rest->ptr, ':', rest->len);

@@ -1,6 +1,6 @@
 /*
- * engine/backfill.c: what was there before an index, or before time to live was switched on, is
- * added by upkeep, a few items at a time, beside all other work.
+ * engine/backfill.c: maintenance adds the entries of items that existed before their index, or
+ * before time to live was switched on, a few items at a time, while other work goes on.
  *
  * Writers maintain the new index from the moment it is in the schema. Backfilling walks the table
  * once; under the latch of each item it reads the item again and adds the entry if it is missing.
@@ -14,21 +14,21 @@
 #include "engine/engine.h"
 #include "engine/latch.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/schema.h"
 #include "engine/ttl.h"
-#include "engine/upkeep.h"
 #include "store/store.h"
 
 #include "base/kill.h"
 
 enum { BACKFILL_CHUNK = 100 };
 
-/* What one walk is for. */
+/* One walk over a table. */
 struct filling {
     struct hf_str table; /* its name, as the table may be replaced meanwhile */
     uint32_t table_id;
     uint32_t index_id;   /* 0: expiry entries */
-    uint32_t ttl_id;     /* for those: under which id they go */
+    uint32_t ttl_id;     /* the id of the expiry entries */
     struct hf__buf from; /* the stored key to go on from */
     bool done;
 };
@@ -41,7 +41,7 @@ static struct index *find_index(struct table *table, uint32_t id)
     return NULL;
 }
 
-/* It goes through the items of one table, for one index or for expiry. */
+/* A walk belongs to one table, and either to one index or to expiry. */
 static void filling_check(const struct filling *f)
 {
     assert(f->table.len > 0 && f->table_id > 0 && (f->index_id || f->ttl_id) && !f->done);
@@ -49,7 +49,7 @@ static void filling_check(const struct filling *f)
     assert(f->from.ptr[0] == SPACE_ITEM && load_u32be(f->from.ptr + 1) == f->table_id);
 }
 
-/* The table if the walk still makes sense; the schema lock is held. */
+/* The table, if the walk is still needed; otherwise NULL. The schema lock is held. */
 static struct table *still_wanted(struct engine *e, const struct filling *f)
 {
     struct table *table = hf__catalog_find(e, f->table);
@@ -75,7 +75,7 @@ static enum hf_status next_keys(struct hf_scope *s, struct engine *e, struct fil
     enum hf_status status = HF_OK;
     bool found = true;
 
-    hf__key_prefix(&upper, SPACE_ITEM, f->table_id + 1);
+    hf__stored_key_prefix(&upper, SPACE_ITEM, f->table_id + 1);
     if (upper.failed)
         return hf__fail_nomem(s);
     range =
@@ -228,7 +228,7 @@ static enum hf_status finish_filling(struct hf_scope *s, struct engine *e, const
 
 /* ---- all walks ------------------------------------------------------------------------------ */
 
-/* The next thing that waits to be filled; *found is false when there is none. */
+/* The next index, or time to live, that waits to be filled; *found: there is one. */
 static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct filling *f,
                                    bool *found)
 {
@@ -246,7 +246,7 @@ static enum hf_status next_filling(struct hf_scope *s, struct engine *e, struct 
         if (f->index_id == 0 && f->ttl_id == 0)
             continue;
         f->table = hf_scope_copy(s, table->name);
-        hf__key_prefix(&f->from, SPACE_ITEM, table->id);
+        hf__stored_key_prefix(&f->from, SPACE_ITEM, table->id);
         *found = true;
         return f->table.ptr && !f->from.failed ? HF_OK : hf__fail_nomem(s);
     }
@@ -261,7 +261,7 @@ static enum hf_status fill_all(struct hf_scope *s, struct engine *e, struct fill
 
     if (!chunk)
         return hf__fail_nomem(s);
-    while (status == HF_OK && !f->done && !atomic_load(&e->upkeep.stop)) {
+    while (status == HF_OK && !f->done && !atomic_load(&e->maintenance.stop)) {
         pthread_rwlock_rdlock(&e->schema);
         status = fill_chunk(chunk, e, f, looked_at);
         pthread_rwlock_unlock(&e->schema);
@@ -289,7 +289,7 @@ enum hf_status hf__backfill(struct hf_scope *s, struct engine *e, uint64_t *look
         status = next_filling(s, e, &f, &found);
         pthread_rwlock_unlock(&e->schema);
         TRY(status);
-        if (!found || atomic_load(&e->upkeep.stop))
+        if (!found || atomic_load(&e->maintenance.stop))
             return HF_OK;
         TRY(fill_all(s, e, &f, looked_at));
     }

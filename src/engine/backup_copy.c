@@ -1,16 +1,17 @@
 /*
  * engine/backup_copy.c: copying the items of a backup that is being made.
  *
- * Upkeep walks the items of the table in the snapshot that was taken with the backup, and puts them
- * as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
+ * Maintenance walks the items of the table in the snapshot that was taken with the backup, and puts
+ * them as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
  * does not survive the process. So when the database is opened and finds a backup that is still
  * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
  * what it has is again the state of one moment, and it says which. The same happens to one that a
  * restore of the whole database (snapshot.c) brought back, and to one that the open had no room to
- * begin: they have no snapshot of the store, and upkeep begins them.
+ * begin: they have no snapshot of the store, and maintenance begins them.
  *
- * Its table may be gone by then. The items of a deleted table are erased by upkeep, too, but not
- * before every backup that is of them is made (hf__backups_need()); nobody changes them any more.
+ * Its table may be gone by then. The items of a deleted table are erased by maintenance, too, but
+ * not before every backup that is of them is made (hf__backups_need()); nobody changes them any
+ * more.
  */
 #include "base/buf.h"
 #include "engine/backups.h"
@@ -43,7 +44,7 @@ bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id)
 
 /* ---- beginning anew ------------------------------------------------------------------------- */
 
-/* With the schema write-locked, or while the database is being opened. */
+/* The schema lock is held for writing, or the database is being opened. */
 static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -67,7 +68,8 @@ static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struc
     return HF_OK;
 }
 
-/* A full disk must not keep a database from being opened: upkeep resumes them when there is room. */
+/* A full disk must not keep a database from being opened: maintenance resumes them when there is
+ * room. */
 enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
 {
     for (size_t i = 0; i < e->backups.len; i++) {
@@ -76,7 +78,7 @@ enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
         if (e->backups.list[i]->record.creating == HF_YES)
             status = backup_restart(s, e, e->backups.list[i]);
         if (status == HF_NO_SPACE) {
-            hf__env_log(&e->env, HF_LOG_WARNING, "backups that are not finished have to wait: %s",
+            hf__env_log(&e->env, HF_LOG_WARNING, "unfinished backups will be resumed later: %s",
                         hf_scope_error_text(s));
             hf__scope_error_clear(s);
             return HF_OK;
@@ -88,10 +90,10 @@ enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e)
 
 /* ---- copying -------------------------------------------------------------------------------- */
 
-/* What one chunk has, until it is in the store. */
+/* One chunk of copied items, until it is in the store. */
 struct chunk {
     struct store_batch batch;
-    struct hf__buf key; /* of an item, for a while */
+    struct hf__buf key; /* of the item that is being copied */
     int64_t items;
     int64_t bytes;
 };
@@ -102,9 +104,9 @@ static enum hf_status add_item(struct hf_scope *s, const struct backup *backup, 
     struct row row;
 
     assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_ITEM);
-    TRY(hf__row_decode(s, value, &row)); /* damage is not copied and called a backup */
+    TRY(hf__row_decode(s, value, &row)); /* a damaged item must not become part of a backup */
     chunk->key.len = 0;
-    hf__key_prefix(&chunk->key, SPACE_COPY, (uint32_t)backup->record.copy_id);
+    hf__stored_key_prefix(&chunk->key, SPACE_COPY, (uint32_t)backup->record.copy_id);
     hf__buf_put(&chunk->key, key.ptr + PREFIX_LEN, key.len - PREFIX_LEN);
     if (chunk->key.failed)
         return hf__fail_nomem(s);
@@ -125,8 +127,8 @@ static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, const str
     enum hf_status status;
     bool found = true;
 
-    hf__key_prefix(&lower, SPACE_ITEM, (uint32_t)backup->record.table_id);
-    hf__key_prefix(&upper, SPACE_ITEM, (uint32_t)backup->record.table_id + 1);
+    hf__stored_key_prefix(&lower, SPACE_ITEM, (uint32_t)backup->record.table_id);
+    hf__stored_key_prefix(&upper, SPACE_ITEM, (uint32_t)backup->record.table_id + 1);
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
@@ -158,7 +160,7 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
     uint64_t ticket;
 
     assert(backup->snapshot && backup->record.creating == HF_YES);
-    ASSERT_HELD(&e->upkeep_lock);
+    ASSERT_HELD(&e->maintenance_lock);
     TRY(read_chunk(s, e, backup, &chunk, &from, done));
     if (chunk.items == 0)
         return HF_OK;
@@ -175,13 +177,13 @@ static enum hf_status copy_chunk(struct hf_scope *s, struct engine *e, struct ba
     hf__buf_put(&backup->from, from.ptr, from.len);
     if (!backup->from.failed)
         return HF_OK;
-    hf__buf_free(&backup->from); /* from the beginning, then, which does no harm */
+    hf__buf_free(&backup->from); /* start from the first key again, which does no harm */
     backup->items = 0;
     backup->bytes = 0;
     return hf__fail_nomem(s);
 }
 
-/* All is copied: make that durable, and only then show it. */
+/* Everything is copied: make that durable, and only then show the backup as AVAILABLE. */
 static enum hf_status backup_finish(struct hf_scope *s, struct engine *e, struct backup *backup)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -220,7 +222,7 @@ static enum hf_status backup_copy_all(struct hf_scope *s, struct engine *e, stru
 
     if (!own)
         return hf__fail_nomem(s);
-    while (status == HF_OK && !done && !atomic_load(&e->upkeep.stop)) {
+    while (status == HF_OK && !done && !atomic_load(&e->maintenance.stop)) {
         status = hf__scope_alive(s);
         if (status != HF_OK)
             break;
@@ -233,7 +235,7 @@ static enum hf_status backup_copy_all(struct hf_scope *s, struct engine *e, stru
     return status == HF_OK && done ? backup_finish(s, e, backup) : status;
 }
 
-/* A backup that is CREATING is deleted by nobody, so it stays where it is without the lock. */
+/* A backup that is CREATING cannot be deleted, so the pointer stays valid without the lock. */
 static struct backup *next_creating(struct engine *e)
 {
     struct backup *backup = NULL;
@@ -250,7 +252,7 @@ enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *
 {
     struct backup *backup;
 
-    while ((backup = next_creating(e)) != NULL && !atomic_load(&e->upkeep.stop)) {
+    while ((backup = next_creating(e)) != NULL && !atomic_load(&e->maintenance.stop)) {
         if (!backup->snapshot) {
             enum hf_status status;
 

@@ -2,7 +2,7 @@
  * engine/backups.c: which backups there are; making, describing, listing and deleting them.
  *
  * A backup has a record, which says what it is of, and a copy of the table's items, under an id of
- * its own. It is CREATING until upkeep has copied them all (backup_copy.c), AVAILABLE then. It
+ * its own. It is CREATING until maintenance has copied them all (backup_copy.c), AVAILABLE then. It
  * belongs to no table: when its table goes, it stays.
  *
  *  (1) A backup holds the state of its table at one moment between two writes, created_us: that of
@@ -19,8 +19,8 @@
 #include "engine/engine.h"
 #include "engine/erase.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
-#include "engine/upkeep.h"
 #include "ops/fields.h"
 #include "ops/prepare.h"
 #include "store/store.h"
@@ -88,7 +88,7 @@ static void backup_free(struct engine *e, struct backup *backup)
     hf_scope_free(backup->memory);
 }
 
-/* False when the record makes no sense: damaged. */
+/* Is the record valid? If not, it is damaged. */
 static bool backup_fill(struct backup *backup)
 {
     const struct backup_record *record = &backup->record;
@@ -100,7 +100,7 @@ static bool backup_fill(struct backup *backup)
            record->arn.ptr && hf__arn_split_backup(record->arn, &parts, &backup->tail);
 }
 
-/* A backup of its own memory from a record, by writing and reading it. */
+/* A backup in memory of its own, copied from a record by encoding and decoding it. */
 static enum hf_status backup_new(struct hf_scope *s, struct engine *e,
                                  const struct backup_record *record, struct backup **out)
 {
@@ -148,7 +148,7 @@ static enum hf_status backups_reserve(struct hf_scope *s, struct engine *e)
     return HF_OK;
 }
 
-/* Where the tail is, or would be. */
+/* The place of a tail in the list, or where it would be inserted. */
 static size_t backups_find_place(const struct backups *backups, struct hf_str tail)
 {
     size_t low = 0;
@@ -166,7 +166,7 @@ static size_t backups_find_place(const struct backups *backups, struct hf_str ta
     return low;
 }
 
-/* In the order of their tails, all of them whole. */
+/* The list is in the order of tails, and every backup in it is valid. */
 static void backups_check(const struct backups *backups)
 {
     assert(backups->len <= backups->cap);
@@ -219,7 +219,7 @@ struct table *hf__backup_target(struct engine *e, const struct backup *backup)
     return NULL;
 }
 
-/* The parts of a backup's ARN that a request names, whether or not there is such a backup. */
+/* The parts of a backup's ARN in a request; the backup need not exist. */
 static enum hf_status split_arn(struct hf_scope *s, const struct engine *e, struct hf_str arn,
                                 struct table_arn *parts, struct hf_str *tail)
 {
@@ -334,7 +334,7 @@ static enum hf_status source_indexes(struct hf_scope *s, const struct hf_index_d
     return HF_OK;
 }
 
-/* All of it, in the scope, pointing at nothing that the lock guards. */
+/* A description in the scope, which points at nothing that the lock guards. */
 static enum hf_status describe_backup(struct hf_scope *s, const struct backup_record *record,
                                       enum hf_backup_status status,
                                       const struct hf_backup_description **out)
@@ -444,7 +444,7 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
 
     if (!list)
         return hf__fail_nomem(s);
-    if (request->start_arn.ptr) { /* behind where it is, or would be */
+    if (request->start_arn.ptr) { /* start behind its place, even if it does not exist */
         TRY(split_arn(s, e, request->start_arn, &parts, &start));
         at = backups_find_place(&e->backups, start);
         at += find_by_tail(&e->backups, start) != NULL;
@@ -479,7 +479,7 @@ enum hf_status hf__engine_list_backups(struct hf_scope *s, struct engine *e,
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-/* The milliseconds of now and a random number, which no other backup has. */
+/* A unique tail: the present time in milliseconds and a random number. */
 static struct hf_str new_arn(struct hf_scope *s, struct engine *e, struct hf_str table,
                              int64_t created_us)
 {
@@ -503,7 +503,8 @@ static int64_t count_shown(atomic_llong *value)
     return count > 0 ? count : 0;
 }
 
-/* The record and the snapshot are of one moment: the schema is write-locked, nobody writes. */
+/* Record and snapshot belong to one moment: the schema lock is held for writing, so nobody writes.
+ */
 static enum hf_status make_locked(struct hf_scope *s, struct engine *e,
                                   const struct hf_create_backup *request, struct store_batch *batch,
                                   struct backup **made)
@@ -569,7 +570,7 @@ enum hf_status hf__engine_create_backup(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
         return status;
-    hf__upkeep_poke(e);
+    hf__engine_maintenance_wake(e);
     return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 

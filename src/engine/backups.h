@@ -7,32 +7,33 @@
 #include "engine/engine.h"
 #include "engine/schema.h"
 
-/* As it is stored. */
+/* A backup as it is stored. */
 struct backup_record {
     int64_t id;
-    int64_t copy_id;  /* under which its items lie */
-    int64_t table_id; /* of the table that it is of */
+    int64_t copy_id;  /* the id in the keys of its items */
+    int64_t table_id; /* of the source table */
     struct hf_str arn;
     struct hf_str name;
     int64_t created_us;    /* the moment whose state it holds */
     enum hf_flag creating; /* items are still being copied */
     int64_t items;
     int64_t bytes;
-    const struct hf_table_description *table; /* as it was */
+    const struct hf_table_description *table; /* the table as it was */
     struct hf_str ttl_attribute;
 };
 
 struct backup {
     struct hf_scope *memory;
-    struct backup_record record;         /* numbers change until it is made; guarded by schema */
+    /* its counts change until it is AVAILABLE; guarded by schema */
+    struct backup_record record;
     struct hf_str tail;                  /* what its ARN ends in; they are listed in this order */
-    struct hf__store_snapshot *snapshot; /* what is copied; NULL: that is done, or to be begun */
-    struct hf__buf from;                 /* upkeep's: the key to go on from; empty: the first */
-    int64_t items;                       /* upkeep's: copied so far */
+    struct hf__store_snapshot *snapshot; /* the source of the copy; NULL: copied, or not begun */
+    struct hf__buf from; /* for maintenance: the next key to copy; empty: the first */
+    int64_t items;       /* for maintenance: number of items copied so far */
     int64_t bytes;
 };
 
-/* As for tables: all from the snapshot engine.opened, where there is one. */
+/* Load all backups; from the snapshot engine.opened, if there is one. */
 enum hf_status hf__backups_load(struct hf_scope *s, struct engine *e);
 void hf__backups_free(struct engine *e);
 
@@ -47,10 +48,10 @@ void hf__backup_put_record(struct hf_scope *s, struct store_batch *batch,
 
 /* ---- backup_copy.c -------------------------------------------------------------------------- */
 
-/* Begin anew what was being copied when the database was closed. */
+/* Restart the backups that were being copied when the database was closed. */
 enum hf_status hf__backups_resume(struct hf_scope *s, struct engine *e);
 enum hf_status hf__backups_copy(struct hf_scope *s, struct engine *e, uint64_t *copied);
-/* Are these keys, of a table that is gone, still to be copied? */
+/* Does a backup still have to copy these keys of a deleted table? */
 bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id);
 
 /* ---- restore.c ------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /*
  * engine/batch_write.c: BatchWriteItem. DynamoDB promises nothing about the writes of a batch
- * together; here they are one change set, so one log record and one sync, all or nothing.
+ * together; here they are one change set, so one record of the journal and one sync, all or
+ * nothing.
  */
 #include "engine/capacity.h"
 #include "engine/catalog.h"
@@ -90,7 +91,7 @@ static enum hf_status fill_answer(struct hf_scope *s, struct batch_write *b)
             return hf__fail_nomem(s);
         for (size_t j = 0; j < writes; j++, at++) {
             const struct hf_collection_metrics *one =
-                hf__metrics_of(s, b->tables[i], b->request->return_metrics, b->keys[at]);
+                hf__collection_metrics(s, b->tables[i], b->request->return_metrics, b->keys[at]);
 
             hf__usage_add_change(&usage, &b->changes[at], 1.0);
             if (one)
@@ -117,7 +118,7 @@ static enum hf_status write_latched(struct hf_scope *s, struct engine *e, struct
     struct change_set set;
 
     TRY(hf__change_set(s, b->len, &set));
-    /* All that is read first: a batch between whose parts nothing is allocated grows in place. */
+    /* Read everything first: a batch grows in place if nothing else is allocated meanwhile. */
     for (size_t i = 0; i < b->len; i++)
         TRY(hf__change_read(s, e, &b->changes[i]));
     for (size_t i = 0; i < b->len; i++)

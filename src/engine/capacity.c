@@ -62,7 +62,7 @@ static void fill_part(struct hf_capacity_part *part, const struct usage *usage, 
         part->read_units = units;
 }
 
-/* The parts of the local, or of the global indexes that were used. */
+/* The units of the local, or of the global indexes that were used. */
 static const struct hf_capacity_part *index_parts(struct hf_scope *s, const struct usage *usage,
                                                   bool local, size_t *len)
 {
@@ -104,16 +104,18 @@ const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct us
         return capacity;
     capacity->local_indexes = index_parts(s, usage, true, &capacity->local_indexes_len);
     capacity->global_indexes = index_parts(s, usage, false, &capacity->global_indexes_len);
-    part = hf__scope_array(s, 1, sizeof(*part)); /* even of what an index gave all of: zero */
+    /* also when the index provided everything: zero units */
+    part = hf__scope_array(s, 1, sizeof(*part));
     if (part)
         fill_part(part, usage, usage->table_units);
     capacity->table_part = part;
     return capacity;
 }
 
-const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const struct table *table,
-                                                   enum hf_return_metrics asked,
-                                                   struct hf_item item)
+const struct hf_collection_metrics *hf__collection_metrics(struct hf_scope *s,
+                                                           const struct table *table,
+                                                           enum hf_return_metrics asked,
+                                                           struct hf_item item)
 {
     static const double range[2] = {0, 1};
     struct hf_collection_metrics *metrics;
@@ -136,7 +138,7 @@ const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const str
 
 /* ---- sums ----------------------------------------------------------------------------------- */
 
-/* The parts of both lists, those of one name added up. */
+/* Merge two lists; units of the same index are added up. */
 static enum hf_status add_parts(struct hf_scope *s, const struct hf_capacity_part **sum,
                                 size_t *sum_len, const struct hf_capacity_part *more,
                                 size_t more_len)

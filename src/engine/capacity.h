@@ -17,10 +17,10 @@ struct usage {
     double table_units;
     double index_units[INDEXES_MAX];
     bool index_used[INDEXES_MAX];
-    bool transaction; /* tells reads from writes in the answer */
+    bool transaction; /* the answer reports read and write units separately */
     bool write;
 };
-/* A transaction's usage of that table, in a list that has room for it; new when it is not there. */
+/* The usage of a table in a transaction's list, which has room for it; added if it is missing. */
 struct usage *hf__usage_of(struct usage *usages, size_t *len, const struct table *table,
                            struct hf_str named);
 void hf__usage_add_change(struct usage *usage, const struct change *change, double table_factor);
@@ -29,13 +29,14 @@ void hf__usage_add_change(struct usage *usage, const struct change *change, doub
 const struct hf_capacity *hf__usage_capacity(struct hf_scope *s, const struct usage *usage,
                                              enum hf_return_capacity asked);
 
-/* Add what a further part of one operation cost, on the same table. */
+/* Add the cost of a further part of one operation on the same table. */
 enum hf_status hf__capacity_add(struct hf_scope *s, struct hf_capacity *sum,
                                 const struct hf_capacity *more);
 
 /* ItemCollectionMetrics; NULL when not asked for, or the table has no local index. */
-const struct hf_collection_metrics *hf__metrics_of(struct hf_scope *s, const struct table *table,
-                                                   enum hf_return_metrics asked,
-                                                   struct hf_item item);
+const struct hf_collection_metrics *hf__collection_metrics(struct hf_scope *s,
+                                                           const struct table *table,
+                                                           enum hf_return_metrics asked,
+                                                           struct hf_item item);
 
 #endif

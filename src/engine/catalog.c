@@ -1,5 +1,5 @@
 /*
- * engine/catalog.c: the tables that there are.
+ * engine/catalog.c: which tables exist.
  *
  * A table in memory is one version of its schema, made from its record and never changed. An
  * operation on tables makes the next version, stores its record, and puts it in the old one's
@@ -34,7 +34,7 @@ _Static_assert((int)HF_SCALAR_S == HF_TYPE_S && (int)HF_SCALAR_N == HF_TYPE_N &&
                    (int)HF_SCALAR_B == HF_TYPE_B,
                "scalar types are types");
 
-/* False when the record makes no sense: damaged. */
+/* Is the record valid? If not, it is damaged. */
 static bool fill_key(const struct hf_table_description *d, const struct hf_key_element *elements,
                      size_t len, struct key_schema *key)
 {
@@ -50,7 +50,7 @@ static bool fill_key(const struct hf_table_description *d, const struct hf_key_e
     return key->hash_len > 0;
 }
 
-/* The counts of the index `id`: those it has, or a place for it. */
+/* The counts of the index `id`; a free place if it has none yet. */
 static struct counts *index_counts(struct table_counts *counts, uint32_t id)
 {
     assert(id > 0);
@@ -126,7 +126,7 @@ static bool fill_table(struct engine *e, struct table *table)
     return true;
 }
 
-/* Copying a record is writing and reading it: nothing to forget when it grows. */
+/* Copy a record by encoding and decoding it, so that no new member can be forgotten. */
 static enum hf_status copy_record(struct hf_scope *s, const struct table_record *record,
                                   struct table *table)
 {
@@ -202,7 +202,7 @@ struct hf_str hf__table_arn(struct hf_scope *s, struct engine *e, struct hf_str 
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-/* Where the name is, or would be. */
+/* The place of a name in the catalog, or where it would be inserted. */
 static size_t catalog_find_place(const struct catalog *catalog, struct hf_str name)
 {
     size_t low = 0;
@@ -238,7 +238,7 @@ static enum hf_status look_up_any(struct hf_scope *s, struct engine *e, struct h
 
     *table = NULL;
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
-    if (!hf__is_arn(name_or_arn)) {
+    if (!hf__arn_is(name_or_arn)) {
         *table = hf__catalog_find(e, name_or_arn);
     } else if (hf__arn_split(name_or_arn, &parts)) {
         TRY(hf__arn_check_account(s, e, parts.account, name_or_arn));
@@ -248,7 +248,7 @@ static enum hf_status look_up_any(struct hf_scope *s, struct engine *e, struct h
     return HF_OK;
 }
 
-/* What is still being restored is not there for anyone who would use it. */
+/* A table that is still being restored cannot be used, as if it did not exist. */
 static enum hf_status look_up(struct hf_scope *s, struct engine *e, struct hf_str name,
                               struct table **table)
 {
@@ -265,12 +265,12 @@ enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, stru
     return *table ? HF_OK : hf__fail(s, HF_NOT_FOUND, "Requested resource not found");
 }
 
-/* Operations on tables say so when it is the region that is another. */
+/* Operations on tables have an error of their own for another region. */
 static enum hf_status check_region(struct hf_scope *s, const struct engine *e, struct hf_str name)
 {
     struct table_arn parts;
 
-    if (!hf__is_arn(name) || !hf__arn_split(name, &parts) || hf_str_equal(parts.region, e->region))
+    if (!hf__arn_is(name) || !hf__arn_split(name, &parts) || hf_str_equal(parts.region, e->region))
         return HF_OK;
     return hf__fail(s, HF_INVALID, "1 validation error detected: Invalid AWS region in '%.*s'",
                     HF_FMT(name));
@@ -310,7 +310,7 @@ enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, st
     return hf__fail(s, HF_TABLE_NOT_FOUND, "Table not found: %.*s", HF_FMT(hf__table_name(name)));
 }
 
-/* In the order of names, each once, all of them whole. */
+/* The catalog is in the order of names, each once, and every table in it is valid. */
 void hf__catalog_check(const struct engine *e)
 {
     const struct catalog *catalog = &e->catalog;
@@ -446,10 +446,11 @@ enum hf_status hf__catalog_check_ids(struct hf_scope *s, const struct engine *e,
             id_max(last, id_max(e->backups.list[i]->record.id, e->backups.list[i]->record.copy_id));
     if (last < next_id && next_id < UINT32_MAX)
         return HF_OK;
-    return hf__fail(s, HF_CORRUPT,
-                    "The next id is %u, but %lld is in use: what is made next would lie among the "
-                    "keys of what is there. Restore a backup of the database",
-                    next_id, (long long)last);
+    return hf__fail(
+        s, HF_CORRUPT,
+        "The record of the next id is damaged: it says %u, but id %lld is in use. Restore a copy "
+        "of the database",
+        next_id, (long long)last);
 }
 
 uint32_t hf__catalog_new_id(struct hf_scope *s, struct engine *e, struct store_batch *batch)
@@ -497,7 +498,7 @@ enum hf_status hf__catalog_update(struct hf_scope *s, struct engine *e, struct s
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* `name` is that of its key: no two tables have the same. */
+/* `name` is from the stored key, so no two tables have the same. */
 static enum hf_status load_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct hf_bytes json)
 {

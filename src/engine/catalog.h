@@ -1,8 +1,8 @@
 /*
  * engine/catalog.h: which tables there are, and the names they have.
  *
- * The catalog is guarded by the schema lock: whoever finds a table in it holds that lock for as long
- * as it uses the table.
+ * The catalog is guarded by the schema lock: whoever finds a table in it holds that lock for as
+ * long as it uses the table.
  */
 #ifndef HF_ENGINE_CATALOG_H
 #define HF_ENGINE_CATALOG_H
@@ -11,25 +11,26 @@
 #include "engine/schema.h"
 #include "ops/fields.h"
 
-/* Load all tables; from the snapshot engine.opened, where there is one. Likewise streams. */
+/* Load all tables; from the snapshot engine.opened, if there is one. So for streams. */
 enum hf_status hf__catalog_load(struct hf_scope *s, struct engine *e);
 void hf__catalog_free(struct engine *e);
 
 /* The table of that name, or NULL. The schema lock must be held. */
 struct table *hf__catalog_find(struct engine *e, struct hf_str name);
 
-/* As above by name or ARN, failing as operations on items do, and as operations on tables do. A
+/* The same by name or ARN, with the errors of operations on items, or of operations on tables. A
  * table that is still being restored is not found. */
 enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                       struct table **table);
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct table **table);
 
-/* As above, failing as operations on backups do. */
+/* The same, with the errors of operations on backups. */
 enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                         struct table **table);
 
-/* Also one that is still being restored, which can be described, and neither used nor deleted. */
+/* The same, and also finds a table that is being restored: it can be described, not used or
+ * deleted. */
 enum hf_status hf__catalog_any_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                      struct table **table);
 
@@ -54,7 +55,7 @@ void hf__catalog_remove(struct engine *e, struct table *table);
 
 void hf__catalog_delete_record(struct hf_scope *s, struct store_batch *batch, struct hf_str name);
 
-/* HF_CORRUPT when something has that id, which is to be given out next, or a higher one. */
+/* HF_CORRUPT when the id that is next, or a higher one, is already in use. */
 enum hf_status hf__catalog_check_ids(struct hf_scope *s, const struct engine *e, uint32_t next_id);
 
 /* A new id for a table, index or stream, recorded in the batch. */
@@ -81,7 +82,7 @@ struct table_arn {
     struct hf_str account;
     struct hf_str name;
 };
-bool hf__is_arn(struct hf_str text);
+bool hf__arn_is(struct hf_str text);
 bool hf__arn_split(struct hf_str arn, struct table_arn *out);
 /* The same of a backup's ARN; *tail is what follows "/backup/". */
 bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail);

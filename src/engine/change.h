@@ -5,7 +5,7 @@
  *     hf__change_key()    for each: the stored key, by which its partition is latched
  *     hf__change_read()   with the latches held: the item as it is
  *     hf__change_add()    `after` is known: everything goes into the batch
- *     hf__change_apply()  the batch is written; then the latches are given back
+ *     hf__change_apply()  the batch is written; then the latches are released
  */
 #ifndef HF_ENGINE_CHANGE_H
 #define HF_ENGINE_CHANGE_H
@@ -28,7 +28,7 @@ enum hf_status hf__row_read(struct hf_scope *s, struct engine *e,
 enum hf_status hf__row_decode(struct hf_scope *s, struct hf_bytes stored, struct row *row);
 void hf__row_encode(struct hf__buf *buf, const struct row *row);
 
-/* What a change does to one index: units to charge, and how its counts move. */
+/* The effect of a change on one index: units to charge, and changes of its counts. */
 struct index_effect {
     double units;
     int items;
@@ -45,9 +45,9 @@ struct change {
     struct row before;
     struct row after;
     bool by_service;              /* TTL's deletion */
-    bool same;                    /* set: nothing changes, nothing is written */
-    double units;                 /* set: of the table */
-    struct index_effect *indexes; /* set: one per index of the table; NULL when `same` */
+    bool same;                    /* result: nothing changes, nothing is written */
+    double units;                 /* result: capacity units of the table */
+    struct index_effect *indexes; /* result: one per index of the table; NULL when `same` */
 };
 
 struct change_set {
@@ -59,7 +59,7 @@ struct change_set {
     struct sequence_use use; /* the numbers, between begin and end */
 };
 enum hf_status hf__change_set(struct hf_scope *s, size_t cap, struct change_set *set);
-/* Fill in the stored key of the item; and, with its latch held, the item as it is. */
+/* Fill in the stored key of the item; and, with its latch held, the present item. */
 enum hf_status hf__change_key(struct hf_scope *s, struct change *change, struct hf_item item);
 enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct change *change);
 enum hf_status hf__change_add(struct hf_scope *s, struct engine *e, struct change_set *set,

@@ -4,9 +4,8 @@
  *
  * The whole check looks at one snapshot, and at the tables and streams as they are in it: so it
  * takes no lock, and nobody waits for it. It goes over every key once; of an item it asks for the
- * entries that it should have, of an entry for the item that it belongs to. So a missing entry, a
- * stray one and a stale one are all found. Items of backups are looked at by themselves and added
- * up.
+ * entries that it should have, of an entry for the item that it belongs to. So missing, stray and
+ * stale entries are all found. Items of backups are checked by themselves and counted.
  *
  * Before that the store reads every block of every table for its checksum: so everything is read
  * twice. How much that is can be estimated only, by the sizes of the files at first and by what the
@@ -29,18 +28,18 @@
 
 struct checking {
     struct hf_scope *s; /* for one key at a time */
-    struct engine *e;   /* not the one that works, but a view of the snapshot */
+    struct engine *e;   /* not the live engine, but a view of the snapshot */
     struct hf__store_snapshot *snapshot;
     struct hf_check_report *report;
-    struct hf_scope *caller; /* where the first problem goes */
+    struct hf_scope *caller; /* gets the text of the first problem */
     uint64_t numbers_end;    /* no stream record has this number or a higher one */
-    struct backup *backup;   /* whose copy is being looked at; NULL: none yet */
-    struct table *copied;    /* what its items' keys are, and nothing else */
+    struct backup *backup;   /* the backup whose copy is being checked; NULL: none yet */
+    struct table *copied;    /* the key schema of its items, and nothing else */
     const struct hf_check_options *options;
     struct hf_check_progress progress;
-    uint64_t in_memory; /* about how many bytes are not in tables yet */
-    uint64_t told_keys; /* what the progress was when it was told last */
-    uint64_t told_bytes;
+    uint64_t in_memory;     /* bytes that are not in table files yet, roughly */
+    uint64_t reported_keys; /* the progress at its last report */
+    uint64_t reported_bytes;
 };
 
 static void report_problem(struct checking *c, struct hf_bytes key, const char *what)
@@ -92,17 +91,17 @@ static enum hf_status report_progress(struct checking *c)
 
     if (c->progress.about_bytes < c->progress.bytes)
         c->progress.about_bytes = c->progress.bytes;
-    c->told_keys = c->progress.keys;
-    c->told_bytes = c->progress.bytes;
+    c->reported_keys = c->progress.keys;
+    c->reported_bytes = c->progress.bytes;
     if (!c->options->on_progress)
         return HF_OK;
     status = c->options->on_progress(&c->progress, c->options->user);
     if (status != HF_OK)
-        hf__fail(c->caller, status, "The check was ended by its on_progress");
+        hf__fail(c->caller, status, "The check was stopped by its on_progress callback");
     return status;
 }
 
-/* The store has verified so much more. */
+/* A store_watch: the store has verified so many more bytes. */
 static enum hf_status on_verified(struct hf_scope *s, uint64_t bytes, void *user)
 {
     struct checking *c = user;
@@ -116,8 +115,8 @@ static enum hf_status count_compared(struct checking *c, struct hf_bytes key, st
 {
     c->progress.keys++;
     c->progress.bytes += key.len + value.len;
-    if (c->progress.keys - c->told_keys < STORE_WATCH_KEYS &&
-        c->progress.bytes - c->told_bytes < STORE_WATCH_BYTES)
+    if (c->progress.keys - c->reported_keys < STORE_WATCH_KEYS &&
+        c->progress.bytes - c->reported_bytes < STORE_WATCH_BYTES)
         return HF_OK;
     return report_progress(c);
 }
@@ -138,7 +137,7 @@ static enum hf_status verify_store(struct checking *c, struct hf__store *store)
 
 /* ---- what it looks up ----------------------------------------------------------------------- */
 
-/* What belongs to nothing is no problem if it is to be erased. */
+/* A key without an owner is no problem if its erasure is recorded. */
 static enum hf_status belongs_nowhere(struct checking *c, struct hf_bytes key, const char *what)
 {
     bool pending = false;
@@ -215,7 +214,7 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
 
     c->report->items++;
     if (!table)
-        return belongs_nowhere(c, key, "an item of no table");
+        return belongs_nowhere(c, key, "an item belongs to no table");
     if (!good_row(c, value, &row)) {
         report_problem(c, key, "an item is damaged");
         return HF_OK;
@@ -226,14 +225,14 @@ static enum hf_status check_item(struct checking *c, struct hf_bytes key, struct
     }
     hf__row_key(&own, table, row.item);
     if (!same_bytes(&own, key))
-        report_problem(c, key, "an item lies under another key than its own");
+        report_problem(c, key, "an item is stored under a wrong key");
     for (size_t i = 0; i < table->indexes_len; i++)
         TRY(check_entry_of(c, table, &table->indexes[i], key, &row));
     return check_expiry_of(c, table, key, &row);
 }
 
-/* An item that an entry leads to: can it be asked for its key? That it is damaged is reported when it
- * is looked at itself. */
+/* Can the key of the item that an entry leads to be read? If the item is damaged, that is reported
+ * when the item itself is checked. */
 static bool usable_row(struct checking *c, const struct table *table, const struct row *row)
 {
     return hf__item_valid(row->item.ptr, row->item.len) &&
@@ -254,7 +253,7 @@ static enum hf_status check_index_entry(struct checking *c, struct hf_bytes key,
 
     c->report->index_entries++;
     if (!index)
-        return belongs_nowhere(c, key, "an entry of no index");
+        return belongs_nowhere(c, key, "an index entry belongs to no index");
     if (!good_row(c, value, &entry) || hf__schema_check_put(c->s, table, entry.item) != HF_OK) {
         report_problem(c, key, "an index entry is damaged");
         return HF_OK;
@@ -276,8 +275,8 @@ static enum hf_status check_expiry_entry(struct checking *c, struct hf_bytes key
 
     c->report->expiry_entries++;
     if (!table)
-        return belongs_nowhere(c, key, "an expiry entry of no table");
-    hf__key_prefix(&row_key, SPACE_ITEM, table->id);
+        return belongs_nowhere(c, key, "an expiry entry belongs to no table");
+    hf__stored_key_prefix(&row_key, SPACE_ITEM, table->id);
     hf__buf_put(&row_key, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
     if (row_key.failed)
         return hf__fail_nomem(c->s);
@@ -297,10 +296,10 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
 
     c->report->stream_records++;
     if (!stream)
-        return belongs_nowhere(c, key, "a record of no stream");
+        return belongs_nowhere(c, key, "a stream record belongs to no stream");
     if (load_u16be(key.ptr + 5) >= stream->record.shards_len)
-        report_problem(c, key, "a record of no shard");
-    else if (!hf__record_head_get(value, &head) ||
+        report_problem(c, key, "a stream record belongs to no shard");
+    else if (!hf__stream_record_head_get(value, &head) ||
              !hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) ||
              (head.new_len &&
               !hf__item_valid(value.ptr + RECORD_HEAD + head.keys_len, head.new_len)) ||
@@ -309,7 +308,7 @@ static enum hf_status check_record(struct checking *c, struct hf_bytes key, stru
                               head.old_len)))
         report_problem(c, key, "a stream record is damaged");
     else if (load_u64be(key.ptr + 7) >= c->numbers_end)
-        report_problem(c, key, "a stream record has a number that was not given out");
+        report_problem(c, key, "a stream record has a sequence number that was never assigned");
     return HF_OK;
 }
 
@@ -344,7 +343,7 @@ static struct backup *backup_by_copy(struct engine *e, uint32_t id)
     return NULL;
 }
 
-/* The keys of a copy come one behind the other: open the next one. */
+/* The keys of one copy are adjacent: begin with the next copy. */
 static enum hf_status open_copy_of(struct checking *c, struct backup *backup)
 {
     struct hf_table_description plain = *backup->record.table;
@@ -371,22 +370,22 @@ static enum hf_status check_copy(struct checking *c, struct hf_bytes key, struct
 
     c->report->backup_items++;
     if (!backup)
-        return belongs_nowhere(c, key, "an item of no backup");
+        return belongs_nowhere(c, key, "an item of a backup belongs to no backup");
     TRY(open_copy_of(c, backup));
     if (!good_row(c, value, &row) || hf__schema_check_put(c->s, c->copied, row.item) != HF_OK) {
         report_problem(c, key, "an item in a backup is damaged");
         return HF_OK;
     }
-    hf__key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
-    hf__key_parts(&own, &c->copied->key, row.item);
+    hf__stored_key_prefix(&own, SPACE_COPY, (uint32_t)backup->record.copy_id);
+    hf__stored_key_parts(&own, &c->copied->key, row.item);
     if (!same_bytes(&own, key))
-        report_problem(c, key, "an item in a backup lies under another key than its own");
+        report_problem(c, key, "an item in a backup is stored under a wrong key");
     backup->items++;
     backup->bytes += (int64_t)row.size;
     return HF_OK;
 }
 
-/* After all items were seen: a backup that is made has them all. */
+/* After all items: a backup that is AVAILABLE must have all of its items. */
 static void check_backups(struct checking *c)
 {
     for (size_t i = 0; i < c->e->backups.len; i++) {
@@ -398,14 +397,14 @@ static void check_backups(struct checking *c)
         if (backup->record.creating != HF_YES &&
             (backup->items != backup->record.items || backup->bytes != backup->record.bytes))
             report_problem(c, hf_bytes_of(key, sizeof(key)),
-                           "a backup lacks items, or has too many");
+                           "a backup has a wrong number of items");
     }
     for (size_t i = 0; i < c->e->catalog.len; i++) {
         const struct table *table = c->e->catalog.tables[i];
 
         if (table->record.restore_from && !hf__backup_by_id(c->e, table->record.restore_from))
             report_problem(c, hf_bytes_of(table->name.ptr, table->name.len),
-                           "a table is being restored from no backup");
+                           "a table is being restored from a backup that does not exist");
     }
 }
 
@@ -436,7 +435,7 @@ static enum hf_status check_one(struct checking *c, struct hf_bytes key, struct 
     case SPACE_TOKEN:
         return check_token(c, key, value);
     default:
-        report_problem(c, key, "a key of no known kind");
+        report_problem(c, key, "a key has an unknown kind");
         return HF_OK;
     }
 }
@@ -468,7 +467,7 @@ static enum hf_status check_all(struct checking *c)
     return status;
 }
 
-/* Of an engine's members a view has only what reading needs. */
+/* A view is an engine with only those members that reading needs. */
 static enum hf_status view_open(struct hf_scope *s, struct engine *e,
                                 struct hf__store_snapshot *snapshot, struct engine **view)
 {
@@ -541,7 +540,7 @@ enum hf_status hf_engine_check_with(struct hf_scope *s, struct hf_db *db,
     memset(report, 0, sizeof(*report));
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "A check is only for embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "hf_engine_check() is for embedded databases only");
     TRY(hf__scope_alive(s)); /* before the files are read, which takes long */
     TRY(verify_store(&c, e->store));
     TRY(hf__store_snapshot_open(s, e->store, &c.snapshot));

@@ -1,9 +1,9 @@
 /*
  * engine/continuous.c: continuous backups, of which there are none.
  *
- * Every table of the service has them enabled, as far as the word goes, and recovery to a point in
- * time disabled until somebody asks for it. Here nobody gets it: no history of a table is kept from
- * which it could be recovered, so enabling it is refused rather than promised.
+ * The service reports them as enabled for every table, and point-in-time recovery as disabled until
+ * it is requested. Here it cannot be enabled: no history of a table is kept from which it could be
+ * recovered, so the request is refused.
  */
 #include "engine/catalog.h"
 #include "engine/operations.h"
@@ -69,7 +69,7 @@ hf__engine_update_continuous_backups(struct hf_scope *s, struct engine *e,
     return describe_continuous(s, &result->description);
 }
 
-/* Of which table is said by name or by ARN. */
+/* The source table is given by name or by ARN. */
 enum hf_status
 hf__engine_restore_table_to_point_in_time(struct hf_scope *s, struct engine *e,
                                           const struct hf_restore_table_to_point_in_time *request,

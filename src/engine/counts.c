@@ -4,9 +4,10 @@
  * Writers add to counters in memory. A clean close stores them together with the mark "clean",
  * which the next open removes before anything else is written; so a database that opens without the
  * mark was not closed cleanly, and its counters are not known. Then the state at opening is kept as
- * a snapshot, and a table is counted from it when somebody asks, or by upkeep; what writers added
- * since is in the counters already and the sum is exact. Counting takes long, so the schema lock is
- * not held meanwhile: the ids of the table and its indexes say where the sums belong afterwards.
+ * a snapshot, and a table is counted from it when somebody asks, or by maintenance; what writers
+ * added since is in the counters already and the sum is exact. Counting takes long, so the schema
+ * lock is not held meanwhile: the ids of the table and its indexes say where the sums belong
+ * afterwards.
  */
 #include "engine/counts.h"
 #include "base/buf.h"
@@ -67,7 +68,8 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
 
     TRY(hf__setting_get(s, e, clean_setting, &clean));
     if (!clean.ptr && e->catalog.len > 0) {
-        for (size_t i = 0; i < e->catalog.len; i++) /* what is being restored is counted then */
+        /* a table that is being restored is counted by the restore */
+        for (size_t i = 0; i < e->catalog.len; i++)
             atomic_store(&e->catalog.tables[i]->counts->stale,
                          e->catalog.tables[i]->record.restore_from == 0);
         return hf__store_snapshot_open(s, e->store, &e->opened);
@@ -88,7 +90,7 @@ enum hf_status hf__counts_load(struct hf_scope *s, struct engine *e)
 
 enum { COUNTED_BETWEEN_LOOKS = 1000 };
 
-/* What one table, or one of its indexes, has in the snapshot. */
+/* Counts of one table, or of one of its indexes, in the snapshot. */
 struct sum {
     uint8_t space;
     uint32_t id;
@@ -102,10 +104,10 @@ struct tally {
     size_t len;
 };
 
-/* Whoever waits for a count may have no more time, and a close does not wait for one. */
+/* Stop counting when the caller's scope has ended, or when the database is being closed. */
 static enum hf_status go_on(struct hf_scope *s, struct engine *e)
 {
-    if (atomic_load(&e->upkeep.stop))
+    if (atomic_load(&e->maintenance.stop))
         return hf__fail(s, HF_CANCELED, "The database is being closed");
     return hf__scope_alive(s);
 }
@@ -121,8 +123,8 @@ static enum hf_status count_sum(struct hf_scope *s, struct engine *e, struct sum
 
     assert(e->opened && sum->id > 0);
     ASSERT_HELD(&e->counting);
-    hf__key_prefix(&lower, sum->space, sum->id);
-    hf__key_prefix(&upper, sum->space, sum->id + 1);
+    hf__stored_key_prefix(&lower, sum->space, sum->id);
+    hf__stored_key_prefix(&upper, sum->space, sum->id + 1);
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
@@ -145,7 +147,7 @@ static enum hf_status count_sum(struct hf_scope *s, struct engine *e, struct sum
     return status;
 }
 
-/* What there is to count of a table; nothing when it is counted already, or gone. */
+/* What has to be counted of a table; nothing when it is already counted, or deleted. */
 static void tally_begin(struct engine *e, struct tally *tally)
 {
     struct table *table;
@@ -170,7 +172,7 @@ static void sum_add(const struct sum *sum, uint8_t space, uint32_t id, struct co
     atomic_fetch_add(&counts->bytes, sum->bytes);
 }
 
-/* Add what was counted to what is still there. */
+/* Add the sums to the table and those of its indexes that still exist. */
 static void tally_end(struct engine *e, const struct tally *tally)
 {
     struct table *table;
@@ -189,7 +191,7 @@ static void tally_end(struct engine *e, const struct tally *tally)
     pthread_rwlock_unlock(&e->schema);
 }
 
-/* With `counting` held, and not the schema lock. */
+/* `counting` is held, the schema lock is not. */
 static enum hf_status count_table(struct hf_scope *s, struct engine *e, struct hf_str name)
 {
     struct tally tally = {.table = name};
@@ -274,7 +276,7 @@ static void save_counts(struct hf_scope *s, struct store_batch *batch, char kind
     hf__setting_put(s, batch, name, hf_bytes_of(value, sizeof(value)));
 }
 
-/* What cannot be saved is counted again next time; so failing is not an error. */
+/* A failure is not an error: counts that were not saved are counted again at the next open. */
 void hf__counts_save(struct hf_scope *s, struct engine *e)
 {
     struct store_batch batch = {.ops = {.scope = s}};

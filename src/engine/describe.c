@@ -25,7 +25,7 @@ static enum hf_billing billing_of(const struct hf_table_description *d)
     return d->billing ? d->billing->billing : HF_BILLING_PROVISIONED;
 }
 
-/* Of a global index: its throughput as it is today. */
+/* The throughput of a global index as it is today. */
 static enum hf_status describe_throughput(struct hf_scope *s, enum hf_billing billing,
                                           int64_t now_us, struct hf_index_description *d)
 {
@@ -67,7 +67,7 @@ static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, 
     return HF_OK;
 }
 
-/* A copy that does not point into this version of the table, which may be gone tomorrow. */
+/* A copy that does not point into this version of the table, which may be replaced. */
 static enum hf_status copy_description(struct hf_scope *s, const struct hf_table_description *d,
                                        const struct hf_table_description **out)
 {
@@ -177,7 +177,7 @@ enum hf_status hf__engine_list_tables(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-/* What AWS gives a new account in most regions. */
+/* The limits of a new AWS account in most regions. */
 enum { ACCOUNT_UNITS_MAX = 80000, TABLE_UNITS_MAX = 40000, ENDPOINT_CACHE_MINUTES = 1440 };
 
 enum hf_status hf__engine_describe_limits(struct hf_scope *s, struct engine *e,

@@ -9,10 +9,10 @@
 #include "engine/catalog.h"
 #include "engine/counts.h"
 #include "engine/engine.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/setting.h"
 #include "engine/streams.h"
-#include "engine/upkeep.h"
 #include "expr/cache.h"
 #include "ops/fields.h"
 #include "ops/prepare.h"
@@ -31,9 +31,9 @@ enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e)
 {
     if (!atomic_load(&e->lost))
         return HF_OK;
-    return hf__fail(s, HF_STOPPED,
-                    "The write of a restore failed, and whether it took effect could not be found "
-                    "out: open the database again");
+    return hf__fail(
+        s, HF_STOPPED,
+        "The write of a restore failed and may or may not have taken effect: reopen the database");
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
@@ -95,7 +95,8 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
         status = hf__fail_nomem(s);
         hf__scope_error_edit(s)->may_have_happened = true;
     }
-    if (status != HF_OK && hf__op(op)->access == OP_READ) /* nothing, even if a sync failed */
+    /* a read changes nothing, even if a sync failed */
+    if (status != HF_OK && hf__op(op)->access == OP_READ)
         hf__scope_error_edit(s)->may_have_happened = false;
     return status;
 }
@@ -124,12 +125,14 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
     struct hf_str path;
 
     if ((unsigned)o->sync > HF_SYNC_NONE)
-        return hf__fail(s, HF_INVALID, "sync is %d, which is no enum hf_sync", (int)o->sync);
+        return hf__fail(s, HF_INVALID, "sync is %d, which is not a value of enum hf_sync",
+                        (int)o->sync);
     if ((unsigned)o->wording > HF_WORDING_2026)
-        return hf__fail(s, HF_INVALID, "wording is %d, which is no enum hf_wording",
+        return hf__fail(s, HF_INVALID, "wording is %d, which is not a value of enum hf_wording",
                         (int)o->wording);
     if (hf_str_equal(url, HF_STR("memory:")) && o->read_only)
-        return hf__fail(s, HF_INVALID, "memory: is new and empty: it cannot be read_only");
+        return hf__fail(s, HF_INVALID,
+                        "memory: cannot be read_only, as it is always new and empty");
     if (hf_str_equal(url, HF_STR("memory:")))
         return hf__store_open_memory(s, env, store);
     if (!str_after(url, HF_STR("embedded:"), &path))
@@ -138,13 +141,13 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                         "embedded:PATH, http://HOST:PORT, https://HOST:PORT or dynamodb://REGION",
                         HF_FMT(url));
     if (path.len == 0)
-        return hf__fail(s, HF_INVALID, "embedded: needs the path of a directory behind it");
+        return hf__fail(s, HF_INVALID, "embedded: must be followed by the path of a directory");
     return hf__store_open_disk(s, env, path, &options, store);
 }
 
 /*
- * The secret is made once, with the database. Nobody waits until it is durable: what it signs is
- * about tables, and a table that is durable makes all that was written before it durable too.
+ * The secret is made once, with the database. It need not be synced: what it signs is about tables,
+ * and when a table is durable, everything that was written before it is durable, too.
  */
 static enum hf_status load_secret(struct hf_scope *s, struct engine *e)
 {
@@ -184,8 +187,8 @@ enum {
     DEFAULT_TABLES = 2500 /* as DynamoDB has it, per account and region */
 };
 
-/* A region or an account becomes a part of ARNs, which requests bring back and which are taken
- * apart: so it is short and has nothing in it that divides. */
+/* A region or an account becomes a part of ARNs, which requests contain and which are split again:
+ * so it is short and contains no separator. */
 static enum hf_status arn_part(struct hf_scope *s, struct engine *e, const char *what,
                                struct hf_str wanted, struct hf_str standard, struct hf_str *part)
 {
@@ -222,9 +225,9 @@ static enum hf_status apply_options(struct hf_scope *s, struct engine *e,
 enum { SCHEMA_TRIES = 60, SCHEMA_WAIT_NS = 5000000, SCHEMA_NAP_NS = 10000000 };
 
 /*
- * Whoever waits for the lock keeps all who come later from reading, until the longest read of now
- * has ended. So it is waited for only as long as short reads take, and then left for a while to
- * those who want to read; after about a second of that, for as long as it takes.
+ * While a writer waits for the lock, new readers wait, too, until the longest present read has
+ * ended. So the writer waits only as long as short reads take, and then lets readers in for a
+ * while. After about a second of that it waits until it gets the lock.
  */
 void hf__schema_lock(struct engine *e)
 {
@@ -246,16 +249,16 @@ static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
 
-    /* Operations on tables must not wait without end behind a stream of readers. */
+    /* Operations on tables must not starve behind a stream of readers. */
     pthread_rwlockattr_init(&fair);
     pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&e->schema, &fair);
     pthread_rwlockattr_destroy(&fair);
     pthread_mutex_init(&e->sequencer.lock, NULL);
-    pthread_mutex_init(&e->upkeep.lock, NULL);
-    /* Upkeep must not sleep for an hour when somebody sets the clock back. */
-    steady_cond_init(&e->upkeep.wake);
-    pthread_mutex_init(&e->upkeep_lock, NULL);
+    pthread_mutex_init(&e->maintenance.lock, NULL);
+    /* Maintenance must not sleep for an hour when somebody sets the clock back. */
+    steady_cond_init(&e->maintenance.wake);
+    pthread_mutex_init(&e->maintenance_lock, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);
     for (size_t i = 0; i < LATCH_COUNT; i++)
@@ -268,19 +271,19 @@ static void destroy_locks(struct engine *e)
         pthread_mutex_destroy(&e->latches[i].lock);
     pthread_mutex_destroy(&e->blobs_lock);
     pthread_mutex_destroy(&e->counting);
-    pthread_mutex_destroy(&e->upkeep_lock);
-    pthread_cond_destroy(&e->upkeep.wake);
-    pthread_mutex_destroy(&e->upkeep.lock);
+    pthread_mutex_destroy(&e->maintenance_lock);
+    pthread_cond_destroy(&e->maintenance.wake);
+    pthread_mutex_destroy(&e->maintenance.lock);
     pthread_mutex_destroy(&e->sequencer.lock);
     pthread_rwlock_destroy(&e->schema);
 }
 
-/* Everything but what a clean close adds; also the way out of a failed open. */
+/* Free everything. A clean close does more before; a failed open does only this. */
 static void engine_free(struct engine *e)
 {
     struct hf_env env = e->env;
 
-    hf__upkeep_stop(e);
+    hf__engine_maintenance_stop(e);
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
     hf__backups_free(e);
@@ -300,7 +303,7 @@ static void engine_close(struct hf_db *db)
     struct hf_scope *s = hf_scope_new(&e->env);
 
     assert(!e->sequencer.first); /* no call is under way */
-    hf__upkeep_stop(e);
+    hf__engine_maintenance_stop(e);
     if (s && !e->read_only)
         hf__counts_save(s, e);
     hf_scope_free(s);
@@ -312,7 +315,7 @@ static enum hf_status engine_wait_durable(struct hf_scope *s, struct hf_db *db, 
     return hf__engine_wait_durable(s, (struct engine *)(void *)db, ticket);
 }
 
-/* Those in memory are one store for all who ask, as the tables are; it goes with the last of us. */
+/* A database in memory has one blob store for all callers; it is freed with its last handle. */
 static enum hf_status memory_blobs(struct hf_scope *s, struct engine *e, struct hf_blobs **blobs)
 {
     enum hf_status status = HF_OK;
@@ -332,7 +335,7 @@ static enum hf_status engine_blobs(struct hf_scope *s, struct hf_db *db, struct 
     struct blob_dir_options options = {.no_sync = e->no_sync};
     struct store_stats stats;
 
-    TRY(hf__engine_writable(s, e, HF_STR("a store of blobs in it, which may be written to,")));
+    TRY(hf__engine_writable(s, e, HF_STR("its blob store")));
     hf__store_stats(e->store, &stats);
     if (!stats.path.ptr)
         return memory_blobs(s, e, blobs);
@@ -365,8 +368,7 @@ static struct hf_engine_options fill_options(const struct hf_engine_options *opt
     return o;
 }
 
-/* Two openings with the same one would only wait for each other's leases, as everybody else does.
- */
+/* If two opens got the same text, they would merely wait for each other's leases. */
 static void make_opener(struct engine *e)
 {
     static const char digits[] = "0123456789abcdef";
@@ -407,7 +409,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     if (status == HF_OK)
         status = load_all(s, e);
     if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
-        status = hf__upkeep_start(s, e);
+        status = hf__engine_maintenance_start(s, e);
     if (status != HF_OK) {
         engine_free(e);
         return status;

@@ -3,13 +3,13 @@
  *
  * Locks, in the order in which they are taken:
  *
- *     upkeep_lock     by upkeep, and by a restore, which takes the next two as well
- *     counting        by who counts a table after a crash
- *     engine.schema   read by every operation on items until its write is applied; written by
- *                     operations on tables. So the schema cannot change under a write.
- *     latches         one of LATCH_COUNT per partition; a writer holds those of all partitions that
- *                     it reads and writes, taken in ascending order. Readers take none.
- *     sequencer.lock  briefly, to give out sequence numbers
+ *     maintenance_lock  by a round of maintenance, and by a restore, which takes the next two, too
+ *     counting          to count a table after a crash
+ *     engine.schema     read by every operation on items until its write is applied; written by
+ *                       operations on tables. So the schema cannot change under a write.
+ *     latches           one of LATCH_COUNT per partition; a writer holds those of all partitions
+ *                       that it reads and writes, taken in ascending order. Readers take none.
+ *     sequencer.lock    briefly, to assign sequence numbers
  *
  * What always holds:
  *
@@ -39,7 +39,7 @@ struct backup;
 
 enum { LATCH_COUNT = 1024 }; /* power of two */
 
-/* What a database and a snapshot that is restored into it may hold together, unless told. */
+/* Default limit of bytes that a database and a snapshot that is restored into it hold together. */
 #define SNAPSHOT_MAX (UINT64_C(256) * 1024 * 1024)
 
 struct catalog {
@@ -63,12 +63,12 @@ struct backups {
 struct sequencer {
     pthread_mutex_t lock;
     uint64_t next;
-    uint64_t reserved; /* numbers below this are recorded as used up */
+    uint64_t reserved; /* numbers below this are recorded as used */
     struct sequence_use *first;
     struct sequence_use *last;
 };
 
-/* Numbers that were given out and whose records are not in the store yet. */
+/* Numbers that were assigned and whose records are not in the store yet. */
 struct sequence_use {
     uint64_t from;
     uint64_t count;
@@ -82,13 +82,13 @@ struct latch {
     atomic_uint_fast64_t ticket; /* of the newest write under it; see latch.c */
 };
 
-struct upkeep {
+struct engine_maintenance {
     pthread_t thread;
     bool running;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     atomic_bool stop;
-    bool poked; /* guarded by lock */
+    bool woken; /* guarded by lock */
 };
 
 enum { ENGINE_OPENER_LEN = 16 };
@@ -113,15 +113,15 @@ struct engine {
     struct sequencer sequencer;
     struct latch latches[LATCH_COUNT];
     struct hf__expr_cache *cache;
-    struct upkeep upkeep;
-    pthread_mutex_t upkeep_lock; /* one round of upkeep at a time */
+    struct engine_maintenance maintenance;
+    pthread_mutex_t maintenance_lock; /* held during a round of maintenance */
     pthread_mutex_t counting;
     struct hf__store_snapshot
         *opened;           /* after a crash, until all is counted; guarded by counting */
     uint64_t snapshot_max; /* bytes that a restore may replace and put, together */
-    atomic_bool lost;      /* a restore left it open which tables these are; see snapshot.c */
+    atomic_bool lost;      /* a failed restore left it unknown which tables exist; see snapshot.c */
     bool no_sync;
-    bool read_only; /* nothing is written: calls that would end in HF_DENIED */
+    bool read_only; /* nothing is written: calls that would write end in HF_DENIED */
     pthread_mutex_t blobs_lock;
     struct hf_blobs
         *blobs; /* of a database in memory, once somebody asked; guarded by blobs_lock */
@@ -133,12 +133,12 @@ struct engine *hf__engine_of(struct hf_db *db);
 /* HF_STOPPED when it is lost. */
 enum hf_status hf__engine_fit(struct hf_scope *s, struct engine *e);
 
-/* HF_DENIED when it was opened read-only, which `what` is not for. */
+/* HF_DENIED when the database was opened read-only; the message says that `what` is refused. */
 enum hf_status hf__engine_writable(struct hf_scope *s, const struct engine *e, struct hf_str what);
 
 /*
- * Open the database that lies in `store`, which is closed with it, also when this fails. Whoever
- * has a store of another kind than hf_open() makes, as tests do, starts here.
+ * Open the database in `store`, which is closed with it, also when this fails. For tests, which
+ * have kinds of store that hf_open() does not make.
  */
 enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
                                   const struct hf_engine_options *options, struct hf_db **db);
@@ -148,7 +148,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 /* Lock the schema to change it, without keeping readers out for long. */
 void hf__schema_lock(struct engine *e);
 
-/* Does anybody hold the schema lock; does anybody hold it for writing? Nobody can say who. */
+/* Does any thread hold the schema lock, or hold it for writing? Which one is unknown. */
 static inline bool schema_is_held(struct engine *e)
 {
     if (pthread_rwlock_trywrlock(&e->schema) != 0)

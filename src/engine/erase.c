@@ -1,10 +1,10 @@
 /*
- * engine/erase.c: getting rid of what belonged to a table, an index or a stream that is gone.
+ * engine/erase.c: erasing the keys of a deleted table, index or stream.
  *
- * All keys of one such thing lie side by side under its space and id, and ids are never used again.
- * So dropping it is a small write: the batch that removes it from the catalog records its space
- * and id, and upkeep erases the keys afterwards, a few at a time. A crash in between leaves that
- * record, and upkeep goes on from there.
+ * All keys of one of these are adjacent, under its space and id, and ids are never used again.
+ * So dropping it is a small write: the batch that removes it from the catalog records its space and
+ * id, and maintenance erases the keys afterwards, a few at a time. A crash in between leaves that
+ * record, and maintenance goes on from there.
  */
 #include "engine/erase.h"
 #include "base/buf.h"
@@ -46,15 +46,15 @@ enum hf_status hf__erase_is_pending(struct hf_scope *s, struct engine *e,
 
 /* ---- erasing -------------------------------------------------------------------------------- */
 
-/* What is being erased, and how far. Keys that are erased are still there for an iterator to step
- * over, for a while: who began with the first of them each time would step over all, each time. */
+/* What is being erased, and how far. An iterator has to step over erased keys for a while: if each
+ * chunk began at the first key, it would step over all of them each time. */
 struct erasing {
     uint8_t space;
     uint32_t id;
     struct hf__buf from; /* the key to go on from; empty: the first */
 };
 
-/* The first that is to be erased, of those that no backup still has to copy. */
+/* The first recorded erasure whose keys no backup still has to copy. */
 static enum hf_status next_pending(struct hf_scope *s, struct engine *e, bool *found,
                                    struct erasing *erasing)
 {
@@ -69,7 +69,7 @@ static enum hf_status next_pending(struct hf_scope *s, struct engine *e, bool *f
     do {
         status = hf__store_iter_next(s, iter, found, &key, &value);
         if (status == HF_OK && *found && key.len != ERASE_KEY)
-            status = hf__fail(s, HF_CORRUPT, "The record of what is to be erased is damaged");
+            status = hf__fail(s, HF_CORRUPT, "A record of pending erasure is damaged");
     } while (status == HF_OK && *found && hf__backups_need(e, key.ptr[1], load_u32be(key.ptr + 2)));
     if (status == HF_OK && *found) {
         uint8_t space = key.ptr[1];
@@ -100,10 +100,10 @@ static enum hf_status erase_chunk(struct hf_scope *s, struct engine *e, struct e
     bool found = true;
 
     assert(from->len == 0 || from->ptr[0] == erasing->space);
-    ASSERT_HELD(&e->upkeep_lock);
+    ASSERT_HELD(&e->maintenance_lock);
     if (from->len == 0)
-        hf__key_prefix(from, erasing->space, erasing->id);
-    hf__key_prefix(&upper, erasing->space, erasing->id + 1);
+        hf__stored_key_prefix(from, erasing->space, erasing->id);
+    hf__stored_key_prefix(&upper, erasing->space, erasing->id + 1);
     if (from->failed || upper.failed)
         return hf__fail_nomem(s);
     range = (struct store_range){.lower = {from->ptr, from->len}, .upper = {upper.ptr, upper.len}};
@@ -140,7 +140,7 @@ static enum hf_status erase_all(struct hf_scope *s, struct engine *e, struct era
         struct hf__mark mark = hf__scope_mark(s);
         bool found = false;
 
-        if (atomic_load(&e->upkeep.stop))
+        if (atomic_load(&e->maintenance.stop))
             return HF_OK;
         TRY(next_pending(s, e, &found, erasing));
         if (!found)

@@ -1,5 +1,5 @@
 /*
- * engine/erase.h: what belonged to a table, an index or a stream that is gone.
+ * engine/erase.h: erasing the keys of a deleted table, index or stream.
  */
 #ifndef HF_ENGINE_ERASE_H
 #define HF_ENGINE_ERASE_H

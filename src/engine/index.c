@@ -11,7 +11,7 @@
 #include "engine/schema.h"
 #include "model/value.h"
 
-/* All of them are there, of the right types, not empty, and together not too long. */
+/* All key attributes exist, with the right types, not empty, and together not too long. */
 static bool attrs_fit(const struct key_attr *attrs, size_t attrs_len, struct hf_item item,
                       size_t max)
 {
@@ -44,9 +44,9 @@ bool hf__index_key(struct hf__buf *buf, const struct table *table, const struct 
 {
     if (!item.ptr || !hf__index_has(index, item))
         return false;
-    hf__key_prefix(buf, SPACE_INDEX, index->id);
-    hf__key_parts(buf, &index->key, item);
-    hf__key_parts(buf, &table->key, item);
+    hf__stored_key_prefix(buf, SPACE_INDEX, index->id);
+    hf__stored_key_parts(buf, &index->key, item);
+    hf__stored_key_parts(buf, &table->key, item);
     return true;
 }
 

@@ -6,9 +6,9 @@
  * are taken in ascending order, so writers cannot wait for each other in a circle.
  *
  * A latch remembers the ticket of the newest write under it. A consistent reader, which takes no
- * latch, waits for that ticket after it has read: so nobody is shown a state that a crash could
- * take back. While the latch is held the ticket is not known yet; then the reader waits for all
- * that was written by now, which has whatever it saw in it.
+ * latch, waits for that ticket after it has read: so it never returns a state that a crash could
+ * take back. While the latch is held the ticket is not known yet; then the reader waits for
+ * everything that is written by now, which includes whatever it saw.
  */
 #include "engine/latch.h"
 #include "store/store.h"
@@ -20,7 +20,7 @@
 _Static_assert((LATCH_COUNT & (LATCH_COUNT - 1)) == 0 && LATCH_COUNT <= UINT16_MAX + 1,
                "a number is a part of a hash, and fits a latch_set");
 
-#define LATCH_BUSY (UINT64_C(1) << 63) /* in a ticket: somebody holds the latch */
+#define LATCH_BUSY (UINT64_C(1) << 63) /* in a ticket: the latch is held */
 
 void hf__latch(struct engine *e, size_t number)
 {
@@ -34,8 +34,8 @@ void hf__latch(struct engine *e, size_t number)
 
 enum { LATCH_NAPS = 40, LATCH_NAP_NS = 100000 }; /* some milliseconds */
 
-/* A long condition or update may be evaluated under the latch, by who has the time; who has not
- * does not wait for its end. */
+/* A worker may evaluate a long condition or update under the latch. A caller without the patience
+ * for that, such as an event loop, gives up instead of waiting. */
 enum hf_status hf__latch_patient(struct hf_scope *s, struct engine *e, size_t number)
 {
     struct latch *latch = &e->latches[number];
@@ -110,7 +110,7 @@ void hf__latch_want(struct latch_set *set, size_t number)
     set->len++;
 }
 
-/* In ascending order, each once: so two who want several never wait for each other. */
+/* In ascending order, each once: so two writers never wait for each other in a circle. */
 static void latch_set_check(const struct latch_set *set)
 {
     assert(set->len <= set->cap);

@@ -46,6 +46,6 @@ enum {
 };
 
 /* Space and id: what all keys of a table's items (or an index's entries) begin with. */
-void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id);
+void hf__stored_key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id);
 
 #endif

@@ -68,7 +68,7 @@ static enum hf_status check_filter_projected(struct hf_scope *s, const struct pr
     return HF_OK;
 }
 
-/* A global index has what it projects and nothing else. */
+/* A global index contains only what it projects. */
 static enum hf_status check_projected(struct hf_scope *s, const struct prepared_page *page,
                                       const struct table *table, const struct index *index)
 {
@@ -241,10 +241,10 @@ struct reading {
     const struct prepared_page *page;
     struct page_answer *answer;
     struct hf__buf items; /* struct hf_item */
-    size_t bytes;         /* looked at */
+    size_t bytes;         /* of the items that were read */
     double fetched;       /* units of table reads that a local index made necessary */
     bool fetch;           /* the index does not have what was asked for */
-    bool full;            /* the page ends with the item just looked at */
+    bool full;            /* the page ends with the item that was just read */
 };
 
 /* Must items be fetched from the table, because the local index lacks something? */
@@ -271,13 +271,13 @@ static bool must_fetch(const struct reading *r)
     return false;
 }
 
-/* A filter alone may need the whole item, and yet only the entry is shown. */
+/* The filter may need the whole item although only the entry is returned. */
 static bool shows_whole(const struct reading *r)
 {
     return r->page->projection || r->page->select == HF_SELECT_ALL_ATTRIBUTES;
 }
 
-/* The attributes that say where the item stands: the keys of the table and of the index. */
+/* The attributes of a start key: the keys of the table and of the index. */
 static enum hf_status last_key(struct hf_scope *s, const struct reading *r, struct hf_item item,
                                struct hf_item *out)
 {
@@ -327,7 +327,7 @@ static enum hf_status look_at(struct hf_scope *s, struct reading *r, struct hf_b
                          &whole));
         r->fetched += hf__read_units(whole.size, r->page->consistent);
         if (!whole.item.ptr)
-            whole = row; /* deleted in between: the entry is all that is left of it */
+            whole = row; /* deleted in between: only the entry is left */
     }
     if (r->page->filter)
         TRY(hf__scope_patient_work(s, hf__expr_work(r->page->filter, whole.item)));

@@ -1,7 +1,7 @@
 /*
- * engine/policies.c: resource policies of tables. They are kept with the table, given back as they
- * were sent, and go when the table goes. Nobody is let in or kept out by them: who may do what is
- * not the engine's to say.
+ * engine/policies.c: resource policies of tables. They are stored with the table, returned as
+ * they were sent, and deleted with the table. They are not enforced: the engine has no
+ * authorization.
  *
  *  (1) A revision is the millisecond of the change, or one more than the last when that is taken;
  *      so of one table's revisions no two are the same, even after its policy was deleted.
@@ -61,7 +61,7 @@ static enum hf_status check_arn(struct hf_scope *s, const struct engine *e, stru
     struct hf_str whole = arn;
     const char *more = NULL;
 
-    if (!hf__is_arn(arn))
+    if (!hf__arn_is(arn))
         return hf__fail(s, HF_INVALID, BAD_VALUES "ARNs must start with 'arn:': %.*s", HF_FMT(arn));
     for (size_t i = 0, slashes = 0; i < arn.len && !more; i++)
         if (arn.ptr[i] == '/' && ++slashes == 2)
@@ -104,7 +104,7 @@ static struct hf_str revision_text(struct hf_scope *s, const struct table *table
     return hf_scope_format(s, "%lld", (long long)table->record.policy_revision);
 }
 
-/* Is the policy the one that the caller expects? */
+/* Does the policy have the revision that the caller expects? */
 static enum hf_status check_expected(struct hf_scope *s, const struct table *table,
                                      struct hf_str expected)
 {
@@ -150,7 +150,7 @@ static enum hf_status replace_policy(struct hf_scope *s, struct engine *e, struc
     return hf__catalog_update(s, e, &batch, table, &record);
 }
 
-/* Who changes nothing, because it is as it should be, says so only when that is durable. */
+/* A call that has nothing to change succeeds only when the present state is durable. */
 static enum hf_status wait_durable(struct hf_scope *s, struct engine *e, bool changed)
 {
     uint64_t ticket = hf__store_written(e->store);

@@ -22,7 +22,7 @@ struct bounds {
     const struct expr_key_term *range; /* on the last one named; NULL: the whole partition */
 };
 
-/* Legacy conditions may have operators that no key understands. */
+/* Legacy conditions may have operators that keys do not support. */
 static bool suits_key(enum expr_compare compare)
 {
     switch (compare) {
@@ -67,7 +67,7 @@ static const struct expr_key_term *term_of(const struct expr_key_term *terms, si
     return NULL;
 }
 
-/* The names of those attributes that have no equality, or an empty text. */
+/* The names of the attributes without an equality, or an empty text. */
 static enum hf_status without_equality(struct hf_scope *s, const struct key_attr *attrs, size_t len,
                                        const struct expr_key_term *const *found,
                                        struct hf_str *names)
@@ -228,7 +228,7 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
     assert(id > 0 && bounds->hash_len > 0 && bounds->equal_len < KEY_ATTRS_MAX);
     *partition = (struct hf__buf){.scope = s};
     *range = (struct key_range){{.scope = s}, {.scope = s}};
-    hf__key_prefix(partition, space, id);
+    hf__stored_key_prefix(partition, space, id);
     hf__key_put_hash(partition, bounds->hash, bounds->hash_len);
     copy_buf(&base, partition);
     for (size_t i = 0; i < bounds->equal_len; i++)
@@ -239,7 +239,7 @@ static enum hf_status make_range(struct hf_scope *s, uint8_t space, uint32_t id,
     if (bounds->range)
         narrow_range(range, &base, bounds->range);
     if (partition->failed || base.failed || range->lower.failed || range->upper.failed)
-        return hf__fail_nomem(s); /* or what is empty would be the whole store */
+        return hf__fail_nomem(s); /* an empty buffer would mean the whole store */
     return HF_OK;
 }
 
@@ -339,7 +339,8 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
     TRY(hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
                       hf_bytes_of(range.upper.ptr, range.upper.len), answer));
     if (!index && table->key.range_len == 0)
-        answer->last = (struct hf_item){.ptr = NULL}; /* apply_start() would not take it back */
+        /* apply_start() would refuse it as a start key */
+        answer->last = (struct hf_item){.ptr = NULL};
     return HF_OK;
 }
 

@@ -112,7 +112,7 @@ static struct hf_str copy_if_any(struct hf_scope *s, struct hf_str text)
     return text.ptr ? hf_scope_copy(s, text) : text;
 }
 
-/* Keys `from` and later of one table go back to the caller, whose request may be gone by then. */
+/* Return keys `from` and later of one table as unprocessed, copied, as the request may be freed. */
 static enum hf_status leave_unprocessed(struct hf_scope *s, struct batch_get *b, size_t table,
                                         size_t from)
 {

@@ -1,9 +1,9 @@
 /*
  * engine/restore.c: a new table from a backup.
  *
- * The table is there at once and CREATING; upkeep puts the items of the backup into it, with their
- * index entries, a few at a time, and then it is ACTIVE. Until then nobody can use it, so no latch
- * is needed. A crash in between starts the walk anew, which writes the same once more; the backup
+ * The table is there at once and CREATING; maintenance puts the items of the backup into it, with
+ * their index entries, a few at a time, and then it is ACTIVE. Until then nobody can use it, so no
+ * latch is needed. A crash in between restarts the walk, which writes the same again; the backup
  * cannot change and, meanwhile, cannot be deleted.
  *
  * Counts are those of the last, whole walk. While it is being filled a table has none.
@@ -14,10 +14,10 @@
 #include "engine/change.h"
 #include "engine/engine.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/schema.h"
 #include "engine/tables.h"
-#include "engine/upkeep.h"
 #include "ops/prepare.h"
 #include "store/store.h"
 
@@ -74,7 +74,7 @@ hf__engine_restore_table_from_backup(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
         return status;
-    hf__upkeep_poke(e);
+    hf__engine_maintenance_wake(e);
     return hf__engine_wait_durable(s, e, hf__store_written(e->store));
 }
 
@@ -85,7 +85,7 @@ struct sum {
     int64_t bytes;
 };
 
-/* One walk. Nobody replaces or drops a table while it is being filled. */
+/* One walk over a backup. A table that is being filled cannot be replaced or deleted. */
 struct filling {
     struct table *table;
     uint32_t copy_id;
@@ -131,7 +131,7 @@ static enum hf_status put_item(struct hf_scope *s, struct filling *f, struct hf_
 
     assert(key.len >= PREFIX_LEN && key.ptr[0] == SPACE_COPY);
     TRY(hf__row_decode(s, value, &row));
-    hf__key_prefix(&own, SPACE_ITEM, f->table->id);
+    hf__stored_key_prefix(&own, SPACE_ITEM, f->table->id);
     hf__buf_put(&own, key.ptr + PREFIX_LEN, key.len - PREFIX_LEN);
     if (own.failed)
         return hf__fail_nomem(s);
@@ -142,7 +142,7 @@ static enum hf_status put_item(struct hf_scope *s, struct filling *f, struct hf_
     return HF_OK;
 }
 
-/* The next items, with what hangs on them. */
+/* Put the next items and their index entries. */
 static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, struct filling *f,
                                  struct store_batch *batch, uint64_t *count)
 {
@@ -152,7 +152,7 @@ static enum hf_status read_chunk(struct hf_scope *s, struct engine *e, struct fi
     enum hf_status status;
     bool found = true;
 
-    hf__key_prefix(&upper, SPACE_COPY, f->copy_id + 1);
+    hf__stored_key_prefix(&upper, SPACE_COPY, f->copy_id + 1);
     if (upper.failed)
         return hf__fail_nomem(s);
     range =
@@ -184,7 +184,7 @@ static enum hf_status fill_chunk(struct hf_scope *s, struct engine *e, struct fi
     uint64_t count = 0;
 
     assert(f->table && f->table->record.restore_from && f->copy_id > 0 && !f->done);
-    ASSERT_HELD(&e->upkeep_lock);
+    ASSERT_HELD(&e->maintenance_lock);
     TRY(read_chunk(s, e, f, &batch, &count));
     if (batch.ops.failed || f->from.failed)
         return hf__fail_nomem(s);
@@ -204,7 +204,7 @@ static void set_counts(struct counts *counts, const struct sum *sum)
     atomic_store(&counts->bytes, sum->bytes);
 }
 
-/* The table is whole: with the schema write-locked. */
+/* The table is complete. The schema lock is held for writing. */
 static enum hf_status finish_table(struct hf_scope *s, struct engine *e, struct filling *f)
 {
     struct store_batch batch = {.ops = {.scope = s}};
@@ -239,7 +239,7 @@ static enum hf_status fill_table(struct hf_scope *s, struct engine *e, struct fi
 
     if (!own)
         return hf__fail_nomem(s);
-    while (status == HF_OK && !f->done && !atomic_load(&e->upkeep.stop)) {
+    while (status == HF_OK && !f->done && !atomic_load(&e->maintenance.stop)) {
         status = hf__scope_alive(s);
         if (status != HF_OK)
             break;
@@ -280,10 +280,11 @@ enum hf_status hf__restore(struct hf_scope *s, struct engine *e, uint64_t *resto
     struct filling f;
     enum hf_status status = HF_OK;
 
-    while (status == HF_OK && !atomic_load(&e->upkeep.stop) && next_restoring(e, &f)) {
-        hf__key_prefix(&f.from, SPACE_COPY, f.copy_id);
+    while (status == HF_OK && !atomic_load(&e->maintenance.stop) && next_restoring(e, &f)) {
+        hf__stored_key_prefix(&f.from, SPACE_COPY, f.copy_id);
         if (f.copy_id == 0)
-            status = hf__fail(s, HF_CORRUPT, "The backup that a table is restored from is gone");
+            status = hf__fail(s, HF_CORRUPT,
+                              "The backup that a table is being restored from no longer exists");
         else if (f.from.failed)
             status = hf__fail_nomem(s);
         else

@@ -1,8 +1,8 @@
 /*
- * engine/rows.c: reading items, and changing them together with all that hangs on them.
+ * engine/rows.c: reading items, and changing them together with all that depends on them.
  *
- * A change is an item before and after. Everything else follows from those two: which index
- * entries go and come, whether there is a stream record, when the item expires, what it costs. So
+ * A change is an item before and after. Everything else follows from those two: which index entries
+ * are removed and added, whether there is a stream record, when the item expires, what it costs. So
  * PutItem, UpdateItem, DeleteItem, batches, transactions, expiry and index building all end here,
  * and engine.h (1) is kept in one place.
  *
@@ -95,7 +95,7 @@ enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct chan
 
 _Static_assert(ROW_HEAD == 4 && BATCH_HEAD_MAX >= 4, "u32le size, copied into the batch");
 
-/* `fresh`: there is none under this key. Key and item stay as they are until the set is applied. */
+/* `fresh`: the key has no row yet. The caller keeps key and item until the set is applied. */
 static void put_row(struct change_set *set, struct hf_bytes key, const struct row *row, bool fresh)
 {
     uint8_t head[ROW_HEAD];
@@ -106,7 +106,7 @@ static void put_row(struct change_set *set, struct hf_bytes key, const struct ro
                         hf_bytes_of(row->item.ptr, row->item.len), fresh);
 }
 
-/* What an index makes of one side of a change. */
+/* The index entry of one side of a change. */
 struct entry {
     bool there;
     struct hf__buf key;
@@ -130,7 +130,7 @@ static struct entry entry_of(struct hf_scope *s, const struct table *table,
     return entry;
 }
 
-/* (3): whether the entry of the item as it was is stored. */
+/* (3): is the entry of the old item stored? */
 static enum hf_status look_for(struct hf_scope *s, struct engine *e, const struct index *index,
                                struct entry *before)
 {
@@ -181,7 +181,7 @@ static enum hf_status change_index(struct hf_scope *s, struct engine *e, struct 
     return HF_OK;
 }
 
-/* What holds of a change when it is added: both sides are what lies under its key. */
+/* Both sides of a change that is added have its key. */
 static void change_check(struct engine *e, const struct change *change)
 {
     const struct row *sides[] = {&change->before, &change->after};
@@ -251,7 +251,7 @@ static void count_change(const struct change *change)
         counts_add(table->indexes[i].counts, change->indexes[i].items, change->indexes[i].bytes);
 }
 
-/* Such a change makes room in the end, stream records and tokens notwithstanding. */
+/* Does the change free space in the end? Stream records and tokens do not count. */
 static bool only_deletes(const struct change_set *set)
 {
     for (size_t i = 0; i < set->len; i++)
@@ -307,7 +307,7 @@ enum hf_status hf__engine_wait_durable_seen(struct hf_scope *s, struct engine *e
     if (ticket <= hf__store_durable(e->store) || hf__scope_settled(s) || hf__scope_owe(s, ticket))
         return HF_OK;
     status = hf__store_sync(s, e->store, ticket);
-    if (status != HF_OK) /* it was somebody else's write that may be lost */
+    if (status != HF_OK) /* the write that may be lost is not of this call */
         hf__scope_error_edit(s)->may_have_happened = false;
     return status;
 }

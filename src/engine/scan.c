@@ -27,7 +27,7 @@ static void put_bound(struct hf__buf *buf, uint8_t space, uint32_t id, uint64_t 
 {
     uint8_t bytes[8];
 
-    hf__key_prefix(buf, space, id);
+    hf__stored_key_prefix(buf, space, id);
     store_u64be(bytes, hash);
     hf__buf_put(buf, bytes, sizeof(bytes));
 }
@@ -71,7 +71,7 @@ static enum hf_status scan_locked(struct hf_scope *s, struct engine *e,
     if (page->segment + 1 < page->total_segments)
         put_bound(&upper, space, id, segment_begin(page->segment + 1, page->total_segments));
     else
-        hf__key_prefix(&upper, space, id + 1);
+        hf__stored_key_prefix(&upper, space, id + 1);
     if (lower.failed || upper.failed)
         return hf__fail_nomem(s);
     TRY(apply_start(s, table, index, page, &lower, &upper));

@@ -127,7 +127,8 @@ enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *tabl
 {
     if (hf_item_count(key) != table->key.hash_len + table->key.range_len)
         return hf__fail(s, HF_INVALID, NO_MATCH);
-    return hf__schema_check_batch_put(s, table, key); /* the same words, and nothing else in it */
+    /* the same messages; the key has no other attributes */
+    return hf__schema_check_batch_put(s, table, key);
 }
 
 /* ---- index keys ----------------------------------------------------------------------------- */
@@ -138,7 +139,7 @@ struct origin {
     struct hf_item before;
 };
 
-/* What an update read from the item has no type that the request could be blamed for. */
+/* An update may copy a value from the item: its type is no mistake of the request. */
 static enum hf_status fail_index_type(struct hf_scope *s, const struct index *index,
                                       const struct key_attr *attr, enum hf_type type,
                                       const struct origin *origin)
@@ -180,7 +181,7 @@ static enum hf_status check_index_attr(struct hf_scope *s, const struct index *i
     return check_size(s, value, hash);
 }
 
-/* Several attributes share the limit of one. An update answers for what it changes only. */
+/* Several attributes share the limit of one. An update is judged only by what it changes. */
 static enum hf_status check_sum(struct hf_scope *s, const struct index *index, bool hash,
                                 struct hf_item item, const struct origin *origin)
 {
@@ -346,7 +347,7 @@ struct hf_item hf__schema_key_item(struct hf_scope *s, const struct key_schema *
     return hf__build_item_from(&buf, 0);
 }
 
-void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
+void hf__stored_key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
 {
     uint8_t bytes[PREFIX_LEN] = {space};
 
@@ -354,7 +355,7 @@ void hf__key_prefix(struct hf__buf *buf, uint8_t space, uint32_t id)
     hf__buf_put(buf, bytes, sizeof(bytes));
 }
 
-void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item)
+void hf__stored_key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item)
 {
     struct hf_value hash[KEY_ATTRS_MAX];
 
@@ -370,8 +371,8 @@ void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_
 void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item item)
 {
     assert(table->id > 0 && item.ptr);
-    hf__key_prefix(buf, SPACE_ITEM, table->id);
-    hf__key_parts(buf, &table->key, item);
+    hf__stored_key_prefix(buf, SPACE_ITEM, table->id);
+    hf__stored_key_parts(buf, &table->key, item);
 }
 
 _Static_assert(PREFIX_LEN == 1 + 4, "space, u32be id");

@@ -1,8 +1,8 @@
 /*
  * engine/schema.h: tables, indexes and their keys, and what fits them.
  *
- * A struct table is one version of a table's schema. Nobody changes it; operations on tables replace
- * it (catalog.h). Counts are the exception: they live on from version to version.
+ * A struct table is one version of a table's schema. Nobody changes it; operations on tables
+ * replace it (catalog.h). Counts are the exception: they live on from version to version.
  */
 #ifndef HF_ENGINE_SCHEMA_H
 #define HF_ENGINE_SCHEMA_H
@@ -44,7 +44,7 @@ struct index {
     uint32_t id;
     struct hf_str name;
     bool local;
-    bool building; /* entries of items that were there before it are still being added */
+    bool building; /* the backfill of older items is not finished */
     struct key_schema key;
     enum hf_projection_type projection;
     const struct hf_str *included; /* non-key attributes, with HF_PROJECT_INCLUDE */
@@ -54,21 +54,21 @@ struct index {
 
 struct stream;
 
-/* What the catalog keeps of a table, as it is stored. */
+/* The record of a table, as the catalog stores it. */
 struct table_record {
     const struct hf_table_description *description; /* without counts and what is derived */
     int64_t id;
     const struct index_record *indexes; /* ids and states, in the order local, then global */
     size_t indexes_len;
     struct hf_str ttl_attribute; /* absent: off */
-    int64_t ttl_id;              /* under which its expiry entries lie; 0: off */
-    enum hf_flag ttl_building;   /* items from before are still being looked at */
+    int64_t ttl_id;              /* the id in the keys of its expiry entries; 0: off */
+    enum hf_flag ttl_building;   /* the backfill of older items is not finished */
     int64_t stream_id;           /* 0: none */
     const struct hf_tag *tags;
     size_t tags_len;
     struct hf_str resource_policy;
-    int64_t policy_revision; /* the last that was given out, also of a policy that is gone */
-    int64_t restore_from;    /* the backup whose items it is being filled with; 0: it is whole */
+    int64_t policy_revision; /* the newest revision, even if that policy was deleted */
+    int64_t restore_from;    /* the backup that it is being filled from; 0: none */
 };
 
 struct index_record {
@@ -77,7 +77,7 @@ struct index_record {
     enum hf_flag building;
 };
 
-/* One version of a table's schema. Nobody changes it; operations on tables replace it. */
+/* One version of a table's schema. It never changes; operations on tables replace it. */
 struct table {
     struct hf_scope *memory; /* where all of it lives */
     struct table_record record;
@@ -97,7 +97,7 @@ struct table_counts {
     struct counts table;
     struct counts indexes[INDEXES_MAX]; /* by position in `ids` */
     uint32_t ids[INDEXES_MAX];
-    atomic_bool stale; /* to be counted from engine.opened; cleared with engine.counting held */
+    atomic_bool stale; /* has to be counted from engine.opened; cleared with engine.counting held */
 };
 
 struct index *hf__table_index(struct table *table, struct hf_str name);
@@ -122,7 +122,7 @@ enum hf_status hf__schema_check_key(struct hf_scope *s, const struct table *tabl
 /*
  * The index keys of an item that is about to be stored have the right types and sizes. A put has
  * neither `update` nor `before`; of an update, `before` is the item as it was, if there was one:
- * what the update left alone is not judged again.
+ * attributes that the update does not change are not checked again.
  */
 enum hf_status hf__schema_check_indexes(struct hf_scope *s, const struct table *table,
                                         struct hf_item item, const struct prepared_write *update,
@@ -154,7 +154,7 @@ void hf__put_name(struct hf__buf *names, struct hf_str name);
 void hf__row_key(struct hf__buf *buf, const struct table *table, struct hf_item item);
 
 /* The hash and range parts of a key alone; the item has all of its attributes. */
-void hf__key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item);
+void hf__stored_key_parts(struct hf__buf *buf, const struct key_schema *key, struct hf_item item);
 
 /* Which latch the partition of that item has. */
 size_t hf__row_latch(const struct table *table, struct hf_item item);

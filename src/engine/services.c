@@ -1,7 +1,7 @@
 /*
  * engine/services.c: what other services and regions do for a table: global tables, Kinesis,
- * contributor insights, exports, imports. None of it happens on one machine, and nothing here
- * starts it; so whoever looks, as tools for infrastructure do, finds that there is nothing.
+ * contributor insights, exports, imports. None of them exists on one machine, and nothing here
+ * starts them; so tools for infrastructure, which ask for them, find that there are none.
  */
 #include "engine/catalog.h"
 #include "engine/operations.h"
@@ -35,7 +35,7 @@ enum hf_status hf__engine_describe_global_table(struct hf_scope *s, struct engin
     return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
 }
 
-/* As the service answers in every region since it makes only global tables of the next version. */
+/* The answer of the service in every region since it creates only tables of the next version. */
 enum hf_status hf__engine_create_global_table(struct hf_scope *s, struct engine *e,
                                               const struct hf_create_global_table *request,
                                               struct hf_create_global_table_result *result)
@@ -130,7 +130,7 @@ enum hf_status hf__engine_describe_kinesis_streaming_destination(
     return name_of(s, e, request->table, &result->table);
 }
 
-/* No stream of Kinesis is fed from here, so none can cease to be. */
+/* There are no streams of Kinesis, so none can be disabled. */
 enum hf_status hf__engine_disable_kinesis_streaming_destination(
     struct hf_scope *s, struct engine *e,
     const struct hf_disable_kinesis_streaming_destination *request,
@@ -183,7 +183,7 @@ hf__engine_describe_contributor_insights(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-/* They are disabled, and so they stay. */
+/* Contributor insights are always disabled. */
 enum hf_status
 hf__engine_update_contributor_insights(struct hf_scope *s, struct engine *e,
                                        const struct hf_update_contributor_insights *request,
@@ -203,7 +203,7 @@ hf__engine_update_contributor_insights(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-/* What is disabled is not listed. */
+/* Disabled contributor insights are not listed. */
 enum hf_status
 hf__engine_list_contributor_insights(struct hf_scope *s, struct engine *e,
                                      const struct hf_list_contributor_insights *request,
@@ -231,7 +231,7 @@ static enum hf_status check_table_arn(struct hf_scope *s, struct hf_str arn)
 /* Is it the ARN of a table with this behind its name? */
 static bool is_part_arn(struct hf_str arn, struct hf_str part)
 {
-    return hf__is_arn(arn) && memmem(arn.ptr, arn.len, part.ptr, part.len) != NULL;
+    return hf__arn_is(arn) && memmem(arn.ptr, arn.len, part.ptr, part.len) != NULL;
 }
 
 enum hf_status hf__engine_list_exports(struct hf_scope *s, struct engine *e,
@@ -256,7 +256,7 @@ enum hf_status hf__engine_describe_export(struct hf_scope *s, struct engine *e,
     return hf__fail(s, HF_EXPORT_NOT_FOUND, "Export not found: %.*s", HF_FMT(request->arn));
 }
 
-/* The history that an export is made of is kept by recovery to a point in time, which is off. */
+/* An export needs the history of point-in-time recovery, which is always disabled. */
 enum hf_status
 hf__engine_export_table_to_point_in_time(struct hf_scope *s, struct engine *e,
                                          const struct hf_export_table_to_point_in_time *request,

@@ -1,6 +1,6 @@
 /*
- * engine/setting.c: small named values of the database itself: the next id, the sequence numbers
- * used up, the secret, whether it was closed cleanly.
+ * engine/setting.c: small named values of the database itself: the next id, the used
+ * sequence numbers, the secret, whether it was closed cleanly.
  */
 #include "engine/setting.h"
 #include "base/buf.h"

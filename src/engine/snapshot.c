@@ -8,21 +8,21 @@
  *
  *     view     tables, streams, backups and counts as they will be, made from the snapshot in an
  *              engine of their own (what hf__streams_load() and its like fill)
- *     locks    upkeep_lock, counting, schema for writing: so there is no operation, no upkeep, and
- *              nobody who holds a table, a stream or a latch
+ *     locks    maintenance_lock, counting, schema for writing: so there is no operation, no
+ *              maintenance, and no thread that uses a table, a stream or a latch
  *     batch    from a walk over the store and the snapshot side by side
  *     write
  *     swap     the engine and the view exchange their catalogs, streams and backups; what the
  *              engine had is freed with the view
  *
  * A write that fails may have taken effect all the same. The batch therefore leaves a random mark
- * among the settings, and who finds it there knows that the swap is due. If the mark cannot even be
- * read, nobody knows which tables belong to the items in the store: then the engine is `lost`, and
- * refuses every call until it is opened again.
+ * among the settings: if it is found there, the swap is due. If the mark cannot even be read, it is
+ * unknown which tables belong to the items in the store: then the engine is `lost`, and refuses
+ * every call until it is opened again.
  *
  * What always holds:
  *
- *  (1) Whoever reads sees the state before or the state after, in full; a crash leaves one of them.
+ *  (1) A reader sees the state before or the state after, in full; a crash leaves one of them.
  *  (2) Ids and sequence numbers never go back: the next ones are above those of the database and
  *      those of the snapshot. So an iterator from before the restore meets no foreign record.
  *  (3) What was going on in the snapshot (an index being built, something being erased) goes on
@@ -40,10 +40,10 @@
 #include "engine/engine.h"
 #include "engine/latch.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/schema.h"
 #include "engine/setting.h"
 #include "engine/streams.h"
-#include "engine/upkeep.h"
 #include "store/store.h"
 
 enum { ENTRIES_BETWEEN_LOOKS = 1000, MARK_LEN = 16, MARK_TRIES = 3 };
@@ -218,7 +218,7 @@ enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
     *snapshot = NULL;
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are only of embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are for embedded databases only");
     TRY(hf__scope_alive(s));
     TRY(hf__engine_fit(s, e));
     TRY(hf__snapshot_new(s, snapshot));
@@ -228,7 +228,7 @@ enum hf_status hf_engine_snapshot_take(struct hf_scope *s, struct hf_db *db,
         status = take_all(s, e, from, *snapshot);
         hf__store_snapshot_close(e->store, from);
     }
-    if (status == HF_OK) /* what a crash could take back is shown to nobody */
+    if (status == HF_OK) /* a state that a crash could take back is not returned */
         status = hf__engine_wait_durable_seen(s, e, written);
     if (status != HF_OK) {
         hf_engine_snapshot_free(*snapshot);
@@ -252,7 +252,7 @@ struct restore {
     uint8_t mark[MARK_LEN];
 };
 
-/* Tables, streams and backups are loaded from a store; this one has only those. */
+/* A store with only the records of tables, streams and backups, from which those are loaded. */
 static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
                                  struct hf__store **store)
 {
@@ -267,9 +267,9 @@ static enum hf_status view_store(struct hf_scope *s, const struct restore *r,
     return batch.ops.failed ? hf__fail_nomem(s) : hf__store_write(s, *store, &batch, &ticket);
 }
 
-/* Whose rows have that prefix. */
+/* The table or index to which rows with that prefix belong. */
 struct owner {
-    struct table *table; /* NULL: of one that is gone, and to be erased */
+    struct table *table; /* NULL: a deleted one, whose rows will be erased */
     struct index *index; /* NULL: items of the table */
     struct counts *counts;
 };
@@ -288,8 +288,8 @@ static struct owner owner_of(struct engine *view, uint8_t space, uint32_t id)
     return (struct owner){.table = NULL};
 }
 
-/* Count a row. Operations take it for granted that an item has its keys: a snapshot from a file
- * may have been made by anybody. */
+/* Count a row. Operations rely on an item having its keys, and a snapshot from a file may have been
+ * made by anybody: so that is checked here. */
 static enum hf_status view_row(struct hf_scope *s, const struct owner *owner, struct hf_bytes value)
 {
     struct hf__mark mark = hf__scope_mark(s);
@@ -302,7 +302,7 @@ static enum hf_status view_row(struct hf_scope *s, const struct owner *owner, st
         return hf__fail(s, HF_CORRUPT, "The snapshot has an item in table %.*s that lacks its key",
                         HF_FMT(owner->table->name));
     hf__scope_rewind(s, mark);
-    if (owner->table->record.restore_from == 0) { /* else it is counted when it is whole */
+    if (owner->table->record.restore_from == 0) { /* otherwise it is counted when it is complete */
         atomic_fetch_add(&owner->counts->items, 1);
         atomic_fetch_add(&owner->counts->bytes, (long long)row.size);
     }
@@ -370,8 +370,7 @@ static void view_close(struct restore *r)
 
 /* ---- the batch ------------------------------------------------------------------------------ */
 
-/* An entry that both walks stand at, or one of them: `here` is the store's, `there` the
- * snapshot's. */
+/* The next entry of the two walks: `here` is that of the store, `there` that of the snapshot. */
 struct side {
     struct hf_bytes key;
     struct hf_bytes value;
@@ -504,7 +503,8 @@ static void swap_state(struct restore *r)
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
     e->opened = NULL;
-    for (size_t i = 0; i < LATCH_COUNT; i++) { /* every read has to wait for the restore */
+    /* every read has to wait until the restore is durable */
+    for (size_t i = 0; i < LATCH_COUNT; i++) {
         hf__latch(e, i);
         hf__unlatch(e, i, ticket);
     }
@@ -520,7 +520,8 @@ static bool find_mark(struct hf_scope *s, const struct restore *r, bool *there)
     for (int i = 0; i < MARK_TRIES && !known; i++)
         known = hf__setting_get(s, r->e, mark_setting, &value) == HF_OK;
     *there = known && bytes_compare(value.ptr, value.len, r->mark, sizeof(r->mark)) == 0;
-    *hf__scope_error_edit(s) = failure; /* of this nobody needs to hear */
+    /* the caller gets the error of the write, not of this read */
+    *hf__scope_error_edit(s) = failure;
     return known;
 }
 
@@ -545,7 +546,7 @@ static enum hf_status apply_batch(struct hf_scope *s, struct restore *r, uint64_
 
 static enum hf_status restore_locked(struct hf_scope *s, struct restore *r, uint64_t *ticket)
 {
-    ASSERT_HELD(&r->e->upkeep_lock);
+    ASSERT_HELD(&r->e->maintenance_lock);
     ASSERT_HELD(&r->e->counting);
     ASSERT_SCHEMA_WRITTEN(r->e);
     TRY(hf__engine_fit(s, r->e));
@@ -563,24 +564,24 @@ enum hf_status hf_engine_snapshot_restore(struct hf_scope *s, struct hf_db *db,
 
     hf__scope_error_clear(s);
     if (!e)
-        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are only of embedded databases");
+        return hf__fail(s, HF_UNSUPPORTED, "Snapshots are for embedded databases only");
     if (!snapshot)
-        return hf__fail(s, HF_INVALID, "There is no snapshot to restore");
+        return hf__fail(s, HF_INVALID, "The snapshot to restore is NULL");
     TRY(hf__scope_alive(s));
     r.room = hf_scope_new(&e->env);
     status = r.room ? view_open(s, &r) : hf__fail_nomem(s);
     if (status == HF_OK) {
-        pthread_mutex_lock(&e->upkeep_lock);
+        pthread_mutex_lock(&e->maintenance_lock);
         pthread_mutex_lock(&e->counting);
         hf__schema_lock(e);
         status = restore_locked(s, &r, &ticket);
         pthread_rwlock_unlock(&e->schema);
         pthread_mutex_unlock(&e->counting);
-        pthread_mutex_unlock(&e->upkeep_lock);
+        pthread_mutex_unlock(&e->maintenance_lock);
     }
     view_close(&r);
     hf_scope_free(r.room);
     TRY(status);
-    hf__upkeep_poke(e); /* (3) */
+    hf__engine_maintenance_wake(e); /* (3) */
     return hf__engine_wait_durable(s, e, ticket);
 }

@@ -21,9 +21,9 @@
  *               8   length of the whole file
  *               8   the checksums of the head and of all blocks, chained by XXH3
  *
- * The head stays as it is in later versions, so that an old reader can tell a newer file from a
- * damaged one. No byte is without a checksum, blocks cannot change places, and behind the trailer
- * there is nothing.
+ * The head stays as it is in later versions, so that an old reader can distinguish a newer file
+ * from a damaged one. No byte is without a checksum, blocks cannot change places, and behind the
+ * trailer there is nothing.
  */
 #include "engine/snapshot.h"
 
@@ -90,13 +90,13 @@ static uint64_t block_hash(const uint8_t *head, const struct snapshot_block *blo
                                 XXH3_64bits_withSeed(head, BLOCK_HEAD - 8, number));
 }
 
-/* A path of the caller's as the system wants it. */
+/* A path of the caller, with a NUL at its end. */
 static enum hf_status path_of(struct hf_scope *s, struct hf_str path, const char **out)
 {
     struct hf_str copy;
 
     if (path.len == 0 || memchr(path.ptr, 0, path.len))
-        return hf__fail(s, HF_INVALID, "A snapshot's file needs a path");
+        return hf__fail(s, HF_INVALID, "The path of the snapshot file is empty");
     copy = hf_scope_format(s, "%.*s", HF_FMT(path));
     if (!copy.ptr)
         return hf__fail_nomem(s);
@@ -171,7 +171,7 @@ static enum hf_status put_all(struct file *file, const struct hf_engine_snapshot
     return fsync(file->fd) ? fail_errno(file, "sync", file->path) : HF_OK;
 }
 
-/* The new name has to survive a power loss as well. */
+/* Sync the directory: the new name has to survive a power loss, too. */
 static enum hf_status sync_directory(struct file *file, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -187,7 +187,7 @@ static enum hf_status sync_directory(struct file *file, const char *path)
     fd = open(name.ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return fail_errno(file, "open", name.ptr);
-    if (fsync(fd) && errno != EINVAL) /* a file system that has nothing to sync */
+    if (fsync(fd) && errno != EINVAL) /* EINVAL: a file system without syncs */
         status = fail_errno(file, "sync", name.ptr);
     close(fd);
     return status;
@@ -205,7 +205,7 @@ enum hf_status hf_engine_snapshot_save(struct hf_scope *s,
 
     hf__scope_error_clear(s);
     if (!snapshot)
-        return hf__fail(s, HF_INVALID, "There is no snapshot to save");
+        return hf__fail(s, HF_INVALID, "The snapshot to save is NULL");
     TRY(hf__scope_alive(s));
     TRY(path_of(s, path, &target));
     hf__env_random(hf__scope_env(s), &random, sizeof(random));
@@ -252,7 +252,7 @@ static enum hf_status file_read(struct file *file, uint8_t *bytes, size_t len)
         if (done < 0)
             return fail_errno(file, "read", file->path);
         if (done == 0)
-            return fail_damaged(file, "it is cut short");
+            return fail_damaged(file, "it is truncated");
         bytes += done;
         len -= (size_t)done;
         file->at += (uint64_t)done;
@@ -260,7 +260,7 @@ static enum hf_status file_read(struct file *file, uint8_t *bytes, size_t len)
     return HF_OK;
 }
 
-/* What the head says, to be compared with what comes. */
+/* The numbers of the head, which have to match the rest of the file. */
 struct promised {
     uint64_t entries;
     uint64_t bytes;
@@ -276,17 +276,18 @@ static enum hf_status get_head(struct file *file, struct hf_engine_snapshot *sna
 
     TRY(file_read(file, head, sizeof(head)));
     if (memcmp(head, head_magic, sizeof(head_magic)) != 0)
-        return fail_damaged(file, "it does not begin as a snapshot does");
+        return fail_damaged(file, "it is not a snapshot file");
     if (load_u64le(head + HEAD_HASHED) != XXH3_64bits(head, HEAD_HASHED))
-        return fail_damaged(file, "its head does not fit its checksum");
+        return fail_damaged(file, "the checksum of its head does not match");
     if (load_u32le(head + 8) > VERSION)
-        return hf__fail(file->s, HF_FORMAT,
-                        "The snapshot in %s has version %u; this library knows versions up to %d",
-                        file->path, load_u32le(head + 8), VERSION);
+        return hf__fail(
+            file->s, HF_FORMAT,
+            "The snapshot in %s has version %u; this library supports versions up to %d",
+            file->path, load_u32le(head + 8), VERSION);
     next_id = load_u64le(head + 24);
     if (load_u32le(head + 8) != VERSION || next_id == 0 || next_id > UINT32_MAX ||
         load_u64le(head + 32) >= SEQUENCE_MAX)
-        return fail_damaged(file, "its head makes no sense");
+        return fail_damaged(file, "its head is invalid");
     chain_add(file, head + HEAD_HASHED);
     snapshot->size.taken_us = (int64_t)load_u64le(head + 16);
     snapshot->next_id = (uint32_t)next_id;
@@ -303,8 +304,8 @@ static bool good_items(const uint8_t *item, uint32_t len)
 }
 
 /*
- * What the engine reads without looking twice: lengths of keys, and what is inside of items. The
- * records of tables, streams and backups are judged when they are restored.
+ * Check what the engine reads without further checks: lengths of keys, and the inside of items. The
+ * records of tables, streams and backups are checked when they are restored.
  */
 static bool good_entry(struct hf_scope *s, struct hf_bytes key, struct hf_bytes value)
 {
@@ -326,7 +327,7 @@ static bool good_entry(struct hf_scope *s, struct hf_bytes key, struct hf_bytes 
                hf__item_valid(row.item.ptr, row.item.len) && hf_item_size(row.item) == row.size;
     case SPACE_RECORD:
         return key.len == RECORD_KEY && load_u64be(key.ptr + 7) < SEQUENCE_MAX &&
-               hf__record_head_get(value, &head) &&
+               hf__stream_record_head_get(value, &head) &&
                hf__item_valid(value.ptr + RECORD_HEAD, head.keys_len) &&
                good_items(value.ptr + RECORD_HEAD + head.keys_len, head.new_len) &&
                good_items(value.ptr + RECORD_HEAD + head.keys_len + head.new_len, head.old_len);
@@ -378,7 +379,7 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
 
     TRY(file_read(file, head, sizeof(head)));
     len = load_u32le(head + 8);
-    if (file->at > length || len > length - file->at) /* before memory is taken for it */
+    if (file->at > length || len > length - file->at) /* before memory is allocated for it */
         return fail_block(file, number, "is longer than the file");
     block = hf__snapshot_block(snapshot, len);
     if (!block)
@@ -387,9 +388,9 @@ static enum hf_status get_block(struct file *file, struct hf_engine_snapshot *sn
     block->entries = load_u32le(head + 12);
     TRY(file_read(file, block->bytes, len));
     if (load_u64le(head) != block_hash(head + 8, block, number))
-        return fail_block(file, number, "does not fit its checksum");
+        return fail_block(file, number, "does not match its checksum");
     if (!good_entries(file->s, snapshot, last))
-        return fail_block(file, number, "has entries that are none, or not in their order");
+        return fail_block(file, number, "has invalid or unordered entries");
     chain_add(file, head);
     return HF_OK;
 }
@@ -401,8 +402,8 @@ static enum hf_status get_trailer(struct file *file, const struct promised *prom
     TRY(file_read(file, trailer, sizeof(trailer)));
     if (memcmp(trailer, trailer_magic, sizeof(trailer_magic)) != 0 ||
         load_u64le(trailer + 8) != file->at || load_u64le(trailer + 16) != file->chain)
-        return fail_damaged(file, "its trailer does not fit");
-    return file->at == promised->length ? HF_OK : fail_damaged(file, "something is behind its end");
+        return fail_damaged(file, "its trailer is invalid");
+    return file->at == promised->length ? HF_OK : fail_damaged(file, "data follows its end");
 }
 
 static enum hf_status get_all(struct file *file, struct hf_engine_snapshot *snapshot)
@@ -414,7 +415,7 @@ static enum hf_status get_all(struct file *file, struct hf_engine_snapshot *snap
     if (fstat(file->fd, &info))
         return fail_errno(file, "read", file->path);
     if (!S_ISREG(info.st_mode))
-        return hf__fail(file->s, HF_IO, "Cannot read %s: it is no ordinary file", file->path);
+        return hf__fail(file->s, HF_IO, "Cannot read %s: it is not a regular file", file->path);
     promised.length = (uint64_t)info.st_size;
     TRY(get_head(file, snapshot, &promised));
     for (uint64_t i = 0; i < promised.blocks; i++) {
@@ -422,7 +423,7 @@ static enum hf_status get_all(struct file *file, struct hf_engine_snapshot *snap
         TRY(get_block(file, snapshot, i, promised.length, &last));
     }
     if (snapshot->size.entries != promised.entries || snapshot->size.bytes != promised.bytes)
-        return fail_damaged(file, "its blocks do not hold what its head says");
+        return fail_damaged(file, "its blocks do not match its head");
     return get_trailer(file, &promised);
 }
 

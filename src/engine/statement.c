@@ -31,7 +31,7 @@ static struct statement_key copy_key(struct hf_scope *s, const struct key_schema
     return copy;
 }
 
-/* "a, b": the attributes that the program speaks of and the index does not have. */
+/* "a, b": the attributes that the expression names and the index does not have. */
 static enum hf_status find_unprojected(struct hf_scope *s, const struct table *table,
                                        const struct index *index, const struct expr_bound *bound,
                                        struct hf_str *out)

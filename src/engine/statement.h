@@ -9,8 +9,8 @@
 #include "ops/prepare.h"
 
 /*
- * What a statement has to know of its table, looked up once. The schema is not locked any more when
- * this is used: a table that changes in between is noticed where the statement is carried out.
+ * What a statement needs to know of its table, looked up once. The schema lock is not held when
+ * this is used: a table that changes in between is noticed when the statement is executed.
  */
 struct statement_target {
     struct statement_key key; /* of the table */
@@ -35,7 +35,7 @@ struct statement_wishes {
 
 /*
  * The write that an INSERT, UPDATE, DELETE or EXISTS comes to. `found` is what its WHERE clause
- * says of the key; an INSERT has none. A key that does not fit is not judged here.
+ * says of the key; an INSERT has none. A key that does not fit is not refused here.
  */
 enum hf_status hf__statement_write(struct hf_scope *s, const struct statement *statement,
                                    const struct statement_target *target,
@@ -52,7 +52,7 @@ enum hf_status hf__statement_find_item(struct hf_scope *s, const struct statemen
                                        const struct statement_target *target,
                                        struct statement_found *found);
 
-/* Carry it out. */
+/* Execute a statement. */
 enum hf_status
 hf__statement_change(struct hf_scope *s, struct engine *e, const struct statement *statement,
                      const struct statement_target *target, const struct statement_found *found,

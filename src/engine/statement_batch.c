@@ -1,7 +1,7 @@
 /*
  * engine/statement_batch.c: BatchExecuteStatement: up to 25 statements, all reads or all writes,
- * each of one item that its whole key names. Each stands for itself: what is wrong with one is said
- * in its place of the answer, and the others are carried out.
+ * each of one item that its whole key names. Each is independent: the error of one is in its place
+ * of the answer, and the others are executed.
  */
 #include "engine/capacity.h"
 #include "engine/operations.h"
@@ -30,7 +30,7 @@ struct member {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* The name that a batch has for a status; absent for what fails the whole batch. */
+/* The code of a status in a batch; absent for errors that fail the whole batch. */
 static struct hf_str code_of(enum hf_status status)
 {
     switch (status) {
@@ -49,8 +49,7 @@ static struct hf_str code_of(enum hf_status status)
     }
 }
 
-/* The failure of one statement becomes its answer; what is nobody's in particular, is the call's.
- */
+/* The failure of one statement becomes its answer; other failures are those of the call. */
 static enum hf_status set_member_error(struct hf_scope *s, struct batch *b, size_t at,
                                        enum hf_status status)
 {
@@ -249,7 +248,7 @@ enum hf_status hf__engine_batch_execute_statement(struct hf_scope *s, struct eng
             continue;
         b.responses[i].table = hf_scope_copy(s, hf__table_name(b.members[i].statement.table));
         status = set_member_error(s, &b, i, read ? read_member(s, &b, i) : write_member(s, &b, i));
-        if (status != HF_OK) { /* the batch ends here, with those before it carried out */
+        if (status != HF_OK) { /* the batch ends here; earlier statements are executed */
             if (written)
                 hf__scope_error_edit(s)->may_have_happened = true;
             return status;

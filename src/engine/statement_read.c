@@ -200,14 +200,14 @@ static enum hf_status apply_order(struct hf_scope *s, struct select *q)
 
 /* ---- one read ------------------------------------------------------------------------------- */
 
-/* Nothing can lie between bounds that are the wrong way round. */
+/* Bounds in the wrong order contain nothing. */
 static bool is_empty(const struct statement_span *span)
 {
     return span->low.ptr && span->high.ptr && !span->prefix &&
            hf__value_compare(span->low, span->high) > 0;
 }
 
-/* The sort key's bounds as the one term that a query takes; what it takes too much, is filtered. */
+/* The bounds of the sort key as one term of a query. It may read too much, which is filtered. */
 static bool range_term(const struct statement_span *span, const struct statement_key *key,
                        struct hf_value values[2], struct expr_legacy_condition *term)
 {
@@ -316,7 +316,7 @@ static enum hf_status check_index(struct hf_scope *s, const struct select *q,
     return HF_OK;
 }
 
-/* A read by key may not filter by what the index lacks; a scan finds it missing. */
+/* A read by key may not filter by attributes that the index lacks; in a scan they are absent. */
 static enum hf_status check_filter(struct hf_scope *s, const struct select *q,
                                    const struct statement_target *target)
 {

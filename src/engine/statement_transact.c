@@ -32,7 +32,7 @@ struct transact {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* What is wrong with a statement by itself names its place. */
+/* An error of a statement itself names its place in the request. */
 static enum hf_status fail_in(struct hf_scope *s, size_t at, enum hf_status status)
 {
     struct hf_str message = hf_scope_error(s)->message;
@@ -52,7 +52,7 @@ static void cancel_for(struct transact *t, size_t at, struct hf_str code, struct
 
 /* ---- reading the statements ----------------------------------------------------------------- */
 
-/* What a statement brings with it: the item of an INSERT, else the values of its parameters. */
+/* The size of a statement: the item of an INSERT, else the values of its parameters. */
 static size_t size_of(const struct statement *statement)
 {
     size_t size = 0;
@@ -153,7 +153,7 @@ static enum hf_status read_write(struct hf_scope *s, struct transact *t, size_t 
                                &t->actions[at].write);
 }
 
-/* The table of one statement, and then what its schema says of the statement. */
+/* Find the table of one statement, and check the statement against its schema. */
 static enum hf_status place_action(struct hf_scope *s, struct transact *t, size_t at)
 {
     struct statement bare = t->statements[at];

@@ -83,7 +83,7 @@ void hf__stream_put_record(struct hf_scope *s, struct store_batch *batch,
 
 /* ---- streams in memory ---------------------------------------------------------------------- */
 
-/* False when the record makes no sense: damaged. */
+/* Is the record valid? If not, it is damaged. */
 static bool is_whole(const struct stream_record *record)
 {
     if (record->id <= 0 || record->id >= UINT32_MAX || !record->arn.ptr || !record->table.ptr ||
@@ -108,7 +108,7 @@ void hf__stream_check(const struct stream *stream)
     assert(stream->listed || !stream->record.disabled_us);
 }
 
-/* In the order of their ids, each once. */
+/* The list is in the order of ids, each once. */
 static void streams_check(const struct streams *streams)
 {
     assert(streams->len <= streams->cap);
@@ -129,7 +129,7 @@ static void streams_add(struct streams *streams, struct stream *stream)
         streams_check(streams);
 }
 
-/* A stream of its own memory from a record, by writing and reading it. */
+/* A stream in memory of its own, copied from a record by encoding and decoding it. */
 static enum hf_status stream_new(struct hf_scope *s, struct engine *e,
                                  const struct stream_record *record, struct stream **out)
 {
@@ -204,7 +204,7 @@ struct hf_str hf__stream_label(const struct stream *stream)
 
 /* ---- enabling and disabling ----------------------------------------------------------------- */
 
-/* Labels are times to the millisecond; one that is taken moves on by one. */
+/* Labels are times in milliseconds; if one is in use, the next is tried. */
 static struct hf_str label_of(struct hf_scope *s, int64_t us)
 {
     time_t seconds = (time_t)(us / 1000000);
@@ -413,9 +413,10 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
     enum hf_status status;
     bool found = true;
 
-    /* What was trimmed before is not there, but an iterator would step over it once more. */
-    hf__record_key(lower, hf__stream_id(stream), shard, (uint64_t)stream->shards[shard].trimmed);
-    hf__record_key(upper, hf__stream_id(stream), shard, UINT64_MAX);
+    /* Begin behind the trimmed records: an iterator would have to step over them again. */
+    hf__stream_record_key(lower, hf__stream_id(stream), shard,
+                          (uint64_t)stream->shards[shard].trimmed);
+    hf__stream_record_key(upper, hf__stream_id(stream), shard, UINT64_MAX);
     range = (struct store_range){.lower = {lower, sizeof(lower)}, .upper = {upper, sizeof(upper)}};
     *count = 0;
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
@@ -427,10 +428,10 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
         if (status != HF_OK || !found)
             break;
         if (key.len != RECORD_KEY) {
-            status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
+            status = hf__fail(s, HF_CORRUPT, "The key of a stream record is damaged");
             break;
         }
-        if (hf__record_head_get(value, &head) && (int64_t)head.created_us >= before_us)
+        if (hf__stream_record_head_get(value, &head) && (int64_t)head.created_us >= before_us)
             break;
         *horizon = load_u64be(key.ptr + 7) + 1;
         (*count)++;
@@ -439,7 +440,7 @@ static enum hf_status find_horizon(struct hf_scope *s, struct engine *e,
     return status;
 }
 
-/* *count is how many records went; less than TRIM_A_ROUND when no more are too old. */
+/* *count is the number of trimmed records; below TRIM_A_ROUND: no more are too old. */
 static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct stream *stream,
                                 uint16_t shard, int64_t before_us, uint64_t *count)
 {
@@ -454,8 +455,9 @@ static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct str
     TRY(find_horizon(s, e, stream, shard, before_us, &horizon, count));
     if (*count == 0)
         return HF_OK;
-    hf__record_key(lower, hf__stream_id(stream), shard, (uint64_t)stream->shards[shard].trimmed);
-    hf__record_key(upper, hf__stream_id(stream), shard, horizon);
+    hf__stream_record_key(lower, hf__stream_id(stream), shard,
+                          (uint64_t)stream->shards[shard].trimmed);
+    hf__stream_record_key(upper, hf__stream_id(stream), shard, horizon);
     hf__batch_delete_range(&batch, hf_bytes_of(lower, sizeof(lower)),
                            hf_bytes_of(upper, sizeof(upper)));
     assert((int64_t)horizon > stream->shards[shard].trimmed);
@@ -464,7 +466,7 @@ static enum hf_status trim_some(struct hf_scope *s, struct engine *e, struct str
     stream->shards[shard].trimmed = (int64_t)horizon;
     hf__stream_put_record(s, &batch, &stream->record);
     status = hf__store_write(s, e->store, &batch, &ticket);
-    if (status != HF_OK) /* the records are still there, and found again */
+    if (status != HF_OK) /* the records still exist, and the next round finds them */
         stream->shards[shard].trimmed = trimmed;
     pthread_rwlock_unlock(&e->schema);
     return status;
@@ -475,7 +477,7 @@ static enum hf_status trim_shard(struct hf_scope *s, struct engine *e, struct st
 {
     uint64_t count = TRIM_A_ROUND;
 
-    while (count == TRIM_A_ROUND && !atomic_load(&e->upkeep.stop)) {
+    while (count == TRIM_A_ROUND && !atomic_load(&e->maintenance.stop)) {
         struct hf__mark mark = hf__scope_mark(s);
 
         TRY(trim_some(s, e, stream, shard, before_us, &count));
@@ -485,7 +487,7 @@ static enum hf_status trim_shard(struct hf_scope *s, struct engine *e, struct st
     return HF_OK;
 }
 
-/* A stream that was disabled a day ago disappears with all that is left of it. */
+/* Delete a stream that was disabled a day ago, with its remaining records. */
 static enum hf_status drop_stream(struct hf_scope *s, struct engine *e, size_t at)
 {
     struct stream *stream = e->streams.list[at];
@@ -520,7 +522,7 @@ static enum hf_status drop_old(struct hf_scope *s, struct engine *e, int64_t bef
     enum hf_status status = HF_OK;
     bool any = false;
 
-    /* Nobody is made to wait every second for a lock that is hardly ever needed. */
+    /* Check before locking: the lock is rarely needed, and others would wait every second. */
     pthread_rwlock_rdlock(&e->schema);
     for (size_t i = 0; i < e->streams.len; i++)
         any = any || is_old(e->streams.list[i], before_us);
@@ -538,7 +540,7 @@ static enum hf_status drop_old(struct hf_scope *s, struct engine *e, int64_t bef
     return status;
 }
 
-/* Only upkeep removes streams, and there is one round of it at a time: so the list may be read
+/* Only maintenance removes streams, and there is one round of it at a time: so the list may be read
  * without the lock here, except while an operation on tables may be adding to it. */
 enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *trimmed)
 {

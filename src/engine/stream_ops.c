@@ -331,7 +331,7 @@ static struct hf_str iterator_text(struct hf_scope *s, struct engine *e, struct 
     return hf_scope_format(s, "%.*s|1|%.*s", HF_FMT(arn), (int)sizeof(hex), hex);
 }
 
-/* As we write them: one iterator has one form. */
+/* Only the form that we write is valid: an iterator has one form. */
 static int small_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -394,7 +394,7 @@ static enum hf_status locate_start(struct hf_scope *s, struct engine *e,
     case HF_ITERATOR_AT_SEQUENCE_NUMBER:
     case HF_ITERATOR_AFTER_SEQUENCE_NUMBER:
         at->sequence = number + (request->type == HF_ITERATOR_AFTER_SEQUENCE_NUMBER);
-        /* Who goes on behind the very last record that was trimmed misses nothing. */
+        /* Reading on behind the last trimmed record misses nothing. */
         if (at->sequence < (uint64_t)shard->trimmed)
             return hf__fail(s, HF_TRIMMED,
                             "The operation attempted to read past the oldest stream record in a "
@@ -441,7 +441,7 @@ static enum hf_status decode_record(struct hf_scope *s, struct engine *e, struct
     uint8_t *copy;
     XXH128_hash_t id;
 
-    if (key.len != RECORD_KEY || !hf__record_head_get(stored, &head))
+    if (key.len != RECORD_KEY || !hf__stream_record_head_get(stored, &head))
         return hf__fail(s, HF_CORRUPT, "A stream record is damaged; run a check of the database");
     assert(stored.len >= RECORD_HEAD);
     copy = hf_scope_alloc(s, stored.len);
@@ -490,8 +490,8 @@ static enum hf_status read_records(struct hf_scope *s, struct engine *e, struct 
     if (at->sequence >= end)
         return HF_OK;
     assert(limit > 0 && limit <= PAGE_RECORDS);
-    hf__record_key(lower, at->stream, at->shard, at->sequence);
-    hf__record_key(upper, at->stream, at->shard, end);
+    hf__stream_record_key(lower, at->stream, at->shard, at->sequence);
+    hf__stream_record_key(upper, at->stream, at->shard, end);
     range = (struct store_range){.lower = {lower, sizeof(lower)}, .upper = {upper, sizeof(upper)}};
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
     do {
@@ -529,7 +529,7 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
     if (at->sequence && at->sequence < (uint64_t)shard->trimmed)
         return hf__fail(s, HF_TRIMMED,
                         "The operation attempted to read past the oldest stream record in a shard");
-    if (at->sequence == 0) /* from the oldest record: what was trimmed is not looked for */
+    if (at->sequence == 0) /* from the oldest record: skip the trimmed ones */
         at->sequence = (uint64_t)shard->trimmed;
     if (shard->last && (uint64_t)shard->last < end)
         end = (uint64_t)shard->last;

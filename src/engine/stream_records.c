@@ -1,5 +1,5 @@
 /*
- * engine/stream_records.c: the records that changes leave behind, and the numbers they get.
+ * engine/stream_records.c: the stream records of changes, and their sequence numbers.
  *
  * A record goes into the same batch as its change, with room in its key for its sequence number;
  * hf__sequence_begin() fills the numbers in just before the batch is applied. Numbers are reserved
@@ -24,7 +24,8 @@ enum { SEQUENCE_BLOCK = 1 << 20 };
 _Static_assert(RECORD_KEY == 15, "space, stream, shard, sequence number");
 _Static_assert(RECORD_HEAD == 4 + 8 + 4 * 4, "four bytes, when, three lengths, size");
 
-void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, uint64_t sequence)
+void hf__stream_record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard,
+                           uint64_t sequence)
 {
     assert(stream > 0 && shard < SHARDS_MAX);
     key[0] = SPACE_RECORD;
@@ -33,7 +34,7 @@ void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, ui
     store_u64be(key + 7, sequence);
 }
 
-void hf__record_head_put(uint8_t *to, const struct record_head *head)
+void hf__stream_record_head_put(uint8_t *to, const struct record_head *head)
 {
     assert(head->event >= HF_EVENT_INSERT && head->event <= HF_EVENT_REMOVE);
     assert(head->view >= HF_VIEW_NEW_IMAGE && head->view <= HF_VIEW_KEYS_ONLY);
@@ -48,7 +49,7 @@ void hf__record_head_put(uint8_t *to, const struct record_head *head)
     store_u32le(to + 24, head->size);
 }
 
-bool hf__record_head_get(struct hf_bytes stored, struct record_head *head)
+bool hf__stream_record_head_get(struct hf_bytes stored, struct record_head *head)
 {
     const uint8_t *p = stored.ptr;
 
@@ -112,7 +113,7 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
         head.old_len = (uint32_t)change->before.item.len;
         head.size += (uint32_t)change->before.size;
     }
-    hf__record_head_put(head_bytes, &head);
+    hf__stream_record_head_put(head_bytes, &head);
     hf__buf_put(&value, head_bytes, sizeof(head_bytes));
     hf__buf_put(&value, keys.ptr, keys.len);
     hf__buf_put(&value, change->after.item.ptr, head.new_len);
@@ -121,7 +122,7 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
         set->batch.ops.failed = true;
         return;
     }
-    hf__record_key(key, hf__stream_id(stream), shard_of(table, there), 0);
+    hf__stream_record_key(key, hf__stream_id(stream), shard_of(table, there), 0);
     hf__batch_put_parts(&set->batch, hf_bytes_of(key, RECORD_KEY), hf_bytes_of(NULL, 0),
                         hf_bytes_of(value.ptr, value.len), false);
     number = key + RECORD_KEY - 8;
@@ -132,7 +133,7 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
 
 static const char reserved_setting[] = "sequence";
 
-/* Numbers that are in use lie below the next one, in order, and nobody has two of them. */
+/* Numbers in use are below the next one, in order, and do not overlap. */
 static void sequencer_check(struct sequencer *q)
 {
     const struct sequence_use *before = NULL;
@@ -236,15 +237,15 @@ static enum hf_status find_highest(struct hf_scope *s, struct engine *e, uint32_
     enum hf_status status;
     bool found;
 
-    hf__record_key(lower, stream, shard, 0);
-    hf__record_key(upper, stream, shard, UINT64_MAX);
+    hf__stream_record_key(lower, stream, shard, 0);
+    hf__stream_record_key(upper, stream, shard, UINT64_MAX);
     range = (struct store_range){.lower = {lower, sizeof(lower)},
                                  .upper = {upper, sizeof(upper)},
                                  .reverse = true};
     TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
     status = hf__store_iter_next(s, iter, &found, &key, &value);
     if (status == HF_OK && found && key.len != RECORD_KEY)
-        status = hf__fail(s, HF_CORRUPT, "A stream record has no key of one");
+        status = hf__fail(s, HF_CORRUPT, "The key of a stream record is damaged");
     *number = status == HF_OK && found ? load_u64be(key.ptr + 7) : 0;
     hf__store_iter_close(iter);
     return status;

@@ -5,9 +5,9 @@
  * records lie in shards by the hash of the item's partition key, so all changes of one item are in
  * one shard, in the order in which they happened.
  *
- * Sequence numbers are of the whole engine and never come twice. They are given out before a batch
+ * Sequence numbers are of the whole engine and never come twice. They are assigned before a batch
  * is applied, so a higher number can be in the store before a lower one; readers stop at the lowest
- * that was given out and is not in yet, and so never pass a record by.
+ * number that is assigned and not yet in the store, and so never miss a record.
  */
 #ifndef HF_ENGINE_STREAMS_H
 #define HF_ENGINE_STREAMS_H
@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 
 #define STREAM_LIFE_US (24 * 60 * 60 * INT64_C(1000000))
-/* Stored numbers are below this one, which nobody lives to reach: so the next is never 0 again. */
+/* Limit of stored numbers, which is never reached in practice: so the next one never wraps to 0. */
 #define SEQUENCE_MAX (UINT64_C(1) << 62)
 
 #define ITERATOR_LIFE_US (15 * 60 * INT64_C(1000000))
@@ -36,7 +36,7 @@ struct shard_record {
     int64_t trimmed; /* records below this number are gone */
 };
 
-/* As it is stored. */
+/* A stream as it is stored. */
 struct stream_record {
     int64_t id;
     struct hf_str arn;
@@ -71,10 +71,11 @@ struct record_head {
     uint32_t old_len;
     uint32_t size; /* SizeBytes */
 };
-void hf__record_head_put(uint8_t *to, const struct record_head *head);
-bool hf__record_head_get(struct hf_bytes stored, struct record_head *head);
+void hf__stream_record_head_put(uint8_t *to, const struct record_head *head);
+bool hf__stream_record_head_get(struct hf_bytes stored, struct record_head *head);
 
-void hf__record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard, uint64_t sequence);
+void hf__stream_record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t shard,
+                           uint64_t sequence);
 
 /* Every record below this number that will ever be in the store is in it. */
 uint64_t hf__sequence_visible(struct engine *e);
@@ -98,7 +99,7 @@ enum hf_status hf__stream_enable(struct hf_scope *s, struct engine *e, struct st
 /* The stream takes no more records; it stays readable for 24 hours. */
 enum hf_status hf__stream_disable(struct hf_scope *s, struct engine *e, struct store_batch *batch,
                                   struct stream *stream);
-/* Make what hf__stream_enable() or hf__stream_disable() prepared true in memory, or forget it. */
+/* Apply in memory, or drop, what hf__stream_enable() or hf__stream_disable() prepared. */
 void hf__stream_finish_change(struct engine *e, struct stream *stream, bool done);
 
 uint32_t hf__stream_id(const struct stream *stream);
@@ -112,8 +113,8 @@ enum hf_status hf__streams_trim(struct hf_scope *s, struct engine *e, uint64_t *
 /* Add the record of a change; its sequence number is filled in by hf__change_apply(). */
 void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set,
                     const struct change *change);
-/* Give numbers to the records of a set, in the order of the batch; and say that they are in, or
- * that the batch failed. */
+/* Assign numbers to the records of a set, in the order of the batch; and report that they are in
+ * the store, or that the batch failed. */
 enum hf_status hf__sequence_begin(struct hf_scope *s, struct engine *e, struct change_set *set);
 void hf__sequence_end(struct engine *e, struct change_set *set, bool done);
 enum hf_status hf__sequencer_load(struct hf_scope *s, struct engine *e);

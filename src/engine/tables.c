@@ -2,9 +2,9 @@
  * engine/tables.c: CreateTable and DeleteTable.
  *
  * A table exists from the moment its record is stored; there is no time in which it is "creating",
- * unless it is restored from a backup: then it is, until upkeep has filled it (restore.c).
- * Deleting removes the record and records what belonged to it, which upkeep erases (erase.c); so a
- * crash leaves either the whole table or nothing of it that anyone can see.
+ * unless it is restored from a backup: then it is, until maintenance has filled it (restore.c).
+ * Deleting removes the record and records what belonged to it, which maintenance erases (erase.c);
+ * so a crash leaves either the whole table or nothing of it that anyone can see.
  */
 #include "engine/tables.h"
 #include "engine/backups.h"
@@ -19,7 +19,7 @@
 #include "ops/prepare.h"
 #include "store/store.h"
 
-/* Nothing to store unless it was asked for: the rest follows from the billing. */
+/* Store only what was requested: the rest follows from the billing mode. */
 static enum hf_status new_warm(struct hf_scope *s, const struct hf_throughput_description *units,
                                enum hf_billing billing, const struct hf_warm_throughput *wanted,
                                struct hf_str index,
@@ -135,7 +135,7 @@ static enum hf_status add_settings(struct hf_scope *s, struct engine *e, struct 
     return HF_OK;
 }
 
-/* Until it is filled. */
+/* CREATING, until it is filled. */
 static enum hf_status add_restore(struct hf_scope *s, struct creating *c,
                                   const struct backup *backup)
 {

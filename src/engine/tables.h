@@ -17,7 +17,8 @@ enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, stru
                                       const struct hf_index *index, bool local,
                                       enum hf_billing billing, struct hf_index_description *out);
 
-/* A new table, ACTIVE at once, or CREATING until it is filled from `backup`. Schema write-locked. */
+/* A new table, ACTIVE at once, or CREATING until it is filled from `backup`. The
+ * caller holds the schema lock for writing. */
 enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
                                 const struct hf_create_table *request, const struct backup *backup,
                                 const struct hf_table_description **out);

@@ -1,6 +1,6 @@
 /*
  * engine/throughput.c: what is known of the throughput of tables and global indexes. Nothing is
- * throttled by it; it is checked, kept and described as the service does.
+ * throttled by it; it is checked, stored and described as the service does.
  *
  *  (1) Provisioned units remember when they last went up and down, and how often down on the day
  *      (UTC) of the last time; on the days after, a description says 0.

@@ -1,6 +1,6 @@
 /*
- * engine/throughput.h: what is stored and described of throughput. All of it is in the scope; NULL when there
- * is no memory.
+ * engine/throughput.h: what is stored and described of throughput. All of it is in the scope; NULL
+ * when there is no memory.
  */
 #ifndef HF_ENGINE_THROUGHPUT_H
 #define HF_ENGINE_THROUGHPUT_H
@@ -11,7 +11,7 @@
 const struct hf_throughput_description *
 hf__describe_throughput(struct hf_scope *s, const struct hf_throughput *throughput);
 
-/* The units that were there become others, within one billing mode and between two. */
+/* Change units, within one billing mode and between two. */
 const struct hf_throughput_description *
 hf__throughput_change(struct hf_scope *s, const struct hf_throughput_description *old,
                       const struct hf_throughput *wanted, int64_t now_us);

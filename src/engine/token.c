@@ -4,7 +4,7 @@
  * A token is kept for ten minutes with a digest of its request, and with the sizes of the items
  * that the request was charged for: a replay is charged for reading those. The same token with the
  * same request is a success without effect; with another request it is refused. After ten minutes
- * the token is as good as new, whether or not upkeep has dropped it yet.
+ * the token is as good as new, whether or not maintenance has dropped it yet.
  */
 #include "engine/token.h"
 #include "base/buf.h"
@@ -40,7 +40,7 @@ static enum hf_status digest_of(struct hf_scope *s, const struct hf__buf *bytes,
     return HF_OK;
 }
 
-/* With its length in front, so that no two lists of fields look the same. */
+/* Hash a field after its length, so that different lists of fields have different hashes. */
 static void put_bytes(struct hf__buf *buf, const void *bytes, size_t len)
 {
     uint8_t head[8];
@@ -101,8 +101,8 @@ static void put_action(struct hf__buf *buf, const struct hf_transact_write *acti
     }
 }
 
-/* What is asked of the answer is not part of what the request does. It is made of the items' own
- * bytes: as JSON it would cost a third of all that the server does for such a request. */
+/* Options for the answer are not part of the digest. It hashes the bytes of the items: JSON would
+ * cost a third of all the work of the server for such a request. */
 enum hf_status hf__token_digest(struct hf_scope *s, const struct hf_transact_write_items *request,
                                 struct token_digest *digest)
 {
@@ -128,7 +128,7 @@ enum hf_status hf__token_digest_statements(struct hf_scope *s,
     return digest_of(s, &json, digest);
 }
 
-/* No text begins with this byte, so no token of TransactWriteItems is met. */
+/* UTF-8 never begins with this byte, so it is never a token of TransactWriteItems. */
 struct hf_str hf__token_of_statements(struct hf_scope *s, struct hf_str token)
 {
     struct hf__buf buf = {.scope = s};
@@ -214,8 +214,8 @@ void hf__token_add(struct hf_scope *s, struct engine *e, struct store_batch *bat
 
 /* ---- dropping ------------------------------------------------------------------------------- */
 
-/* Collect what is too old; the tokens themselves are looked at again before they are deleted, as
- * one of them may have been used anew. */
+/* Collect tokens that are too old. They are checked again before they are deleted, as one may have
+ * been used again. */
 static enum hf_status collect_old(struct hf_scope *s, struct engine *e, uint64_t before,
                                   struct store_batch *batch, struct latch_set *latches,
                                   struct hf_str *tokens, size_t *len)
@@ -278,7 +278,7 @@ static enum hf_status drop_latched(struct hf_scope *s, struct engine *e, uint64_
     return hf__store_write(s, e->store, batch, &ticket);
 }
 
-/* One round; *len tells how many tokens it took. */
+/* One round; *len is the number of tokens it dropped. */
 static enum hf_status drop_round(struct hf_scope *s, struct engine *e, uint64_t before, size_t *len)
 {
     struct store_batch batch = {.ops = {.scope = s}, .frees = true};

@@ -34,7 +34,7 @@ struct transaction {
     struct hf_bytes sizes; /* of a token seen before: what its request was charged for */
 };
 
-/* Turn the error of one action into its reason; other errors are the whole call's. */
+/* Make the error of one action its reason; other errors are those of the call. */
 static enum hf_status set_reason(struct hf_scope *s, struct transaction *t, size_t at)
 {
     const struct hf_error *error = hf_scope_error(s);
@@ -82,7 +82,7 @@ static enum hf_status find_tables(struct hf_scope *s, struct engine *e, struct t
     return HF_OK;
 }
 
-/* A key that does not fit the schema cancels, and ends the reading. */
+/* A key that does not fit the schema cancels the transaction at once. */
 static enum hf_status check_schemas(struct hf_scope *s, struct transaction *t)
 {
     for (size_t i = 0; i < t->len && !t->canceled; i++)
@@ -143,8 +143,8 @@ static enum hf_status add_metrics(struct hf_scope *s, const struct transaction *
         for (size_t j = i; j < t->len; j++) {
             const struct hf_collection_metrics *one =
                 t->tables[j] == t->tables[i] && t->actions[j].kind != WRITE_CHECK
-                    ? hf__metrics_of(s, t->tables[j], t->request->return_metrics,
-                                     action_target(&t->actions[j]))
+                    ? hf__collection_metrics(s, t->tables[j], t->request->return_metrics,
+                                             action_target(&t->actions[j]))
                     : NULL;
 
             if (one)
@@ -292,7 +292,7 @@ enum hf_status hf__transact_write(struct hf_scope *s, struct engine *e,
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK)
         return hf__engine_wait_durable(s, e, ticket);
-    if (status == HF_TX_CANCELED) /* what it was canceled for must not be taken back by a crash */
+    if (status == HF_TX_CANCELED) /* a crash must not take back the state that was the reason */
         TRY(hf__engine_wait_durable_seen(s, e, hf__store_written(e->store)));
     return status;
 }

@@ -15,9 +15,9 @@
 #include "engine/erase.h"
 #include "engine/latch.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/schema.h"
-#include "engine/upkeep.h"
 #include "model/value.h"
 #include "ops/prepare.h"
 #include "store/store.h"
@@ -49,11 +49,11 @@ void hf__ttl_key(struct hf__buf *buf, const struct table *table, uint64_t expiry
 {
     uint8_t bytes[8];
 
-    hf__key_prefix(buf, SPACE_EXPIRY, table->ttl_id);
+    hf__stored_key_prefix(buf, SPACE_EXPIRY, table->ttl_id);
     store_u64be(bytes, expiry);
     hf__buf_put(buf, bytes, sizeof(bytes));
     if (item.ptr)
-        hf__key_parts(buf, &table->key, item);
+        hf__stored_key_parts(buf, &table->key, item);
 }
 
 void hf__ttl_change(struct hf_scope *s, struct change_set *set, const struct change *change)
@@ -89,8 +89,8 @@ struct due {
     uint64_t expiry;
 };
 
-/* Where a sweep is. It goes on behind the last entry that it took: what it deleted before is
- * still there for an iterator to step over, and would be again and again. */
+/* Where a sweep is. It goes on behind the last entry that it took: an iterator would have to step
+ * over the deleted ones again and again. */
 struct sweep {
     int64_t now_s;
     uint64_t *expired;
@@ -135,7 +135,7 @@ static enum hf_status find_due(struct hf_scope *s, struct engine *e, struct tabl
             status = hf__fail(s, HF_CORRUPT, "An expiry entry is damaged");
             break;
         }
-        hf__key_prefix(&row, SPACE_ITEM, table->id);
+        hf__stored_key_prefix(&row, SPACE_ITEM, table->id);
         hf__buf_put(&row, key.ptr + PREFIX_LEN + 8, key.len - PREFIX_LEN - 8);
         if (row.failed) {
             status = hf__fail_nomem(s);
@@ -212,13 +212,13 @@ static enum hf_status sweep_table(struct hf_scope *s, struct engine *e, struct t
     return HF_OK;
 }
 
-/* The schema lock is given back between batches, so that operations on tables can run. */
+/* The schema lock is released between batches, so that operations on tables can run. */
 static enum hf_status sweep_all(struct hf_scope *s, struct engine *e, struct sweep *sweep)
 {
     enum hf_status status = HF_OK;
     bool any = true;
 
-    while (any && status == HF_OK && !atomic_load(&e->upkeep.stop)) {
+    while (any && status == HF_OK && !atomic_load(&e->maintenance.stop)) {
         struct hf__mark mark = hf__scope_mark(s);
         bool more = false;
 
@@ -306,7 +306,7 @@ enum hf_status hf__engine_update_time_to_live(struct hf_scope *s, struct engine 
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK)
         return status;
-    hf__upkeep_poke(e);
+    hf__engine_maintenance_wake(e);
     *spec = *request->spec;
     spec->attribute = hf_scope_copy(s, request->spec->attribute);
     result->spec = spec;

@@ -3,8 +3,8 @@
  *
  * All changes of one request are worked into a copy of the description; then the new record is
  * stored and takes the old one's place. A new global index is maintained by every write from that
- * moment on, and the items that were there before are added by upkeep (backfill.c); until then it
- * is "building" and cannot be read.
+ * moment on, and the items that were there before are added by maintenance (backfill.c); until then
+ * it is "building" and cannot be read.
  */
 #include "base/buf.h"
 #include "engine/catalog.h"
@@ -12,12 +12,12 @@
 #include "engine/engine.h"
 #include "engine/erase.h"
 #include "engine/layout.h"
+#include "engine/maintenance.h"
 #include "engine/operations.h"
 #include "engine/schema.h"
 #include "engine/streams.h"
 #include "engine/tables.h"
 #include "engine/throughput.h"
-#include "engine/upkeep.h"
 #include "ops/prepare.h"
 #include "store/store.h"
 
@@ -532,7 +532,7 @@ static enum hf_status update_settings(struct hf_scope *s, struct engine *e, stru
 
 /* ---- the operation -------------------------------------------------------------------------- */
 
-/* Counts of indexes that the table does not have make room for others. */
+/* Free the counts of indexes that the table no longer has. */
 static void prune_counts(struct table *table)
 {
     struct table_counts *counts = table->counts;
@@ -568,7 +568,7 @@ static enum hf_status update_locked(struct hf_scope *s, struct engine *e, struct
     return hf__catalog_commit(s, e, &u->batch);
 }
 
-/* Make the outcome true in memory. */
+/* Apply the outcome in memory. */
 static void finish_update(struct engine *e, struct updating *u, struct table *next, bool done)
 {
     ASSERT_SCHEMA_WRITTEN(e);
@@ -605,6 +605,6 @@ enum hf_status hf__engine_update_table(struct hf_scope *s, struct engine *e,
     finish_update(e, &u, next, status == HF_OK);
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK && u.building)
-        hf__upkeep_poke(e);
+        hf__engine_maintenance_wake(e);
     return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }

@@ -151,7 +151,8 @@ static enum hf_status fill_answer(struct hf_scope *s, enum write_kind kind,
         hf__usage_add_change(&usage, change, 1.0);
         out->capacity = hf__usage_capacity(s, &usage, write->return_capacity);
     }
-    out->metrics = hf__metrics_of(s, change->table, write->return_metrics, key_source(kind, write));
+    out->metrics =
+        hf__collection_metrics(s, change->table, write->return_metrics, key_source(kind, write));
     return HF_OK;
 }
 
@@ -200,7 +201,7 @@ done:
     pthread_rwlock_unlock(&e->schema);
     if (status == HF_OK)
         return hf__engine_wait_durable(s, e, ticket);
-    if (status == HF_CONDITION) /* what it was refused for must not be taken back by a crash */
+    if (status == HF_CONDITION) /* a crash must not take back the state that was the reason */
         TRY(hf__engine_wait_durable_read(s, e, latch));
     return status;
 }

@@ -20,7 +20,7 @@ struct write_answer {
 };
 enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_kind kind,
                              const struct prepared_write *write, struct write_answer *answer);
-/* What can be judged of a write once its table is known. */
+/* Check a write as far as its table's schema decides. */
 enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *table,
                                       enum write_kind kind, const struct prepared_write *write);
 

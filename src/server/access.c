@@ -6,7 +6,7 @@
  *
  *  - Host. A page can have its own name point to 127.0.0.1, and is then of the same origin as we
  *    are. But its requests carry that name. So, while any signature is taken, the name has to be
- *    an address, localhost or a name that we were told. With keys, the signature covers the name.
+ *    an address, localhost or a name from --allow-host. With keys, the signature covers the name.
  *  - Origin. A request with an Origin comes from a page. It has to be one of our own, or one
  *    that --cors names.
  */

@@ -1,6 +1,6 @@
 /*
- * server/admin.c: /_holdfast/: what tests of users want of a server and nobody else should, which
- * is there only when it was asked for, and the check, which is always there.
+ * server/admin.c: /_holdfast/: what users' tests need of a server, offered only with --admin; and
+ * the check, which is always offered.
  *
  *     GET    /_holdfast/          what can be asked here, the clock and the faults
  *     GET    /_holdfast/clock     the clock of the database
@@ -188,7 +188,7 @@ static void get_clock(struct answer *answer, const struct admin_request *request
     hf__admin_answer(answer, &clock_answer, &now);
 }
 
-/* What is asked, given how far the clock is off now. False: that is a time that cannot be. */
+/* The requested offset of the clock, given the present one. False: the time is out of range. */
 static bool move_clock(const struct clock_request *asked, int64_t wall_us, int64_t *offset)
 {
     int64_t now_us;
@@ -215,14 +215,14 @@ static void put_clock(struct answer *answer, const struct admin_request *request
     if (!read_body(answer, request->body, &clock_request, &asked))
         return;
     if ((asked.advance_s != 0) + (asked.now_s != 0) + (asked.reset == HF_YES) != 1) {
-        hf__admin_error(answer, 400, HF_STR("give one of advance_s, now_s and reset"));
+        hf__admin_error(answer, 400, HF_STR("specify exactly one of advance_s, now_s and reset"));
         return;
     }
     before = atomic_load(&server->options.clock->offset_us);
     do { /* another loop may be moving it, too */
         after = before;
         if (!move_clock(&asked, hf__env_wall_us(&server->env), &after)) {
-            hf__admin_error(answer, 400, HF_STR("the time is too far away"));
+            hf__admin_error(answer, 400, HF_STR("the time is out of range"));
             return;
         }
     } while (!atomic_compare_exchange_weak(&server->options.clock->offset_us, &before, after));
@@ -236,21 +236,21 @@ static void post_upkeep(struct answer *answer, const struct admin_request *reque
     struct context *context = answer->context;
     struct hf_upkeep_report report;
     enum hf_status status = hf_engine_upkeep(context->scope, context->server->engine, &report);
-    struct upkeep_answer told;
+    struct upkeep_answer result;
 
     (void)request;
     if (status != HF_OK) {
         hf__admin_failure(answer, status);
         return;
     }
-    told = (struct upkeep_answer){.expired_items = (int64_t)report.expired_items,
-                                  .trimmed_records = (int64_t)report.trimmed_records,
-                                  .dropped_tokens = (int64_t)report.dropped_tokens,
-                                  .indexed_items = (int64_t)report.indexed_items,
-                                  .erased_keys = (int64_t)report.erased_keys,
-                                  .backed_up_items = (int64_t)report.backed_up_items,
-                                  .restored_items = (int64_t)report.restored_items};
-    hf__admin_answer(answer, &upkeep_answer, &told);
+    result = (struct upkeep_answer){.expired_items = (int64_t)report.expired_items,
+                                    .trimmed_records = (int64_t)report.trimmed_records,
+                                    .dropped_tokens = (int64_t)report.dropped_tokens,
+                                    .indexed_items = (int64_t)report.indexed_items,
+                                    .erased_keys = (int64_t)report.erased_keys,
+                                    .backed_up_items = (int64_t)report.backed_up_items,
+                                    .restored_items = (int64_t)report.restored_items};
+    hf__admin_answer(answer, &upkeep_answer, &result);
 }
 
 /* ---- faults --------------------------------------------------------------------------------- */
@@ -258,40 +258,40 @@ static void post_upkeep(struct answer *answer, const struct admin_request *reque
 static enum hf_status read_faults(struct context *context, struct faults_body *body)
 {
     const struct hf_fault *set;
-    struct wire_fault *told;
+    struct wire_fault *result;
     size_t len;
 
     TRY(hf_faulty_get(context->scope, context->server->db, &set, &len));
-    told = hf__scope_array(context->scope, len ? len : 1, sizeof(*told));
-    if (!told)
+    result = hf__scope_array(context->scope, len ? len : 1, sizeof(*result));
+    if (!result)
         return hf__fail_nomem(context->scope);
     for (size_t i = 0; i < len; i++)
-        told[i] = (struct wire_fault){.kind = (int)set[i].kind,
-                                      .operation = set[i].operation,
-                                      .table = set[i].table,
-                                      .probability = set[i].probability,
-                                      .skip = set[i].skip,
-                                      .count = set[i].count,
-                                      .latency_ms = set[i].latency_ms,
-                                      .struck = (int64_t)set[i].struck};
+        result[i] = (struct wire_fault){.kind = (int)set[i].kind,
+                                        .operation = set[i].operation,
+                                        .table = set[i].table,
+                                        .probability = set[i].probability,
+                                        .skip = set[i].skip,
+                                        .count = set[i].count,
+                                        .latency_ms = set[i].latency_ms,
+                                        .struck = (int64_t)set[i].struck};
     for (size_t i = 0; i < len; i++) {
-        if (told[i].operation.len == 0)
-            told[i].operation = (struct hf_str){0};
-        if (told[i].table.len == 0)
-            told[i].table = (struct hf_str){0};
+        if (result[i].operation.len == 0)
+            result[i].operation = (struct hf_str){0};
+        if (result[i].table.len == 0)
+            result[i].table = (struct hf_str){0};
     }
-    *body = (struct faults_body){told, len};
+    *body = (struct faults_body){result, len};
     return HF_OK;
 }
 
 static void get_faults(struct answer *answer, const struct admin_request *request)
 {
-    struct faults_body told;
-    enum hf_status status = read_faults(answer->context, &told);
+    struct faults_body result;
+    enum hf_status status = read_faults(answer->context, &result);
 
     (void)request;
     if (status == HF_OK)
-        hf__admin_answer(answer, &faults, &told);
+        hf__admin_answer(answer, &faults, &result);
     else
         hf__admin_failure(answer, status);
 }
@@ -317,7 +317,8 @@ static enum hf_status set_faults(struct context *context, const struct faults_bo
         const struct wire_fault *f = &asked->faults[i];
 
         if (f->kind <= 0)
-            return hf__fail(s, HF_INVALID, "fault %zu: kind is one of %s", i, fault_kinds.printed);
+            return hf__fail(s, HF_INVALID, "fault %zu: kind must be one of %s", i,
+                            fault_kinds.printed);
         if (!fits_u32(f->skip) || !fits_u32(f->count) || !fits_u32(f->latency_ms))
             return hf__fail(s, HF_INVALID, "fault %zu: a number is negative or too large", i);
         list[i] = (struct hf_fault){.kind = (enum hf_fault_kind)f->kind,
@@ -339,7 +340,7 @@ static void put_faults(struct answer *answer, const struct admin_request *reques
     if (!read_body(answer, request->body, &faults, &asked))
         return;
     if (!asked.faults) {
-        hf__admin_error(answer, 400, HF_STR("give the list \"faults\"; empty for none"));
+        hf__admin_error(answer, 400, HF_STR("specify the list \"faults\" (empty: no faults)"));
         return;
     }
     status = set_faults(answer->context, &asked);
@@ -410,7 +411,7 @@ static void get_overview(struct answer *answer, const struct admin_request *requ
     struct context *context = answer->context;
     struct clock_answer now = clock_now(context->server);
     struct hf_str names[ARRAY_LEN(paths)];
-    struct overview told = {.version = hf_str_from(hf_version()), .clock = &now, .paths = names};
+    struct overview result = {.version = hf_str_from(hf_version()), .clock = &now, .paths = names};
     struct faults_body set;
     enum hf_status status = read_faults(context, &set);
 
@@ -419,12 +420,12 @@ static void get_overview(struct answer *answer, const struct admin_request *requ
         hf__admin_failure(answer, status);
         return;
     }
-    told.faults = set.faults;
-    told.faults_len = set.faults_len;
-    told.paths_len = ARRAY_LEN(paths);
+    result.faults = set.faults;
+    result.faults_len = set.faults_len;
+    result.paths_len = ARRAY_LEN(paths);
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
         names[i] = hf_scope_format(context->scope, "%s %s", paths[i].method, paths[i].path);
-    hf__admin_answer(answer, &overview, &told);
+    hf__admin_answer(answer, &overview, &result);
 }
 
 bool hf__admin_path(const struct server *server, struct hf_str path)
@@ -471,10 +472,12 @@ void hf__admin_handle(struct answer *answer, struct hf_bytes body)
         }
     }
     if (known)
-        hf__admin_error(answer, 405,
-                        hf_str_equal(head->path, HF_STR(CHECKS_PATH))
-                            ? HF_STR("this path has the methods GET and POST")
-                            : HF_STR("this path has other methods; GET /_holdfast/ lists them"));
+        hf__admin_error(
+            answer, 405,
+            hf_str_equal(head->path, HF_STR(CHECKS_PATH))
+                ? HF_STR("this path supports GET and POST")
+                : HF_STR("this path does not support the method; GET /_holdfast/ lists paths and "
+                         "methods"));
     else
-        hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists them"));
+        hf__admin_error(answer, 404, HF_STR("no such path; GET /_holdfast/ lists all paths"));
 }

@@ -1,5 +1,5 @@
 /*
- * server/admin.h: /_holdfast/, for users' tests: the clock, upkeep now, faults on purpose,
+ * server/admin.h: /_holdfast/, for users' tests: the clock, maintenance now, injected faults,
  * snapshots; and the check of everything, which every server offers (checker.h).
  */
 #ifndef HF_SERVER_ADMIN_H
@@ -24,7 +24,7 @@ struct admin_request {
     struct hf_str name; /* what stands for NAME in the path; empty when there is none */
 };
 
-/* The answer is that struct as JSON; an error with that sentence; the error of the scope. */
+/* Answer with that struct as JSON; with an error of that text; with the error of the scope. */
 void hf__admin_answer(struct answer *answer, const struct fields *fields, const void *body);
 void hf__admin_error(struct answer *answer, int status, struct hf_str message);
 void hf__admin_failure(struct answer *answer, enum hf_status status);

@@ -61,7 +61,7 @@ static void named_free(struct snapshots *snapshots, struct named *named)
     hf__env_free(&snapshots->env, named, sizeof(*named));
 }
 
-/* Who had it has it no more. */
+/* Release a reference; the last one frees the snapshot. */
 static void release_named(struct snapshots *snapshots, struct named *named)
 {
     bool last;
@@ -89,7 +89,7 @@ void hf__snapshots_free(struct snapshots *snapshots)
     hf__env_free(&env, snapshots, sizeof(*snapshots));
 }
 
-/* Where the name is, or would be. */
+/* The place of a name in the list, or where it would be inserted. */
 static size_t find_position(struct snapshots *snapshots, struct hf_str name, bool *there)
 {
     size_t at = 0;
@@ -107,7 +107,7 @@ static size_t find_position(struct snapshots *snapshots, struct hf_str name, boo
     return at;
 }
 
-/* The one of that name, for the caller to let go; NULL when there is none. */
+/* The snapshot of that name, which the caller releases; NULL when there is none. */
 static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
 {
     struct named *named = NULL;
@@ -124,7 +124,7 @@ static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
     return named;
 }
 
-/* Out of the list; the caller has it then. */
+/* Remove from the list; the caller gets the reference. */
 static struct named *take_out(struct snapshots *snapshots, struct hf_str name)
 {
     struct named *named = NULL;
@@ -151,7 +151,7 @@ static uint64_t bytes_of(const struct named *named)
     return size.bytes;
 }
 
-/* What all would hold with `more` in the place `at` of one that is there. */
+/* The bytes of all snapshots if one of `more` bytes replaced the one at `at`. */
 static uint64_t bytes_with(struct snapshots *snapshots, const struct named *more, size_t at,
                            bool there)
 {
@@ -165,7 +165,7 @@ static uint64_t bytes_with(struct snapshots *snapshots, const struct named *more
     return bytes;
 }
 
-/* Into the list, in the place of the one that has its name, which is *old then. */
+/* Insert into the list. A snapshot of the same name is replaced, and is *old then. */
 static enum hf_status put_in(struct hf_scope *s, struct snapshots *snapshots, struct named *named,
                              struct named **old)
 {
@@ -177,9 +177,11 @@ static enum hf_status put_in(struct hf_scope *s, struct snapshots *snapshots, st
     pthread_mutex_lock(&snapshots->lock);
     at = find_position(snapshots, hf_str_of(named->name, named->name_len), &there);
     if (!there && snapshots->len == SNAPSHOTS_MAX) {
-        status = hf__fail(s, HF_LIMIT, "there are %d snapshots; delete one first", SNAPSHOTS_MAX);
+        status = hf__fail(s, HF_LIMIT, "the limit of %d snapshots is reached; delete one first",
+                          SNAPSHOTS_MAX);
     } else if (bytes_with(snapshots, named, at, there) > SNAPSHOTS_BYTES_MAX) {
-        status = hf__fail(s, HF_LIMIT, "the snapshots would hold more than %llu bytes",
+        status = hf__fail(s, HF_LIMIT,
+                          "the snapshots would exceed the limit of %llu bytes; delete one first",
                           (unsigned long long)SNAPSHOTS_BYTES_MAX);
     } else if (there) {
         *old = snapshots->list[at];
@@ -244,13 +246,14 @@ static bool good_name(struct answer *answer, struct hf_str name)
     }
     if (!good)
         hf__admin_error(answer, 400,
-                        HF_STR("a snapshot's name has 1 to 64 letters, digits, - and _"));
+                        HF_STR("invalid snapshot name; use 1 to 64 letters, digits, - and _"));
     return good;
 }
 
 static void answer_missing(struct answer *answer)
 {
-    hf__admin_error(answer, 404, HF_STR("no such snapshot; GET /_holdfast/snapshots lists them"));
+    hf__admin_error(answer, 404,
+                    HF_STR("no such snapshot; GET /_holdfast/snapshots lists all snapshots"));
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -259,25 +262,25 @@ void hf__admin_snapshots_list(struct answer *answer, const struct admin_request 
 {
     struct context *context = answer->context;
     struct snapshots *snapshots = context->server->snapshots;
-    struct wire_snapshot *told =
+    struct wire_snapshot *result =
         hf__scope_array(context->scope, SNAPSHOTS_MAX, sizeof(struct wire_snapshot));
-    struct list_answer list = {.snapshots = told};
+    struct list_answer list = {.snapshots = result};
 
     (void)request;
-    if (!told) {
+    if (!result) {
         hf__admin_failure(answer, hf__fail_nomem(context->scope));
         return;
     }
     pthread_mutex_lock(&snapshots->lock);
     list.snapshots_len = snapshots->len;
     for (size_t i = 0; i < snapshots->len; i++)
-        told[i] = describe_snapshot(context->scope, snapshots->list[i]);
+        result[i] = describe_snapshot(context->scope, snapshots->list[i]);
     pthread_mutex_unlock(&snapshots->lock);
     hf__admin_answer(answer, &list_answer, &list);
 }
 
 static enum hf_status take_snapshot(struct context *context, struct hf_str name,
-                                    struct wire_snapshot *told)
+                                    struct wire_snapshot *result)
 {
     struct snapshots *snapshots = context->server->snapshots;
     struct named *named = hf__env_alloc(&snapshots->env, sizeof(*named));
@@ -291,8 +294,8 @@ static enum hf_status take_snapshot(struct context *context, struct hf_str name,
     memcpy(named->name, name.ptr, name.len);
     status = hf_engine_snapshot_take(context->scope, context->server->engine, &named->snapshot);
     if (status == HF_OK) {
-        *told = describe_snapshot(context->scope,
-                                  named); /* once it is in the list, it may go at any time */
+        *result = describe_snapshot(context->scope,
+                                    named); /* once it is in the list, it may go at any time */
         status = put_in(context->scope, snapshots, named, &old);
     }
     if (status != HF_OK)
@@ -303,14 +306,14 @@ static enum hf_status take_snapshot(struct context *context, struct hf_str name,
 
 void hf__admin_snapshots_take(struct answer *answer, const struct admin_request *request)
 {
-    struct wire_snapshot told;
+    struct wire_snapshot result;
     enum hf_status status;
 
     if (!good_name(answer, request->name))
         return;
-    status = take_snapshot(answer->context, request->name, &told);
+    status = take_snapshot(answer->context, request->name, &result);
     if (status == HF_OK)
-        hf__admin_answer(answer, &snapshot, &told);
+        hf__admin_answer(answer, &snapshot, &result);
     else
         hf__admin_failure(answer, status);
 }
@@ -319,7 +322,7 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
 {
     struct context *context = answer->context;
     struct snapshots *snapshots = context->server->snapshots;
-    struct wire_snapshot told;
+    struct wire_snapshot result;
     struct named *named;
     enum hf_status status;
 
@@ -331,10 +334,10 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
         return;
     }
     status = hf_engine_snapshot_restore(context->scope, context->server->engine, named->snapshot);
-    told = describe_snapshot(context->scope, named);
+    result = describe_snapshot(context->scope, named);
     release_named(snapshots, named);
     if (status == HF_OK)
-        hf__admin_answer(answer, &snapshot, &told);
+        hf__admin_answer(answer, &snapshot, &result);
     else
         hf__admin_failure(answer, status);
 }

@@ -2,8 +2,8 @@
  * server/answer.c: the head of an answer, and where answers are put together.
  *
  * A body is written straight into the connection's output, behind room for a head; when its length
- * is known, the head is put in front of it. Only behind other answers of the same iteration,
- * which a client gets that does not wait for one before it sends the next, has the body to move.
+ * is known, the head is put in front of it. The body has to move only behind other answers of the
+ * same iteration, which pipelining clients get.
  *
  * x-amz-crc32 is of the body as it is sent, so after packing. What is sent in parts is not packed.
  */
@@ -50,8 +50,8 @@ static uint64_t next_random(struct context *context)
     return context->random[1] + b;
 }
 
-/* Ids tell requests apart in logs; nobody has to be unable to guess them. Eight letters at a time:
- * of each byte five bits, as a digit or, from ten on, as one of A to V. */
+/* Ids distinguish requests in logs; they need not be hard to guess. Eight letters at a time: five
+ * bits of each byte, as a digit or, from ten on, as one of A to V. */
 static void make_request_id(struct context *context, char id[REQUEST_ID])
 {
     const uint64_t ones = UINT64_MAX / 255;
@@ -160,8 +160,8 @@ struct hf__buf *hf__answer_begin(struct answer *answer)
     return &conn->out;
 }
 
-/* Who may take long to pack? Workers; and with faults everybody, as a fault would strike twice if
- * the request was left to a worker. */
+/* May compressing take long here? On workers; and with --admin on loops, too: a fault would strike
+ * twice if the request was repeated by a worker. */
 static bool has_time(const struct context *context)
 {
     return context->worker || context->server->options.admin;

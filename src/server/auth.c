@@ -20,8 +20,8 @@
  * What always holds:
  *
  *  (1) With keys, a request passes only if its signature equals one that we computed over it.
- *  (2) A signing key is kept only after it verified a signature. Who cannot sign can neither fill
- *      the table nor push others out of it.
+ *  (2) A signing key is kept only after it verified a signature. A client that cannot sign can
+ *      neither fill the table nor push others out of it.
  *  (3) What a signature does not cover does not decide what the server does: the operation is in
  *      X-Amz-Target, so that must be signed, and so must the body be, unless TLS protects it.
  *      Other fields that may be unsigned (some clients leave X-Amz-User-Agent or the token out)
@@ -130,8 +130,8 @@ static enum hf_status copy_keys(struct hf_scope *s, struct auth *auth,
 }
 
 /*
- * Derive a key that nobody needs. The command loads the library of digests when it is first called:
- * where that is missing, it shall be known before anybody is served.
+ * Derive a key that is not used. The command loads the library of digests at the first call: if
+ * that is missing, the server must fail before it serves anybody.
  */
 static void try_digests(struct auth *auth)
 {
@@ -430,7 +430,7 @@ static bool read_query(struct verification *v)
         hf__buf_put_str(&missing, HF_STR("Re-examine the query-string parameters."));
         return refuse_incomplete(v, text_of(&missing));
     }
-    /* Clients that put the token into a header although the rest is in the query do exist. */
+    /* Some clients put the token into a header although the rest is in the query. */
     if (!v->claim.session_token.ptr)
         v->claim.session_token = hf__http_field(v->head, "X-Amz-Security-Token");
     if (hf__sign_param(v->s, v->head->query, "X-Amz-Expires", &expires) != HF_OK)
@@ -621,7 +621,7 @@ static bool check_scope(struct verification *v)
     return wrong.len || wrong.failed ? refuse_invalid(v, text_of(&wrong)) : true;
 }
 
-/* The last line of the canonical request. Who claims another hash than the body's has lost. */
+/* The last line of the canonical request. A claimed hash that is not the body's is refused. */
 static enum hf_status payload_hash(struct verification *v, char hex[SIGN_HEX + 1],
                                    struct hf_str *hash)
 {
@@ -712,7 +712,7 @@ bool hf__auth_check(struct hf_scope *s, struct auth *auth, const struct http_hea
     else
         passes = read_claim(&v) && check_date(&v) && check_clock(&v) && check_signed_headers(&v) &&
                  check_credential(&v) && check_scope(&v) && check_signature(&v);
-    assert(passes == (refusal->status == 0)); /* who is refused is told why */
+    assert(passes == (refusal->status == 0)); /* a refusal always has a reason */
     assert(passes || (refusal->type && refusal->message.ptr));
     hf__scope_error_clear(s); /* what went wrong is in the refusal */
     return passes;

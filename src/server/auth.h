@@ -2,8 +2,8 @@
  * server/auth.h: who may call.
  *
  * With keys, a request must carry a signature that one of them made, of about now, for DynamoDB.
- * Without keys, whoever writes a well-formed signature is let in, of any key, region and time. In
- * both cases what is wrong is said in DynamoDB's words and found in DynamoDB's order.
+ * Without keys, any well-formed signature is accepted, of any key, region and time. In both cases
+ * errors have DynamoDB's messages and DynamoDB's order.
  *
  *     if (!hf__auth_check(s, auth, &head, body, now_s, &refusal))
  *         answer with refusal.status, refusal.type and refusal.message
@@ -15,7 +15,7 @@
 #include "http/http.h"
 #include "http/sign.h"
 
-enum { AUTH_WINDOW_S = 300 }; /* a signature's time may be off by this, unless told otherwise */
+enum { AUTH_WINDOW_S = 300 }; /* default limit for how far the time of a signature may be off */
 
 struct auth; /* the keys, and signing keys made of them; one thread at a time uses it */
 

@@ -30,7 +30,7 @@ struct budget {
     uint64_t output_max;
     _Atomic uint64_t input;
     _Atomic uint64_t output;
-    atomic_bool pressed; /* somebody waits for memory: slow readers have less time */
+    atomic_bool pressed; /* a request waits for memory: slow readers get less time */
 };
 
 /* Bytes that this process may have: of the machine, of its control groups, of its limits. */
@@ -40,7 +40,7 @@ uint64_t hf__memory_limit(void);
  * input. An input share of more than half of what is given, or of the default, raises the whole. */
 void hf__budget_init(struct budget *budget, uint64_t memory_max, uint64_t input_max);
 
-/* Does somebody need memory, or will soon? */
+/* Is memory short, or will it be soon? */
 static inline bool hf__budget_pressed(struct budget *budget)
 {
     return atomic_load(&budget->pressed) ||

@@ -1,9 +1,9 @@
 /*
  * server/busy_poll.h: polling for the next request a little longer before going to sleep.
  *
- * To wake a thread takes the system longer than most requests take us. A client that asks again as
- * soon as it has its answer, alone, is worth waiting for awake: it does not have to wait for us to
- * wake up then.
+ * Waking a thread takes longer than most requests. So for a single client that sends its next
+ * request as soon as it has its answer, the loop stays awake, and the client does not wait for the
+ * wake-up.
  *
  *  (1) A loop stays awake for BUSY_POLL_NS after an answer at most, and only when the last request
  *      came soon enough after the answer before it for that to pay.

@@ -34,7 +34,7 @@ static void answer_error(struct answer *answer, const struct hf_error *error)
     hf__answer_end(answer, http_status(error->status));
 }
 
-/* An error that is no status of the library: of the framework in front of the operations. */
+/* An error of the HTTP layer in front of the operations, which is no status of the library. */
 static void answer_refusal(struct answer *answer, int status, const char *type,
                            struct hf_str message)
 {
@@ -64,7 +64,7 @@ void hf__call_refuse(struct answer *answer, int status, struct hf_str message)
                    message);
 }
 
-/* True when there is a body that is not JSON, and that was said. */
+/* True: the body is not JSON, and the answer says so. */
 static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
 {
     if (body.len == 0 || hf__json_valid(hf_str_of((const char *)body.ptr, body.len)))
@@ -113,9 +113,8 @@ static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes
     if (refuse_no_json(answer, body))
         return;
     if (name.len && hf__utf8_valid(name)) /* a field may have any bytes, JSON may not */
-        message =
-            hf_scope_format(answer->context->scope,
-                            "The operation %.*s is not one that this server has", HF_FMT(name));
+        message = hf_scope_format(answer->context->scope, "Operation %.*s is not supported",
+                                  HF_FMT(name));
     answer_refusal(answer, 400, TYPE_SERVICE "UnknownOperationException", message);
 }
 
@@ -138,7 +137,7 @@ static struct hf_str answer_type(const struct http_head *head, struct hf_bytes b
     return (struct hf_str){0};
 }
 
-/* A loop has no time for what comes: true, and nothing is done. */
+/* True: this would take too long on a loop, and nothing was done. */
 static bool leave_to_worker(struct answer *answer)
 {
     if (answer->context->worker)
@@ -147,7 +146,7 @@ static bool leave_to_worker(struct answer *answer)
     return true;
 }
 
-/* Undo Content-Encoding. False when that failed, which was said, or is left to a worker. */
+/* Undo Content-Encoding. False: it failed, and is answered; or it is left to a worker. */
 static bool unpack_body(struct answer *answer, struct hf_bytes *body)
 {
     struct hf_str coding = hf__http_field(answer->head, "content-encoding");
@@ -169,7 +168,7 @@ static bool unpack_body(struct answer *answer, struct hf_bytes *body)
     }
 }
 
-/* Unpacking 16 MiB that were made for it takes seconds: nobody who may not call can have that. */
+/* Decompressing a malicious body of 16 MiB takes seconds: clients have to authenticate before. */
 static bool is_packed(const struct http_head *head)
 {
     struct hf_str coding = hf__http_field(head, "content-encoding");
@@ -226,7 +225,7 @@ static void name_endpoint(struct answer *answer, struct hf_describe_endpoints_re
     result->endpoints = endpoint;
 }
 
-/* These two say nothing at all when they have done what was asked. */
+/* These two operations have an empty answer. */
 static bool answers_empty(enum hf_op op)
 {
     return op == HF_OP_TAG_RESOURCE || op == HF_OP_UNTAG_RESOURCE;

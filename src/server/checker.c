@@ -79,7 +79,7 @@ static void *run_check(void *user)
         hf_engine_check_with(checker->scope, checker->engine, &options, &report);
 
     if (status == HF_OK)
-        hf__env_log(&checker->env, HF_LOG_INFO, "check: all is well, %llu items",
+        hf__env_log(&checker->env, HF_LOG_INFO, "check: no problems found in %llu items",
                     (unsigned long long)report.items);
     else
         hf__env_log(&checker->env, status == HF_CANCELED ? HF_LOG_INFO : HF_LOG_ERROR, "check: %s",
@@ -194,6 +194,6 @@ void hf__admin_check_post(struct answer *answer, const struct admin_request *req
         answer_state(answer, running ? 200 : 202, &state);
     else
         hf__admin_error(answer, 503,
-                        stops ? HF_STR("the server stops")
-                              : HF_STR("there is no thread for a check; try again later"));
+                        stops ? HF_STR("the server is stopping")
+                              : HF_STR("cannot start a thread for the check; try again later"));
 }

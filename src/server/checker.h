@@ -6,7 +6,7 @@
  *
  *     NONE --start--> RUNNING --> SOUND | DAMAGED | FAILED --start--> RUNNING
  *
- * It is offered by every server, as it is for who runs it and not for tests. With keys these
+ * Every server offers it, as it is for operators and not for tests. With keys these
  * requests have to be signed as all others.
  *
  *  (1) One check runs at a time, on a thread of its own: no loop and no worker waits for it.

@@ -12,7 +12,7 @@
  *                               v                v                                |
  *                            WORKING --done--> READY --what is durable is sent----+
  *                                              ^ | |                              |
- *                      DELAYED --time is over--' | `--owes a sync--> SYNCING -----+
+ *                      DELAYED --time is over--' | `--needs sync---> SYNCING -----+
  *                         ^----a fault wants it--'                                |
  *                                                                                 |
  *     READY, SYNCING --socket is full--> SENDING <--> NEXT_PART ------------------+
@@ -49,7 +49,7 @@
 
 #define TO(state) (1U << CONN_##state)
 
-enum { /* where all may go that has been sent */
+enum { /* the states that may follow when everything is sent */
        AFTER_SENDING = TO(IDLE) | TO(BACKLOG) | TO(NEXT_PART) | TO(LINGER) | TO(CLOSED),
        READING = TO(HEAD) | TO(BODY)
 };
@@ -208,7 +208,7 @@ static void remove_from_list(struct conn_list *list, struct conn *conn)
     conn->list_next = conn->list_previous = NULL;
 }
 
-/* Is the next iteration to look at connections of its own, without waiting for the network? */
+/* Does the next iteration have work that does not depend on the network? */
 static bool needs_idle(enum conn_state state)
 {
     return state == CONN_BACKLOG || state == CONN_NEXT_PART;

@@ -2,7 +2,7 @@
  * server/conn_limits.c: which connections there are: opening them, how many and for how long, and
  * their end when the server stops.
  *
- * A connection beyond the limit takes the place of one that nobody misses, or is turned away. Each
+ * A connection beyond the limit replaces an idle one, or is refused. Each
  * state of a connection (conn.c) has its deadline, and a sweep every SWEEP_MS closes those whose
  * time is over; while somebody waits for memory it also closes those whose readers are slow.
  */
@@ -18,7 +18,7 @@
 
 static void on_sweep(uv_timer_t *timer);
 
-/* Over the limit: say so, in the one write that a new socket always takes. It is JSON, as an answer
+/* Over the limit: refuse in one write, which a new socket always takes. It is JSON, as the answer
  * to the call that the client is about to make. */
 static void turn_away(struct loop *loop, int fd)
 {
@@ -140,12 +140,13 @@ static void time_out_conn(struct conn *conn)
         return;
     }
     conn->loop->reader.error =
-        (struct http_error){408, "The request took longer than this server waits for one"};
+        (struct http_error){408,
+                            "The request was not complete within the time limit of the server"};
     hf__route_bad(conn, &conn->loop->reader);
     assert(conn->state == CONN_READY && conn->close_after);
 }
 
-/* Has the reader taken enough to be no slow one? */
+/* Has the reader taken enough not to count as slow? */
 static void look_at_reader(struct conn *conn, uint64_t now)
 {
     size_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp);
@@ -157,7 +158,7 @@ static void look_at_reader(struct conn *conn, uint64_t now)
     }
 }
 
-/* Close those whose time is over; and, when the server stops, at last all. */
+/* Close connections whose deadline has passed; and when the server stops, at last all. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;

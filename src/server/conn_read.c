@@ -10,7 +10,7 @@
 #include "server/metrics.h"
 #include "server/tls.h"
 
-/* What became of a whole request. */
+/* The outcome of a complete request. */
 enum handled {
     HANDLED,  /* it is answered */
     DEFERRED, /* it is for a worker, and answers before it have to leave first */
@@ -51,7 +51,7 @@ static bool keep_reader(struct conn *conn, const struct http_reader *reader)
     return conn->partial != NULL;
 }
 
-/* A client that waits for the word is told that its body is welcome. */
+/* Send "100 Continue" to a client that waits for it before it sends the body. */
 static void welcome_body(struct conn *conn)
 {
     if (!conn->partial->head.expect_continue || conn->continued)
@@ -71,12 +71,12 @@ static bool has_room(const struct conn *conn)
 static void refuse_input(struct conn *conn)
 {
     conn->loop->reader.error = (struct http_error){
-        503, "Unfinished requests take all the memory that this server has for them"};
+        503, "The server has no memory left for incomplete requests; try again later"};
     hf__route_bad(conn, &conn->loop->reader);
 }
 
-/* Everybody's unfinished requests together may not take all memory. Who asks for more than a little
- * is sent away when they do; small requests go on: (1) of budget.h. */
+/* Incomplete requests together may not take all memory. When they do, a request that needs more
+ * than a little is refused; small requests go on: (1) of budget.h. */
 static void bound_input(struct conn *conn)
 {
     struct budget *budget = &conn->loop->server->budget;
@@ -260,7 +260,7 @@ static void end_reading(struct conn *conn, ssize_t nread)
 {
     conn->ended = true;
     if (nread != UV_EOF || !conn_is_busy(conn))
-        hf__conn_close(conn); /* nothing is owed, and half a request stays half */
+        hf__conn_close(conn); /* no answer is due, and half a request stays half */
     else
         hf__conn_pause(conn);
 }

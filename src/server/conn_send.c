@@ -12,7 +12,7 @@
 
 /* ---- what is held --------------------------------------------------------------------------- */
 
-/* What it holds of the budget's output, from now on. */
+/* Set what the connection holds of the budget's output. */
 static void count_output(struct conn *conn, uint64_t bytes)
 {
     struct server *server = conn->loop->server;
@@ -79,8 +79,8 @@ bool hf__conn_evict(struct loop *loop, uint64_t ms)
     return true;
 }
 
-/* The reader is slow. What waits for it counts, and when that is too much, whoever has waited
- * longest goes: (2) of budget.h. False: it was this one. */
+/* The reader is slow. Count its unsent bytes; if that is too much, close the connection that has
+ * waited longest: (2) of budget.h. False: it was this one. */
 static bool begin_sending(struct conn *conn)
 {
     struct loop *loop = conn->loop;
@@ -104,8 +104,8 @@ static bool begin_sending(struct conn *conn)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* What was asked is answered, and nobody will ask again: the other side sends no more and no whole
- * request waits, or the server stops and none has begun. */
+/* Everything is answered and no more requests will come: the client sends no more and no complete
+ * request waits, or the server stops and no request has begun. */
 static bool is_over(const struct conn *conn)
 {
     if (conn->parts)

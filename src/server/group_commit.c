@@ -1,16 +1,16 @@
 /*
- * server/group_commit.c: what waits for a sync.
+ * server/group_commit.c: answers that wait for a sync.
  *
  * What the requests of one iteration have written is applied and not yet durable, so their answers
  * may not leave. At the end of the iteration they are all SYNCING, and one sync, up to the highest
  * of their tickets, is for all of them.
  *
- *     READY --owes nothing--> is sent
+ *     READY --needs no sync--> is sent
  *       `--has a ticket--> SYNCING --sync is over--> is sent, or becomes an error and is sent
  *
- * The sync runs on the syncer's thread (syncer.h) while the loop goes on. A loop with one connection
- * has nothing to go on with, and syncs itself: to have another thread do it, and to be woken by
- * that, takes longer.
+ * The sync runs on the syncer's thread (syncer.h) while the loop goes on. A loop with one
+ * connection has nothing to go on with, and syncs itself: to have another thread do it, and to be
+ * woken by that, takes longer.
  *
  *  (1) No answer leaves before its ticket is durable. One whose sync failed is an error (500).
  *  (2) The time of a sync is not the client's: it does not count for its deadlines.
@@ -36,7 +36,7 @@ static uint64_t highest_ticket(const struct loop *loop, uint64_t finished)
     return highest;
 }
 
-/* Its sync is over, after so much time. */
+/* The sync that a connection waited for is over, after so much time. */
 static void deliver_synced(struct conn *conn, uint64_t waited_ns)
 {
     conn->begun_ms += waited_ns / 1000000; /* (2) */
@@ -98,7 +98,8 @@ void hf__group_commit_synced(struct loop *loop)
         note_answered(loop);
 }
 
-/* Send what owes nothing; the rest is SYNCING. Returns the highest ticket of those; 0: none. */
+/* Send answers that need no sync; the others become SYNCING. Returns their highest ticket; 0: none.
+ */
 static uint64_t send_ready(struct loop *loop)
 {
     struct conn_list *ready = &loop->lists[CONN_READY];

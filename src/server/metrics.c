@@ -181,9 +181,9 @@ static void write_counters(struct hf__buf *buf, const struct server *server)
         {offsetof(struct metrics, refused), "holdfast_signatures_refused_total",
          "Requests refused for their signature."},
         {offsetof(struct metrics, bad), "holdfast_requests_malformed_total",
-         "Requests that were no HTTP."},
+         "Requests that were not valid HTTP."},
         {offsetof(struct metrics, lengthy), "holdfast_requests_long_total",
-         "Requests that kept a loop, and all its connections, for more than 50 ms."},
+         "Requests that blocked an event loop, and all its connections, for more than 50 ms."},
         {offsetof(struct metrics, bytes_in), "holdfast_bytes_received_total", "Bytes read."},
         {offsetof(struct metrics, bytes_out), "holdfast_bytes_sent_total", "Bytes sent."},
         {offsetof(struct metrics, commits), "holdfast_commits_total",
@@ -244,8 +244,9 @@ static void write_ops(struct hf__buf *buf, const struct server *server)
                            HF_FMT(hf__op((enum hf_op)op)->name), names[i],
                            (unsigned long long)op_count(server, (enum hf_op)op, i));
     }
-    hf__prometheus_head(buf, "holdfast_request_seconds", "histogram",
-                        "From a whole request to its answer, without the wait for the disk.");
+    hf__prometheus_head(
+        buf, "holdfast_request_seconds", "histogram",
+        "Time from a complete request to its answer, without the wait for the disk.");
     for (int op = 0; op < HF_OP_COUNT; op++) {
         if (!op_used(server, (enum hf_op)op))
             continue;
@@ -279,10 +280,10 @@ static void write_engine(struct hf__buf *buf, struct server *server)
 
     hf_engine_stats(server->engine, &stats);
     hf__prometheus_head(buf, "holdfast_log_syncs_total", "counter",
-                        "Times the log was synced to disk.");
+                        "Times the journal was synced to disk.");
     hf__buf_format(buf, "holdfast_log_syncs_total %llu\n", (unsigned long long)stats.syncs);
-    write_gauge(buf, "holdfast_disk_bytes", "What the database takes on disk.", stats.disk_bytes);
-    write_gauge(buf, "holdfast_store_memory_bytes", "What the store holds in memory.",
+    write_gauge(buf, "holdfast_disk_bytes", "Size of the database on disk.", stats.disk_bytes);
+    write_gauge(buf, "holdfast_store_memory_bytes", "Memory that the store uses.",
                 stats.memory_bytes);
     write_gauge(buf, "holdfast_writes_stopped", "1 after a failed sync: restart.", stats.stopped);
     write_gauge(buf, "holdfast_no_space", "1 while the disk is too full to write.", stats.no_space);
@@ -302,18 +303,21 @@ void hf__metrics_write(struct hf__buf *buf, struct server *server)
                 server->options.workers);
     write_gauge(buf, "holdfast_work_waiting", "Long requests that wait for a worker or for memory.",
                 atomic_load(&server->work.waiting));
-    write_gauge(buf, "holdfast_work_running", "Long requests that are carried out.",
+    write_gauge(buf, "holdfast_work_running", "Long requests that are being processed.",
                 atomic_load(&server->work.running));
-    write_gauge(buf, "holdfast_input_bytes", "Memory of requests that wait or are not complete.",
+    write_gauge(buf, "holdfast_input_bytes", "Memory used by requests that wait or are incomplete.",
                 atomic_load(&server->budget.input));
-    write_gauge(buf, "holdfast_input_limit_bytes", "What it may be.", server->budget.input_max);
-    write_gauge(buf, "holdfast_output_bytes", "Memory of answers that are made or not read.",
+    write_gauge(buf, "holdfast_input_limit_bytes", "Limit of holdfast_input_bytes.",
+                server->budget.input_max);
+    write_gauge(buf, "holdfast_output_bytes",
+                "Memory used by answers that are being made or have not been read.",
                 atomic_load(&server->budget.output));
-    write_gauge(buf, "holdfast_output_limit_bytes", "What it may be.", server->budget.output_max);
+    write_gauge(buf, "holdfast_output_limit_bytes", "Limit of holdfast_output_bytes.",
+                server->budget.output_max);
     write_gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
     write_counters(buf, server);
     hf__prometheus_head(buf, "holdfast_commit_seconds", "histogram",
-                        "Waiting until a group is durable.");
+                        "Time that a group waited until it was durable.");
     write_times(buf, server, "holdfast_commit_seconds", "", offsetof(struct metrics, commit));
     write_ops(buf, server);
     write_engine(buf, server);

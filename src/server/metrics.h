@@ -1,8 +1,8 @@
 /*
  * server/metrics.h: figures of the server, for Prometheus.
  *
- * Every loop and worker counts for itself, in memory that only it writes; whoever asks adds them
- * up. So counting costs no more than an addition, and a sum may be a request or two behind.
+ * Every loop and worker counts for itself, in memory that only it writes; a reader adds them up. So
+ * counting costs no more than an addition, and a sum may be a request or two behind.
  */
 #ifndef HF_SERVER_METRICS_H
 #define HF_SERVER_METRICS_H
@@ -19,8 +19,8 @@ struct metrics *hf__metrics_thread(struct metrics *metrics, size_t number);
 
 void hf__metrics_call(struct metrics *metrics, enum hf_op op, int status, uint64_t ns);
 void hf__metrics_refused(struct metrics *metrics); /* for its signature */
-void hf__metrics_bad(struct metrics *metrics);     /* no request could be made of it */
-void hf__metrics_long(struct metrics *metrics);    /* it held a loop for too long */
+void hf__metrics_bad(struct metrics *metrics);     /* it was not valid HTTP */
+void hf__metrics_long(struct metrics *metrics);    /* it blocked a loop for too long */
 void hf__metrics_commit(struct metrics *metrics, uint32_t answers, uint64_t ns);
 void hf__metrics_accepted(struct metrics *metrics);
 void hf__metrics_turned_away(struct metrics *metrics); /* there were too many connections */

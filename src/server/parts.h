@@ -11,16 +11,16 @@
 #include "base/buf.h"
 #include "wire/wire.h"
 
-enum { PART_BYTES = 256 * 1024 }; /* a part has so much, and the rest of the item it ends with */
+enum { PART_BYTES = 256 * 1024 }; /* size of a part; it ends with a complete item */
 
 struct parts {
     struct hf_scope *scope; /* has the result and the frame; ours */
     struct hf__buf request; /* what the result may borrow from; ours */
     struct wire_frame frame;
-    size_t hole;  /* the next one, */
-    size_t begin; /* and what follows of the frame's text */
+    size_t hole;  /* index of the next hole of the frame */
+    size_t begin; /* where the text of the frame goes on behind it */
     uint64_t len; /* of the whole JSON */
-    uint32_t crc; /* and its checksum */
+    uint32_t crc; /* checksum of the whole JSON */
 };
 
 /*

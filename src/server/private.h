@@ -10,7 +10,7 @@
  *     idle    what earlier iterations left: requests in BACKLOG, the next parts of large answers
  *     poll    every connection with something to read: read, decode, call, encode. Writes are
  *             applied and not yet synced; what has to be durable is noted in the connection's debt
- *     check   answers that owe nothing are sent; the others wait for one sync (group_commit.c),
+ *     check   answers that need no sync are sent; the others wait for one sync (group_commit.c),
  *             beside the loop when it has other connections (syncer.h)
  *
  * What always holds:
@@ -44,30 +44,31 @@
 #include "server/work.h"
 
 enum {
-    INPUT_SIZE = 64 * 1024,     /* what one read(2) takes at most */
-    INPUT_LEAST = 4 * 1024,     /* and what it may take at least, as of a head the end is unknown */
-    INPUT_KEEP = 64 * 1024,     /* a connection's own buffer above this is given back */
-    OUTPUT_KEEP = 256 * 1024,   /* and a buffer for answers above this */
-    OUTPUT_POOL = 64,           /* buffers that a loop keeps for the next answers */
-    OUTPUT_PAUSE = 1024 * 1024, /* with so much to send, pipelined requests wait */
-    LOOP_PAUSE = 16 * 1024 * 1024, /* with so much to send or to sync, requests of all wait */
-    STALL_MS = 500,           /* while others wait for memory, a reader is slow who for so long */
-    STALL_BYTES = 16 * 1024,  /* does not take so much in SWEEP_MS */
+    INPUT_SIZE = 64 * 1024,   /* bytes that one read(2) takes at most */
+    INPUT_LEAST = 4 * 1024,   /* and at least, as the length of a head is unknown */
+    INPUT_KEEP = 64 * 1024,   /* a larger input buffer of a connection is freed */
+    OUTPUT_KEEP = 256 * 1024, /* a larger output buffer of a connection is freed */
+    OUTPUT_POOL = 64,         /* buffers that a loop keeps for the next answers */
+    /* unsent bytes of a connection at which its pipelined requests wait */
+    OUTPUT_PAUSE = 1024 * 1024,
+    LOOP_PAUSE = 16 * 1024 * 1024, /* unsent and unsynced bytes at which all requests wait */
+    STALL_MS = 500,           /* while others wait for memory: time after which a reader is slow */
+    STALL_BYTES = 16 * 1024,  /* unless it takes so much in SWEEP_MS */
     UNSENT_MAX = 256 * 1024,  /* bytes of a connection that the system holds and has not sent */
     PARTS_FROM = 1024 * 1024, /* results of this size are sent in parts */
-    READS_MS = 10, /* in so much of a loop's iteration reads of many items may begin and end, */
-    READ_MAX = 256 * 1024,  /* of so many bytes at most */
+    READS_MS = 10, /* time of an iteration in which reads of many items may run on the loop */
+    READ_MAX = 256 * 1024,  /* bytes of such a read at most */
     HEAD_ROOM = 768,        /* bytes left in front of a body for its head */
-    SWEEP_MS = 250,         /* how often time limits are looked at */
-    DRAIN_IDLE_MS = 100,    /* for requests that are on their way when the server stops */
+    SWEEP_MS = 250,         /* how often time limits are checked */
+    DRAIN_IDLE_MS = 100,    /* how long a stop waits for requests that are on their way */
     NEWCOMER_MS = 1000,     /* how long a connection is safe from being closed for a newer one */
-    IDLE_SAFE_MS = 10000,   /* and how long one is whose last request was answered */
-    OLDEST_LOOK = 64,       /* connections that are looked at to find one to close */
-    LINGER_MS = 1000,       /* how long what still comes is read before closing */
-    ACCEPTS_MAX = 64,       /* connections taken in one go */
+    IDLE_SAFE_MS = 10000,   /* the same for one whose last request was answered */
+    OLDEST_LOOK = 64,       /* connections that are checked to find one to close */
+    LINGER_MS = 1000,       /* how long input is read and dropped before closing */
+    ACCEPTS_MAX = 64,       /* connections accepted in one iteration */
     LONG_MS = 50,           /* no request may keep a loop for so long */
-    PACK_LOOP = 128 * 1024, /* larger ones take too long to pack for a loop */
-    PACK_MIN = 4 * 1024,    /* bodies above this are packed for who accepts that */
+    PACK_LOOP = 128 * 1024, /* larger bodies take too long to compress on a loop */
+    PACK_MIN = 4 * 1024,    /* larger bodies are compressed if the client accepts that */
     REQUEST_ID = 52         /* characters of x-amzn-RequestId */
 };
 
@@ -82,7 +83,7 @@ struct context {
     uint64_t random[2]; /* for request ids */
     int64_t date_s;
     char date[48]; /* of the Date field, for that second */
-    bool worker;   /* a request may take its time here */
+    bool worker;   /* requests may take long here */
 };
 
 /* Who may call, as the server's options say: context->auth. */
@@ -124,12 +125,12 @@ struct conn {
     uv_tcp_t tcp;
     uv_write_t write;
     struct tls *tls; /* NULL: plain */
-    char peer[64];   /* who it is, for the access log; empty until it is wanted */
+    char peer[64];   /* address of the client for the access log; empty until needed */
     enum conn_state state;
-    unsigned holders;            /* who still uses it: libuv, and a worker */
+    unsigned holders;            /* number of users: libuv, and a worker */
     uint64_t deadline_ms;        /* of the state, on the loop's clock; UINT64_MAX: none */
     uint64_t begun_ms;           /* when the request began, or the handshake */
-    uint64_t opened_ms;          /* when the connection did */
+    uint64_t opened_ms;          /* when the connection was opened */
     struct http_reader *partial; /* of a request that is not complete; NULL: none */
     struct hf__buf in;           /* its bytes, and those behind it */
     uint64_t counted;            /* bytes of it that are in the budget's input */
@@ -144,11 +145,11 @@ struct conn {
     uint64_t due_ms;             /* of DELAYED: until when */
     uint64_t moved_ms;           /* of SENDING: when the reader last took something, */
     size_t queued;               /* and how much was left then */
-    atomic_bool gone;            /* nobody waits for the answer: closed, for workers to see */
+    atomic_bool gone;            /* closed: workers see that nobody waits for the answer */
     bool asked;                  /* a whole request has come on it */
     bool continued;              /* "100 Continue" was sent for the partial request */
     bool for_worker;             /* the request that comes next takes too long for a loop */
-    bool unread;                 /* `in` has bytes that nobody has looked at */
+    bool unread;                 /* `in` has bytes that are not parsed yet */
     bool paused;                 /* nothing is read from the socket */
     bool ended;                  /* the other side sends no more */
     bool close_after;            /* nothing more is handled; close when `out` is sent */
@@ -161,16 +162,16 @@ bool hf__conn_may_move(enum conn_state from, enum conn_state to);
 /* The only way from one state to another: aborts when the move is not in the table. What the new
  * state says about the connection must be true by now. */
 void hf__conn_move(struct conn *conn, enum conn_state to);
-/* It has something to send: READY, unless what there is leaves with what is on its way. */
+/* It has something to send: move to READY, unless that leaves with what is being sent. */
 void hf__conn_ready(struct conn *conn);
 /* Back to reading: HANDSHAKE, IDLE, HEAD or BODY, by what has come so far. */
 void hf__conn_read_on(struct conn *conn);
-/* We said all: tell the other side, and drop what it still sends. */
+/* Everything is sent: end our side, and drop what the client still sends. */
 void hf__conn_linger(struct conn *conn);
 void hf__conn_close(struct conn *conn);
 /* Libuv or the worker is done with it; the last one frees it. */
 void hf__conn_unhold(struct conn *conn);
-/* Nothing is read from the socket; and read what comes again. False: that failed, it is closed. */
+/* Stop reading from the socket; and start again. False: that failed, and it is closed. */
 void hf__conn_pause(struct conn *conn);
 bool hf__conn_resume(struct conn *conn);
 /* Forget the bytes that were read. */
@@ -189,13 +190,13 @@ void hf__conn_on_idle(uv_idle_t *idle);
 
 /* ---- conn_send.c: answers out --------------------------------------------------------------- */
 
-/* Its answers may leave: send them, or keep them back for as long as a fault wants. */
+/* Its answers may leave: send them, or hold them back as long as a fault demands. */
 void hf__conn_deliver(struct conn *conn);
 /* A worker is done with its request. */
 void hf__conn_worked(struct conn *conn);
 /* Make the next part for all that are in NEXT_PART, while there is time. */
 void hf__conn_send_parts(struct loop *loop);
-/* Give back its output's buffer, and what that holds of the budget. */
+/* Release its output buffer, and the share of the budget for it. */
 void hf__conn_drop_output(struct conn *conn);
 void hf__conn_drop_parts(struct conn *conn);
 /* Close the connection of the loop that has waited longest for its reader, for so long at least.
@@ -212,7 +213,8 @@ void hf__conn_cut(struct loop *loop);
 
 /* ---- group_commit.c: what waits for a sync --------------------------------------------------- */
 
-/* At the end of an iteration: send all that is READY; what has to be durable waits for one sync. */
+/* At the end of an iteration: send what is READY; answers that must be durable wait for one sync.
+ */
 void hf__group_commit_flush(struct loop *loop);
 /* The syncer has finished a sync: send what waited for that. */
 void hf__group_commit_synced(struct loop *loop);
@@ -265,8 +267,8 @@ struct listener {
 struct server {
     struct server_options options;
     struct hf_env env;
-    struct hf_db *db;        /* what requests are asked of */
-    struct hf_db *engine;    /* what figures and upkeep are asked of */
+    struct hf_db *db;        /* executes the requests */
+    struct hf_db *engine;    /* the embedded database in it: for statistics and maintenance */
     struct hf_scope *memory; /* of what lives as long as the server */
     struct loop *loops;
     size_t loops_len;
@@ -285,7 +287,7 @@ struct server {
     struct tls_context *tls;
     struct syncer syncer;        /* while it runs, with the option only */
     struct metrics *metrics;     /* one per loop and worker */
-    struct snapshots *snapshots; /* NULL: of /_holdfast/ there is no more than the check */
+    struct snapshots *snapshots; /* NULL: of /_holdfast/ only the check is offered */
     struct checker checker;
 };
 
@@ -311,14 +313,14 @@ extern const struct hf_str hf__type_json_1_0;
 extern const struct hf_str hf__type_json;
 extern const struct hf_str hf__type_text;
 
-/* How a request wants its answer, and what was found out about it. */
+/* A request while it is answered: how it wants its answer, and what is known about it. */
 struct answer {
     struct conn *conn;
     struct context *context;
     const struct http_head *head; /* NULL: the request could not be read */
     struct hf_str type;           /* Content-Type; absent: none */
     struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
-    bool no_crc;                  /* of things that are not DynamoDB's */
+    bool no_crc;                  /* no x-amz-crc32: the path is not DynamoDB's */
     size_t begin;                 /* where the body starts in conn->out */
     uint64_t begun_ns;            /* when the request was there, for the access log */
     struct hf_str operation;      /* for the access log; absent: none */
@@ -328,13 +330,13 @@ struct answer {
 struct hf__buf *hf__answer_begin(struct answer *answer);
 /* The body is written: put the head in front of it. */
 void hf__answer_end(struct answer *answer, int status);
-/* The body is written, and to pack it would take long: it is dropped, and left to a worker. Only
- * for what can be done again. */
+/* The body is written, and compressing it would take long: it is dropped, and a worker repeats the
+ * request. Only for requests that may be repeated. */
 bool hf__answer_too_long(struct answer *answer);
 /* The body will be made in parts: put the head there. The parts are the connection's from now on.
  */
 void hf__answer_parts(struct answer *answer, int status, struct parts *parts);
-/* Who the client is, for the log: worked out on the loop, and kept. */
+/* The address of the client, for the log: found on the loop, and kept. */
 const char *hf__answer_peer(struct conn *conn);
 /* All of it, for a body that is there. */
 void hf__answer_text(struct answer *answer, int status, struct hf_str body);
@@ -352,12 +354,13 @@ void hf__call_handle(struct answer *answer, struct hf_bytes body);
 /* Refuse before anything is called: 403, 413 or 503. In JSON, as the SDKs read nothing else. */
 void hf__call_refuse(struct answer *answer, int status, struct hf_str message);
 
-/* The answers that wait to be sent could not be made durable: errors take their place. */
+/* The waiting answers could not be made durable: replace them by errors. */
 void hf__call_lost(struct conn *conn, const struct hf_error *error);
 
 /* ---- access.c: who may ask at all ----------------------------------------------------------- */
 
-/* Does the Host field name us? A page whose name was made to point here does not know our name. */
+/* Is the Host field one of our names? The page of a name that was made to point here has another.
+ */
 bool hf__access_host(const struct server *server, struct hf_str host);
 /* May a page of that origin read our answers? `host` is what the request was sent to. */
 bool hf__access_origin(const struct server *server, struct hf_str origin, struct hf_str host);

@@ -5,7 +5,7 @@
  *     OPTIONS /         a browser asks what a page may send (CORS)
  *     GET /             DynamoDB's own sign of health
  *     GET /livez        the process runs
- *     GET /readyz       it takes requests, and writes are possible, or were never to be
+ *     GET /readyz       it takes requests, and writes are possible, or it is read-only
  *     GET /metrics      figures for Prometheus
  *     /_holdfast/check  verify everything: checker.c
  *     /_holdfast/       for users' tests, when it was asked for: admin.c
@@ -18,6 +18,8 @@
 
 #include "server/admin.h"
 #include "server/metrics.h"
+
+enum { HOST_SHOWN = 255 }; /* bytes of a Host that a refusal names */
 
 static bool is_method(const struct http_head *head, const char *method)
 {
@@ -42,7 +44,7 @@ static void answer_not_found(struct answer *answer)
     hf__answer_text(answer, 404, HF_STR("<UnknownOperationException/>\n"));
 }
 
-/* A path of admin.c on a server that has it not; see hf__admin_path(). */
+/* A path of admin.c on a server without --admin; see hf__admin_path(). */
 static bool wants_admin(struct hf_str path)
 {
     struct hf_str rest;
@@ -62,8 +64,7 @@ static void answer_healthy(struct answer *answer)
     hf__answer_end(answer, 200);
 }
 
-/* Ready is who can keep promises: a stopped or full store still reads, but should get no traffic.
- */
+/* Ready means that writes work: a stopped or full store still reads, but should get no traffic. */
 static void answer_ready(struct answer *answer)
 {
     struct server *server = answer->context->server;
@@ -107,7 +108,7 @@ static void answer_get(struct answer *answer)
     }
 }
 
-/* A browser asks before it sends; it is told that what it asks for is fine. */
+/* A browser's preflight request: allow what it asks for. */
 static void answer_preflight(struct answer *answer, struct hf_str origin)
 {
     struct hf_scope *s = answer->context->scope;
@@ -127,7 +128,7 @@ static void answer_preflight(struct answer *answer, struct hf_str origin)
     hf__answer_text(answer, 200, (struct hf_str){0});
 }
 
-/* People read a sentence; an SDK fails over one that is not JSON, and its user sees only that. */
+/* Plain text for people; JSON for SDKs, which would only report that the text is not JSON. */
 static bool deny_request(struct answer *answer, struct hf_str message)
 {
     if (hf__http_field(answer->head, "x-amz-target").ptr)
@@ -137,21 +138,29 @@ static bool deny_request(struct answer *answer, struct hf_str message)
     return false;
 }
 
-/* Pages of other origins, and names that were made to point here, are kept out before anything
- * is looked at. False: it was said. */
+static struct hf_str host_refusal(struct hf_scope *s, struct hf_str host)
+{
+    struct hf_str shown = hf_str_of(host.ptr, host.len < HOST_SHOWN ? host.len : HOST_SHOWN);
+    struct hf_str text =
+        hf_scope_format(s, "Host \"%.*s\" is not allowed; restart the server with --allow-host",
+                        HF_FMT(shown));
+
+    return text.ptr ? text : HF_STR("This Host is not allowed");
+}
+
+/* Requests of pages of other origins, and requests for names that were made to point here, are
+ * refused before anything else is looked at. False: the refusal is the answer. */
 static bool admit_request(struct answer *answer, struct hf_str origin)
 {
     struct server *server = answer->context->server;
     struct hf_str host = answer->head->host;
 
     if (!hf__access_host(server, host))
-        return deny_request(answer,
-                            HF_STR("The Host of the request is not a name of this server; start it "
-                                   "with --allow-host to add one"));
+        return deny_request(answer, host_refusal(answer->context->scope, host));
     if (origin.ptr && !hf__access_origin(server, origin, host))
         return deny_request(answer,
-                            HF_STR("Pages of that origin may not use this server; start it with "
-                                   "--cors to allow them"));
+                            HF_STR("This Origin is not allowed; restart the server with --cors to "
+                                   "allow it"));
     if (origin.ptr)
         answer->fields = hf__access_fields(answer->context->scope, server, origin);
     return true;
@@ -178,7 +187,7 @@ void hf__route_request(struct context *context, struct conn *conn, const struct 
         hf__admin_handle(&answer, reader->body);
     else if (wants_admin(head->path))
         answer_line(&answer, 404,
-                    HF_STR("/_holdfast/ is for tests, and off: start the server with --admin"));
+                    HF_STR("/_holdfast/ is disabled; start the server with --admin to enable it"));
     else if (is_method(head, "GET") || is_method(head, "HEAD"))
         answer_get(&answer);
     else if (is_method(head, "OPTIONS"))

@@ -73,7 +73,7 @@ static enum hf_status copy_keys(struct hf_scope *s, struct server *server)
     return hf__scope_starved(server->memory) ? hf__fail_nomem(s) : HF_OK;
 }
 
-/* What is borrowed becomes our own; what is left out gets its default. */
+/* Copy the options, with defaults for what is left out. */
 static enum hf_status take_options(struct hf_scope *s, struct server *server,
                                    const struct server_options *options)
 {
@@ -93,11 +93,11 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
     o->drain_ms = or_default(o->drain_ms, 5000);
     o->clock_window_s = or_default(o->clock_window_s, 300);
     if (o->loops > LOOPS_MAX)
-        return hf__fail(s, HF_INVALID, "%u loops are more than the %d that a server may have",
-                        o->loops, LOOPS_MAX);
+        return hf__fail(s, HF_INVALID, "%u event loops requested; the limit is %d", o->loops,
+                        LOOPS_MAX);
     if (o->workers > LOOPS_MAX)
-        return hf__fail(s, HF_INVALID, "%u workers are more than the %d that a server may have",
-                        o->workers, LOOPS_MAX);
+        return hf__fail(s, HF_INVALID, "%u workers requested; the limit is %d", o->workers,
+                        LOOPS_MAX);
     if (o->admin && (!o->engine || !o->clock))
         return hf__fail(s, HF_INVALID, "the admin path needs a database and a clock to work on");
     if (!o->certificate.ptr != !o->private_key.ptr)
@@ -134,8 +134,8 @@ static enum hf_status add_listener(struct hf_scope *s, struct server *server, in
 
     memset(&address, 0, sizeof(address));
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return hf__fail(s, HF_IO, "descriptor %d is no socket: %s", fd, strerror(errno));
-    /* Connections inherit it. What nobody reads stays with us, where it is counted. */
+        return hf__fail(s, HF_IO, "descriptor %d is not a socket: %s", fd, strerror(errno));
+    /* Connections inherit it. Unsent bytes stay in our buffers, where they are counted. */
     if (address.ss_family != AF_UNIX)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
     if (!is_loopback(&address))
@@ -166,7 +166,7 @@ static int listen_at(const struct addrinfo *info)
     return -1;
 }
 
-/* The first address of the host that can be had. A name may have several. */
+/* Listen on the first address of the host that is available. A name may have several. */
 static enum hf_status listen_host(struct hf_scope *s, struct server *server, struct hf_str host)
 {
     const struct server_options *o = &server->options;
@@ -180,7 +180,7 @@ static enum hf_status listen_host(struct hf_scope *s, struct server *server, str
     snprintf(port, sizeof(port), "%u", (unsigned)o->port);
     error = getaddrinfo(host.ptr, port, &hints, &found);
     if (error != 0)
-        return hf__fail(s, HF_INVALID, "%.*s is no address to listen on: %s", HF_FMT(host),
+        return hf__fail(s, HF_INVALID, "invalid listen address %.*s: %s", HF_FMT(host),
                         gai_strerror(error));
     for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next)
         fd = listen_at(info);
@@ -193,9 +193,9 @@ static enum hf_status listen_host(struct hf_scope *s, struct server *server, str
 }
 
 /*
- * 127.0.0.1, and ::1 where there is IPv6: to many systems localhost means that one first, and not
- * every client goes on to the next. Of a port that was asked for both must be ours, or clients that
- * mean us could reach somebody else.
+ * Listen on 127.0.0.1, and on ::1 if there is IPv6: many systems try that first for localhost, and
+ * not every client goes on to the next. A port that was requested must be free on both, or clients
+ * could reach another server.
  */
 static enum hf_status listen_localhost(struct hf_scope *s, struct server *server)
 {
@@ -232,10 +232,11 @@ static enum hf_status open_listeners(struct hf_scope *s, struct server *server)
     for (size_t i = 0; i < o->sockets_len; i++)
         TRY(add_listener(s, server, o->sockets[i], false));
     if (!server->loopback && o->keys_len == 0 && !o->open_to_all)
-        return hf__fail(s, HF_INVALID,
-                        "%.*s can be reached from other machines, and without keys everybody "
-                        "there could use the database: give it keys, or listen on 127.0.0.1",
-                        HF_FMT(o->host));
+        return hf__fail(
+            s, HF_INVALID,
+            "%.*s is reachable from other machines, and without keys anybody there could use the "
+            "database: set keys, or listen on 127.0.0.1",
+            HF_FMT(o->host));
     return HF_OK;
 }
 
@@ -324,7 +325,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-                hf__env_log(&server->env, HF_LOG_WARNING, "cannot take a connection: %s",
+                hf__env_log(&server->env, HF_LOG_WARNING, "cannot accept a connection: %s",
                             strerror(errno));
                 uv_poll_stop(&listener->poll);
                 listener->paused = true;
@@ -363,7 +364,7 @@ static void on_check(uv_check_t *check)
     hf__group_commit_flush(check->data);
 }
 
-/* At once: who calls now is to be refused and go elsewhere, not to wait for us to end. */
+/* At once, so that new clients are refused and go elsewhere instead of waiting for our end. */
 static void close_listener(struct listener *listener)
 {
     if (listener->ours)
@@ -450,9 +451,10 @@ static void take_signal(struct server *server, uint32_t number)
     if (!server->tls)
         return;
     if (hf__tls_reload(s, server->tls) == HF_OK)
-        hf__env_log(&server->env, HF_LOG_INFO, "certificates read again");
+        hf__env_log(&server->env, HF_LOG_INFO, "certificates reloaded");
     else
-        hf__env_log(&server->env, HF_LOG_ERROR, "certificates stay as they are: %s",
+        hf__env_log(&server->env, HF_LOG_ERROR,
+                    "certificates not reloaded, the previous ones stay in use: %s",
                     hf_scope_error_text(s));
 }
 
@@ -482,7 +484,7 @@ static enum hf_status open_signals(struct hf_scope *s, struct server *server)
     server->signals_fd = signalfd(-1, &numbers, SFD_NONBLOCK | SFD_CLOEXEC);
     if (server->signals_fd < 0 ||
         uv_poll_init(&server->loops[0].uv, &server->signals, server->signals_fd) != 0)
-        return hf__fail(s, HF_IO, "cannot take signals: out of descriptors?");
+        return hf__fail(s, HF_IO, "cannot handle signals: out of file descriptors?");
     server->signals.data = server;
     uv_poll_start(&server->signals, UV_READABLE, on_signals);
     return HF_OK;
@@ -512,7 +514,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     hf__env_random(&server->env, loop->context.random, sizeof(loop->context.random));
     loop->context.random[0] |= 1; /* all zero would stay so */
     if (uv_loop_init(&loop->uv) != 0)
-        return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
+        return hf__fail(s, HF_IO, "cannot create an event loop: out of file descriptors?");
     server->loops_len++; /* from here on hf__server_close() takes care of it */
     uv_check_init(&loop->uv, &loop->check);
     uv_idle_init(&loop->uv, &loop->idle);
@@ -522,7 +524,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0 ||
         uv_async_init(&loop->uv, &loop->synced, on_synced) != 0 ||
         uv_async_init(&loop->uv, &loop->worked, on_worked) != 0)
-        return hf__fail(s, HF_IO, "cannot make an event loop: out of descriptors?");
+        return hf__fail(s, HF_IO, "cannot create an event loop: out of file descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
     loop->sweep.data = loop;
@@ -596,7 +598,7 @@ static enum hf_status start_first_loop(struct hf_scope *s, struct server *server
         struct listener *listener = &server->listeners[i];
 
         if (uv_poll_init(uv, &listener->poll, listener->fd) != 0)
-            return hf__fail(s, HF_IO, "descriptor %d cannot be listened on", listener->fd);
+            return hf__fail(s, HF_IO, "cannot listen on descriptor %d", listener->fd);
         listener->poll.data = listener;
         uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
     }
@@ -610,16 +612,17 @@ static enum hf_status bound_connections(struct hf_scope *s, struct server *serve
     uint32_t most = hf__descriptors_for_connections(limit, hf__descriptors_open());
 
     if (most == 0)
-        return hf__fail(s, HF_IO,
-                        "the limit of open files, %llu, leaves none for connections: raise it "
-                        "(ulimit -n, LimitNOFILE=)",
-                        (unsigned long long)limit);
+        return hf__fail(
+            s, HF_IO,
+            "the limit of open files (%llu) leaves none for connections; raise it (ulimit -n, "
+            "LimitNOFILE=)",
+            (unsigned long long)limit);
     if (most >= server->options.connections_max)
         return HF_OK;
     hf__env_log(&server->env, HF_LOG_WARNING,
-                "there may be %u connections instead of %u, as the limit of open files is %llu; "
-                "raise it (ulimit -n, LimitNOFILE=) to have more",
-                most, server->options.connections_max, (unsigned long long)limit);
+                "the limit of open files (%llu) allows %u connections instead of %u; "
+                "raise it (ulimit -n, LimitNOFILE=) to allow more",
+                (unsigned long long)limit, most, server->options.connections_max);
     server->options.connections_max = most;
     return HF_OK;
 }

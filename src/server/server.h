@@ -25,7 +25,7 @@ struct server_clock {
 struct server_options {
     const struct hf_env *env; /* memory, clocks, log; default: the system's */
     struct hf_str host;       /* address to listen on; default 127.0.0.1; localhost: ::1 as well */
-    uint16_t port;            /* 0: any free one; hf__server_port() tells */
+    uint16_t port;            /* 0: any free one, which hf__server_port() returns */
     const int *sockets;       /* listening already, instead of host and port */
     size_t sockets_len;
     uint32_t loops;           /* default: one per core that we may use */
@@ -50,9 +50,9 @@ struct server_options {
                                      absent: none */
     struct hf_str certificate;    /* path of a PEM chain; absent: no TLS */
     struct hf_str private_key;    /* path of its key */
-    bool admin;                   /* offer /_holdfast/: then `db` is one of hf_faulty_open(), */
-    struct hf_db *engine;         /* this the database in it, */
-    struct server_clock *clock;   /* and this its clock */
+    bool admin;                   /* offer /_holdfast/: `db` comes from hf_faulty_open() */
+    struct hf_db *engine;         /* for admin: the database in `db` */
+    struct server_clock *clock;   /* for admin: the clock of that database */
     bool access_log;              /* a line per request */
     bool signals;                 /* SIGTERM and SIGINT stop, SIGHUP reloads certificates: the
                                      caller has all three blocked, in each of its threads */
@@ -61,11 +61,11 @@ struct server_options {
     void *user;
 };
 
-/* Listen. HF_INVALID for options that cannot be, HF_IO when the address cannot be had. */
+/* Listen. HF_INVALID: invalid options; HF_IO: the address is not available. */
 enum hf_status hf__server_open(struct hf_scope *s, struct hf_db *db,
                                const struct server_options *options, struct server **server);
 
-/* Serve until told to stop, then finish what is under way. */
+/* Serve until a stop is requested, then finish what is under way. */
 enum hf_status hf__server_run(struct hf_scope *s, struct server *server);
 
 /* Begin to stop. Any thread; also before hf__server_run(). */

@@ -38,24 +38,23 @@ struct tls {
 enum { PLAIN_SIZE = 16 * 1024 }; /* one record */
 
 /*
- * Of TLS 1.2: a key exchange whose secrets are gone afterwards, so that a stolen key does not open
- * what was recorded before, and ciphers that authenticate what they encrypt. All that TLS 1.3 has
- * is like that.
+ * Of TLS 1.2 only key exchanges with forward secrecy, so that a stolen key does not decrypt
+ * recorded traffic, and authenticated ciphers. All of TLS 1.3 is like that.
  */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 /* ---- certificates --------------------------------------------------------------------------- */
 
-/* The oldest sentence that OpenSSL has says what happened; the newer ones, through which parts of
- * it that went. */
-static const char *error_reason(void)
+/* OpenSSL's oldest error says what happened; newer ones say through which of its parts that went.
+ * `no_pem` stands for all errors about a file that has nothing of the kind in it. */
+static const char *error_reason(const char *no_pem)
 {
     unsigned long code = ERR_get_error();
     const char *text = NULL;
 
     if (ERR_GET_LIB(code) == ERR_LIB_OSSL_DECODER ||
         (ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE))
-        text = "there is none in it, in PEM";
+        text = no_pem;
     else if (ERR_SYSTEM_ERROR(code))
         text = strerror(ERR_GET_REASON(code));
     else if (code)
@@ -64,7 +63,7 @@ static const char *error_reason(void)
     return text ? text : "unknown error";
 }
 
-/* Nobody is asked for a password: a server may have a terminal, and nobody at it. */
+/* Never ask for a password: nobody may be at the terminal of a server. */
 static int refuse_password(char *to, int room, int writing, void *user)
 {
     bool *asked = user;
@@ -115,15 +114,18 @@ static enum hf_status load_certificates(struct hf_scope *s, const struct tls_con
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF); /* tickets do, and take no memory */
     SSL_CTX_set_alpn_select_cb(ssl, choose_http, NULL);
     if (SSL_CTX_use_certificate_chain_file(ssl, context->certificate.ptr) != 1)
-        status = hf__fail(s, HF_INVALID, "the certificate %.*s cannot be used: %s",
-                          HF_FMT(context->certificate), error_reason());
+        status =
+            hf__fail(s, HF_INVALID, "the certificate %.*s cannot be used: %s",
+                     HF_FMT(context->certificate), error_reason("it contains no PEM certificate"));
     else if (SSL_CTX_use_PrivateKey_file(ssl, context->private_key.ptr, SSL_FILETYPE_PEM) != 1)
         status = hf__fail(s, HF_INVALID, "the private key %.*s cannot be used: %s",
                           HF_FMT(context->private_key),
-                          encrypted ? "it is encrypted with a password" : error_reason());
+                          encrypted ? "it is encrypted with a password"
+                                    : error_reason("it contains no PEM private key"));
     else if (SSL_CTX_check_private_key(ssl) != 1)
-        status = hf__fail(s, HF_INVALID, "the private key %.*s is not that of %.*s",
-                          HF_FMT(context->private_key), HF_FMT(context->certificate));
+        status =
+            hf__fail(s, HF_INVALID, "the private key %.*s does not belong to the certificate %.*s",
+                     HF_FMT(context->private_key), HF_FMT(context->certificate));
     if (status != HF_OK) {
         SSL_CTX_free(ssl);
         ERR_clear_error();

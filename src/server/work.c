@@ -18,8 +18,8 @@
 #include "server/private.h"
 
 enum {
-    LOOK_MS = 20,   /* how often a job that waits for memory is looked at */
-    WORKER_NICE = 5 /* loops, which are done soon, go before workers */
+    LOOK_MS = 20,   /* how often a job that waits for memory is checked */
+    WORKER_NICE = 5 /* event loops have precedence over workers */
 };
 
 struct job {
@@ -28,7 +28,7 @@ struct job {
     struct http_reader reader;
     struct hf__buf bytes;
     uint64_t counted; /* bytes of it in the budget's input */
-    uint64_t needs;   /* what it may come to hold */
+    uint64_t needs;   /* bytes that it may need */
     uint64_t until_ns;
 };
 
@@ -135,7 +135,8 @@ static struct job *next_job(struct work *work)
         struct job *job = *at;
         bool has_room, gone;
 
-        if (at != &work->first && job->needs > WORK_SMALL) /* not before who came first */
+        /* a large job does not overtake earlier ones */
+        if (at != &work->first && job->needs > WORK_SMALL)
             continue;
         has_room = job_fits(budget, job); /* once: loops change what is free at any time */
         gone = atomic_load(&job->conn->gone);
@@ -147,7 +148,7 @@ static struct job *next_job(struct work *work)
         assert(work->waiting > 0);
         work->waiting--;
         work->running++;
-        atomic_store(&budget->pressed, false); /* until somebody finds that it is */
+        atomic_store(&budget->pressed, false); /* until a job does not fit */
         assert(job->conn->held == 0);          /* nothing was to be sent when it was given */
         if (has_room && !gone)
             hf__budget_count(&budget->output, &job->conn->held, share_of(budget, job));
@@ -171,8 +172,7 @@ static void refuse_request(struct context *context, struct conn *conn, const str
 
     hf__metrics_busy(context->metrics);
     hf__call_refuse(&answer, 503,
-                    HF_STR("Answers that others do not read take all the memory that this server "
-                           "has for answers"));
+                    HF_STR("The server has no memory left for answers; try again later"));
 }
 
 /* What the connection holds from now on: its answer, and what the rest of that is made of. */
@@ -231,7 +231,7 @@ static void enqueue_job(struct work *work, struct job *job)
     pthread_mutex_unlock(&work->lock);
 }
 
-/* A loop that somebody runs by hand has no workers, and does their work. */
+/* A loop that is run by hand, as in tests, has no workers, and does their work. */
 static void run_here(struct job *job)
 {
     struct worker worker = {.context = job->conn->loop->context};

@@ -1,13 +1,14 @@
 /*
- * store/commit.c: leading and following.
+ * store/commit.c: group commit: one thread flushes and syncs the journal for all who wait.
  *
  * In the full mode the first thread that finds no round under way becomes the leader: it flushes
  * the journal, syncs it, and publishes how far that went; whoever came meanwhile waits, and one of
  * those leads the next round. So 32 writers share an fsync without anyone waiting for company.
  *
  * In the other modes a flush is a write() of a few microseconds, and handing over costs more than
- * that: who needs one takes a lock and does it, for all who have appended by then. Turning in wait
- * for a leader took two thirds of the time of 32 threads on two cores, as it had lost its core.
+ * that: a thread that needs a flush takes a lock and does it, for all changes that are appended by
+ * then. With a leader, 32 threads on two cores spent two thirds of their time spinning: they waited
+ * for a leader that the scheduler had taken off its core.
  *
  * What always holds:
  *
@@ -25,8 +26,8 @@
 #include "base/steady.h"
 
 enum {
-    POLL_MS = 10,             /* how long a waiter sleeps before it looks at its scope again */
-    PENDING_MAX = 1024 * 1024 /* bytes that wait for a flush; more, and the writer sees to it */
+    POLL_MS = 10,             /* how long a waiter sleeps before it checks its scope again */
+    PENDING_MAX = 1024 * 1024 /* unflushed bytes at which a writer flushes them itself */
 };
 
 void hf__commit_init(struct commit *commit)
@@ -41,7 +42,7 @@ void hf__commit_init(struct commit *commit)
     commit->has_lock = true;
 }
 
-/* (1) and (2). What is raised first is read last. */
+/* (1) and (2). The values only grow, and each is read before those that bound it from above. */
 static void commit_check(struct commit *commit)
 {
     uint64_t safe = atomic_load(&commit->safe);
@@ -56,8 +57,8 @@ static void commit_check(struct commit *commit)
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
-/* What the system was handed may be gone in part: it said that it could not write it. The record of
- * an older format stays as it is until tables have everything. */
+/* After a failed write parts of what the system was handed may be gone. The record of an older
+ * format stays as it is until tables have everything. */
 static void note_failed(struct commit *commit)
 {
     struct store_marks marks;
@@ -108,8 +109,8 @@ static void stop_for_errno(struct commit *commit, const char *what)
 
 /* ---- notes ---------------------------------------------------------------------------------- */
 
-/* Whoever notes something notes which file of the journal is the newest as well. */
-static bool note(struct commit *commit, struct store_marks marks)
+/* Every note also says which file of the journal is the newest. */
+static bool marks_note(struct commit *commit, struct store_marks marks)
 {
     uint64_t number = hf__journal_number(commit->journal);
 
@@ -127,7 +128,7 @@ static void note_durable(struct commit *commit, uint64_t change)
     marks = commit->store_dir->marks;
     if (change > marks.durable) {
         marks.durable = change;
-        note(commit, marks);
+        marks_note(commit, marks);
     }
     pthread_mutex_unlock(&commit->record_lock);
 }
@@ -156,7 +157,7 @@ static bool note_tables(struct commit *commit, uint64_t tabled,
     else if (grew) /* marks.c (4) */
         marks.manifest = hf__manifest_any(marks.manifest.number);
     marks.boot = commit->boot;
-    done = note(commit, marks) && (!sync || hf__marks_sync(commit->store_dir));
+    done = marks_note(commit, marks) && (!sync || hf__marks_sync(commit->store_dir));
     pthread_mutex_unlock(&commit->record_lock);
     return done;
 }
@@ -179,18 +180,18 @@ bool hf__commit_note_tables(struct commit *commit, uint64_t tabled)
     return note_tables(commit, tabled, NULL, 0, true);
 }
 
-/* In the full mode the next sync notes it as well. */
+/* In the full mode this is optional: the next sync notes it, too. */
 void hf__commit_note_segment(struct commit *commit)
 {
     pthread_mutex_lock(&commit->record_lock);
-    note(commit, commit->store_dir->marks);
+    marks_note(commit, commit->store_dir->marks);
     pthread_mutex_unlock(&commit->record_lock);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
 /* Changes of `safe` and `durable`: they only grow, whoever is first. */
-static void raise(atomic_uint_fast64_t *mark, uint64_t change)
+static void mark_raise(atomic_uint_fast64_t *mark, uint64_t change)
 {
     uint_fast64_t was = atomic_load(mark);
 
@@ -198,29 +199,29 @@ static void raise(atomic_uint_fast64_t *mark, uint64_t change)
         ;
 }
 
-/* Whoever leads, or the last one there is. */
-static bool flush(struct commit *commit, bool sync)
+/* Flush the journal. The caller leads a round, or is the only thread that is left. */
+static bool journal_flush(struct commit *commit, bool sync)
 {
     uint64_t upto;
 
     if (sync)
         hf__kill_point("before_sync");
     if (!hf__journal_flush(commit->journal, atomic_load(&commit->durable), sync, &upto)) {
-        stop_for_errno(commit, "a write of the journal");
+        stop_for_errno(commit, "writing the journal");
         return false;
     }
     if (sync) {
         hf__kill_point("after_sync");
         note_durable(commit, upto);
         hf__kill_point("after_record");
-        raise(&commit->durable, upto);
+        mark_raise(&commit->durable, upto);
     }
     if (sync || commit->mode != STORE_SYNC_FULL)
-        raise(&commit->safe, upto);
+        mark_raise(&commit->safe, upto);
     return true;
 }
 
-/* Have the maintenance thread look at the journal, if that asked for it. */
+/* Wake the maintenance thread if the journal needs work. */
 static void signal_work(struct commit *commit)
 {
     ASSERT_HELD(&commit->lock);
@@ -230,13 +231,13 @@ static void signal_work(struct commit *commit)
 
 /* ---- rounds of a write() -------------------------------------------------------------------- */
 
-/* With flush_lock, which is given back. */
+/* The caller holds flush_lock, which is released here. */
 static void flush_and_unlock(struct commit *commit, uint64_t change)
 {
     ASSERT_HELD(&commit->flush_lock);
     assert(commit->mode != STORE_SYNC_FULL);
     if (atomic_load(&commit->safe) < change && !atomic_load(&commit->stopped))
-        flush(commit, false);
+        journal_flush(commit, false);
     pthread_mutex_unlock(&commit->flush_lock);
     if (hf__journal_needs_work(commit->journal)) {
         pthread_mutex_lock(&commit->lock);
@@ -262,11 +263,11 @@ static enum hf_status wait_flushed(struct hf_scope *s, struct commit *commit, ui
 /* ---- rounds with a sync --------------------------------------------------------------------- */
 
 /*
- * Lead a round. The lock is given back meanwhile. Whoever this round serves
- * waits at its condition; those who came too late wait at the other one, and of them a single one
- * is woken, to lead: a thread that is woken for nothing costs as much as a write.
+ * Lead a round, without the lock meanwhile. Threads that this round serves wait at its condition;
+ * those that came too late wait at the other one, and a single one of them is woken, to lead the
+ * next round: a thread that is woken for nothing costs as much as a write.
  */
-static void lead(struct commit *commit, bool sync)
+static void round_lead(struct commit *commit, bool sync)
 {
     ASSERT_HELD(&commit->lock);
     assert(commit->mode == STORE_SYNC_FULL && !atomic_load(&commit->leading));
@@ -274,7 +275,7 @@ static void lead(struct commit *commit, bool sync)
     commit->round++;
     commit->target = hf__journal_last(commit->journal);
     pthread_mutex_unlock(&commit->lock);
-    flush(commit, sync);
+    journal_flush(commit, sync);
     pthread_mutex_lock(&commit->lock);
     commit_check(commit);
     atomic_store(&commit->leading, false);
@@ -284,7 +285,7 @@ static void lead(struct commit *commit, bool sync)
     signal_work(commit);
 }
 
-/* Until the change is safe, writes stop, or the scope has no more time. */
+/* Wait until the change is safe, writes are stopped, or the scope has ended. */
 static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint64_t change)
 {
     enum hf_status status = HF_OK;
@@ -298,7 +299,7 @@ static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint6
         if (atomic_load(&commit->stopped))
             return hf__commit_fail(s, commit, HF_IO);
         if (!atomic_load(&commit->leading)) {
-            lead(commit, true);
+            round_lead(commit, true);
             continue;
         }
         status = hf__scope_alive(s);
@@ -328,8 +329,9 @@ enum hf_status hf__commit_wait(struct hf_scope *s, struct commit *commit, uint64
     return status;
 }
 
-/* Changes that nobody waits for, as those of a long copy, must not fill the memory. */
-static void push(struct commit *commit)
+/* Flush changes that nobody waits for, such as those of a long copy, before they fill the memory.
+ */
+static void buffer_push(struct commit *commit)
 {
     if (commit->mode != STORE_SYNC_FULL) {
         if (pthread_mutex_trylock(&commit->flush_lock) == 0)
@@ -338,14 +340,14 @@ static void push(struct commit *commit)
     }
     pthread_mutex_lock(&commit->lock);
     if (!atomic_load(&commit->leading) && !atomic_load(&commit->stopped))
-        lead(commit, false);
+        round_lead(commit, false);
     pthread_mutex_unlock(&commit->lock);
 }
 
 void hf__commit_appended(struct commit *commit)
 {
     if (hf__journal_pending(commit->journal) > PENDING_MAX)
-        push(commit);
+        buffer_push(commit);
     if (commit->mode != STORE_SYNC_BATCH || atomic_exchange(&commit->dirty, true))
         return;
     pthread_mutex_lock(&commit->lock);
@@ -355,7 +357,7 @@ void hf__commit_appended(struct commit *commit)
 
 /* ---- the thread of the batch mode ----------------------------------------------------------- */
 
-/* Sync beside those who flush. The lock is given back meanwhile. */
+/* Sync while other threads flush, without the lock meanwhile. */
 static void sync_window(struct commit *commit)
 {
     uint64_t change;
@@ -372,15 +374,15 @@ static void sync_window(struct commit *commit)
         if (hf__journal_sync(commit->journal)) {
             hf__kill_point("after_sync");
             note_durable(commit, change);
-            raise(&commit->durable, change);
+            mark_raise(&commit->durable, change);
         } else {
-            stop_for_errno(commit, "a sync of the journal");
+            stop_for_errno(commit, "syncing the journal");
         }
     }
     pthread_mutex_lock(&commit->lock);
 }
 
-/* The thread of the batch mode: a window after something was appended, sync it. */
+/* The thread of the batch mode: it syncs changes one window after they were appended. */
 static void *window_thread(void *user)
 {
     struct commit *commit = user;
@@ -430,9 +432,12 @@ enum hf_status hf__commit_start(struct hf_scope *s, struct commit *commit, uint6
     if (commit->mode != STORE_SYNC_BATCH)
         return HF_OK;
     commit->has_window = !pthread_create(&commit->window, NULL, window_thread, commit);
-    return commit->has_window ? HF_OK
-                              : hf__fail(s, HF_LIMIT, "The store in %s cannot start a thread",
-                                         commit->store_dir->path);
+    return commit->has_window
+               ? HF_OK
+               : hf__fail(s, HF_LIMIT,
+                          "Cannot start a thread for the store in %s; raise the limit of processes "
+                          "(ulimit -u)",
+                          commit->store_dir->path);
 }
 
 void hf__commit_stop_threads(struct commit *commit)
@@ -461,7 +466,7 @@ void hf__commit_finish(struct commit *commit)
 {
     assert(!commit->has_window && commit->closing);
     if (!atomic_load(&commit->stopped))
-        (void)flush(commit, true);
+        (void)journal_flush(commit, true);
 }
 
 void hf__commit_clean(struct commit *commit)

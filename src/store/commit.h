@@ -1,6 +1,6 @@
 /*
  * store/commit.h: when a change is safe. A store that has a journal hands its changes to it and
- * asks here to wait for them; who waits at the same time is served together.
+ * asks here to wait for them; threads that wait at the same time are served by one sync.
  *
  * How safe depends on the mode. Full: a change is on the disk. Otherwise the system has it, so that
  * it survives the end of the process, and in the batch mode a thread syncs it within the window.
@@ -28,8 +28,8 @@ struct commit {
     pthread_cond_t served[2]; /* a round is over: even ones, odd ones */
     pthread_cond_t dirtied;
     pthread_cond_t work; /* the journal needs work, or writes are stopped */
-    uint64_t round;      /* the newest that began */
-    uint64_t target;     /* what it makes safe */
+    uint64_t round;      /* number of the newest round that began */
+    uint64_t target;     /* the newest change that this round makes safe */
     bool closing;
     uint64_t waits;
     char first_error[COMMIT_ERROR_MAX];
@@ -42,9 +42,9 @@ struct commit {
     bool has_lock, has_window;
     pthread_t window;
 
-    pthread_mutex_t flush_lock;  /* over flushes, in all modes but full */
-    pthread_mutex_t record_lock; /* over notes in the record, and changes of the next */
-    uint64_t boot; /* what was flushed since this start of the machine is there; or 0 */
+    pthread_mutex_t flush_lock;  /* held while flushing, in all modes but full */
+    pthread_mutex_t record_lock; /* held while noting in the record; guards boot */
+    uint64_t boot; /* this start of the machine: what was flushed since then exists; or 0 */
 };
 
 /* What the caller sets: env, store_dir, mode, window_ms; the rest is 0. */

@@ -20,9 +20,9 @@
  *  (3) A name that a segment is begun under is in the directory, durably, before. Its head is
  *      durable with its first record: a sync is one of the whole file.
  *  (4) `order` is held only to write a record to memory, and by the store to apply it.
- *  (5) Flushing and syncing need no descriptor that is not there. While no file can be opened for
- *      the next segment, records go on in this one; when it is STRETCH times as long as it should
- *      be, hf__journal_is_stretched() asks for no more.
+ *  (5) Flushing and syncing open no file. While no file can be opened for the next segment, records
+ *      go on in this one; when it is STRETCH times as long as it should be,
+ *      hf__journal_is_stretched() asks callers to append nothing more.
  */
 #include "store/journal.h"
 
@@ -46,9 +46,10 @@ enum {
     MODE_FILE = 0600,
     ZEROS = 64 * 1024,
     FILL_STEP = 1024 * 1024,
-    FIRSTS = 64,                  /* segments whose first change is remembered */
-    STRETCH = 4,                  /* times its size that a segment gets when there is no next */
-    BUFFER_KEPT = 4 * 1024 * 1024 /* a buffer that grew larger is given back */
+    FIRSTS = 64, /* number of segments whose first change is remembered */
+    /* a segment grows to this many times its size when no next file can be opened */
+    STRETCH = 4,
+    BUFFER_KEPT = 4 * 1024 * 1024 /* a buffer that grew larger is freed */
 };
 
 struct journal {
@@ -57,12 +58,12 @@ struct journal {
     uint64_t id; /* of the store */
     int dir;
 
-    pthread_mutex_t order; /* guards the next, and changes of `last` */
+    pthread_mutex_t order; /* guards `filling`, and changes of `last` */
     struct hf__buf filling;
     atomic_uint_fast64_t last;
     atomic_size_t pending; /* bytes in `filling` */
 
-    struct hf__buf writing; /* whoever flushes uses these three */
+    struct hf__buf writing; /* these three belong to the thread that flushes */
     uint64_t number;
     bool failed;
 
@@ -70,19 +71,19 @@ struct journal {
     pthread_cond_t filled_some;
     int file;
     uint64_t at;     /* where the next record goes */
-    uint64_t filled; /* before this, space is there */
+    uint64_t filled; /* bytes before this offset are preallocated */
     bool is_filling;
     uint64_t oldest;         /* the lowest number of a file; == number when there is no other */
     uint64_t firsts[FIRSTS]; /* of the newest segments, by number: the first change */
     uint64_t ready;          /* the highest number of a file that has its name, durably */
     int spare;               /* the next file, or -1 */
     int syncing;             /* the file that hf__journal_sync() is at, or -1 */
-    bool names_failed;       /* a sync of the directory did, and it would not say so again */
+    bool names_failed;       /* a sync of the directory failed; the next one would not report it */
     atomic_bool needs_work;
     atomic_bool stretched; /* see (5) */
 };
 
-/* Files, and where records go, as they are while `lock` is held by nobody. */
+/* What holds of files and offsets while nobody holds `lock`. */
 static void journal_check(struct journal *journal)
 {
     uint64_t number = journal->number;
@@ -127,7 +128,7 @@ static bool write_at(int fd, const void *bytes, size_t len, uint64_t at)
     return true;
 }
 
-/* Make the file of that number, or -1. Its name is durable. */
+/* Create the file of that number, with a durable name; -1: that failed. */
 static int make_file(struct journal *journal, uint64_t number)
 {
     char name[JOURNAL_NAME];
@@ -152,7 +153,8 @@ static uint64_t size_of(int fd)
     return fstat(fd, &info) ? 0 : (uint64_t)info.st_size;
 }
 
-/* The file of the next segment, or -1. With `lock`, or before others know the journal. */
+/* The file of the next segment, or -1. The caller holds `lock`, or no other thread has the journal.
+ */
 static int next_file(struct journal *journal)
 {
     uint64_t number = journal->number + 1;
@@ -170,7 +172,7 @@ static int next_file(struct journal *journal)
     return fd;
 }
 
-/* Begin the next segment with change `first`. Whoever syncs has synced all before that. */
+/* Begin the next segment with change `first`. With `syncs`, everything before it is synced. */
 static bool begin_segment(struct journal *journal, uint64_t first, uint64_t durable)
 {
     uint8_t head[JOURNAL_HEAD];
@@ -199,7 +201,7 @@ static bool begin_segment(struct journal *journal, uint64_t first, uint64_t dura
         return false;
     }
     if (journal->file >= 0 && journal->file != journal->syncing)
-        close(journal->file); /* or who syncs it does that */
+        close(journal->file); /* otherwise the thread that syncs it closes it */
     journal->file = file;
     journal->number++;
     atomic_store(&journal->stretched, false);
@@ -274,11 +276,11 @@ static enum hf_status open_directory(struct hf_scope *s, struct journal *journal
         return fail_errno(s, journal, "open");
     if (!journal->options.read_only && fstat(journal->dir, &info) == 0 && (info.st_mode & 077) &&
         fchmod(journal->dir, MODE_DIRECTORY))
-        return fail_errno(s, journal, "make for its owner alone");
+        return fail_errno(s, journal, "set the mode of");
     return HF_OK;
 }
 
-/* Remove all files but the newest, and use that one again: nothing in them is needed. */
+/* Remove all files but the newest and reuse that one: nothing in them is needed. */
 static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
 {
     char name[JOURNAL_NAME], next[JOURNAL_NAME];
@@ -300,15 +302,15 @@ static enum hf_status start_over(struct hf_scope *s, struct journal *journal)
     journal->spare = openat(journal->dir, name, O_RDWR | O_CLOEXEC);
     if (journal->spare < 0 || renameat(journal->dir, name, journal->dir, next) ||
         fsync(journal->dir))
-        return fail_errno(s, journal, "use a file again in");
+        return fail_errno(s, journal, "reuse a file of");
     journal->ready = journal->number + 1;
     return HF_OK;
 }
 
 /*
- * Remove the files behind the one where reading ended, if there are any: their changes have lost
- * what was before them, and others will have their numbers. The next file has its name before they
- * go, so that at any moment one is there whose number is as high as any that was noted.
+ * Remove the files behind the one where reading ended, if there are any: changes before theirs are
+ * lost, and new changes will get the same numbers. The next file gets its name before they are
+ * removed, so that at any moment a file exists whose number is as high as any that was noted.
  */
 static enum hf_status drop_behind(struct hf_scope *s, struct journal *journal, uint64_t ended)
 {
@@ -324,7 +326,7 @@ static enum hf_status drop_behind(struct hf_scope *s, struct journal *journal, u
         return HF_OK;
     journal->spare = next_file(journal);
     if (journal->spare < 0)
-        return fail_errno(s, journal, "make a file of");
+        return fail_errno(s, journal, "create a file of");
     hf__kill_point("journal_behind");
     while (len > 0 && numbers[len - 1] > ended) {
         hf__journal_name(numbers[--len], name);
@@ -379,7 +381,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct journal *journal,
     pthread_mutex_lock(&journal->lock);
     begun = begin_segment(journal, first, durable);
     pthread_mutex_unlock(&journal->lock);
-    return begun ? HF_OK : fail_errno(s, journal, "begin a file of");
+    return begun ? HF_OK : fail_errno(s, journal, "start a file of");
 }
 
 enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options *options,
@@ -448,7 +450,7 @@ uint8_t *hf__journal_reserve(struct journal *journal, size_t len)
     return NULL;
 }
 
-/* What flushing knows better is left 0. */
+/* The parts of the head that the flush fills in stay 0. */
 uint64_t hf__journal_append(struct journal *journal, size_t len)
 {
     size_t size = journal_record_size(len);
@@ -479,13 +481,13 @@ static void finish_record(uint8_t *head, uint64_t number, uint64_t durable)
                 XXH3_64bits_withSeed(head + 8, journal_record_size(journal_len(head)) - 8, number));
 }
 
-/* As many filled bytes shall there be beyond the end: a little for those who write little. */
+/* How many preallocated bytes should follow the end: few for a store that writes little. */
 static uint64_t fill_ahead(const struct journal *journal)
 {
     return journal->at > FILL_STEP ? journal->at : FILL_STEP;
 }
 
-/* Hand bytes to the segment; there is nobody else who does. */
+/* Write bytes to the segment. One thread at a time does that. */
 static bool write_out(struct journal *journal, const uint8_t *bytes, size_t len)
 {
     uint64_t at;
@@ -521,7 +523,7 @@ static bool next_segment(struct journal *journal, uint64_t first, uint64_t durab
     return begun;
 }
 
-/* Is there a file for the next segment, or a failure that has to be reported? If not, see (5). */
+/* Is there a file for the next segment, or a failure to report? If neither, see (5). */
 static bool has_next(struct journal *journal)
 {
     bool has;
@@ -538,7 +540,7 @@ static bool has_next(struct journal *journal)
     return has;
 }
 
-/* Everything in `writing`. */
+/* Write everything in `writing` to the segments. */
 static bool write_records(struct journal *journal, uint64_t durable)
 {
     uint8_t *end = journal->writing.ptr + journal->writing.len;
@@ -563,7 +565,7 @@ static bool write_records(struct journal *journal, uint64_t durable)
     return write_out(journal, from, (size_t)(end - from));
 }
 
-/* Sync the files before this one, unless each of them was when it was over. */
+/* Sync the files before this one, unless each was synced when its segment ended. */
 static bool sync_older(const struct journal *journal)
 {
     uint64_t number = journal->options.syncs ? journal->number : journal->oldest;
@@ -620,7 +622,7 @@ bool hf__journal_sync(struct journal *journal)
     bool done;
 
     pthread_mutex_lock(&journal->lock);
-    fd = journal->syncing = journal->file; /* the segment may be over meanwhile */
+    fd = journal->syncing = journal->file; /* the segment may end meanwhile */
     pthread_mutex_unlock(&journal->lock);
     done = fdatasync(fd) == 0;
     error = errno;
@@ -658,10 +660,11 @@ static bool write_zeros(int fd, size_t len, uint64_t at)
 }
 
 /*
- * The system tells everybody who opened a file once that a write to it failed, and may tell it to
- * whoever syncs zeros when it was a record. So that is somebody else than who syncs records.
+ * The system reports a failed write once per open descriptor. If zeros were synced through the
+ * descriptor that records are synced through, that sync could take the report of a failed record.
+ * So zeros have a descriptor of their own.
  */
-static bool fill(const struct journal *journal, uint64_t number, size_t len, uint64_t at)
+static bool segment_fill(const struct journal *journal, uint64_t number, size_t len, uint64_t at)
 {
     char name[JOURNAL_NAME];
     bool done;
@@ -676,7 +679,7 @@ static bool fill(const struct journal *journal, uint64_t number, size_t len, uin
     return done;
 }
 
-/* Is there something to fill? Then it is ours until is_filling is false again. */
+/* Is there something to preallocate? Then this thread does it, until is_filling is false again. */
 static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
 {
     uint64_t end = journal->options.segment_bytes;
@@ -695,17 +698,17 @@ static bool fill_due(struct journal *journal, uint64_t *at, size_t *len)
 bool hf__journal_preallocate(struct journal *journal)
 {
     bool made = true;
-    bool tended;
+    bool is_ready;
     uint64_t at;
     size_t len;
 
     pthread_mutex_lock(&journal->lock);
     atomic_store(&journal->needs_work, false);
     while (made && fill_due(journal, &at, &len)) {
-        uint64_t number = journal->number; /* stays the newest while somebody fills it */
+        uint64_t number = journal->number; /* stays the newest while it is being filled */
 
         pthread_mutex_unlock(&journal->lock);
-        made = fill(journal, number, len, at);
+        made = segment_fill(journal, number, len, at);
         pthread_mutex_lock(&journal->lock);
         journal->is_filling = false;
         if (made)
@@ -714,12 +717,12 @@ bool hf__journal_preallocate(struct journal *journal)
     }
     if (journal->spare < 0 && journal->at > journal->options.segment_bytes / 2)
         journal->spare = next_file(journal);
-    tended = journal->spare >= 0 || journal->at <= journal->options.segment_bytes;
+    is_ready = journal->spare >= 0 || journal->at <= journal->options.segment_bytes;
     if (journal->spare >= 0)
         atomic_store(&journal->stretched, false); /* the next flush uses it */
     journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
-    return tended;
+    return is_ready;
 }
 
 uint64_t hf__journal_closed_count(struct journal *journal)
@@ -755,7 +758,7 @@ bool hf__journal_reclaimable(struct journal *journal, uint64_t tabled, uint64_t 
     return old;
 }
 
-/* Give the oldest file the name behind `ready`, unless it is one of a single large record. */
+/* Rename the oldest file to the number behind `ready`, unless it holds a single large record. */
 static bool use_again(struct journal *journal)
 {
     char name[JOURNAL_NAME], next[JOURNAL_NAME];
@@ -773,7 +776,7 @@ static bool use_again(struct journal *journal)
     return true;
 }
 
-/* Remove files that wait for being used again. */
+/* Remove files that wait to be reused. */
 static void drop_ready(struct journal *journal, uint64_t kept)
 {
     char name[JOURNAL_NAME];
@@ -793,7 +796,7 @@ void hf__journal_reclaim(struct journal *journal, uint64_t number, uint64_t spar
     uint64_t first;
 
     pthread_mutex_lock(&journal->lock);
-    if (spares < 1 || !journal->options.syncs) /* others gain nothing from filled files */
+    if (spares < 1 || !journal->options.syncs) /* without syncs preallocated files gain nothing */
         spares = 1;                            /* which may be open already */
     assert(number <= journal->number);
     first = journal->oldest;

@@ -27,12 +27,13 @@ struct journal_options {
     const struct hf_env *env;
     const char
         *path; /* of the journal's directory, made when it is missing; outlives the journal */
-    size_t segment_bytes; /* of a file, unless a single record is larger, or no other opens */
-    bool syncs;           /* files are synced before others follow, and filled ahead */
-    bool read_only;       /* nothing is made, removed or written */
+    /* size of a file; larger for a large record, or when no next file opens */
+    size_t segment_bytes;
+    bool syncs;     /* a file is synced before the next begins, and preallocated */
+    bool read_only; /* nothing is made, removed or written */
 };
 
-/* A change that the database may not have; in order, and again whenever the end was not clean. */
+/* Called for each change that tables may lack, in order, at every open after an unclean end. */
 typedef enum hf_status journal_replay_fn(struct hf_scope *s, void *user, struct hf_bytes record);
 
 /* Where the journal of a store stands, as the store noted it. */
@@ -48,10 +49,10 @@ struct journal_marks {
 };
 
 /*
- * Look whether a journal has everything that it must have, and change nothing. With `clean` that is
- * quick.
+ * Check that a journal has everything that it must have. Changes nothing. Quick after a clean
+ * close.
  *
- * HF_CORRUPT  it has not, or has what cannot be; the message names the file
+ * HF_CORRUPT  something is missing or impossible; the message names the file
  * HF_IO, HF_NOMEM
  */
 enum hf_status hf__journal_check(struct hf_scope *s, const struct hf_env *env, const char *path,
@@ -61,7 +62,7 @@ enum hf_status hf__journal_check(struct hf_scope *s, const struct hf_env *env, c
  * Open, or make, the journal in a directory, and replay what is behind `based`.
  *
  * HF_CORRUPT  a change that was durable is not there; the message names the file
- * HF_IO, HF_NO_SPACE, HF_NOMEM, or what replaying came to
+ * HF_IO, HF_NO_SPACE, HF_NOMEM, or the error of the replay
  */
 enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options *options,
                                 const struct journal_marks *marks, journal_replay_fn *replay,
@@ -75,8 +76,8 @@ void hf__journal_close(struct journal *journal);
 void hf__journal_begin(struct journal *journal);
 void hf__journal_end(struct journal *journal);
 
-/* Between those two: room for a record of `len` bytes, and it is appended. What is reserved and not
- * appended is forgotten. */
+/* Between hf__journal_begin() and hf__journal_end(): reserve room for a record of `len` bytes, and
+ * append it. A reservation that is not appended is dropped. */
 uint8_t *hf__journal_reserve(struct journal *journal, size_t len);
 uint64_t hf__journal_append(struct journal *journal, size_t len);
 
@@ -103,27 +104,28 @@ bool hf__journal_sync(struct journal *journal);
 /* Is maintenance due? Set by a flush; cheap to ask. */
 bool hf__journal_needs_work(const struct journal *journal);
 
-/* Fill the file ahead and prepare the next one; as much as is due. Failing is harmless; false: the
- * next one is wanted and cannot be opened now. */
+/* Preallocate the file ahead of its end and prepare the next one, as far as that is due. A failure
+ * is harmless; false: the next file is needed and cannot be opened now. */
 bool hf__journal_preallocate(struct journal *journal);
 
-/* Is there no file for the next segment, and this one much too long? Append nothing more for now.
+/* Is this segment much too long, because no next file can be opened? Then append nothing for now.
  */
 bool hf__journal_is_stretched(const struct journal *journal);
 
-/* How many files are closed: nothing is written to them any more? */
+/* Number of closed files: nothing is written to them any more. */
 uint64_t hf__journal_closed_count(struct journal *journal);
 
-/* Are there closed files with changes up to `tabled` only? Those are the files below *number. */
+/* Are there closed files that have only changes up to `tabled`? They are the files below *number.
+ */
 bool hf__journal_reclaimable(struct journal *journal, uint64_t tabled, uint64_t *number);
 
-/* Those changes are in the database's tables, and that was noted: drop the files below `number`, or
- * use them again as long as there are fewer than `spares` that wait for it, or one without `syncs`.
- * Files of single large records are not used again. */
+/* Reclaim the files below `number`: their changes are in tables, and that was noted. At most
+ * `spares` of them are kept for reuse, or one without `syncs`; the others are removed. Files of
+ * single large records are not reused. */
 void hf__journal_reclaim(struct journal *journal, uint64_t number, uint64_t spares);
 
-/* Read what was flushed, as hf__journal_open() does: what is behind `based`, and up to `upto` at
- * least. Nobody flushes meanwhile, and there is no maintenance. */
+/* Replay flushed changes as hf__journal_open() does: those behind `based`, up to `upto` at least.
+ * The caller makes sure that nobody flushes and that no maintenance runs meanwhile. */
 enum hf_status hf__journal_replay(struct hf_scope *s, struct journal *journal, uint64_t based,
                                   uint64_t upto, journal_replay_fn *replay, void *user);
 

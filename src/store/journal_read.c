@@ -1,16 +1,16 @@
 /*
- * store/journal_read.c: what a journal says after the process that wrote it is gone.
+ * store/journal_read.c: reading a journal whose writer has ended.
  *
  * Records are read in the order of their changes, from segment to segment, until one is not there.
  * That is the end, unless a later segment begins with exactly the change that is missing: every
  * open begins a new segment, at the change where reading ended.
  *
  * An end is either torn or damaged. What was handed to the system and not synced may be lost in
- * part, and in any order: a record is missing, and a later one is there. Nobody was told that those
- * are durable, so the journal ends before the first that is missing. But if what is missing was
- * durable, the disk has lost it, and going on without it would be a lie. Two witnesses tell: the
- * mark that the store keeps beside the journal, and every record and every head behind the gap,
- * which say what was durable when they were written.
+ * part, and in any order: a record is missing, and a later one is there. No caller was promised
+ * that those are durable, so the journal ends before the first one that is missing. But if the
+ * missing record was durable, the disk has lost it, and the open has to fail. Two witnesses show
+ * that: the mark that the store keeps beside the journal, and every record and every head behind
+ * the gap, which say what was durable when they were written.
  *
  * As long as the machine has not been started again nothing that the system was handed can be lost:
  * a write that was cut short by kill -9 is the last one. So then a gap with something behind it is
@@ -32,7 +32,7 @@
 
 #include <xxhash.h>
 
-/* What a message about damage ends with. */
+/* The end of every message about damage. */
 #define JOURNAL_DAMAGED                                                                            \
     ". Nothing was changed; restore the whole directory of the store from one copy"
 
@@ -114,7 +114,7 @@ enum hf_status hf__journal_list(struct hf_scope *s, const char *path, int dir, u
 struct segment {
     char name[JOURNAL_NAME];
     uint64_t number;
-    uint64_t first;   /* 0: its head is none, so it was not begun */
+    uint64_t first;   /* 0: it has no valid head, so it was not begun */
     uint64_t durable; /* when it was begun */
     uint8_t *bytes;
     size_t len;
@@ -139,7 +139,7 @@ static enum hf_status read_to(struct hf_scope *s, const struct journal_reading *
     return HF_OK;
 }
 
-static void drop(const struct journal_reading *reading, struct segment *segment)
+static void segment_drop(const struct journal_reading *reading, struct segment *segment)
 {
     hf__env_free(reading->env, segment->bytes, segment->size);
     segment->bytes = NULL;
@@ -166,7 +166,7 @@ static enum hf_status read_head(struct hf_scope *s, const struct journal_reading
     return HF_OK;
 }
 
-/* A file that waits for being used again may be large, and nothing in it is a record. */
+/* A file that waits to be reused may be large, and contains no record. */
 static enum hf_status read_all(struct hf_scope *s, const struct journal_reading *reading, int fd,
                                struct segment *segment)
 {
@@ -183,8 +183,8 @@ static enum hf_status read_all(struct hf_scope *s, const struct journal_reading 
     return HF_OK;
 }
 
-static enum hf_status load(struct hf_scope *s, const struct journal_reading *reading,
-                           uint64_t number, struct segment *segment)
+static enum hf_status segment_load(struct hf_scope *s, const struct journal_reading *reading,
+                                   uint64_t number, struct segment *segment)
 {
     enum hf_status status;
     struct stat info;
@@ -204,7 +204,7 @@ static enum hf_status load(struct hf_scope *s, const struct journal_reading *rea
     status = segment->bytes ? read_all(s, reading, fd, segment) : hf__fail_nomem(s);
     close(fd);
     if (status != HF_OK)
-        drop(reading, segment);
+        segment_drop(reading, segment);
     return status;
 }
 
@@ -225,8 +225,8 @@ static bool is_record(const struct segment *segment, size_t at)
 }
 
 /* Replay what follows on change `*last`; *at is where it ends. */
-static enum hf_status replay(struct hf_scope *s, const struct journal_reading *reading,
-                             const struct segment *segment, uint64_t *last, size_t *at)
+static enum hf_status segment_replay(struct hf_scope *s, const struct journal_reading *reading,
+                                     const struct segment *segment, uint64_t *last, size_t *at)
 {
     assert(segment->first == *last + 1);
     *at = JOURNAL_START;
@@ -242,7 +242,7 @@ static enum hf_status replay(struct hf_scope *s, const struct journal_reading *r
     return HF_OK;
 }
 
-/* Is there a record from `at` on that says that `change` was durable? With 0: any record? */
+/* Does a record from `at` on say that `change` was durable? With 0: is there any record? */
 static bool says_durable(const struct segment *segment, size_t at, uint64_t change)
 {
     for (; at < segment->len && segment->len - at >= JOURNAL_RECORD_HEAD; at += JOURNAL_ALIGN)
@@ -254,13 +254,13 @@ static bool says_durable(const struct segment *segment, size_t at, uint64_t chan
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static enum hf_status damaged(struct hf_scope *s, const struct journal_reading *reading,
-                              const char *name, uint64_t change)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct journal_reading *reading,
+                                   const char *name, uint64_t change)
 {
     return hf__fail(
         s, HF_CORRUPT,
-        "The journal in %s is damaged or a file of it is missing: change %llu was durable "
-        "and cannot be found (looked for at the end of %s)" JOURNAL_DAMAGED,
+        "The journal in %s is damaged or incomplete: change %llu was durable, and is missing at "
+        "the end of %s" JOURNAL_DAMAGED,
         reading->path, (unsigned long long)change, name);
 }
 
@@ -273,39 +273,39 @@ struct walk {
 };
 
 /* The first change that is neither read nor in the database's tables. */
-static uint64_t missing(const struct journal_reading *reading, const struct walk *walk)
+static uint64_t missing_change(const struct journal_reading *reading, const struct walk *walk)
 {
     return (walk->last > reading->marks->based ? walk->last : reading->marks->based) + 1;
 }
 
-static enum hf_status step(struct hf_scope *s, const struct journal_reading *reading,
-                           struct walk *walk, const struct segment *segment)
+static enum hf_status walk_segment(struct hf_scope *s, const struct journal_reading *reading,
+                                   struct walk *walk, const struct segment *segment)
 {
     size_t at = JOURNAL_START;
     bool joined;
 
-    if (!segment->first) /* it was never begun, or its head is lost with all that is in it */
+    if (!segment->first) /* it was never begun, or its head is lost with all its records */
         return HF_OK;
     walk->begun = segment->number;
     if (segment->first <= reading->marks->based + 1 && segment->first > walk->last)
         walk->last = segment->first - 1; /* what is before it is in the tables */
     joined = segment->first == walk->last + 1;
     if (joined) {
-        TRY(replay(s, reading, segment, &walk->last, &at));
+        TRY(segment_replay(s, reading, segment, &walk->last, &at));
         walk->number = segment->number;
         memcpy(walk->ended, segment->name, sizeof(walk->ended));
         walk->behind[0] = '\0'; /* an open that came after the gap went on here */
     }
-    if (segment->durable >= missing(reading, walk) ||
-        says_durable(segment, at, missing(reading, walk)))
-        return damaged(s, reading, walk->ended, missing(reading, walk));
+    if (segment->durable >= missing_change(reading, walk) ||
+        says_durable(segment, at, missing_change(reading, walk)))
+        return fail_damaged(s, reading, walk->ended, missing_change(reading, walk));
     if (reading->marks->whole &&
         (segment->first > walk->last + 1 || (joined && says_durable(segment, at, 0))))
         memcpy(walk->behind, segment->name, sizeof(walk->behind));
     return HF_OK;
 }
 
-/* What the machine was handed since it was started must be there: only the end may be torn. */
+/* What was written since the machine was started must be there: only the end may be torn. */
 static enum hf_status check_whole(struct hf_scope *s, const struct journal_reading *reading,
                                   const struct walk *walk)
 {
@@ -316,11 +316,11 @@ static enum hf_status check_whole(struct hf_scope *s, const struct journal_readi
             s, HF_CORRUPT,
             "The journal in %s is damaged: change %llu is missing at the end of %s, and "
             "%s has later ones" JOURNAL_DAMAGED,
-            reading->path, (unsigned long long)missing(reading, walk), walk->ended, walk->behind);
+            reading->path, (unsigned long long)missing_change(reading, walk), walk->ended,
+            walk->behind);
     hf__journal_name(reading->marks->segment, name);
     if (walk->begun < reading->marks->segment)
-        return hf__fail(s, HF_CORRUPT,
-                        "%s/%s is damaged: it does not begin as it must" JOURNAL_DAMAGED,
+        return hf__fail(s, HF_CORRUPT, "%s/%s is damaged: its head is invalid" JOURNAL_DAMAGED,
                         reading->path, name);
     return HF_OK;
 }
@@ -352,24 +352,24 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
         struct segment segment;
         enum hf_status status;
 
-        TRY(load(s, reading, numbers[i], &segment));
-        status = step(s, reading, &walk, &segment);
-        drop(reading, &segment);
+        TRY(segment_load(s, reading, numbers[i], &segment));
+        status = walk_segment(s, reading, &walk, &segment);
+        segment_drop(reading, &segment);
         TRY(status);
     }
-    if (missing(reading, &walk) <= reading->marks->durable)
-        return damaged(s, reading, walk.ended, missing(reading, &walk));
+    if (missing_change(reading, &walk) <= reading->marks->durable)
+        return fail_damaged(s, reading, walk.ended, missing_change(reading, &walk));
     if (reading->marks->whole)
         TRY(check_whole(s, reading, &walk));
     *found = (struct journal_found){.number = len ? numbers[len - 1] : 0,
-                                    .last = missing(reading, &walk) - 1,
+                                    .last = missing_change(reading, &walk) - 1,
                                     .ended = walk.number};
     return HF_OK;
 }
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
-/* The store was closed with a change as its last: is there a later one? */
+/* The store was closed cleanly: is there a change later than its last one? */
 static enum hf_status check_clean(struct hf_scope *s, const struct journal_reading *reading)
 {
     const uint64_t clean = reading->marks->clean;
@@ -382,17 +382,18 @@ static enum hf_status check_clean(struct hf_scope *s, const struct journal_readi
         struct segment segment;
         bool later;
 
-        TRY(load(s, reading, numbers[i], &segment));
+        TRY(segment_load(s, reading, numbers[i], &segment));
         later = segment.first > clean + 1 ||
                 (segment.first == clean + 1 && is_record(&segment, JOURNAL_START) &&
                  journal_change(segment.bytes + JOURNAL_START) == clean + 1);
-        drop(reading, &segment);
+        segment_drop(reading, &segment);
         if (later)
-            return hf__fail(s, HF_CORRUPT,
-                            "The store of the journal in %s was closed with change %llu as its "
-                            "last, by its file durable, and %s has a later one: one of the two is "
-                            "an older copy" JOURNAL_DAMAGED,
-                            reading->path, (unsigned long long)clean, segment.name);
+            return hf__fail(
+                s, HF_CORRUPT,
+                "The journal in %s does not match the file durable: the store was closed after "
+                "change %llu, and %s has a later change. One of the two is an older "
+                "copy" JOURNAL_DAMAGED,
+                reading->path, (unsigned long long)clean, segment.name);
     }
     return HF_OK;
 }

@@ -6,15 +6,16 @@
  *     compaction  of tables, when next to nothing was written for a while
  *     a stop      memory falls back to what is durable
  *
- * The thread waits at the commit's condition `work`: whoever flushes signals that the journal needs
- * some, who stops writes that they are, and hf__maintenance_want_tables() the rest. What cannot be
- * done now, for lack of room, memory or descriptors, is tried again each RETRY_MS.
+ * The thread waits at the commit's condition `work`. A flush signals it when the journal needs
+ * work, a stop when writes are stopped, and hf__maintenance_want_tables() when there is anything
+ * else to do. What fails for lack of room, memory or descriptors is tried again every RETRY_MS.
  *
  * What always holds:
  *
  *  (1) A file of the journal is reclaimed only after the database had its changes in tables, and
  *      after that was noted durably.
- *  (2) Tables are written by one thread at a time: this one, or who opens or closes the store.
+ *  (2) Tables are written by one thread at a time: this one, or the one that opens
+ *      or closes the store.
  */
 #include "store/disk.h"
 
@@ -26,15 +27,16 @@
 #include "base/turns.h"
 
 enum {
-    RETRY_MS = 1000,       /* how long before what failed is tried again */
-    QUIET_CHANGES = 100,   /* at most so many, and it is quiet */
-    CHANGES_KEPT = 1000000 /* in the journal alone: an open after a crash takes about a second */
+    RETRY_MS = 1000,     /* how long before what failed is tried again */
+    QUIET_CHANGES = 100, /* changes per quiet_ms up to which the store counts as idle */
+    /* changes that the journal alone may hold: replaying them takes about a second */
+    CHANGES_KEPT = 1000000
 };
 
 /* ---- writing tables ------------------------------------------------------------------------- */
 
-/* What tables say that have every change up to `last`. While the journal is read nobody else is
- * there. */
+/* The mark of tables that have every change up to `last`. No other thread exists while the journal
+ * is read. */
 static struct tables_mark mark_now(struct disk *disk, uint64_t last)
 {
     struct journal *journal = disk->commit.journal;
@@ -53,8 +55,7 @@ static void note_lack(struct disk *disk, const char *error)
     snprintf(disk->lack, sizeof(disk->lack), "%s", error);
     pthread_mutex_unlock(&disk->stall_lock);
     hf__env_log(&disk->base.env, HF_LOG_WARNING,
-                "store %s: a table cannot be written for now, and will be: %s",
-                disk->store_dir.path, error);
+                "store %s: cannot write a table file, will retry: %s", disk->store_dir.path, error);
 }
 
 static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
@@ -80,7 +81,7 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
     if (status == HF_NOMEM || status == HF_CANCELED)
         return TABLES_NO_MEMORY;
     if (status != HF_OK) {
-        hf__commit_stop(&disk->commit, "writing a table", error); /* the journal has it all */
+        hf__commit_stop(&disk->commit, "writing a table file", error); /* the journal has it all */
         return TABLES_FAILED;
     }
     *upto = last;
@@ -88,7 +89,7 @@ static enum tables_end write_frozen(struct disk *disk, uint64_t *upto)
     return TABLES_WRITTEN;
 }
 
-/* What an attempt before this one had frozen comes first. */
+/* A map that an earlier attempt has frozen comes first. */
 static enum tables_end write_all(struct disk *disk, uint64_t *upto)
 {
     enum tables_end end;
@@ -119,11 +120,12 @@ bool hf__disk_write_tables(struct disk *disk, uint64_t *upto)
     return end == TABLES_WRITTEN;
 }
 
-/* The same, noted for the next open. */
+/* The same, and note it for the next open. */
 static bool write_and_note(struct disk *disk)
 {
     struct maintenance *m = &disk->maintenance;
-    uint64_t last = hf__journal_last(disk->commit.journal); /* before: more may come meanwhile */
+    /* read before, as more may be appended meanwhile */
+    uint64_t last = hf__journal_last(disk->commit.journal);
     uint64_t upto = 0;
     bool done = hf__disk_write_tables(disk, &upto);
 
@@ -134,14 +136,14 @@ static bool write_and_note(struct disk *disk)
         return done;
     assert(upto <= hf__journal_last(disk->commit.journal));
     m->tabled = upto;
-    if (done) /* otherwise the database may have more, of which it cannot be said how much */
+    if (done) /* otherwise tables may have more, and nobody knows how much */
         hf__commit_note_manifest(&disk->commit, m->tabled);
     return done;
 }
 
 /* ---- compacting ----------------------------------------------------------------------------- */
 
-/* The disk is full, and what was deleted is still there: have it gone, when tables know of it. */
+/* The disk is full of deleted data: merge all tables once they contain the deletions. */
 static void make_room(struct disk *disk)
 {
     if (!hf__disk_can_free(disk, 0) || !atomic_load(&disk->freed))
@@ -154,8 +156,8 @@ static void make_room(struct disk *disk)
     hf__tables_compact(disk->tables);
 }
 
-/* Tables were written, and then next to nothing for a while. A compaction needs room. False: not
- * now. */
+/* Start a compaction: tables were written, and the store has been idle since. It needs free space.
+ * False: not possible now. */
 static bool compact_idle(struct disk *disk)
 {
     uint64_t have, need;
@@ -170,8 +172,8 @@ static bool compact_idle(struct disk *disk)
 
 /* ---- the journal ---------------------------------------------------------------------------- */
 
-/* Reclaim the files of the journal that tables have, but for those that wait for being used again:
- * as many as can be closed at a time. False: not now. */
+/* Reclaim files of the journal whose changes are in tables. As many as can be closed at a time
+ * stay, to be reused. False: not possible now. */
 static bool reclaim_files(struct disk *disk, uint64_t kept)
 {
     struct journal *journal = disk->commit.journal;
@@ -199,7 +201,7 @@ static bool is_journal_long(struct disk *disk, uint64_t kept)
            hf__journal_last(journal) > disk->maintenance.tabled + CHANGES_KEPT;
 }
 
-/* Have a journal that is not too long. False: not now. */
+/* Keep the journal from growing too long. False: not possible now. */
 static bool shorten_journal(struct disk *disk)
 {
     uint64_t kept = hf__disk_files_kept(disk);
@@ -224,7 +226,7 @@ void hf__maintenance_want_tables(struct disk *disk)
     pthread_mutex_unlock(&commit->lock);
 }
 
-/* Until there is something to do, which with time is a compaction. */
+/* Wait until there is work; after enough idle time that is a compaction. */
 static void wait_for_work(struct disk *disk)
 {
     struct commit *commit = &disk->commit;
@@ -245,7 +247,7 @@ static void wait_for_work(struct disk *disk)
     pthread_mutex_lock(&commit->lock);
 }
 
-/* Whatever is due. False: some of it has to be tried again. */
+/* Do all work that is due. False: some of it has to be tried again. */
 static bool work_once(struct disk *disk)
 {
     struct maintenance *m = &disk->maintenance;
@@ -265,7 +267,7 @@ static bool is_work_due(struct disk *disk)
            atomic_load(&disk->maintenance.wants_tables);
 }
 
-/* Once, when writes are stopped. The lock is given back meanwhile. */
+/* Called once, when writes are stopped. The lock is released meanwhile. */
 static void fall_back(struct disk *disk)
 {
     ASSERT_HELD(&disk->commit.lock);
@@ -308,7 +310,7 @@ static void *maintenance_thread(void *user)
 
 /* ---- starting and stopping ------------------------------------------------------------------ */
 
-/* A store of an older format: its tables get a mark, and have what is in its journal. */
+/* Upgrade a store of an older format: its tables get a mark and everything from its journal. */
 static enum hf_status upgrade_format(struct hf_scope *s, struct disk *disk, uint64_t last)
 {
     const struct tables_mark mark = mark_now(disk, last);
@@ -320,7 +322,7 @@ static enum hf_status upgrade_format(struct hf_scope *s, struct disk *disk, uint
     if (upto == last || !disk->store_dir.has_database)
         return HF_OK;
     if (hf__tables_add(disk->tables, NULL, &mark, error) != HF_OK)
-        return hf__fail(s, HF_IO, "The store in %s cannot be brought to format %d: %s",
+        return hf__fail(s, HF_IO, "Cannot upgrade the store in %s to format %d: %s",
                         disk->store_dir.path, STORE_DIR_FORMAT, error);
     hf__memtable_flushed(&disk->memtable, hf__tables_newest(disk->tables));
     return HF_OK;
@@ -338,9 +340,12 @@ enum hf_status hf__maintenance_start(struct hf_scope *s, struct disk *disk)
     }
     TRY(hf__commit_start(s, &disk->commit, m->tabled));
     m->has_thread = !pthread_create(&m->thread, NULL, maintenance_thread, disk);
-    return m->has_thread ? HF_OK
-                         : hf__fail(s, HF_LIMIT, "The store in %s cannot start a thread",
-                                    disk->store_dir.path);
+    return m->has_thread
+               ? HF_OK
+               : hf__fail(s, HF_LIMIT,
+                          "Cannot start a thread for the store in %s; raise the limit of processes "
+                          "(ulimit -u)",
+                          disk->store_dir.path);
 }
 
 void hf__maintenance_stop(struct disk *disk)

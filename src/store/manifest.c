@@ -1,12 +1,12 @@
 /*
- * store/manifest.c: the manifest of the database, from outside.
+ * store/manifest.c: checking the manifest of the database without RocksDB.
  *
  *     PATH/db/CURRENT           "MANIFEST-000005\n"
  *     PATH/db/MANIFEST-000005   is only ever appended to; RocksDB begins another one, with a higher
  *                               number, at each open, and when this one has become large
  *
- * The checksum is a chain over blocks: each has that of the blocks before it as its seed. So what
- * was noted before is not read again.
+ * The checksum is a chain over blocks: each has that of the blocks before it as its seed. So the
+ * part that was noted before is not read again.
  *
  * What always holds:
  *
@@ -35,7 +35,7 @@ static void file_name(uint64_t number, char name[NAME_MAX_BYTES])
     snprintf(name, NAME_MAX_BYTES, "db/" NAME_PREFIX "%06llu", (unsigned long long)number);
 }
 
-/* The number of the manifest that CURRENT names; 0: it names none. -1 is a failed call. */
+/* The number of the manifest that CURRENT names; 0: it names none; -1: a system call failed. */
 static int read_current(const struct store_dir *store_dir, uint64_t *number)
 {
     char text[NAME_MAX_BYTES] = "", again[NAME_MAX_BYTES];
@@ -59,7 +59,7 @@ static int read_current(const struct store_dir *store_dir, uint64_t *number)
     return 0;
 }
 
-/* Read one block, or what there is of it. */
+/* Read one block, or the rest of the file if that is shorter. */
 static bool read_block(int fd, uint8_t *block, size_t len, uint64_t at)
 {
     while (len > 0) {
@@ -95,15 +95,15 @@ static bool add_up(int fd, struct manifest_sum *sum, uint64_t bytes, uint64_t *h
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
-static enum hf_status damaged(struct hf_scope *s, const struct store_dir *store_dir,
-                              const char *name, const char *how)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct store_dir *store_dir,
+                                   const char *name, const char *how)
 {
     return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s %s" STORE_DIR_DAMAGED,
                     store_dir->path, name, how);
 }
 
-static enum hf_status failed(struct hf_scope *s, const struct store_dir *store_dir,
-                             const char *name)
+static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *store_dir,
+                                 const char *name)
 {
     int error = errno;
     char room[128];
@@ -112,9 +112,9 @@ static enum hf_status failed(struct hf_scope *s, const struct store_dir *store_d
                     strerror_r(error, room, sizeof(room)));
 }
 
-/* The manifest that was noted begins with what was noted. */
-static enum hf_status compare(struct hf_scope *s, const struct store_dir *store_dir,
-                              const char *name, struct manifest_sum *sum, bool *noted)
+/* Check that the noted manifest begins with the noted bytes. */
+static enum hf_status manifest_compare(struct hf_scope *s, const struct store_dir *store_dir,
+                                       const char *name, struct manifest_sum *sum, bool *noted)
 {
     const struct manifest_mark *mark = &store_dir->marks.manifest;
     int fd = openat(store_dir->fd, name, O_RDONLY | O_CLOEXEC);
@@ -123,15 +123,15 @@ static enum hf_status compare(struct hf_scope *s, const struct store_dir *store_
     uint64_t hash = 0;
 
     if (fd < 0 && errno == ENOENT)
-        return damaged(s, store_dir, name, "is missing");
+        return fail_damaged(s, store_dir, name, "is missing");
     if (fd < 0 || fstat(fd, &info))
-        status = failed(s, store_dir, name);
+        status = fail_errno(s, store_dir, name);
     else if ((uint64_t)info.st_size < mark->bytes)
-        status = damaged(s, store_dir, name, "was cut short, or replaced by an older copy");
+        status = fail_damaged(s, store_dir, name, "was cut short, or replaced by an older copy");
     else if (!add_up(fd, sum, mark->bytes, &hash))
-        status = failed(s, store_dir, name);
+        status = fail_errno(s, store_dir, name);
     else if (hash != mark->hash)
-        status = damaged(s, store_dir, name, "was changed, or belongs to another database");
+        status = fail_damaged(s, store_dir, name, "was changed, or belongs to another database");
     if (fd >= 0)
         close(fd);
     *noted = (uint64_t)info.st_size == mark->bytes;
@@ -147,21 +147,21 @@ enum hf_status hf__manifest_check(struct hf_scope *s, struct store_dir *store_di
 
     *noted = false;
     if (!store_dir->has_database)
-        return mark->number ? damaged(s, store_dir, CURRENT_FILE, "is missing") : HF_OK;
+        return mark->number ? fail_damaged(s, store_dir, CURRENT_FILE, "is missing") : HF_OK;
     if (read_current(store_dir, &number))
-        return failed(s, store_dir, CURRENT_FILE);
+        return fail_errno(s, store_dir, CURRENT_FILE);
     if (!number)
-        return damaged(s, store_dir, CURRENT_FILE, "is");
+        return fail_damaged(s, store_dir, CURRENT_FILE, "is invalid");
     file_name(number, name);
     if (number < mark->number)
-        return damaged(s, store_dir, "db", "is older than the file durable");
+        return fail_damaged(s, store_dir, "db", "is older than the file durable");
     if (number == mark->number) {
         store_dir->manifest = (struct manifest_sum){.number = number};
-        return compare(s, store_dir, name, &store_dir->manifest, noted);
+        return manifest_compare(s, store_dir, name, &store_dir->manifest, noted);
     }
     if (fstatat(store_dir->fd, name, &info, 0))
-        return errno == ENOENT ? damaged(s, store_dir, name, "is missing")
-                               : failed(s, store_dir, name);
+        return errno == ENOENT ? fail_damaged(s, store_dir, name, "is missing")
+                               : fail_errno(s, store_dir, name);
     return HF_OK;
 }
 

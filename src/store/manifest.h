@@ -10,7 +10,7 @@
 
 #include "store/marks.h"
 
-/* The checksum of a manifest so far, so that only what is new is read. */
+/* The checksum of a manifest so far, so that only new bytes are read. */
 struct manifest_sum {
     uint64_t number;
     uint64_t bytes; /* in whole blocks */
@@ -26,10 +26,11 @@ struct manifest_sum {
  */
 enum hf_status hf__manifest_check(struct hf_scope *s, struct store_dir *store_dir, bool *noted);
 
-/* What is there, made durable. Beside RocksDB, one thread at a time. False: that failed. */
+/* The mark of the manifest as it is now, which is made durable. RocksDB may append meanwhile; one
+ * thread at a time calls this. False: that failed. */
 bool hf__manifest_note(struct store_dir *store_dir, struct manifest_mark *mark);
 
-/* Nothing is known of that manifest: it is never the noted one, so that the tables are asked. */
+/* A mark that names the manifest but none of its bytes, so that the next open asks the tables. */
 struct manifest_mark hf__manifest_any(uint64_t number);
 
 #endif

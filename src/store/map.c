@@ -5,8 +5,8 @@
  * few: nodes are wide, and for every key a node keeps its `head`, the eight bytes behind the
  * prefix that all keys of the node share (`skip` is the length of that prefix), as a number that
  * sorts as those bytes do. A search runs over the heads, which lie together, and follows one
- * pointer when it is done. Keys with equal heads are told apart by reading them, which is right
- * for any keys and rare for ours.
+ * pointer when it is done. Keys with equal heads are distinguished by reading them, which works
+ * for any keys and is rare for ours.
  *
  *     inner node   child 0 | separator 0 | child 1 | separator 1 | child 2 ...
  *                  a separator is <= all keys to its right and > all keys to its left; it is the
@@ -42,11 +42,11 @@
 
 enum {
     NODE_MAX = 64,     /* entries of a leaf, separators of an inner node */
-    NODE_THIN = 16,    /* below this a node looks for a neighbour to merge with */
-    NODE_MERGED = 40,  /* which gives at most this many */
+    NODE_THIN = 16,    /* a node with fewer entries looks for a neighbour to merge with */
+    NODE_MERGED = 40,  /* entries that a merged node may have at most */
     PREFIX_NEAR = 53,  /* fills the first cache line of a node */
-    VALUE_AHEAD = 512, /* bytes of an entry that a lookup asks for before it needs them */
-    HEAD_GAIN = 4,     /* bytes a prefix must grow by before heads are taken anew */
+    VALUE_AHEAD = 512, /* bytes of an entry that a lookup prefetches */
+    HEAD_GAIN = 4,     /* bytes by which a prefix must grow before heads are recomputed */
     LINE = 64,         /* bytes of a cache line */
     KEY_LEN_MAX = (1 << 30) - 1
 };
@@ -94,7 +94,7 @@ static size_t node_size(const struct map_node *node)
     return node->leaf ? LEAF_SIZE : INNER_SIZE;
 }
 
-static void *take(struct map *map, size_t size)
+static void *map_alloc(struct map *map, size_t size)
 {
     void *ptr = hf__env_alloc(map->env, size);
 
@@ -103,7 +103,7 @@ static void *take(struct map *map, size_t size)
     return ptr;
 }
 
-static void give(struct map *map, void *ptr, size_t size)
+static void map_free(struct map *map, void *ptr, size_t size)
 {
     size_t before = atomic_fetch_sub_explicit(&map->bytes, size, memory_order_relaxed);
 
@@ -163,7 +163,7 @@ void hf__map_entry_drop(const struct hf_env *env, struct map_entry *entry)
     hf__env_free(env, entry, entry_size(entry));
 }
 
-/* One that says where a leaf begins. */
+/* An entry that separates two nodes: it says where the right one begins. */
 static struct map_entry *separator_new(struct map *map, struct hf_bytes key)
 {
     const struct hf_bytes none = hf_bytes_of(NULL, 0);
@@ -180,12 +180,12 @@ void hf__map_entry_release(struct map *map, struct map_entry *entry)
 
     assert(refs > 0);
     if (refs == 1)
-        give(map, entry, entry_size(entry));
+        map_free(map, entry, entry_size(entry));
 }
 
 static struct map_node *node_new(struct map *map, bool leaf)
 {
-    struct map_node *node = take(map, leaf ? LEAF_SIZE : INNER_SIZE);
+    struct map_node *node = map_alloc(map, leaf ? LEAF_SIZE : INNER_SIZE);
 
     if (!node)
         return NULL;
@@ -211,7 +211,7 @@ void hf__map_release(struct map *map, struct map_node *node)
         hf__map_entry_release(map, entry_at(node, i));
     for (int i = 0; !node->leaf && i <= node->count; i++)
         hf__map_release(map, node->children[i]);
-    give(map, node, node_size(node));
+    map_free(map, node, node_size(node));
 }
 
 static bool is_ours(struct map_node *node)
@@ -219,7 +219,7 @@ static bool is_ours(struct map_node *node)
     return atomic_load_explicit(&node->refs, memory_order_acquire) == 1;
 }
 
-/* Make *at a node that only the map holds, given that it holds all above it alone. */
+/* Make *at a node that only the map references, given that this holds for all nodes above it. */
 static bool node_unshare(struct map *map, struct map_node **at)
 {
     struct map_node *old = *at;
@@ -289,7 +289,7 @@ static int first_head(const uint64_t *heads, int len, uint64_t head)
  * share the prefix of the node: if it does not, the place is wrong but never `equal`, which is all
  * that a lookup in a leaf needs and saves it a cache miss.
  */
-static int search(const struct map_node *node, struct hf_bytes key, bool guess, bool *equal)
+static int node_search(const struct map_node *node, struct hf_bytes key, bool guess, bool *equal)
 {
     uint64_t head;
     int lo, hi;
@@ -327,16 +327,16 @@ static int search(const struct map_node *node, struct hf_bytes key, bool guess, 
 }
 
 /* The child under which `key` is or would be. */
-static int route(const struct map_node *node, struct hf_bytes key)
+static int node_route(const struct map_node *node, struct hf_bytes key)
 {
     bool equal;
-    int i = search(node, key, false, &equal);
+    int i = node_search(node, key, false, &equal);
 
     return equal ? i + 1 : i;
 }
 
-/* Have an entry on its way, with some of its value. */
-static void ask_for(const struct map_node *node, int i)
+/* Prefetch an entry and the beginning of its value. */
+static void slot_prefetch(const struct map_node *node, int i)
 {
     for (size_t at = 0; at < VALUE_AHEAD; at += LINE)
         __builtin_prefetch((const char *)entry_at(node, i) + at);
@@ -350,22 +350,23 @@ const struct map_entry *hf__map_find(const struct map_node *node, struct hf_byte
     if (!node)
         return NULL;
     while (!node->leaf) {
-        node = node->children[route(node, key)];
-        /* All of the heads at once: their misses overlap, those of a search would not. */
+        node = node->children[node_route(node, key)];
+        /* Prefetch all heads at once: their cache misses overlap; those of a binary search would
+         * not. */
         for (size_t at = 0; at < offsetof(struct map_node, slots); at += LINE)
             __builtin_prefetch((const char *)node + at);
     }
     i = first_head(node->heads, node->count, head_of(key, node->skip));
     if (i == node->count)
         return NULL;
-    ask_for(node, i); /* most likely this is it, and its value is wanted */
-    i = search(node, key, true, &equal);
+    slot_prefetch(node, i); /* most likely this is the entry, and its value is needed */
+    i = node_search(node, key, true, &equal);
     return equal ? entry_at(node, i) : NULL;
 }
 
 /* ---- changing one node ---------------------------------------------------------------------- */
 
-/* `key` is one of the node's, or the one that it gets. */
+/* `key` is in the node, or is about to be added. */
 static void set_prefix(struct map_node *node, struct hf_bytes key, uint32_t skip)
 {
     node->skip = skip;
@@ -455,7 +456,8 @@ static bool split_child(struct map *map, struct map_node *parent, int i, struct 
     struct map_node *right = node_new(map, left->leaf);
     struct map_entry *separator = NULL;
     bool equal;
-    int at = search(left, key, false, &equal) == left->count ? left->count - 1 : left->count / 2;
+    int at =
+        node_search(left, key, false, &equal) == left->count ? left->count - 1 : left->count / 2;
 
     assert(is_ours(left) && left->count == NODE_MAX && parent->count < NODE_MAX);
     if (!right)
@@ -466,7 +468,7 @@ static bool split_child(struct map *map, struct map_node *parent, int i, struct 
         first.len = common_prefix(key_at(left, at - 1), first) + 1;
         separator = separator_new(map, first);
         if (!separator) {
-            give(map, right, node_size(right));
+            map_free(map, right, node_size(right));
             return false;
         }
         move_tail(left, at, right);
@@ -507,7 +509,7 @@ static void merge_children(struct map *map, struct map_node *parent, int i)
     set_skip(left, sum ? common_prefix(key_at(left, 0), key_at(left, sum - 1)) : 0);
     if (DEV_CHECKS)
         node_check(left);
-    give(map, right, node_size(right));
+    map_free(map, right, node_size(right));
     memmove(parent->heads + i, parent->heads + i + 1, (size_t)behind * sizeof(parent->heads[0]));
     memmove(parent->slots + i, parent->slots + i + 1, (size_t)behind * sizeof(parent->slots[0]));
     memmove(parent->children + i + 1, parent->children + i + 2,
@@ -535,7 +537,7 @@ static bool prepare_root(struct map *map, struct hf_bytes key)
         return false;
     above->children[0] = map->root;
     if (!split_child(map, above, 0, key)) {
-        give(map, above, INNER_SIZE);
+        map_free(map, above, INNER_SIZE);
         return false;
     }
     map->root = above;
@@ -557,17 +559,17 @@ bool hf__map_prepare_put(struct map *map, struct map_entry *entry)
         return false;
     node = map->root;
     while (!node->leaf) {
-        i = route(node, key);
+        i = node_route(node, key);
         if (!node_unshare(map, &node->children[i]))
             return false;
         if (node->children[i]->count == NODE_MAX) {
             if (!split_child(map, node, i, key))
                 return false;
-            i = route(node, key);
+            i = node_route(node, key);
         }
         node = node->children[i];
     }
-    i = search(node, key, false, &equal);
+    i = node_search(node, key, false, &equal);
     if (!equal) {
         entry_retain(entry);
         insert_slot(node, i, (uintptr_t)entry | 1);
@@ -576,19 +578,19 @@ bool hf__map_prepare_put(struct map *map, struct map_entry *entry)
 }
 
 /* The slots, or children, of `node` that `span` touches: [*from, *to). */
-static void touched(const struct map_node *node, const struct map_span *span, int *from, int *to)
+static void span_slots(const struct map_node *node, const struct map_span *span, int *from, int *to)
 {
     bool one = span->lower.ptr == span->upper.ptr && span->lower.len == span->upper.len;
     bool equal;
 
     if (node->leaf) {
-        *from = *to = search(node, span->lower, false, &equal);
+        *from = *to = node_search(node, span->lower, false, &equal);
         if (!one)
-            *to = search(node, span->upper, false, &equal);
+            *to = node_search(node, span->upper, false, &equal);
         *to += equal && span->closed;
     } else {
-        *from = route(node, span->lower);
-        *to = (one ? *from : route(node, span->upper)) + 1;
+        *from = node_route(node, span->lower);
+        *to = (one ? *from : node_route(node, span->upper)) + 1;
     }
 }
 
@@ -600,7 +602,7 @@ static bool span_unshare(struct map *map, struct map_node **at, const struct map
         return false;
     if ((*at)->leaf)
         return true;
-    touched(*at, span, &from, &to);
+    span_slots(*at, span, &from, &to);
     for (int i = from; i < to; i++)
         if (!span_unshare(map, &(*at)->children[i], span))
             return false;
@@ -623,9 +625,9 @@ static uintptr_t *slot_of(struct map *map, struct hf_bytes key)
 
     while (!node->leaf) {
         assert(is_ours(node));
-        node = node->children[route(node, key)];
+        node = node->children[node_route(node, key)];
     }
-    i = search(node, key, true, &equal);
+    i = node_search(node, key, true, &equal);
     assert(is_ours(node) && equal);
     return &node->slots[i];
 }
@@ -646,8 +648,8 @@ void hf__map_put(struct map *map, struct map_entry *entry)
 }
 
 /*
- * Whether there is something behind the map, its first entry of a key has said: that is the one
- * that a new slot was prepared with. The others say the same, also when the slot was dead between.
+ * The first entry of a key, with which its slot was prepared, says whether something is behind the
+ * map (`fresh`). Later entries of the key take that over, even if the slot was dead in between.
  */
 bool hf__map_put_over(struct map *map, struct map_entry *entry)
 {
@@ -666,7 +668,7 @@ static void kill_span(struct map_node *node, const struct map_span *span)
 {
     int from, to;
 
-    touched(node, span, &from, &to);
+    span_slots(node, span, &from, &to);
     for (int i = from; i < to; i++) {
         if (node->leaf) {
             assert(is_ours(node));
@@ -701,7 +703,7 @@ static void sweep_leaf(struct map *map, struct map_node *node, int from, int to)
     node->count = (uint16_t)kept;
 }
 
-/* Take out children that became NULL, each with a separator beside it. False: none is left. */
+/* Remove children that became NULL, each with a separator beside it. False: none is left. */
 static bool drop_children(struct map *map, struct map_node *node)
 {
     int kept = 0;
@@ -730,10 +732,10 @@ static void sweep_span(struct map *map, struct map_node **at, const struct map_s
     bool left = true;
     int from, to;
 
-    /* What was not prepared has nothing dead in it. */
+    /* A part that was not prepared contains no dead slot. */
     if (!is_ours(node))
         return;
-    touched(node, span, &from, &to);
+    span_slots(node, span, &from, &to);
     if (node->leaf) {
         sweep_leaf(map, node, from, to);
         left = node->count > 0;
@@ -751,7 +753,7 @@ static void sweep_span(struct map *map, struct map_node **at, const struct map_s
                 merge_children(map, node, i);
     }
     if (!left) {
-        give(map, node, node_size(node));
+        map_free(map, node, node_size(node));
         *at = NULL;
     }
 }
@@ -764,14 +766,14 @@ void hf__map_sweep(struct map *map, const struct map_span *span)
     while (map->root && !map->root->leaf && map->root->count == 0 && is_ours(map->root)) {
         struct map_node *child = map->root->children[0];
 
-        give(map, map->root, INNER_SIZE);
+        map_free(map, map->root, INNER_SIZE);
         map->root = child;
     }
 }
 
 /* ---- cursors -------------------------------------------------------------------------------- */
 
-static void descend(struct map_cursor *cursor, const struct map_node *node, bool last)
+static void cursor_descend(struct map_cursor *cursor, const struct map_node *node, bool last)
 {
     for (;;) {
         assert(cursor->depth + 1 < MAP_HEIGHT_MAX);
@@ -790,7 +792,7 @@ void hf__map_seek(struct map_cursor *cursor, const struct map_node *root, struct
 
     cursor->depth = -1;
     for (const struct map_node *node = root; node;) {
-        int at = node->leaf ? search(node, key, false, &equal) : route(node, key);
+        int at = node->leaf ? node_search(node, key, false, &equal) : node_route(node, key);
 
         assert(cursor->depth + 1 < MAP_HEIGHT_MAX);
         cursor->depth++;
@@ -804,10 +806,10 @@ void hf__map_seek_end(struct map_cursor *cursor, const struct map_node *root)
 {
     cursor->depth = -1;
     if (root)
-        descend(cursor, root, true);
+        cursor_descend(cursor, root, true);
 }
 
-/* Leave the leaf for its neighbour; -1 when there is none. */
+/* Move to the neighbouring leaf; depth is -1 when there is none. */
 static void cursor_cross(struct map_cursor *cursor, int step)
 {
     int depth = cursor->depth - 1;
@@ -818,7 +820,7 @@ static void cursor_cross(struct map_cursor *cursor, int step)
         if (at >= 0 && at <= cursor->nodes[depth]->count) {
             cursor->at[depth] = at;
             cursor->depth = depth;
-            descend(cursor, cursor->nodes[depth]->children[at], step < 0);
+            cursor_descend(cursor, cursor->nodes[depth]->children[at], step < 0);
             return;
         }
         depth--;
@@ -838,7 +840,7 @@ const struct map_entry *hf__map_next(struct map_cursor *cursor)
     leaf = cursor->nodes[cursor->depth];
     at = cursor->at[cursor->depth]++;
     if (at + 1 < leaf->count)
-        ask_for(leaf, at + 1);
+        slot_prefetch(leaf, at + 1);
     return entry_at(leaf, at);
 }
 
@@ -854,7 +856,7 @@ const struct map_entry *hf__map_prev(struct map_cursor *cursor)
     leaf = cursor->nodes[cursor->depth];
     at = --cursor->at[cursor->depth];
     if (at > 0)
-        ask_for(leaf, at - 1);
+        slot_prefetch(leaf, at - 1);
     return entry_at(leaf, at);
 }
 

@@ -17,8 +17,8 @@ struct map_node;
 struct map_entry {
     atomic_uint refs;
     uint32_t key_len : 30;
-    uint32_t gone : 1;  /* says that the key has no value; to the map this is a value like others */
-    uint32_t fresh : 1; /* nothing is behind this map that the key would show if it was not here */
+    uint32_t gone : 1;  /* a tombstone: the key has no value. The map treats it like any value */
+    uint32_t fresh : 1; /* the key has no value in what lies behind this map */
     uint32_t value_len;
     uint8_t bytes[]; /* key, value */
 };
@@ -48,8 +48,9 @@ static inline struct hf_bytes map_value(const struct map_entry *entry)
 
 void hf__map_entry_release(struct map *map, struct map_entry *entry);
 
-/* An entry that belongs to no map yet, of an env that is the map's, too; adopted before it is put
- * there. So entries can be made before it is known where they go. The value is head and body. */
+/* An entry that belongs to no map yet, so that entries can be made before it is known where they
+ * go. Its env is that of the map, which adopts it before it is put there. The value is head and
+ * body. */
 struct map_entry *hf__map_entry_make(const struct hf_env *env, struct hf_bytes key,
                                      struct hf_bytes head, struct hf_bytes body);
 void hf__map_entry_adopt(struct map *map, const struct map_entry *entry);
@@ -87,14 +88,14 @@ struct map_walk {
     struct hf_bytes stop; /* first key that is out, or in reverse the last that is in */
 };
 
-/* Whichever of the bounds it ends at has to outlive the walk. */
+/* The bound at which the walk ends has to outlive it. */
 void hf__map_walk_begin(struct map_walk *walk, const struct map_node *root, struct hf_bytes lower,
                         struct hf_bytes upper, bool reverse);
-/* NULL at the end, which stays the end. */
+/* The next entry; NULL at the end, and from then on. */
 const struct map_entry *hf__map_walk_next(struct map_walk *walk);
 
-/* The value of an entry, copied into the scope; *value stays as it is when there is none: the entry
- * is NULL, or gone. */
+/* Copy the value of an entry into the scope. *value is not changed when the entry is NULL or gone.
+ */
 enum hf_status hf__map_copy_value(struct hf_scope *s, const struct map_entry *entry,
                                   struct hf_bytes *value);
 
@@ -103,13 +104,13 @@ enum hf_status hf__map_copy_value(struct hf_scope *s, const struct map_entry *en
 bool hf__map_prepare_put(struct map *map, struct map_entry *entry);
 bool hf__map_prepare_delete(struct map *map, const struct map_span *span);
 void hf__map_put(struct map *map, struct map_entry *entry);
-/* The same in a map that hides what is behind it. False: the entry is gone, and there is nothing to
- * hide, so the slot is dead now, and the entry is still the caller's. */
+/* The same in a map in front of others. False: the entry is a tombstone and there is nothing that
+ * it would hide, so the slot is dead now, and the entry still belongs to the caller. */
 bool hf__map_put_over(struct map *map, struct map_entry *entry);
 void hf__map_delete(struct map *map, const struct map_span *span);
 void hf__map_sweep(struct map *map, const struct map_span *span);
 
-/* Whether everything that map.c says always holds does hold. */
+/* Do all the invariants of map.c hold? */
 bool hf__map_check(const struct map *map);
 
 #endif

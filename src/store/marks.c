@@ -63,9 +63,9 @@
  *     - R.boot of this start of the machine, and J has a gap with something behind it, or lacks the
  *       head of R.segment
  *
- * R.boot holds as long as the file system keeps what it was handed. One that forgets it although the
- * machine was not started again, as a disk that is pulled or an old image of a virtual machine's
- * memory above a newer disk, may leave a journal without syncs that is refused.
+ * R.boot holds as long as the file system keeps what it was handed. One that forgets it although
+ * the machine was not started again, as a disk that is pulled or an old image of a virtual
+ * machine's memory above a newer disk, may leave a journal without syncs that is refused.
  *
  * What cannot be noticed: that the whole directory, or all parts that have changed since, are an
  * older copy; that the torn end of a journal that was not synced is in truth a damaged one.
@@ -127,8 +127,8 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *sto
                     strerror_r(error, room, sizeof(room)));
 }
 
-static enum hf_status damaged(struct hf_scope *s, const struct store_dir *store_dir,
-                              const char *how)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct store_dir *store_dir,
+                                   const char *how)
 {
     return hf__fail(s, HF_CORRUPT, "The store in %s is damaged: %s" STORE_DIR_DAMAGED,
                     store_dir->path, how);
@@ -192,7 +192,7 @@ static int slot_read(const struct store_dir *store_dir, unsigned number, uint64_
         return 2;
     }
     if (slot_is(slot, len, 1, SLOT_NUMBERS_1)) {
-        *sequence = number; /* that of what comes next must be higher, and go to the other slot */
+        *sequence = number; /* the next record must have a higher one, and go to the other slot */
         *marks = (struct store_marks){.durable = n[0]};
         return 1;
     }
@@ -201,7 +201,7 @@ static int slot_read(const struct store_dir *store_dir, unsigned number, uint64_
 
 /* ---- noting --------------------------------------------------------------------------------- */
 
-/* (1), as far as it can be seen here, and that a note is of this store. */
+/* (1), as far as it can be checked here, and that the marks belong to this store. */
 static void marks_check(const struct store_dir *store_dir, const struct store_marks *marks)
 {
     const struct store_marks *before = &store_dir->marks;
@@ -222,7 +222,8 @@ bool hf__marks_note(struct store_dir *store_dir, struct store_marks marks)
     slot_fill(slot, store_dir->sequence + 1, &marks);
     store_dir->marks = marks;
     store_dir->unnoted = !slot_write(store_dir, slot, store_dir->sequence + 1);
-    /* A failure leaves the record in the other slot, so the next one must go here again. */
+    /* After a failure the other slot has the last record, so the next one must go to this slot
+     * again. */
     if (store_dir->unnoted)
         hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot write the durable record",
                     store_dir->path);
@@ -236,14 +237,15 @@ bool hf__marks_sync(struct store_dir *store_dir)
     bool done = fdatasync(store_dir->record) == 0;
 
     if (!done)
-        store_dir->unnoted = true; /* the system forgot it, and would sync nothing next time */
+        /* the system dropped it, and a second sync would report nothing */
+        store_dir->unnoted = true;
     return done;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* An id for a store that has none. It tells stores on real disks apart, so it is not one of the
- * program's random numbers, which may be the same for two of them. */
+/* An id for a store that has none. It has to distinguish stores on real disks, so it does not come
+ * from the random numbers of the env, which may be the same for two stores. */
 static void give_id(struct store_dir *store_dir)
 {
     const struct hf_env world = hf__env_fill(NULL);
@@ -272,7 +274,7 @@ static enum hf_status make_record(struct hf_scope *s, struct store_dir *store_di
     return HF_OK;
 }
 
-/* The newer one of the slots that are whole: its format, or 0. */
+/* Read the newer of the valid slots. Returns its format, or 0. */
 static int newest_slot(struct store_dir *store_dir)
 {
     int newest = 0;
@@ -303,29 +305,29 @@ enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir)
     store_dir->record =
         openat(store_dir->fd, "durable", (store_dir->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
     if (store_dir->record < 0 && errno == ENOENT)
-        return damaged(s, store_dir, "the file durable is missing");
+        return fail_damaged(s, store_dir, "the file durable is missing");
     if (store_dir->record < 0)
         return fail_errno(s, store_dir, "open");
     format = newest_slot(store_dir);
     if (!format)
-        return damaged(s, store_dir, "the file durable is");
+        return fail_damaged(s, store_dir, "the file durable is invalid");
     if (format < store_dir->format)
-        return damaged(s, store_dir, "the files durable and HOLDFAST are of different formats");
+        return fail_damaged(s, store_dir, "the files durable and HOLDFAST have different formats");
     if (store_dir->marks.clean && store_dir->marks.clean < store_dir->marks.based)
-        return damaged(s, store_dir, "the file durable is"); /* (3) */
-    /* Higher: all but HOLDFAST had become that when the last open ended. */
+        return fail_damaged(s, store_dir, "the file durable is invalid"); /* (3) */
+    /* A higher format: the last open ended when all parts but HOLDFAST were upgraded. */
     store_dir->format = format;
     store_dir->unnoted = format != STORE_DIR_FORMAT;
     give_id(store_dir);
     if (!store_dir->has_database && (store_dir->marks.based || format == 1))
-        return damaged(s, store_dir, "db/CURRENT is missing");
+        return fail_damaged(s, store_dir, "db/CURRENT is missing");
     return HF_OK;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-/* What is on disk says less. */
-static void raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
+/* Raise a mark to what the tables say: the record on disk says less. */
+static void mark_raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
 {
     if (*mark >= to)
         return;
@@ -335,20 +337,22 @@ static void raise(struct store_dir *store_dir, uint64_t *mark, uint64_t to)
 
 void hf__marks_based(struct store_dir *store_dir, uint64_t change)
 {
-    raise(store_dir, &store_dir->marks.based, change);
+    mark_raise(store_dir, &store_dir->marks.based, change);
 }
 
 static enum hf_status too_old(struct hf_scope *s, const struct store_dir *store_dir, uint64_t have,
                               uint64_t want)
 {
-    return hf__fail(s, HF_CORRUPT,
-                    "The store in %s is damaged: its tables in db end at change %llu and must have "
-                    "%llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
-                    store_dir->path, (unsigned long long)have, (unsigned long long)want);
+    return hf__fail(
+        s, HF_CORRUPT,
+        "The store in %s is damaged: its table files in db end at change %llu, expected at least "
+        "%llu; the manifest of db is damaged, or db is an older copy" STORE_DIR_DAMAGED,
+        store_dir->path, (unsigned long long)have, (unsigned long long)want);
 }
 
-/* Of a store of an older format, whose tables need not have a mark. RocksDB's own count of changes
- * was the store's in format 1, and is in format 2 until tables are written. */
+/* Compare the parts of a store of an older format, whose tables need not have a mark. Format 1
+ * counted changes by RocksDB's sequence number; format 2 does so until its first table is written.
+ */
 static enum hf_status compare_old(struct hf_scope *s, struct store_dir *store_dir,
                                   const struct tables_mark *mark)
 {
@@ -364,9 +368,9 @@ static enum hf_status compare_old(struct hf_scope *s, struct store_dir *store_di
     if (have < want)
         return too_old(s, store_dir, have, want);
     if (store_dir->format == 1)
-        raise(store_dir, &store_dir->marks.durable, have);
+        mark_raise(store_dir, &store_dir->marks.durable, have);
     else
-        raise(store_dir, &store_dir->marks.based, mark->last);
+        mark_raise(store_dir, &store_dir->marks.based, mark->last);
     return HF_OK;
 }
 
@@ -380,15 +384,16 @@ enum hf_status hf__marks_compare(struct hf_scope *s, struct store_dir *store_dir
     if (store_dir->format != STORE_DIR_FORMAT)
         return compare_old(s, store_dir, mark);
     if (mark->last && (!mark->whole || mark->id != marks->id))
-        return damaged(s, store_dir,
-                       "the tables in db and the file durable are of different databases");
+        return fail_damaged(
+            s, store_dir,
+            "the table files in db and the file durable belong to different databases");
     if (mark->last < marks->based)
         return too_old(s, store_dir, mark->last, marks->based);
     if (marks->clean && mark->last > marks->clean)
-        return damaged(s, store_dir, "the file durable is older than the tables in db");
-    raise(store_dir, &marks->based, mark->last);
-    raise(store_dir, &marks->durable, mark->durable);
-    raise(store_dir, &marks->segment, mark->segment);
+        return fail_damaged(s, store_dir, "the file durable is older than the table files in db");
+    mark_raise(store_dir, &marks->based, mark->last);
+    mark_raise(store_dir, &marks->durable, mark->durable);
+    mark_raise(store_dir, &marks->segment, mark->segment);
     return HF_OK;
 }
 

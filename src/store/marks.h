@@ -19,12 +19,12 @@ struct manifest_mark {
 
 struct store_marks {
     uint64_t id;      /* of the store: its journal and its tables have it, too */
-    uint64_t durable; /* every change up to here is */
+    uint64_t durable; /* every change up to here is durable */
     uint64_t based;   /* every change up to here is in tables of the database */
     uint64_t clean;   /* the store was closed with this change as its last; 0: it was not */
     uint64_t segment; /* a file of the journal with this number, or a higher one, is there */
-    uint64_t boot;    /* what the journal was handed is there until the machine is started again:
-                         which start this was; 0: that is not so */
+    uint64_t boot;    /* id of the start of the machine until whose end everything that was
+                         written to the journal is there; 0: that is not so */
     struct manifest_mark manifest;
 };
 
@@ -33,21 +33,21 @@ struct store_marks {
  * not. */
 enum hf_status hf__marks_open(struct hf_scope *s, struct store_dir *store_dir);
 
-/* What tables say of themselves agrees with the marks; these are raised to it. HF_CORRUPT: it does
- * not. */
+/* Compare the mark of the tables with the marks of the store, and raise those to it. HF_CORRUPT:
+ * they do not agree. */
 enum hf_status hf__marks_compare(struct hf_scope *s, struct store_dir *store_dir,
                                  const struct tables_mark *mark);
 
-/* Tables have every change up to this one: that is noted with what comes next. */
+/* Tables have every change up to this one. It is written with the next note. */
 void hf__marks_based(struct store_dir *store_dir, uint64_t change);
 
-/* Note where the store stands. One thread at a time. False: an older note is there. */
+/* Write the marks to the record. One thread at a time. False: the record still has older marks. */
 bool hf__marks_note(struct store_dir *store_dir, struct store_marks marks);
 
 /* Make the newest note durable. False when that failed. */
 bool hf__marks_sync(struct store_dir *store_dir);
 
-/* Which start of the machine this is; 0: nobody knows. */
+/* An id of the current start of the machine; 0: unknown. */
 uint64_t hf__marks_boot(void);
 
 #endif

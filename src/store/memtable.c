@@ -1,9 +1,9 @@
 /*
  * store/memtable.c: two maps and tables, read as one.
  *
- * A map with all that belongs to it is a layer. Who reads a state holds on to its layers, to the
- * root that the active map had, and to the tables' state; so nobody holds the lock between calls,
- * and a layer goes when its last reader does.
+ * A map with all that belongs to it is a layer. A reader of a state references its layers, the root
+ * that the active map had, and the state of the tables; so nobody holds the lock between calls, and
+ * a layer is freed with its last reader.
  *
  * A plain get looks at the maps under the lock, and at the tables that belonged to them without it.
  *
@@ -35,7 +35,7 @@ enum { MAPS = 2 };
 struct memtable_layer {
     atomic_uint refs;
     struct map map;
-    uint64_t last; /* change */
+    uint64_t last; /* the newest change in it */
 };
 
 struct memtable_walk {
@@ -46,11 +46,11 @@ struct memtable_walk {
     struct map_walk maps[MAPS];
     const struct map_entry *heads[MAPS]; /* the next entry of each map, or NULL */
     struct tables_iter *tables;
-    bool has_head;               /* the tables have a next entry: */
-    struct hf_bytes head, value; /* its key and value */
-    bool step_tables;            /* that one was given to the caller */
+    bool has_head;               /* the tables have a next entry, with `head` and `value` */
+    struct hf_bytes head, value; /* key and value of the next entry of the tables */
+    bool step_tables;            /* the caller has that entry: step before the next one */
     size_t size;                 /* of this allocation */
-    uint8_t bytes[];             /* of where the walk ends */
+    uint8_t bytes[];             /* a copy of the bound where the walk ends */
 };
 
 /* ---- layers --------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static const struct map_node *layer_root(const struct memtable_layer *layer)
     return layer ? layer->map.root : NULL;
 }
 
-/* (1), while the lock is held to write. */
+/* (1). The caller holds the lock for writing. */
 static void memtable_check(const struct memtable *memtable)
 {
     const struct memtable_layer *active = memtable->active;
@@ -209,8 +209,8 @@ void hf__memtable_view_close(struct memtable_view *view)
     hf__tables_release(view->tables);
 }
 
-static const struct map_entry *find(const struct map_node *root,
-                                    const struct memtable_layer *frozen, struct hf_bytes key)
+static const struct map_entry *entry_find(const struct map_node *root,
+                                          const struct memtable_layer *frozen, struct hf_bytes key)
 {
     const struct map_entry *entry = hf__map_find(root, key);
 
@@ -226,12 +226,12 @@ enum hf_status hf__memtable_get(struct hf_scope *s, struct memtable *memtable,
     enum hf_status status;
 
     if (view) {
-        entry = find(view->root, view->frozen, key);
+        entry = entry_find(view->root, view->frozen, key);
         return entry ? hf__map_copy_value(s, entry, value)
                      : hf__tables_get(s, view->tables, key, value);
     }
     brief_rdlock(&memtable->lock);
-    entry = find(memtable->active->map.root, memtable->frozen, key);
+    entry = entry_find(memtable->active->map.root, memtable->frozen, key);
     if (entry) {
         status = hf__map_copy_value(s, entry, value);
         pthread_rwlock_unlock(&memtable->lock);
@@ -259,12 +259,12 @@ static enum hf_status step_tables(struct hf_scope *s, struct memtable_walk *walk
     walk->has_head = false;
     if (walk->tables)
         status = hf__tables_iter_next(s, walk->tables, &walk->has_head, &walk->head, &walk->value);
-    if (status != HF_OK) /* the end: what is left of the maps is not the whole */
+    if (status != HF_OK) /* ends the walk: the maps alone would be incomplete */
         walk->heads[0] = walk->heads[1] = NULL;
     return status;
 }
 
-/* Where the walk ends it needs its own copy of the bound. */
+/* The walk needs a copy of the bound at which it ends. */
 static void begin_map(struct memtable_walk *walk, int map, const struct map_node *root,
                       const struct store_range *range)
 {
@@ -321,8 +321,8 @@ static int order_of(const struct memtable_walk *walk, struct hf_bytes a, struct 
     return walk->reverse ? -order : order;
 }
 
-/* The map whose entry is the nearest, or -1: the tables'. Places of the same key move on. */
-static int nearest(struct memtable_walk *walk)
+/* The map with the nearest entry, or -1: the tables. Older entries of the same key are skipped. */
+static int walk_nearest(struct memtable_walk *walk)
 {
     int best = -1;
 
@@ -360,7 +360,7 @@ enum hf_status hf__memtable_walk_next(struct hf_scope *s, struct memtable_walk *
 
         if (walk->step_tables)
             TRY(step_tables(s, walk));
-        map = nearest(walk);
+        map = walk_nearest(walk);
         if (map < 0 && !walk->has_head)
             return HF_OK;
         if (map < 0) {
@@ -392,8 +392,8 @@ void hf__memtable_walk_close(struct memtable_walk *walk)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Slots of entries that are not to be. */
-static void sweep(struct map *map, struct map_entry *const *entries, size_t len)
+/* Remove the slots of entries that are not put after all. */
+static void entries_sweep(struct map *map, struct map_entry *const *entries, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         struct hf_bytes key = map_key(entries[i]);
@@ -416,15 +416,15 @@ bool hf__memtable_prepare(struct memtable *memtable, struct map_entry *const *en
         done++;
     if (done == len)
         return true;
-    sweep(map, entries, done);
+    entries_sweep(map, entries, done);
     for (size_t i = 0; i < len; i++)
         hf__map_entry_disown(map, entries[i]);
     pthread_rwlock_unlock(&memtable->lock);
     return false;
 }
 
-/* The entries are handed over; those that are not wanted come first in their array, for a moment.
- */
+/* Put the entries, which the map takes over. Those that it does not need are collected at the front
+ * of the array and released. */
 static void put_all(struct map *map, struct map_entry **entries, size_t len)
 {
     size_t dead = 0;
@@ -432,7 +432,7 @@ static void put_all(struct map *map, struct map_entry **entries, size_t len)
     for (size_t i = 0; i < len; i++)
         if (!hf__map_put_over(map, entries[i]))
             entries[dead++] = entries[i];
-    sweep(map, entries, dead);
+    entries_sweep(map, entries, dead);
     for (size_t i = 0; i < dead; i++)
         hf__map_entry_release(map, entries[i]);
 }

@@ -6,8 +6,8 @@
  *     frozen   a map that takes none any more and is being written as a table; or none
  *     tables   what was written before
  *
- * A key is looked up in this order; an entry that is gone ends the search. Who has written the
- * frozen map as a table says so, and it goes.
+ * A key is looked up in this order; a tombstone ends the search. The frozen map is dropped when it
+ * has been written as a table.
  */
 #ifndef HF_STORE_MEMTABLE_H
 #define HF_STORE_MEMTABLE_H
@@ -21,18 +21,18 @@ struct memtable_walk; /* over a range of a view; begins with the struct hf__stor
 
 struct memtable {
     const struct hf_env *env;
-    pthread_rwlock_t lock; /* guards the next three, and what is in the active map; held for as long
-                              as a batch is applied */
+    pthread_rwlock_t lock; /* guards active, frozen and tables, and the entries of the active map;
+                              held while a batch is applied */
     struct memtable_layer *active;
     struct memtable_layer *frozen;
     struct tables_state *tables;
     atomic_size_t active_bytes; /* of the active map, after the newest change */
 };
 
-/* A state that stays as it is. */
+/* A state that does not change. */
 struct memtable_view {
     struct memtable_layer *active;
-    struct map_node *root; /* of the active map, then */
+    struct map_node *root; /* of the active map, when the view was opened */
     struct memtable_layer *frozen;
     struct tables_state *tables;
 };
@@ -54,7 +54,7 @@ uint64_t hf__memtable_last(struct memtable *memtable);
 /* Is there a frozen map? */
 bool hf__memtable_is_frozen(struct memtable *memtable);
 
-/* Whether the maps are as they should be. */
+/* Do the invariants of the maps hold? */
 bool hf__memtable_check(struct memtable *memtable);
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -90,13 +90,14 @@ void hf__memtable_apply(struct memtable *memtable, struct map_entry **entries, s
  * memory. */
 bool hf__memtable_freeze(struct memtable *memtable);
 
-/* What is frozen (maybe nothing, of many changes), and its newest change. False: there is none. */
+/* The root of the frozen map, which may be NULL if all its changes cancel out, and its newest
+ * change. False: there is no frozen map. */
 bool hf__memtable_frozen(struct memtable *memtable, const struct map_node **root, uint64_t *last);
 
-/* Have what `other` has, and close that. */
+/* Take over the content of `other`, and close that. */
 void hf__memtable_replace(struct memtable *memtable, struct memtable *other);
 
-/* Open the tables again, as hf__tables_reopen() has it. Readers wait meanwhile. */
+/* Reopen the tables as hf__tables_reopen() does. Readers wait meanwhile. */
 bool hf__memtable_reopen(struct memtable *memtable, struct tables *tables);
 
 /* The frozen map is in `tables`, which are taken over. */

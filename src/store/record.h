@@ -17,7 +17,7 @@ enum change_kind { CHANGE_DELETE = 0, CHANGE_PUT = 1, CHANGE_INSERT };
 struct changes {
     struct hf_scope *s;
     const struct hf_env *env; /* of the entries */
-    size_t record_len;        /* of the record that they make */
+    size_t record_len;        /* size of the record of all changes */
     struct map_entry **entries;
     size_t len, cap;
     struct map_entry *few[CHANGES_INLINE];
@@ -25,7 +25,7 @@ struct changes {
 
 void hf__changes_init(struct changes *changes, struct hf_scope *s, const struct hf_env *env);
 
-/* Free the entries; who hands them on sets `len` to 0. */
+/* Free the entries. A caller that handed them on sets `len` to 0 before. */
 void hf__changes_drop(struct changes *changes);
 
 /* ---- making a record ------------------------------------------------------------------------ */
@@ -39,7 +39,7 @@ void hf__changes_write(const struct changes *changes, uint64_t number, uint8_t *
 
 /* ---- reading one ---------------------------------------------------------------------------- */
 
-/* Entries of what a record says, and its number. *good: it is one. HF_NOMEM. */
+/* Read a record: its changes as entries, and its number. *good: it is valid. HF_NOMEM. */
 enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,
                                 bool *good);
 

@@ -26,9 +26,10 @@ static enum hf_status replay_changes(struct hf_scope *s, const struct replaying 
 
     TRY(hf__changes_read(changes, record, &number, &good));
     if (!good || number <= hf__memtable_last(to->memtable))
-        return hf__fail(s, HF_CORRUPT,
-                        "A record of the journal of the store in %s is not one: change %llu",
-                        disk->store_dir.path, (unsigned long long)number);
+        return hf__fail(
+            s, HF_CORRUPT,
+            "The journal of the store in %s is damaged: change %llu has an invalid record",
+            disk->store_dir.path, (unsigned long long)number);
     if (number > to->upto) {
         hf__changes_drop(changes);
         return HF_OK;
@@ -73,10 +74,10 @@ enum hf_status hf__disk_replay(struct hf_scope *s, void *user, struct hf_bytes r
 /* ---- after a stop --------------------------------------------------------------------------- */
 
 /*
- * What is in memory has changes that a crash may take back, as nobody can make them durable any
- * more; consistent reads would have to fail from then on. So memory is filled again, from tables
- * and from what the journal is known to have, as an open would do it. Who waits for one of the
- * others has got its error, which says that it may have happened.
+ * Memory has changes that a crash may take back, as they can no longer be made durable; consistent
+ * reads would have to fail from then on. So memory is filled again, from tables and from the
+ * durable part of the journal, as an open would do it. Threads that waited for one of the other
+ * changes have got an error, which says that it may have happened.
  */
 static enum hf_status take_back(struct hf_scope *s, struct disk *disk)
 {
@@ -95,7 +96,7 @@ static enum hf_status take_back(struct hf_scope *s, struct disk *disk)
         hf__memtable_close(&fresh);
         return status;
     }
-    hf__journal_begin(disk->commit.journal); /* who had begun to append has done it */
+    hf__journal_begin(disk->commit.journal); /* waits for a thread that is appending */
     hf__memtable_replace(&disk->memtable, &fresh);
     hf__journal_end(disk->commit.journal);
     return HF_OK;

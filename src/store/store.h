@@ -28,8 +28,8 @@
  *      below it, too, out of a part that is kept for them.
  *  (4) Any thread may call anything here at any time, except that an iterator or a batch belongs
  *      to one thread.
- *  (5) A lack of descriptors or memory stops nothing for good: what was to be written is not, the
- *      write ends in HF_IO or HF_NOMEM with `may_retry`, and works again when they are back.
+ *  (5) A lack of descriptors or memory stops nothing for good: the write ends in HF_IO or HF_NOMEM
+ *      with `may_retry`, nothing is written, and writes work again when the lack is over.
  */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
@@ -57,7 +57,7 @@ struct store_options {
     bool no_verify;         /* do not verify block checksums on reads */
     bool compress;          /* lz4 for what is flushed */
     bool read_only;         /* nothing on disk is changed; writes end in HF_DENIED */
-    bool no_create;         /* a store that is not there is not made */
+    bool no_create;         /* a store that does not exist is not created */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -130,8 +130,8 @@ struct store_batch {
     struct hf__buf ops; /* struct batch_op of private.h */
     size_t count;       /* of the changes */
     size_t bytes;       /* of their keys and values */
-    bool frees; /* it makes room in the end, and is taken on a disk that is full for others */
-    bool opens; /* a few bytes that an open cannot do without: the room that it found is enough */
+    bool frees; /* it frees space in the end, so it may use the part of the reserve for that */
+    bool opens; /* a few bytes that an open needs: the space was checked before */
 };
 
 enum { BATCH_HEAD_MAX = 4 }; /* bytes of a value's head */
@@ -139,10 +139,10 @@ enum { BATCH_HEAD_MAX = 4 }; /* bytes of a value's head */
 /* Key and value are copied, as with the deletes below. */
 void hf__batch_put(struct store_batch *batch, struct hf_bytes key, struct hf_bytes value);
 /*
- * The value is head and body. The head is copied; key and body are not: they stay as they are until
- * the batch was written, or nobody needs it any more. `fresh`: the key has no value in the newest
- * state, as the caller knows, and as it stays until the batch is applied. A delete that comes soon
- * enough leaves no trace of it then.
+ * The value is head and body. The head is copied. Key and body are not: the caller keeps them until
+ * the batch is written or dropped. `fresh`: the caller knows that the key has no value in the
+ * newest state, and that it gets none before the batch is applied. A delete that follows soon
+ * leaves no trace of such a key.
  */
 void hf__batch_put_parts(struct store_batch *batch, struct hf_bytes key, struct hf_bytes head,
                          struct hf_bytes body, bool fresh);
@@ -156,9 +156,9 @@ void hf__batch_delete_range(struct store_batch *batch, struct hf_bytes lower,
  * Apply the batch. On success *ticket is what hf__store_sync() wants.
  *
  * HF_NO_SPACE  nothing was written; the disk is below the reserve
- * HF_DENIED    nothing was written; the store was opened to be read
+ * HF_DENIED    nothing was written; the store was opened read-only
  * HF_STOPPED   nothing was written; an earlier write or fsync failed
- * HF_IO        nothing was written, and it may be tried again: see (5)
+ * HF_IO        nothing was written; try again: see (5)
  * HF_NOMEM     nothing was written
  */
 enum hf_status hf__store_write(struct hf_scope *s, struct hf__store *store,
@@ -172,9 +172,9 @@ uint64_t hf__store_written(struct hf__store *store);
 uint64_t hf__store_durable(struct hf__store *store);
 
 /*
- * Is everything that is read from now on durable, whatever tickets say? So it is soon after (2):
- * what was applied and could not be made durable is taken back, in memory, so that all reads can go
- * on. It may be there again after the next open.
+ * Is everything that is read from now on durable, whatever tickets say? That is so soon after (2):
+ * changes that were applied and could not be made durable are taken back in memory, so that all
+ * reads can go on. They may be there again after the next open.
  */
 bool hf__store_is_rolled_back(const struct hf__store *store);
 
@@ -190,13 +190,13 @@ struct store_stats {
     bool read_only;        /* writes are refused */
     struct hf_str path;    /* of the directory, as long as the store is open; absent for memory */
     uint64_t kept_free;    /* bytes of its disk; 0 for memory */
-    uint64_t table_bytes;  /* about how many of keys and values hf__store_verify() reads, */
-    uint64_t data_bytes;   /* and how many there are with those that are in memory alone */
+    uint64_t table_bytes;  /* bytes of keys and values that hf__store_verify() reads, roughly */
+    uint64_t data_bytes;   /* the same, with those that are in memory only */
 };
 void hf__store_stats(struct hf__store *store, struct store_stats *stats);
 
-/* Who wants to know how long work goes: called now and then, with the bytes of keys and values that
- * were read since it was called last. Anything but HF_OK ends the work, and is returned. */
+/* Reports the progress of long work: called now and then, with the bytes of keys and values that
+ * were read since the last call. Anything but HF_OK ends the work, and is returned. */
 struct store_watch {
     enum hf_status (*on_bytes)(struct hf_scope *s, uint64_t bytes, void *user);
     void *user;
@@ -205,8 +205,8 @@ struct store_watch {
 enum { STORE_WATCH_KEYS = 256, STORE_WATCH_BYTES = 1024 * 1024 }; /* between two of its calls */
 
 /*
- * Read and verify every block and file; `watch` may be NULL. What is in the cache is dropped first,
- * so that blocks are read from the files again.
+ * Read and verify every block and file; `watch` may be NULL. The cache is emptied first, so that
+ * blocks are read from the files.
  *
  * HF_CORRUPT  the message names what is damaged
  * HF_CANCELED, HF_TIMEOUT  by the scope
@@ -226,8 +226,8 @@ struct store_faults {
 
 /* Wrap `inner`, which is closed with it; `faults` is read at every call and may change. Nothing
  * counts as durable before it was synced, even if the inner store is one in memory. */
-enum hf_status hf__store_open_faulty(struct hf_scope *s, const struct hf_env *env,
-                                     struct hf__store *inner, struct store_faults *faults,
-                                     struct hf__store **store);
+enum hf_status hf__store_open_with_faults(struct hf_scope *s, const struct hf_env *env,
+                                          struct hf__store *inner, struct store_faults *faults,
+                                          struct hf__store **store);
 
 #endif

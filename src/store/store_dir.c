@@ -17,9 +17,9 @@
  * HOLDFAST meanwhile is not taken for one that has nothing in it.
  *
  * Modes. What we make is for its owner alone, whatever the umask is: folders are made with 0700 and
- * files with 0600. RocksDB makes its files with 0644 and cannot be told otherwise from C, so they
- * are shut away by PATH/db, which has 0700. A PATH that was there before keeps its mode: it is its
- * owner's, and what is in it is closed.
+ * files with 0600. RocksDB makes its files with 0644, which its C functions cannot change, so they
+ * are protected by PATH/db, which has 0700. A PATH that existed before keeps its mode: its owner
+ * chose it, and the files in it are protected by their own.
  *
  * What always holds:
  *
@@ -58,7 +58,7 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct store_dir *sto
                     name, text);
 }
 
-static bool exists(const struct store_dir *store_dir, const char *name)
+static bool file_exists(const struct store_dir *store_dir, const char *name)
 {
     struct stat info;
 
@@ -95,14 +95,14 @@ static enum hf_status sync_parent(struct hf_scope *s, const struct store_dir *st
     return failed ? fail_errno(s, store_dir, "sync", "..") : HF_OK;
 }
 
-/* Where we could read, others do. */
+/* If a shared lock can be taken, those who have it open are readers. */
 static enum hf_status fail_locked(struct hf_scope *s, const struct store_dir *store_dir)
 {
     bool read = !store_dir->read_only && flock(store_dir->fd, LOCK_SH | LOCK_NB) == 0;
 
-    return hf__fail(s, HF_LOCKED,
-                    "The store in %s is open already%s, in this or in another process",
-                    store_dir->path, read ? " to be read, and nobody may write meanwhile" : "");
+    return hf__fail(s, HF_LOCKED, "The store in %s is already open%s in this or another process%s",
+                    store_dir->path, read ? " read-only" : "",
+                    read ? ", and cannot be opened for writing meanwhile" : "");
 }
 
 static enum hf_status fail_absent(struct hf_scope *s, const struct store_dir *store_dir)
@@ -124,7 +124,7 @@ static enum hf_status find_directory(struct hf_scope *s, struct store_dir *store
         return hf__fail(s, HF_INVALID, "%s is not a directory", store_dir->path);
     if (store_dir->fd < 0)
         return fail_errno(s, store_dir, "open", "");
-    /* RocksDB has a lock of its own, but only after we have looked around. */
+    /* RocksDB has a lock of its own, but takes it only after we have checked the files. */
     if (flock(store_dir->fd, (store_dir->read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) &&
         errno == EWOULDBLOCK)
         return fail_locked(s, store_dir);
@@ -157,7 +157,7 @@ static enum hf_status read_format(struct hf_scope *s, const struct store_dir *st
                         FORMAT_FILE);
     if (*format > STORE_DIR_FORMAT)
         return hf__fail(s, HF_FORMAT,
-                        "The store in %s has format %llu; this version knows formats up to %d",
+                        "The store in %s has format %llu; this version supports formats up to %d",
                         store_dir->path, (unsigned long long)*format, STORE_DIR_FORMAT);
     return HF_OK;
 }
@@ -195,7 +195,7 @@ static enum hf_status write_format(struct hf_scope *s, const struct store_dir *s
 
     if (fd < 0)
         return fail_errno(s, store_dir, "create", name);
-    errno = ENOSPC; /* what a short write means */
+    errno = ENOSPC; /* a short write means that */
     if (write(fd, text, (size_t)len) != len || fsync(fd))
         status = fail_errno(s, store_dir, "write", name);
     close(fd);
@@ -209,18 +209,19 @@ static enum hf_status look_inside(struct hf_scope *s, struct store_dir *store_di
     uint64_t format;
 
     TRY(read_format(s, store_dir, &format));
-    store_dir->has_database = exists(store_dir, "db/CURRENT");
+    store_dir->has_database = file_exists(store_dir, "db/CURRENT");
     store_dir->format = (int)format;
     store_dir->sealed = format == STORE_DIR_FORMAT;
     if (store_dir->read_only && format <= 1)
-        return hf__fail(s, HF_INVALID,
-                        format ? "The store in %s has format 1, which cannot be read before it was "
-                                 "opened for writing once"
-                               : "%s is not a holdfast store, or is still being made",
-                        store_dir->path);
+        return hf__fail(
+            s, HF_INVALID,
+            format ? "The store in %s has format 1: open it for writing once before you open it "
+                     "read-only"
+                   : "%s is not a holdfast store, or is still being created",
+            store_dir->path);
     if (format)
         return HF_OK;
-    if (!exists(store_dir, FORMAT_FILE_NEW))
+    if (!file_exists(store_dir, FORMAT_FILE_NEW))
         TRY(refuse_strangers(s, store_dir));
     if (store_dir->has_database) /* one that is being made has none yet */
         return hf__fail(s, HF_CORRUPT,
@@ -245,7 +246,7 @@ enum hf_status hf__store_dir_open(struct hf_scope *s, const struct hf_env *env, 
                                     .read_only = read_only,
                                     .no_create = no_create};
     if (path.len == 0 || memchr(path.ptr, '\0', path.len))
-        return hf__fail(s, HF_INVALID, "The path of a store must be neither empty nor have a NUL");
+        return hf__fail(s, HF_INVALID, "The path of a store must not be empty or contain a NUL");
     store_dir->path = path_join(env, path, "", &store_dir->path_size);
     store_dir->db_path = path_join(env, path, "/db", &store_dir->db_path_size);
     store_dir->journal_path = path_join(env, path, "/journal", &store_dir->journal_path_size);
@@ -284,7 +285,7 @@ void hf__store_dir_close(struct store_dir *store_dir)
 {
     int fds[] = {store_dir->fd, store_dir->record, store_dir->ballast};
 
-    /* A forked child may still hold the descriptor: the lock goes now all the same. */
+    /* Unlock explicitly: a forked child may still have the descriptor. */
     if (store_dir->fd >= 0)
         flock(store_dir->fd, LOCK_UN);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
@@ -303,7 +304,8 @@ uint64_t hf__store_dir_free_bytes(const struct store_dir *store_dir)
 {
     struct statvfs info;
 
-    /* f_bavail leaves out what is kept for root: if we are root, that is a reserve of its own. */
+    /* f_bavail leaves out blocks reserved for root: if we are root, they are an additional reserve.
+     */
     if (fstatvfs(store_dir->fd, &info))
         return UINT64_MAX;
     return (uint64_t)info.f_bavail * info.f_frsize;
@@ -325,14 +327,14 @@ void hf__store_dir_fill_ballast(struct store_dir *store_dir)
          info.st_blocks * 512 >= STORE_DIR_BALLAST_BYTES) ||
         posix_fallocate(store_dir->ballast, 0, STORE_DIR_BALLAST_BYTES) == 0;
     if (!store_dir->ballast_full)
-        hf__store_dir_drop_ballast(store_dir); /* no half measures */
+        hf__store_dir_drop_ballast(store_dir); /* all of it or nothing */
 }
 
 void hf__store_dir_drop_ballast(struct store_dir *store_dir)
 {
     store_dir->ballast_full = false;
     if (store_dir->ballast >= 0 && ftruncate(store_dir->ballast, 0))
-        hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot give the ballast back",
+        hf__env_log(&store_dir->env, HF_LOG_WARNING, "store %s: cannot empty the file ballast",
                     store_dir->path);
 }
 

@@ -11,7 +11,7 @@
 
 enum { STORE_DIR_FORMAT = 3, STORE_DIR_BALLAST_BYTES = 16 * 1024 * 1024 };
 
-/* What a message about damage ends with. */
+/* The end of every message about damage. */
 #define STORE_DIR_DAMAGED ". Nothing was changed; restore the whole directory from one copy"
 
 struct store_dir {
@@ -32,15 +32,14 @@ struct store_dir {
     bool ballast_full; /* the ballast holds its space */
     uint64_t id;       /* of the store, also in the marks; stays what it is */
     struct store_marks marks;
-    bool unnoted; /* what is on disk is not known to hold them */
-    uint64_t
-        sequence; /* of the record that holds them; odd ones are in one slot, even in the other */
-    struct manifest_sum manifest; /* of who notes it */
+    bool unnoted;      /* the record on disk may not have the newest marks */
+    uint64_t sequence; /* of the newest record; odd ones are in one slot, even ones in the other */
+    struct manifest_sum manifest; /* used by the thread that notes the manifest */
 };
 
 /*
- * Find the directory, or make its last component, lock it, and read its format. `read_only`: it is
- * not made, and others may have it open who only read, too.
+ * Find the directory, or create its last component, lock it, and read its format. `read_only`: it
+ * is not created, and other processes may have it open read-only at the same time.
  *
  * HF_LOCKED   somebody has it open
  * HF_NOT_FOUND  there is none, and none is made
@@ -51,13 +50,13 @@ struct store_dir {
 enum hf_status hf__store_dir_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
                                   bool read_only, bool no_create, struct store_dir *store_dir);
 
-/* All else is there: from now on this is a store. */
+/* Every other file exists: make the directory a store. */
 enum hf_status hf__store_dir_seal(struct hf_scope *s, struct store_dir *store_dir);
 
 /* Bytes that this user may still write; UINT64_MAX when the system does not say. */
 uint64_t hf__store_dir_free_bytes(const struct store_dir *store_dir);
 
-/* Take the space of the ballast, if there is room, or give it back. */
+/* Fill the ballast, if there is room, or empty it. */
 void hf__store_dir_fill_ballast(struct store_dir *store_dir);
 void hf__store_dir_drop_ballast(struct store_dir *store_dir);
 

@@ -3,19 +3,19 @@
  * their own:
  *
  *     store_space.c  when the disk is too full for a write
- *     store_dir.c         the directory
+ *     store_dir.c    the directory
  *     journal.c      every batch that is not in tables yet, on disk
  *     commit.c       when a batch is safe
  *     replay.c       the journal read into memory: by an open, and after a stop
  *     maintenance.c  the thread that writes tables, compacts them, and reclaims the journal
  *     record.c       a batch as a record of the journal, and as entries of a map
- *     memtable.c        the same batches in memory, and how they and the tables are read as one
+ *     memtable.c     the same batches in memory, and how they and the tables are read as one
  *     tables.c       everything older, in RocksDB
  *
  * A batch goes to the journal, and then to the memtable's active map. Tickets are the journal's
  * numbers of changes. When that map is large, or the journal is, the maintenance thread freezes
- * it and writes it as a table. Who writes faster than tables are written has to wait at some point,
- * in `stall`.
+ * it and writes it as a table. When batches come faster than tables can be written, writers wait in
+ * write_stall().
  *
  * A journal may be much larger than a map: what is written again and again, as counters and locks
  * are, is then written once as a table. Its size is the time that an open after a crash takes. One
@@ -115,7 +115,7 @@ static bool in_range(struct hf_bytes key, const struct batch_op *range)
            bytes_compare(key.ptr, key.len, range->body.ptr, range->body.len) < 0;
 }
 
-/* Programs that test see to it that memtable.c (3) holds: nobody would notice if it did not. */
+/* In builds for tests, check memtable.c (3): nothing else would notice a violation. */
 static void check_fresh(struct disk *disk, struct hf_bytes key)
 {
 #ifdef HF_KILL_POINTS
@@ -195,8 +195,8 @@ static uint64_t disk_durable(struct hf__store *store)
     return atomic_load(&disk_of(store)->commit.safe);
 }
 
-/* Append it and apply it, with nobody in between: journal and memory have their batches in one
- * order. All that can fail comes before both. */
+/* Append the changes to the journal and apply them to memory, as one step: both have all batches in
+ * the same order. Everything that can fail comes before. */
 static enum hf_status append_and_apply(struct hf_scope *s, struct disk *disk,
                                        struct changes *changes, uint64_t *ticket)
 {
@@ -204,7 +204,7 @@ static enum hf_status append_and_apply(struct hf_scope *s, struct disk *disk,
     uint8_t *to;
 
     hf__journal_begin(journal);
-    if (atomic_load(&disk->commit.stopped)) { /* and what is in memory may have been taken back */
+    if (atomic_load(&disk->commit.stopped)) { /* and changes in memory may have been taken back */
         hf__journal_end(journal);
         return hf__commit_fail(s, &disk->commit, HF_STOPPED);
     }
@@ -221,11 +221,12 @@ static enum hf_status append_and_apply(struct hf_scope *s, struct disk *disk,
     return *ticket ? HF_OK : hf__fail_nomem(s);
 }
 
-/* Nothing was written, as something is lacking that others may give back. */
+/* Nothing was written, for lack of something that may be available later. */
 static enum hf_status fail_for_now(struct hf_scope *s, struct disk *disk, const char *what,
                                    const char *error)
 {
-    hf__fail(s, HF_IO, "The store in %s cannot %s now: %s", disk->store_dir.path, what, error);
+    hf__fail(s, HF_IO, "The store in %s cannot %s at the moment: %s", disk->store_dir.path, what,
+             error);
     hf__scope_error_edit(s)->may_retry = true;
     return HF_IO;
 }
@@ -233,13 +234,14 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct disk *disk, const 
 enum hf_status hf__disk_fail_stalled(struct hf_scope *s, struct disk *disk, enum tables_end end)
 {
     if (end == TABLES_NO_ROOM)
-        return hf__fail(s, HF_NO_SPACE,
-                        "The disk of the store in %s has no room for a table of what is in memory",
-                        disk->store_dir.path);
+        return hf__fail(
+            s, HF_NO_SPACE,
+            "The disk of the store in %s is too full to write the memtable to a table file",
+            disk->store_dir.path);
     if (end == TABLES_NO_MEMORY)
         return hf__fail_nomem(s);
     if (end == TABLES_LACK)
-        return fail_for_now(s, disk, "write a table of what is in memory", disk->lack);
+        return fail_for_now(s, disk, "write the memtable to a table file", disk->lack);
     return hf__commit_fail(s, &disk->commit, HF_STOPPED);
 }
 
@@ -251,9 +253,9 @@ static bool is_overfull(struct disk *disk)
            (active > 2 * disk->map_bytes || hf__memtable_is_frozen(&disk->memtable));
 }
 
-/* The active map is full: wait until the frozen one is written, or until it is frozen itself if it
- * has got too large. Only attempts that end from now on say that this cannot be. */
-static enum hf_status stall(struct hf_scope *s, struct disk *disk)
+/* The active map is full: wait until the frozen map is written, or until the active one is frozen
+ * if it has grown too large. Fails when an attempt to write tables that ends from now on fails. */
+static enum hf_status write_stall(struct hf_scope *s, struct disk *disk)
 {
     enum hf_status status = HF_OK;
     uint64_t before;
@@ -280,7 +282,7 @@ static enum hf_status write_changes(struct hf_scope *s, struct disk *disk,
                                     uint64_t *ticket)
 {
     TRY(add_batch(changes, disk, batch));
-    if (changes->len == 0) { /* nothing to append: what tables would have would be nothing */
+    if (changes->len == 0) { /* nothing to append: a table of it would be empty */
         *ticket = hf__journal_last(disk->commit.journal);
         return HF_OK;
     }
@@ -307,7 +309,7 @@ static enum hf_status disk_write(struct hf_scope *s, struct hf__store *store,
         return hf__commit_fail(s, &disk->commit, HF_STOPPED);
     if (full) {
         hf__maintenance_want_tables(disk);
-        TRY(stall(s, disk));
+        TRY(write_stall(s, disk));
     }
     if (hf__journal_is_stretched(disk->commit.journal))
         return fail_for_now(s, disk, "write", "the journal cannot open its next file");
@@ -335,7 +337,8 @@ static void disk_stats(struct hf__store *store, struct store_stats *stats)
     struct disk *disk = disk_of(store);
     uint64_t have, need = 0;
 
-    /* Writes look at the disk, too, but who asks first whether they are possible may send none. */
+    /* Writes check the disk, too, but a caller that asks whether writes are possible may send none.
+     */
     if (!disk->options.read_only)
         hf__disk_has_room(disk, 0, &have, &need);
     stats->syncs = atomic_load(&disk->commit.syncs);
@@ -360,7 +363,7 @@ static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store,
     struct disk *disk = disk_of(store);
 
     if (!hf__memtable_check(&disk->memtable))
-        return hf__fail(s, HF_CORRUPT, "What the store in %s has in memory is damaged",
+        return hf__fail(s, HF_CORRUPT, "The memtable of the store in %s is damaged",
                         disk->store_dir.path);
     return hf__tables_verify(s, disk->tables, watch);
 }
@@ -381,7 +384,7 @@ static void set_locks(struct disk *disk)
 
 /* Make everything durable: in tables, so that the next open has nothing to replay and the journal
  * need not be synced, or else in the journal. True: it is in tables. */
-static bool finish(struct disk *disk)
+static bool disk_finish(struct disk *disk)
 {
     uint64_t upto;
     bool clean;
@@ -393,7 +396,7 @@ static bool finish(struct disk *disk)
     if (!atomic_load(&disk->opened) || atomic_load(&disk->commit.stopped))
         return false;
     hf__kill_point("before_close_flush");
-    /* Tables that could not be opened again may lack something: the next open has to ask them. */
+    /* Tables that could not be reopened may lack something: the next open has to ask them. */
     clean = hf__disk_write_tables(disk, &upto) && !hf__tables_lacks(disk->tables);
     if (!clean)
         hf__commit_finish(&disk->commit);
@@ -405,11 +408,11 @@ static void disk_close(struct hf__store *store)
 {
     struct disk *disk = disk_of(store);
     struct hf_env env = store->env;
-    bool clean = finish(disk);
+    bool clean = disk_finish(disk);
 
     hf__memtable_close(&disk->memtable);
     hf__tables_close(disk->tables);
-    if (clean) /* what is noted of the manifest is all there is, when the tables are closed */
+    if (clean) /* the noted manifest is complete once the tables are closed */
         hf__commit_clean(&disk->commit);
     hf__kill_point("after_clean_note");
     hf__commit_close(&disk->commit);
@@ -485,8 +488,8 @@ static enum hf_status open_journal(struct hf_scope *s, struct disk *disk)
     return disk->options.read_only ? HF_OK : hf__maintenance_start(s, disk);
 }
 
-/* The parts are of one store and of one time, and nothing is missing. Nothing is changed: RocksDB
- * has not been asked yet, or only to look. */
+/* Check that all parts belong to one store and one point in time, and that nothing is missing.
+ * Nothing is changed: RocksDB is not open yet, or was opened read-only. */
 static enum hf_status check_parts(struct hf_scope *s, struct disk *disk)
 {
     const struct tables_options options = tables_options(disk);
@@ -508,8 +511,8 @@ static enum hf_status check_parts(struct hf_scope *s, struct disk *disk)
     return hf__journal_check(s, &disk->base.env, disk->store_dir.journal_path, &marks);
 }
 
-/* As after a crash, but that everything stays as it is: what tables have not is in memory, all of
- * it. So there are neither threads nor anything to be done at a close. */
+/* Open as after a crash, but without changing anything: everything that tables lack is in memory.
+ * So there are no threads, and a close has nothing to do. */
 static enum hf_status open_to_read(struct hf_scope *s, struct disk *disk)
 {
     TRY(check_parts(s, disk));
@@ -522,7 +525,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
     uint64_t have, need;
 
     TRY(check_parts(s, disk));
-    /* The ballast of the last run, if it is there, is not owed again. */
+    /* A ballast that is left from the last run needs no space again. */
     hf__store_dir_fill_ballast(&disk->store_dir);
     if (!hf__disk_has_room(disk, 0, &have, &need)) {
         have = hf__store_dir_free_bytes(&disk->store_dir); /* with the ballast */
@@ -530,12 +533,12 @@ static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
                    ? disk->options.reserve_bytes
                    : OPEN_BYTES;
         if (have < need)
-            return hf__fail(s, HF_NO_SPACE,
-                            "The disk of the store in %s has %llu bytes free; opening needs %llu: "
-                            "free some, set a smaller reserve (reserve_bytes, --reserve), or open "
-                            "it to be read (read_only, --read-only)",
-                            disk->store_dir.path, (unsigned long long)have,
-                            (unsigned long long)need);
+            return hf__fail(
+                s, HF_NO_SPACE,
+                "The disk of the store in %s has %llu bytes free; opening needs %llu: free some, "
+                "set a smaller reserve (reserve_bytes, --reserve), or open it read-only "
+                "(read_only, --read-only)",
+                disk->store_dir.path, (unsigned long long)have, (unsigned long long)need);
     }
     TRY(open_tables(s, disk));
     TRY(open_journal(s, disk));

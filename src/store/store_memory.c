@@ -34,7 +34,7 @@ struct memory_iter {
     struct map_node *root; /* retained by this iterator, or NULL: the snapshot's */
     struct map_walk walk;
     size_t size;     /* of this allocation */
-    uint8_t bytes[]; /* of where the walk ends */
+    uint8_t bytes[]; /* a copy of the bound where the walk ends */
 };
 
 struct memory_snapshot {
@@ -52,7 +52,8 @@ static void memory_close(struct hf__store *store)
     struct hf_env env = memory->base.env;
 
     hf__map_release(&memory->map, memory->map.root);
-    assert(atomic_load(&memory->map.bytes) == 0); /* otherwise something is still open */
+    /* otherwise an iterator or snapshot is still open */
+    assert(atomic_load(&memory->map.bytes) == 0);
     pthread_rwlock_destroy(&memory->lock);
     pthread_mutex_destroy(&memory->writers);
     hf__env_free(&env, memory, sizeof(*memory));
@@ -176,8 +177,8 @@ static struct map_span span_of(const struct batch_op *op)
 }
 
 /* Do all that can fail for the batch. Sets *done to how many changes are prepared. */
-static bool prepare(struct map *map, const struct store_batch *batch, struct map_entry **entries,
-                    size_t *done)
+static bool batch_prepare(struct map *map, const struct store_batch *batch,
+                          struct map_entry **entries, size_t *done)
 {
     for (*done = 0; *done < batch->count; ++*done) {
         const struct batch_op *op = batch_at(batch, *done);
@@ -203,7 +204,8 @@ static bool prepare(struct map *map, const struct store_batch *batch, struct map
     return true;
 }
 
-static void apply(struct map *map, const struct store_batch *batch, struct map_entry **entries)
+static void batch_apply(struct map *map, const struct store_batch *batch,
+                        struct map_entry **entries)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct map_span span = span_of(batch_at(batch, i));
@@ -215,8 +217,8 @@ static void apply(struct map *map, const struct store_batch *batch, struct map_e
     }
 }
 
-/* Remove the slots that the deletes, or the puts that are not to be, left dead. */
-static void sweep(struct map *map, const struct store_batch *batch, bool puts, size_t len)
+/* Remove the slots that deletes, or puts that failed to be prepared, left dead. */
+static void batch_sweep(struct map *map, const struct store_batch *batch, bool puts, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         const struct batch_op *op = batch_at(batch, i);
@@ -232,16 +234,16 @@ static bool write_locked(struct map *map, const struct store_batch *batch,
 {
     size_t done;
 
-    if (!prepare(map, batch, entries, &done)) {
+    if (!batch_prepare(map, batch, entries, &done)) {
         for (size_t i = 0; i < done; i++)
             if (entries[i])
                 hf__map_entry_release(map, entries[i]);
-        sweep(map, batch, true, done);
+        batch_sweep(map, batch, true, done);
         return false;
     }
     assert(done == batch->count);
-    apply(map, batch, entries);
-    sweep(map, batch, false, done);
+    batch_apply(map, batch, entries);
+    batch_sweep(map, batch, false, done);
     return true;
 }
 

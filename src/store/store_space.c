@@ -1,8 +1,8 @@
 /*
  * store/store_space.c: when the disk of a store is too full for a write.
  *
- * RocksDB on a full disk is at best stopped, and this build may abort the process, so it must never
- * find out. Before a write we ask the file system for its free space, every CHECK_BYTES of writes
+ * RocksDB on a full disk stops at best, and Debian's build may abort the process, so it must never
+ * meet one. Before a write we ask the file system for its free space, every CHECK_BYTES of writes
  * and once per sync, and refuse below a reserve. The reserve is what may be written after the
  * last write that we let through:
  *
@@ -17,16 +17,17 @@
  *
  * Batches that make room in the end, as deletes do, are taken below the reserve: they are let
  * through as long as there is room for the maps as large as they are, for a compaction, and for
- * half of RESERVE_SLACK. That is at least the other half and the ballast less than others need.
- * When it is quiet then, all tables are merged, so that what was deleted goes from the disk.
+ * half of RESERVE_SLACK. That is less than other batches need, by the other half and the ballast at
+ * least. When the store is idle after that, all tables are merged, so that deleted data is removed
+ * from the disk.
  *
  * An open takes next to nothing, OPEN_BYTES of store_disk.c. If there is less than the reserve, no
  * compaction starts, and what is replayed stays in memory; so a store that was killed opens, with
  * no_space.
  *
- * Below it the ballast is given back as well, and counted as owed: writes go on when there is room
- * for the reserve and the ballast. Another process can still fill the disk between a check and a
- * write; the reserve is there for that too.
+ * Below the reserve the ballast is emptied as well, and its space is still required: writes go on
+ * when there is room for the reserve and the ballast. Another process can still fill the disk
+ * between a check and a write; the reserve is there for that too.
  */
 #include "store/disk.h"
 
@@ -34,13 +35,13 @@ enum {
     KIB = 1024,
     MIB = 1024 * KIB,
     RESERVE_SLACK = 16 * MIB,
-    CHECK_BYTES = 256 * KIB,  /* written between two looks at the free space */
-    JOURNAL_TIMES = 4,        /* as large as memtable_bytes so many times a journal may get, */
-    JOURNAL_TIMES_SYNCED = 1, /* or so many times when it is synced, */
-    JOURNAL_OF_FREE = 8       /* but only to this part of the free space */
+    CHECK_BYTES = 256 * KIB,  /* bytes written between two checks of the free space */
+    JOURNAL_TIMES = 4,        /* a journal may be this many times as large as memtable_bytes */
+    JOURNAL_TIMES_SYNCED = 1, /* the same for a journal that is synced */
+    JOURNAL_OF_FREE = 8       /* a journal may take at most this fraction (1/n) of the free space */
 };
 
-/* `frees`: for what makes room in the end. */
+/* `frees`: the reserve for a batch that frees space in the end. */
 static uint64_t reserve_bytes(struct disk *disk, bool frees)
 {
     uint64_t compaction = hf__tables_compaction(disk->map_bytes) + 2 * atomic_load(&disk->largest);
@@ -60,7 +61,7 @@ static uint64_t reserve_bytes(struct disk *disk, bool frees)
     return maps + RESERVE_SLACK / (frees ? 2 : 1) + (tables < compaction ? tables : compaction);
 }
 
-/* What a batch of that size takes, now and when it is flushed and compacted. */
+/* Space that a batch of that size takes, now and when it is flushed and compacted. */
 static uint64_t batch_room(const struct disk *disk, uint64_t bytes)
 {
     return bytes <= disk->map_bytes ? bytes : 3 * bytes;
@@ -82,10 +83,12 @@ bool hf__disk_has_room(struct disk *disk, uint64_t bytes, uint64_t *have, uint64
     if (room && !disk->store_dir.ballast_full)
         hf__store_dir_fill_ballast(&disk->store_dir);
     if (!room && !atomic_load(&disk->no_space))
-        hf__maintenance_want_tables(disk); /* then files of the journal can go */
+        hf__maintenance_want_tables(disk); /* after that, files of the journal can be reclaimed */
     if (room == atomic_load(&disk->no_space))
         hf__env_log(&disk->base.env, HF_LOG_WARNING, "store %s: %s (%llu bytes are free)",
-                    disk->store_dir.path, room ? "there is room again" : "too little space",
+                    disk->store_dir.path,
+                    room ? "enough disk space again, writes are accepted"
+                         : "too little disk space, writes are refused",
                     (unsigned long long)*have);
     atomic_store(&disk->no_space, !room);
     pthread_mutex_unlock(&disk->space_lock);

@@ -19,7 +19,7 @@
  *
  * RocksDB's iterators, as long as they look for deletions of ranges, forget the error when the
  * first block of a table file is damaged, and go on without the rest of that level (7.8; rocksdb
- * pull request 11783). So no such entry is ever written, and iterators are told not to look.
+ * pull request 11783). So no such entry is ever written, and iterators are set not to look for any.
  *
  * Tables are read with pread(), never through a mapping: a media error or a file that was cut under
  * us would be a signal there, which ends the process. So it is an error that names the file.
@@ -47,19 +47,20 @@
 
 enum {
     KIB = 1024,
-    BATCH_BYTES = 256 * KIB, /* handed over at once */
+    BATCH_BYTES = 256 * KIB, /* size of the batches that are handed to RocksDB */
     ITERS_KEPT = 32,
     NUMBER_BYTES = 8, /* of a change, under the empty key in format 2 */
     MARK_BYTES = 32   /* under the empty key: four numbers */
 };
 
 _Static_assert(MARK_BYTES == 4 * 8, "last change, id, durable, segment");
-_Static_assert(NUMBER_BYTES == 8 && NUMBER_BYTES < MARK_BYTES, "their lengths tell marks apart");
+_Static_assert(NUMBER_BYTES == 8 && NUMBER_BYTES < MARK_BYTES, "marks of formats 2 and 3 differ in "
+                                                               "length");
 
 /*
  * RocksDB counts every comparison of keys in counters of the calling thread, which nobody here
  * reads and which cost more than the comparison. The switch belongs to the thread as well, so it
- * is turned at every door through which a thread comes in.
+ * is set in every function through which a thread enters.
  */
 static void count_nothing(void)
 {
@@ -82,7 +83,7 @@ enum hf_status hf__tables_status_of(const char *error)
     return HF_IO;
 }
 
-/* Is it a lack of descriptors or memory, which ends? RocksDB has the system's own words for it. */
+/* Is it a lack of descriptors or memory, which may end? RocksDB's text contains the system's. */
 static bool is_lack(const char *error)
 {
     static const int lacks[] = {EMFILE, ENFILE, ENOMEM};
@@ -106,12 +107,13 @@ static enum hf_status read_failed(struct hf_scope *s, const struct tables *table
     return status;
 }
 
-/* There is nothing to read: because there is no database yet, or because of a lack. */
+/* There is nothing to read: the database does not exist yet, or could not be reopened. */
 static enum hf_status read_nothing(struct hf_scope *s, const struct tables *tables, bool is_down)
 {
     if (!is_down)
         return HF_OK;
-    hf__fail(s, HF_IO, "The tables of the store in %s cannot be opened now; see the log",
+    hf__fail(s, HF_IO,
+             "The table files of the store in %s cannot be opened at the moment; see the log",
              tables->options.path);
     hf__scope_error_edit(s)->may_retry = true;
     return HF_IO;
@@ -260,8 +262,8 @@ static void iter_give(struct tables *tables, struct tables_iter *iter)
         hf__tables_iter_free(tables, iter);
 }
 
-/* RocksDB keeps pointers to the bounds, so they are copied to where they stay. The lowest key that
- * is not empty is a zero byte. */
+/* RocksDB keeps pointers to the bounds, so the iterator has copies. The lowest key that is not
+ * empty is a zero byte. */
 static bool iter_bound(struct tables_iter *iter, const struct store_range *range)
 {
     const struct hf_bytes lower = range->lower.len ? range->lower : hf_bytes_of("", 1);
@@ -364,7 +366,7 @@ void hf__tables_iter_close(struct tables_iter *iter)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-static uint64_t property(struct tables *tables, const char *name)
+static uint64_t property_read(struct tables *tables, const char *name)
 {
     uint64_t value = 0;
 
@@ -375,7 +377,7 @@ static uint64_t property(struct tables *tables, const char *name)
     return value;
 }
 
-/* Writes what is in the batch, and empties it. NULL: it is in RocksDB's memtable. */
+/* Write the batch to RocksDB's memtable, and clear it. NULL: success. */
 static char *write_batch(struct tables *tables, rocksdb_writebatch_t *batch)
 {
     char *error = NULL;
@@ -414,7 +416,7 @@ static char *fill_memtable(struct tables *tables, const struct map_node *root,
     store_u64be(value + 8, mark->id);
     store_u64be(value + 16, mark->durable);
     store_u64be(value + 24, mark->segment);
-    /* At the end: a part does not say that it is whole. */
+    /* The mark comes last, so that an incomplete memtable has none. */
     rocksdb_writebatch_put(batch, "", 0, (const char *)value, sizeof(value));
     if (!error)
         error = write_batch(tables, batch);
@@ -422,7 +424,7 @@ static char *fill_memtable(struct tables *tables, const struct map_node *root,
     return error;
 }
 
-/* NULL: RocksDB's memtable is a table now, which is synced and noted. */
+/* Write RocksDB's memtable as a table, synced, and in the manifest. NULL: success. */
 static char *flush_memtable(struct tables *tables)
 {
     rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
@@ -447,7 +449,7 @@ static bool sync_directory(const char *path)
     return done;
 }
 
-/* Make the database, if there is none, with a name that lasts. NULL: it is there. */
+/* Create the database if there is none, with a durable name. NULL: it exists. */
 static char *make_database(struct tables *tables)
 {
     rocksdb_t *made;
@@ -469,8 +471,8 @@ static char *make_database(struct tables *tables)
     return NULL;
 }
 
-/* How many files in level 0 start a compaction. Who adds tables has better things to do than to
- * merge every single one; who reads looks at each of them. */
+/* Set how many files in level 0 start a compaction. While tables are being added, merging every
+ * single one would cost too much; but reads have to look at each of them. */
 static bool set_eager(struct tables *tables, bool eager)
 {
     const char *name = "level0_file_num_compaction_trigger";
@@ -546,8 +548,9 @@ void hf__tables_hurry(struct tables *tables)
     pthread_rwlock_unlock(&tables->in_use);
 }
 
-/* NULL: it is in a table. */
-static char *add(struct tables *tables, const struct map_node *root, const struct tables_mark *mark)
+/* Write a map and its mark as a table. NULL: success. */
+static char *table_add(struct tables *tables, const struct map_node *root,
+                       const struct tables_mark *mark)
 {
     char *failed = make_database(tables);
 
@@ -575,7 +578,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     pthread_rwlock_rdlock(&hf__rocksdb_in_use);
     ended = atomic_load(&hf__rocksdb_ended);
     if (!ended)
-        failed = add(tables, root, mark);
+        failed = table_add(tables, root, mark);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
     if (ended)
         return HF_CANCELED;
@@ -589,7 +592,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
     }
     tables->last = mark->last;
     state = hf__tables_state_new(tables);
-    if (!state) /* it is in there: adding the same once more does no harm */
+    if (!state) /* the table is there: adding the same once more does no harm */
         return HF_NOMEM;
     hf__tables_release(tables->newest);
     tables->newest = state;
@@ -605,13 +608,13 @@ uint64_t hf__tables_compaction(size_t table_bytes)
 
 uint64_t hf__tables_bytes(struct tables *tables)
 {
-    return property(tables, "rocksdb.live-sst-files-size");
+    return property_read(tables, "rocksdb.live-sst-files-size");
 }
 
 uint64_t hf__tables_memory(struct tables *tables)
 {
-    return property(tables, "rocksdb.estimate-table-readers-mem") +
-           property(tables, "rocksdb.block-cache-usage");
+    return property_read(tables, "rocksdb.estimate-table-readers-mem") +
+           property_read(tables, "rocksdb.block-cache-usage");
 }
 
 static enum hf_status verify_listed(struct hf_scope *s, struct tables *tables)
@@ -635,8 +638,8 @@ static enum hf_status verify_listed(struct hf_scope *s, struct tables *tables)
 }
 
 /*
- * Every table that the database needs is there and has its size. A compaction that ends meanwhile
- * must not take away what it replaced before we have looked at it.
+ * Check that every table file of the database exists and has its size. A compaction that ends
+ * meanwhile must not remove the files it replaced before we have checked them.
  */
 static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
 {
@@ -656,9 +659,9 @@ static enum hf_status verify_files(struct hf_scope *s, struct tables *tables)
     return status;
 }
 
-/* Go to the end; blocks are verified on the way. */
-static enum hf_status walk(struct hf_scope *s, rocksdb_iterator_t *it,
-                           const struct store_watch *watch)
+/* Read to the end, so that all blocks are verified. */
+static enum hf_status iterator_walk(struct hf_scope *s, rocksdb_iterator_t *it,
+                                    const struct store_watch *watch)
 {
     enum hf_status status = HF_OK;
     size_t key_len, value_len;
@@ -681,15 +684,15 @@ static enum hf_status walk(struct hf_scope *s, rocksdb_iterator_t *it,
     return status == HF_OK && watch ? watch->on_bytes(s, bytes, watch->user) : status;
 }
 
-/* Blocks in the cache say nothing about the files. It fills again as others read. */
+/* Blocks in the cache say nothing about the files. Reads fill the cache again. */
 static void drop_cached(struct tables *tables)
 {
     rocksdb_cache_set_capacity(tables->cache, 0);
     rocksdb_cache_set_capacity(tables->cache, tables->options.cache_bytes);
 }
 
-static enum hf_status verify(struct hf_scope *s, struct tables *tables,
-                             const struct store_watch *watch)
+static enum hf_status tables_scan(struct hf_scope *s, struct tables *tables,
+                                  const struct store_watch *watch)
 {
     rocksdb_readoptions_t *options;
     enum hf_status status;
@@ -704,7 +707,7 @@ static enum hf_status verify(struct hf_scope *s, struct tables *tables,
     rocksdb_readoptions_set_verify_checksums(options, 1);
     rocksdb_readoptions_set_fill_cache(options, 0);
     it = rocksdb_create_iterator(tables->db, options);
-    status = walk(s, it, watch);
+    status = iterator_walk(s, it, watch);
     rocksdb_iter_get_error(it, &error);
     rocksdb_iter_destroy(it);
     rocksdb_readoptions_destroy(options);
@@ -717,7 +720,7 @@ enum hf_status hf__tables_verify(struct hf_scope *s, struct tables *tables,
     enum hf_status status;
 
     pthread_rwlock_rdlock(&tables->in_use);
-    status = verify(s, tables, watch);
+    status = tables_scan(s, tables, watch);
     pthread_rwlock_unlock(&tables->in_use);
     return status;
 }

@@ -24,12 +24,13 @@ struct tables_options {
     size_t cache_bytes;
     bool missing; /* there is no database yet: it is made with its first table */
     bool read_only;
-    bool resting; /* there is no room to merge tables before hf__tables_awake() */
+    bool resting; /* no compactions before hf__tables_awake(), for lack of space */
     bool no_verify;
     bool compress;
 };
 
-/* What tables say of themselves, and of the store when the newest of them was written. */
+/* The mark of the tables: how far they go, and the state of the store when the newest was written.
+ */
 struct tables_mark {
     bool whole;        /* false: the id and all behind it are not there: format 2 had only `last` */
     uint64_t last;     /* the newest change that is in them; 0: there is none */
@@ -46,7 +47,7 @@ struct tables_mark {
 enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *options,
                                struct tables_mark *mark);
 
-/* The most that a compaction writes before it gives something back. */
+/* The most bytes that a compaction writes before it frees any. */
 uint64_t hf__tables_compaction(size_t table_bytes);
 
 /* HF_LOCKED, HF_CORRUPT, HF_NO_SPACE, HF_IO, HF_NOMEM */
@@ -73,32 +74,32 @@ enum { TABLES_ERROR_MAX = 300 };
 enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root,
                               const struct tables_mark *mark, char error[TABLES_ERROR_MAX]);
 
-/* There is room to merge tables now. False: this could not be noted. */
+/* There is enough space: allow compactions. False: that failed. */
 bool hf__tables_awake(struct tables *tables);
 
-/* Has such a lack made RocksDB unfit for more? Then nothing may be added before it is opened again.
- */
+/* Has HF_LIMIT left RocksDB unusable? Then nothing may be added before hf__tables_reopen(). */
 bool hf__tables_lacks(const struct tables *tables);
 
-/* Open it again. Nobody takes a state meanwhile, and the caller has none. False: not now; the
- * newest state may be one that cannot be read. */
+/* Reopen RocksDB. Nobody takes a state meanwhile, and the caller has none. False: not possible now;
+ * the newest state may be one that cannot be read. */
 bool hf__tables_reopen(struct tables *tables);
 
-/* Merge all tables, so that what was deleted goes from the disk. Blocks, until it is done or
+/* Merge all tables, so that deleted data is removed from the disk. Blocks until it is done or
  * hf__tables_hurry() is called. */
 void hf__tables_compact(struct tables *tables);
 
-/* End such a merging, now and later. Any thread. */
+/* Stop a merge of all tables that runs, and all later ones. Any thread may call this. */
 void hf__tables_hurry(struct tables *tables);
 
-/* Nobody writes for now: have what was added lately merged with the rest, in the background, so
- * that reads have fewer places to look at. Beside hf__tables_add() only by who calls that. False:
- * this could not be noted. */
+/* The store is idle: merge recently added tables with the rest, in the background, so that reads
+ * have fewer files to look at. Called only by the thread that calls hf__tables_add(). False: that
+ * failed. */
 bool hf__tables_compact_idle(struct tables *tables);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The newest state, to be released. Beside hf__tables_add() only by who calls that. */
+/* The newest state, to be released by the caller. Not while another thread is in hf__tables_add().
+ */
 struct tables_state *hf__tables_newest(struct tables *tables);
 struct tables_state *hf__tables_retain(struct tables_state *state);
 void hf__tables_release(struct tables_state *state);
@@ -107,8 +108,8 @@ void hf__tables_release(struct tables_state *state);
 enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, struct hf_bytes key,
                               struct hf_bytes *value);
 
-/* A walk as in store.h. *iter is NULL when the range is empty for sure. The state is the caller's
- * to keep meanwhile. */
+/* A walk as in store.h. *iter is NULL when the range is certainly empty. The caller keeps the state
+ * meanwhile. */
 enum hf_status hf__tables_iter_open(struct hf_scope *s, struct tables_state *state,
                                     const struct store_range *range, struct tables_iter **iter);
 enum hf_status hf__tables_iter_next(struct hf_scope *s, struct tables_iter *iter, bool *found,

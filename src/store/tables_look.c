@@ -1,5 +1,5 @@
 /*
- * store/tables_look.c: a look at the files of tables before RocksDB has one.
+ * store/tables_look.c: a check of the table files before RocksDB opens them.
  *
  * RocksDB verifies the checksum of every block before it reads it, but for the properties of a
  * table: their last word it reads first. The word is how many restart points there are, and its
@@ -13,8 +13,8 @@
  *     footer: checksum type, offset and length of the metaindex, of the index, zeros, u32 version,
  *             u64 magic
  *
- * What is not as it should be in any other way is left to RocksDB, which finds it out: a file may
- * also be a table that was never finished, and that RocksDB removes.
+ * All other damage is left to RocksDB, which detects it. A file may also be an unfinished table,
+ * which RocksDB removes.
  */
 #include "store/tables_private.h"
 
@@ -90,7 +90,8 @@ static bool take_entry(struct hf_bytes *index, struct hf_str *name, struct hf_by
     return true;
 }
 
-/* Where its properties end; false: it does not say, or not here. */
+/* Where the properties of the table end; false: the metaindex does not say, or is not in the tail.
+ */
 static bool find_properties(const struct tail *tail, uint64_t *end)
 {
     struct hf_bytes footer, index, value;

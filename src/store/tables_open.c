@@ -1,6 +1,6 @@
 /*
- * store/tables_open.c: RocksDB is opened, closed and, after a lack, opened again; and what is to be
- * done when the program ends before the store is closed. tables.c has what is done with it.
+ * store/tables_open.c: opening, closing and reopening RocksDB; and what happens when the program
+ * ends before the store is closed. tables.c has the rest.
  *
  * A lack of descriptors or memory that RocksDB meets in a flush or a compaction is final for it: it
  * writes nothing more until it is opened again. Nothing was lost, as what is not in tables is in
@@ -22,14 +22,16 @@ enum {
     KIB = 1024,
     BLOCK_BYTES = 16 * KIB, /* a query looks up a fourth of the blocks of 4 KiB: decision 0013 */
     BLOOM_BITS = 10,
-    OPEN_FILES = 512,    /* tables that are kept open, */
-    OPEN_FILES_OF = 4,   /* but not more than this part of the descriptors, */
-    OPEN_FILES_MIN = 20, /* and not fewer than RocksDB takes */
-    REOPEN_FILES = 24,   /* descriptors that must be there before it is opened again */
-    REOPEN_MS = 200,     /* how long readers may take to leave it */
+    OPEN_FILES = 512,    /* table files that RocksDB keeps open */
+    OPEN_FILES_OF = 4,   /* but at most this fraction (1/n) of the limit of descriptors */
+    OPEN_FILES_MIN = 20, /* and at least the minimum of RocksDB */
+    REOPEN_FILES = 24,   /* descriptors that must be available for a reopen */
+    REOPEN_MS = 200,     /* how long a reopen waits for readers to leave */
     BACKGROUND_JOBS = 2,
-    OWN_THREADS = BACKGROUND_JOBS + 2, /* that RocksDB keeps, with its timer, and one to spare */
-    OPENING_THREADS = 16,              /* that look at tables while it is opened, at most */
+    /* threads that RocksDB keeps: jobs, its timer, and one to spare */
+    OWN_THREADS = BACKGROUND_JOBS + 2,
+    /* threads that RocksDB starts while it opens tables, at most */
+    OPENING_THREADS = 16,
     LOG_FILES = 2,
     LOG_LEVEL = 4, /* fatal */
     MODE_DIRECTORY = 0700
@@ -41,25 +43,26 @@ static const size_t MEMTABLE_BYTES = SIZE_MAX / 4; /* see (1) of tables.c */
 
 /*
  * RocksDB has objects that are made with its first options, others with its first database, and
- * that end when the program calls exit(). What a program registered for its exit before that, it is
- * called for after that. If it closes a store then, RocksDB must not be called any more: it would
- * abort. Nothing is lost without it, as the journal has what tables have not.
+ * that end when the program calls exit(). A function that the program registered with atexit()
+ * before them is called after their end. If it closes a store, RocksDB must not be called any more:
+ * it would abort. Nothing is lost by that, as the journal has what tables lack.
  *
- * The same goes for a thread that is in there when another one calls exit(), so the end waits for
- * it. It can wait only if it was registered behind those objects; for those of the first database
- * that is before it is opened, as they are made by an attempt that cannot succeed, too.
+ * The same goes for a thread that is inside RocksDB when another one calls exit(), so our exit
+ * function waits for it. It has to be registered after those objects are made. Those of the first
+ * database are made even by an open that fails, so such an open comes before the real one.
  */
 static pthread_once_t options_made = PTHREAD_ONCE_INIT;
 static pthread_once_t database_made = PTHREAD_ONCE_INIT;
-/* Readers go first, so that who has it may take it again, as a failed make_database() does. */
+/* Prefers readers, so that a thread that holds it may take it again, as a failed make_database()
+ * does. */
 pthread_rwlock_t hf__rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
-atomic_bool hf__rocksdb_ended;       /* nothing in there is changed any more */
-static rocksdb_t *_Atomic left_open; /* so that nobody takes these for leaks */
+atomic_bool hf__rocksdb_ended;       /* RocksDB must not be called any more */
+static rocksdb_t *_Atomic left_open; /* so that leak checkers find these */
 static const rocksdb_snapshot_t *_Atomic left_snapshot;
 
 static void note_end(void)
 {
-    atomic_store(&hf__rocksdb_ended, true); /* first: who comes from now on does not begin */
+    atomic_store(&hf__rocksdb_ended, true); /* first, so that no thread enters from now on */
     pthread_rwlock_wrlock(&hf__rocksdb_in_use);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
 }
@@ -81,7 +84,8 @@ static void make_objects(void)
     note_end_at_exit();
 }
 
-/* RocksDB makes its files, and its folder, for everybody to read. So the folder is ours to make. */
+/* RocksDB makes files and directories that everybody may read. So we make its directory ourselves.
+ */
 static bool shut_away(const char *path)
 {
     struct stat info;
@@ -93,8 +97,8 @@ static bool shut_away(const char *path)
     return (info.st_mode & 077) == 0 || chmod(path, MODE_DIRECTORY) == 0;
 }
 
-/* RocksDB ends the process when it cannot start a thread. Where there are few, it opens its tables
- * one after the other; false: there are too few. */
+/* RocksDB ends the process when it cannot start a thread. If few can be started, let it open its
+ * table files one after the other; false: there are too few even for that. */
 static bool has_threads(const struct tables *tables)
 {
     unsigned threads = hf__threads_possible(OWN_THREADS + OPENING_THREADS);
@@ -123,7 +127,7 @@ rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error)
     if (tables->options.read_only)
         db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
     else if (!shut_away(tables->options.db_path))
-        *error = strdup("its folder cannot be made for its owner alone");
+        *error = strdup("cannot set the mode of its directory");
     else
         db = rocksdb_open(tables->db_options, tables->options.db_path, error);
     if (turns)
@@ -177,8 +181,8 @@ static void set_block_options(struct tables *tables)
     rocksdb_block_based_options_destroy(blocks);
 }
 
-/* RocksDB's C functions do not know this one by itself: a part of a table must not be written when
- * it is closed. */
+/* RocksDB's C functions have no setter for this option: a close must not flush an incomplete
+ * memtable. */
 static void leave_shutdown_to_us(struct tables *tables)
 {
     rocksdb_options_t *more = rocksdb_options_create();
@@ -240,13 +244,13 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
         tables->db = hf__rocksdb_open(tables, &error);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
     if (ended)
-        return hf__fail(s, HF_CANCELED, "The store in %s cannot be opened while the program ends",
+        return hf__fail(s, HF_CANCELED, "The store in %s cannot be opened while the program exits",
                         tables->options.path);
     if (!error)
         return HF_OK;
     status = strcmp(error, NO_THREADS) == 0 ? HF_LIMIT : hf__tables_status_of(error);
     if (status == HF_LOCKED)
-        hf__fail(s, status, "The store in %s is open already, in this or in another process",
+        hf__fail(s, status, "The store in %s is already open in this or another process",
                  tables->options.path);
     else
         hf__fail(s, status, "The store in %s cannot be opened: %s", tables->options.path, error);
@@ -258,7 +262,8 @@ static enum hf_status open_database(struct hf_scope *s, struct tables *tables)
 static enum hf_status open_inside(struct hf_scope *s, struct tables *tables)
 {
     set_options(tables);
-    if (tables->options.missing && !has_threads(tables)) /* it is made later, by who writes */
+    /* it is made later, by the first write of a table */
+    if (tables->options.missing && !has_threads(tables))
         return hf__fail(s, HF_LIMIT, "The store in %s cannot be opened: " NO_THREADS,
                         tables->options.path);
     pthread_once(&options_made, note_end_at_exit);
@@ -320,7 +325,7 @@ bool hf__tables_lacks(const struct tables *tables)
     return tables->lacks;
 }
 
-/* Are there descriptors enough for an open? Others may take them meanwhile, of course. */
+/* Are there enough descriptors for an open? Other threads may still take them. */
 static bool has_descriptors(void)
 {
     int fds[REOPEN_FILES];
@@ -333,7 +338,7 @@ static bool has_descriptors(void)
     return len == REOPEN_FILES;
 }
 
-/* Nobody comes, and who is there has some time to go. */
+/* Keep new readers out, and wait a while for those that are inside. */
 static bool wait_alone(struct tables *tables)
 {
     for (int ms = 0; ms < REOPEN_MS; ms++) {
@@ -344,7 +349,7 @@ static bool wait_alone(struct tables *tables)
     return false;
 }
 
-/* Open the database, if it has what it had. */
+/* Open the database, if its tables have every change that they had. */
 static enum hf_status open_whole(struct hf_scope *s, struct tables *tables)
 {
     uint64_t known = tables->last;
@@ -357,7 +362,7 @@ static enum hf_status open_whole(struct hf_scope *s, struct tables *tables)
     if (mark.last >= known)
         return HF_OK;
     tables->last = known;
-    return hf__fail(s, HF_CORRUPT, "they end at change %llu, and had %llu",
+    return hf__fail(s, HF_CORRUPT, "they end at change %llu, expected %llu",
                     (unsigned long long)mark.last, (unsigned long long)known);
 }
 
@@ -377,7 +382,7 @@ static bool reopen_database(struct tables *tables)
         status = open_whole(s, tables);
     }
     if (status != HF_OK)
-        hf__env_log(&tables->env, HF_LOG_ERROR, "store %s: the tables cannot be opened again: %s",
+        hf__env_log(&tables->env, HF_LOG_ERROR, "store %s: cannot reopen the table files: %s",
                     tables->options.path, s ? hf_scope_error_text(s) : hf_status_text(status));
     if (s && status != HF_OK) {
         if (tables->db)
@@ -398,7 +403,7 @@ bool hf__tables_reopen(struct tables *tables)
     if (wait_alone(tables) && reopen_database(tables)) {
         tables->lacks = false;
         hf__env_log(&tables->env, HF_LOG_WARNING,
-                    "store %s: the tables were opened again, after a lack of descriptors or memory",
+                    "store %s: reopened the table files after running out of descriptors or memory",
                     tables->options.path);
     }
     pthread_rwlock_unlock(&tables->in_use);

@@ -13,9 +13,9 @@
 #include <rocksdb/c.h>
 
 enum {
-    LEVEL0_COMPACT = 4, /* files in level 0 that start a compaction, */
-    LEVEL0_SLOW = 16,   /* that slow down who adds tables, */
-    LEVEL0_STOP = 24,   /* and that stop him */
+    LEVEL0_COMPACT = 4, /* number of files in level 0 at which a compaction starts */
+    LEVEL0_SLOW = 16,   /* at which adding a table is slowed down */
+    LEVEL0_STOP = 24,   /* at which adding a table waits */
     LEVEL1_TABLES = 4,  /* size of level 1, in tables */
     COMPACTION_TABLES = LEVEL0_STOP + LEVEL1_TABLES
 };
@@ -23,8 +23,8 @@ enum {
 struct tables_state {
     struct tables *tables;
     atomic_uint refs;
-    const rocksdb_snapshot_t *snapshot; /* or NULL: there is no database, and nothing in it, */
-    bool is_down;                       /* or it could not be opened again */
+    const rocksdb_snapshot_t *snapshot; /* NULL: there is no database yet, or is_down */
+    bool is_down;                       /* the database could not be reopened */
     rocksdb_readoptions_t *options;
 };
 
@@ -48,12 +48,13 @@ struct tables {
     rocksdb_writeoptions_t *write_options;
     rocksdb_cache_t *cache;
     struct tables_state *newest;
-    atomic_uint states;      /* that somebody may use */
-    pthread_rwlock_t in_use; /* held by who uses the database without a state; a reopen waits */
-    uint64_t last;           /* the newest change that is known to be in tables */
-    bool lacks;              /* it has to be opened again before something can be added */
-    bool is_down;            /* it was closed for that, and could not be opened */
-    bool eager;              /* every file in level 0 starts a compaction */
+    atomic_uint states; /* number of states that are in use */
+    /* held for reading while the database is used without a state; a reopen waits */
+    pthread_rwlock_t in_use;
+    uint64_t last; /* the newest change that is known to be in tables */
+    bool lacks;    /* it has to be opened again before something can be added */
+    bool is_down;  /* it was closed for a reopen, and could not be opened */
+    bool eager;    /* every file in level 0 starts a compaction */
 
     pthread_mutex_t iters_lock; /* guards the next two */
     struct tables_iter *iters;  /* spare ones */
@@ -62,31 +63,32 @@ struct tables {
 
 /* ---- tables.c ------------------------------------------------------------------------------- */
 
-/* A state of the database as it is now, in that place; and give back what it has of RocksDB's. */
+/* Fill in a state of the database as it is now; and release what a state has of RocksDB. */
 void hf__tables_state_fill(struct tables_state *state, struct tables *tables);
 void hf__tables_state_empty(struct tables_state *state);
 
-/* NULL: there is no memory. */
+/* NULL: out of memory. */
 struct tables_state *hf__tables_state_new(struct tables *tables);
 
 void hf__tables_iter_free(struct tables *tables, struct tables_iter *iter);
 
-/* Of an error in RocksDB's words. */
+/* The status for an error text of RocksDB. */
 enum hf_status hf__tables_status_of(const char *error);
 
 /* ---- tables_look.c -------------------------------------------------------------------------- */
 
-/* What in the tables of that folder would end the process, as an error in RocksDB's words, to be
- * freed; NULL: nothing. */
+/* Check the table files of that directory for damage on which RocksDB would end the process.
+ * Returns an error text as RocksDB would write it, to be freed; NULL: none was found. */
 char *hf__rocksdb_flaw(const char *path);
 
 /* ---- tables_open.c -------------------------------------------------------------------------- */
 
-/* Held by who is in RocksDB, to read, unless the program has begun to end. */
+/* Held for reading by a thread that is inside RocksDB. */
 extern pthread_rwlock_t hf__rocksdb_in_use;
-extern atomic_bool hf__rocksdb_ended; /* nothing in there is changed any more */
+extern atomic_bool hf__rocksdb_ended; /* RocksDB must not be called any more */
 
-/* With the lock, and before the end: that may have begun since, and waits. */
+/* Called with hf__rocksdb_in_use, and before hf__rocksdb_ended: an exit that begins meanwhile
+ * waits. */
 rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error);
 void hf__rocksdb_close(rocksdb_t *db);
 void hf__rocksdb_release(rocksdb_t *db, const rocksdb_snapshot_t *snapshot);

@@ -127,7 +127,8 @@ TEST(blob, evil_names_are_refused)
 
             CHECK_STATUS(HF_INVALID, hf_blob_get(s, blobs, evil[i], &found));
             CHECK_ERROR(HF_INVALID,
-                        "the name of a blob is a SHA-256, 64 hexadecimal digits in lower case", s);
+                        "invalid blob name: expected a SHA-256 as 64 lower case hexadecimal digits",
+                        s);
             CHECK_STATUS(HF_INVALID, hf_blob_has(s, blobs, evil[i], NULL));
             CHECK_STATUS(HF_INVALID, hf_blob_delete(s, blobs, evil[i]));
             CHECK_STATUS(HF_INVALID, hf_blob_get_many(s, blobs, &evil[i], 1, &found));
@@ -150,7 +151,7 @@ TEST(blob, urls_that_are_none)
     }
     CHECK_STATUS(HF_INVALID, hf_blobs_open(s, hf_str_of("dir:/tmp/\0x", 11), NULL, &blobs));
     CHECK_STATUS(HF_INVALID, hf_blobs_open(s, HF_STR("dir:/dev/null"), NULL, &blobs));
-    CHECK_ERROR(HF_INVALID, "/dev/null is not a folder", s);
+    CHECK_ERROR(HF_INVALID, "/dev/null is not a directory", s);
     CHECK_STATUS(HF_IO, hf_blobs_open(s, HF_STR("dir:/nowhere/at/all"), NULL, &blobs));
     CHECK_ERROR(HF_IO, "cannot create /nowhere/at/all: No such file or directory", s);
     hf_blobs_close(NULL);
@@ -182,7 +183,7 @@ TEST(blob, limit_at_and_past)
         CHECK_INT(HF_BLOB_MAX, blobs->max);
         CHECK_STATUS(HF_LIMIT, hf_blob_put(s, blobs, hf_bytes_of("x", (size_t)HF_BLOB_MAX + 1),
                                            &digest)); /* and not read */
-        CHECK_ERROR(HF_LIMIT, "a blob has at most 1073741824 bytes, and this has 1073741825", s);
+        CHECK_ERROR(HF_LIMIT, "the blob has 1073741825 bytes; the limit is 1073741824", s);
         CHECK(digest.ptr == NULL);
         blobs->max = 3;
         put(s, blobs, "abc");

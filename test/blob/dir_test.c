@@ -111,7 +111,7 @@ TEST(blob_dir, formats_of_the_future_and_of_others_are_refused)
     hf_blobs_close(help_open_dir(s, path));
     write_file(in(s, path, "FORMAT"), "holdfast blobs format 2\n");
     CHECK_STATUS(HF_FORMAT, hf_blobs_open(s, url, NULL, &blobs));
-    CHECK(strstr(hf_scope_error_text(s), "have format 2; this version knows formats up to 1"));
+    CHECK(strstr(hf_scope_error_text(s), "have format 2; this version supports formats up to 1"));
     write_file(in(s, path, "FORMAT"), "holdfast blobs format x\n");
     CHECK_STATUS(HF_CORRUPT, hf_blobs_open(s, url, NULL, &blobs));
     write_file(in(s, path, "FORMAT"), "mine\n");
@@ -141,7 +141,7 @@ TEST(blob_dir, links_are_not_followed)
     CHECK_INT(0, unlink(place));
     CHECK_INT(0, symlink(secret, place));
     CHECK_STATUS(HF_CORRUPT, hf_blob_get(s, blobs, digest, &found));
-    CHECK(strstr(hf_scope_error_text(s), "is a link, not a blob"));
+    CHECK(strstr(hf_scope_error_text(s), "is a symbolic link, not a blob"));
     CHECK_STATUS(HF_CORRUPT, hf_blob_has(s, blobs, digest, NULL));
     CHECK_INT(0, help_count(s, blobs));
     test_advance_ms(t, 100 * 1000);
@@ -186,7 +186,7 @@ TEST(blob_dir, linked_folders_are_not_followed)
             continue;
         }
         CHECK_STATUS(HF_CORRUPT, hf_blob_put(s, blobs, hf_bytes_of("abc", 3), &digest));
-        CHECK(strstr(hf_scope_error_text(s), "that is not a folder"));
+        CHECK(strstr(hf_scope_error_text(s), "which is not a directory"));
         status = hf_blob_get(s, blobs, HF_STR(ABC), &found);
         CHECK(status == HF_CORRUPT);
         CHECK_INT(0, help_count(s, blobs));
@@ -405,7 +405,7 @@ TEST(blob_dir, a_reserve_is_kept)
                                                            .reserve = UINT64_MAX / 2},
                                 &blobs));
     CHECK_STATUS(HF_NO_SPACE, hf_blob_put(s, blobs, hf_bytes_of("abc", 3), &digest));
-    CHECK(strstr(hf_scope_error_text(s), "are kept free; a blob of 3 bytes is too many"));
+    CHECK(strstr(hf_scope_error_text(s), "no space for a blob of 3 bytes: "));
     CHECK_INT(0, help_files(path));
     hf_blobs_close(blobs);
     hf_scope_free(s);
@@ -757,5 +757,42 @@ TEST(blob_dir, a_part_is_no_link)
     CHECK_INT(0, access(place, F_OK)); /* it is the one that was meant */
     hf_blobs_close(part);
     hf_blobs_close(blobs);
+    hf_scope_free(s);
+}
+
+static enum hf_status cancel_list(struct hf_scope *s, const struct hf_blob_info *blob, void *user)
+{
+    (void)blob;
+    ++*(unsigned *)user;
+    hf_scope_cancel(s);
+    return HF_OK;
+}
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+TEST(blob_dir, a_list_that_is_canceled_leaves_no_descriptor_open)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf_scope *canceled = hf_scope_new(test_env(t));
+    const char *path = test_quick_directory(t);
+    struct hf_blobs *blobs = help_open_dir(s, path);
+    unsigned listed = 0;
+    unsigned before;
+
+    put(s, blobs, "abc");
+    put(s, blobs, "def");
+    before = open_descriptors();
+    CHECK_STATUS(HF_CANCELED, hf_blobs_list(canceled, blobs, cancel_list, &listed));
+    CHECK_INT(1, listed);
+    CHECK_INT(before, open_descriptors());
+    hf_blobs_close(blobs);
+    hf_scope_free(canceled);
     hf_scope_free(s);
 }

@@ -205,7 +205,7 @@ TEST(blob_s3, lists_have_pages)
     CHECK_INT(4, b.fake->lists);
     b.fake->same_page = true;
     CHECK_STATUS(HF_IO, hf_blobs_sweep(b.s, b.blobs, 1000, help_none_used, NULL, NULL));
-    CHECK(error_has(&b, "is the same page of a list again"));
+    CHECK(error_has(&b, "repeats the previous page of a list"));
     bench_close(&b);
 }
 
@@ -214,20 +214,20 @@ TEST(blob_s3, urls_that_are_none)
     static const struct {
         const char *url, *said;
     } cases[] = {
-        {"s3://", "is no name of a bucket"},
-        {"s3://ab", "is no name of a bucket"},
-        {"s3://UPPER", "is no name of a bucket"},
-        {"s3://-abc", "is no name of a bucket"},
-        {"s3://a..b", "is no name of a bucket"},
-        {"s3://abc/x//y", "no empty part"},
-        {"s3://abc/../x", "no empty part"},
-        {"s3://abc/x%00y", "no empty part"},
-        {"s3://abc/trash", "\"trash\" or \"part.\""},
-        {"s3://abc/x/trash/y", "\"trash\" or \"part.\""},
-        {"s3://abc/x/part.1", "\"trash\" or \"part.\""},
+        {"s3://", "invalid bucket name"},
+        {"s3://ab", "invalid bucket name"},
+        {"s3://UPPER", "invalid bucket name"},
+        {"s3://-abc", "invalid bucket name"},
+        {"s3://a..b", "invalid bucket name"},
+        {"s3://abc/x//y", "part between slashes that is empty"},
+        {"s3://abc/../x", "part between slashes that is empty"},
+        {"s3://abc/x%00y", "part between slashes that is empty"},
+        {"s3://abc/trash", "\"trash\" or begins with \"part.\""},
+        {"s3://abc/x/trash/y", "\"trash\" or begins with \"part.\""},
+        {"s3://abc/x/part.1", "\"trash\" or begins with \"part.\""},
         {"s3://abc/%zz", "a % without two hex digits"},
-        {"s3://abc?colour=red", "a parameter \"colour\""},
-        {"s3://abc?path_style=maybe", "path_style of s3:// is 1 or 0"},
+        {"s3://abc?colour=red", "unknown parameter \"colour\""},
+        {"s3://abc?path_style=maybe", "path_style of the s3:// URL must be 1 or 0"},
         {"s3://abc?part=5242879", "from 5242880 to 1073741824 bytes"},
         {"s3://abc?part=1073741825", "from 5242880 to 1073741824 bytes"},
         {"s3://abc?part=x", "a number of bytes"},
@@ -288,7 +288,8 @@ TEST(blob_s3, buckets_are_made_when_asked_for_only)
     bench_begin(t, &b);
     b.fake->there = false;
     CHECK_STATUS(HF_NOT_FOUND, bench_try(&b, "", ""));
-    CHECK_ERROR(HF_NOT_FOUND, "there is no bucket test-bucket; ?create=1 would make it", b.s);
+    CHECK_ERROR(HF_NOT_FOUND,
+                "bucket test-bucket does not exist; add ?create=1 to the URL to create it", b.s);
     CHECK_INT(0, b.fake->bucket_puts);
     CHECK_OK(bench_try(&b, "", "&create=1"));
     CHECK_INT(1, b.fake->bucket_puts);
@@ -337,7 +338,7 @@ TEST(blob_s3, a_bucket_that_is_gone_loses_no_blobs)
     digest = put(&b, "abc");
     b.fake->there = false;
     CHECK_STATUS(HF_IO, hf_blob_get(b.s, b.blobs, digest, &bytes));
-    CHECK_ERROR(HF_IO, "there is no bucket test-bucket any more", b.s);
+    CHECK_ERROR(HF_IO, "bucket test-bucket no longer exists", b.s);
     b.fake->there = true;
     CHECK_OK(hf_blob_get(b.s, b.blobs, digest, &bytes));
     bench_close(&b);
@@ -544,7 +545,7 @@ TEST(blob_s3, large_ones_go_in_parts)
     CHECK_OK(hf_blob_get(b.s, b.blobs, digest, &found));
     FAKE_MOODS(b.fake, WELL, WRONG_RANGE);
     CHECK_STATUS(HF_IO, hf_blob_get(b.s, b.blobs, digest, &found));
-    CHECK(error_has(&b, "is not the range that was asked for"));
+    CHECK(error_has(&b, "is not the requested range"));
     b.fake->no_ranges = true;
     CHECK_OK(hf_blob_get(b.s, b.blobs, digest, &found));
     CHECK_INT(LARGE, found.len);

@@ -279,7 +279,7 @@ class Descriptors(Attack):
         for each in attackers:
             each.close()
         self.ends_well(box)
-        self.assertIn("as the limit of open files is", box.log)
+        self.assertIn("the limit of open files (", box.log)
 
     def test_idle_connections_beyond_4096(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

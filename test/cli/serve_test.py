@@ -488,7 +488,7 @@ class ReadOnly(InDirectory):
                 self.assertEqual(fetch("127.0.0.1", server.port), b"ready, read-only\n")
             code, out, err = run("serve", *args)
             self.assertEqual((code, out), (3, ""))
-            self.assertIn("is open already to be read, and nobody may write meanwhile", err)
+            self.assertIn("is already open read-only in this or another process, and cannot be opened for", err)
             self.assertRegex(err, r"process (%d|%d) \(holdfast serve\)" % (first.process.pid,
                                                                          second.process.pid))
             self.assertEqual((first.stop(), second.stop()), (0, 0))
@@ -497,7 +497,7 @@ class ReadOnly(InDirectory):
             self.check_reads(writer)
             code, out, err = run("serve", *args, "--read-only")
             self.assertEqual((code, out), (3, ""))
-            self.assertIn("is open already, in this or in another process", err)
+            self.assertIn("is already open in this or another process", err)
             self.assertIn("process %d (holdfast serve)" % writer.process.pid, err)
             answer, _ = writer.call("PutItem", self.WRITES[0][1])
             self.assertEqual(answer.status, 200)
@@ -759,8 +759,8 @@ class Signals(InDirectory):
                         "pass:secret", "-out", self.path("locked.key")], check=True,
                        capture_output=True)
         for certificate, key, error in [
-                ("one.key", "one.key", "one.key cannot be used: there is none in it, in PEM\n"),
-                ("one.pem", "one.pem", "one.pem cannot be used: there is none in it, in PEM\n"),
+                ("one.key", "one.key", "one.key cannot be used: it contains no PEM certificate\n"),
+                ("one.pem", "one.pem", "one.pem cannot be used: it contains no PEM private key\n"),
                 ("one.pem", "two.key", "two.key cannot be used: key values mismatch\n"),
                 ("one.pem", "locked.key", "cannot be used: it is encrypted with a password\n")]:
             with self.subTest((certificate, key)):

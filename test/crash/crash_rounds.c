@@ -259,7 +259,7 @@ static const struct {
     {"before_apply", 80},       {"after_apply", 80},        {"before_answer", 70},
     {"before_catalog", 9},      {"after_catalog", 9},       {"before_backfill_entry", 20},
     {"before_backfill_end", 2}, {"after_backfill_end", 2},  {"before_expiry", 4},
-    {"before_upkeep", 5},       {"before_counts_saved", 0}, {"after_counts_saved", 0},
+    {"before_maintenance", 5},  {"before_counts_saved", 0}, {"after_counts_saved", 0},
     {"before_close_flush", 0},  {"after_close_flush", 0},   {"table_begun", 0},
     {"table_written", 0},       {"before_backup_chunk", 2}, {"after_backup_chunk", 2},
     {"before_backup_end", 2},   {"after_backup_end", 2},    {"before_restore_chunk", 2},

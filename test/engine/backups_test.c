@@ -460,7 +460,7 @@ TEST(backups, are_checked)
 
     first_of(&w, store, SPACE_COPY, &key, &value);
     write_to(&w, store, key.ptr, key.len, none);
-    check_finds(&w, "a backup lacks items, or has too many");
+    check_finds(&w, "a backup has a wrong number of items");
     write_to(&w, store, key.ptr, key.len, hf_str_of(value.ptr, value.len - 1));
     check_finds(&w, "an item in a backup is damaged");
     write_to(&w, store, key.ptr, key.len, value);
@@ -470,12 +470,12 @@ TEST(backups, are_checked)
     memcpy(other, key.ptr, key.len);
     other[key.len - 1] ^= 1;
     write_to(&w, store, other, key.len, value);
-    check_finds(&w, "an item in a backup lies under another key than its own");
+    check_finds(&w, "an item in a backup is stored under a wrong key");
     write_to(&w, store, other, key.len, none);
     other[key.len - 1] ^= 1;
     other[1] ^= 1; /* a copy of another id */
     write_to(&w, store, other, key.len, value);
-    check_finds(&w, "an item of no backup");
+    check_finds(&w, "an item of a backup belongs to no backup");
     write_to(&w, store, other, key.len, none);
 
     first_of(&w, store, SPACE_BACKUP, &key, &value);

@@ -152,19 +152,19 @@ TEST(busy, upkeep_beside_a_long_read_holds_nobody_up)
     struct call put = {"PutItem", "{'TableName':'tab','Item':{'pk':{'S':'0'},'x':{'S':'x'}}}"};
     struct slow slow;
     struct world w = open_uncounted(t, &slow);
-    struct worker reader, keeper, writer;
+    struct worker reader, maintainer, writer;
 
     workers_start(&w, &reader, 1, 1, do_call, &scan);
     while (!atomic_load(&slow.waiting))
         nap();
-    workers_start(&w, &keeper, 1, 1, do_call, &idle);
+    workers_start(&w, &maintainer, 1, 1, do_call, &idle);
     for (int i = 0; i < 100; i++)
         nap();
     workers_start(&w, &writer, 1, 1, do_call, &put);
     CHECK_INT(0, workers_join(&writer, 1));
     atomic_store(&slow.released, true);
     CHECK_INT(0, workers_join(&reader, 1));
-    CHECK_INT(0, workers_join(&keeper, 1));
+    CHECK_INT(0, workers_join(&maintainer, 1));
     CHECK(!atomic_load(&slow.gave_up));
     world_close(&w);
 }

@@ -48,7 +48,7 @@ TEST(damage, a_next_id_that_is_in_use)
 
     world_ok(&w, "CreateTable", STREAM_TABLE);
     put_entry(&w, key, sizeof(key) - 1, hf_bytes_of(one, sizeof(one)));
-    check_refused(&w, "The next id is 1, but ");
+    check_refused(&w, "The record of the next id is damaged: it says 1, but ");
 }
 
 /* Numbers of stream records would begin at 0 again, below those that readers have seen. */

@@ -766,7 +766,7 @@ static void bench_open(struct bench *b, struct test *t)
     t->seed = 7; /* the same database every time */
     t->wall_us = 1767225600000000;
     CHECK_OK(hf__store_open_memory(b->w.scope, test_env(t), &inner));
-    CHECK_OK(hf__store_open_faulty(b->w.scope, test_env(t), inner, &b->faults, &store));
+    CHECK_OK(hf__store_open_with_faults(b->w.scope, test_env(t), inner, &b->faults, &store));
     b->w.options = (struct hf_engine_options){.size = sizeof(b->w.options),
                                               .env = test_env(t),
                                               .stream_shards = 1,

@@ -338,7 +338,7 @@ TEST(streams, numbers_are_reserved_after_a_failed_write)
 
     w.options = (struct hf_engine_options){.env = test_env(t), .no_upkeep_thread = true};
     CHECK_OK(hf__store_open_memory(w.scope, test_env(t), &memory));
-    CHECK_OK(hf__store_open_faulty(w.scope, test_env(t), memory, &faults, &store));
+    CHECK_OK(hf__store_open_with_faults(w.scope, test_env(t), memory, &faults, &store));
     CHECK_OK(hf__engine_open_on(w.scope, store, &w.options, &w.db));
     e = hf__engine_of(w.db);
     world_ok(&w, "CreateTable", PK_TABLE("tab", STREAM_OF("KEYS_ONLY")));

@@ -61,7 +61,7 @@ struct bench {
 
 static void open_on(struct bench *b, struct hf__store *inner)
 {
-    CHECK_OK(hf__store_open_faulty(b->w.scope, test_env(b->t), inner, &b->faults, &b->store));
+    CHECK_OK(hf__store_open_with_faults(b->w.scope, test_env(b->t), inner, &b->faults, &b->store));
     b->w.options = (struct hf_engine_options){.size = sizeof(b->w.options),
                                               .env = test_env(b->t),
                                               .stream_shards = 1,
@@ -908,7 +908,8 @@ TEST(sweep, every_call_of_the_store_while_opening)
         bench_open(&b, t);
         get_ready(&b, &unfinished);
         faults = (struct store_faults){.fail_at = 0};
-        CHECK_OK(hf__store_open_faulty(b.w.scope, test_env(t), copy_store(&b), &faults, &faulty));
+        CHECK_OK(
+            hf__store_open_with_faults(b.w.scope, test_env(t), copy_store(&b), &faults, &faulty));
         faults.fail_at = nth;
         open_copy(&b, faulty, &course, (int64_t)nth, HF_IO, &faults);
         bench_close(&b);

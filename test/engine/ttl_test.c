@@ -8,7 +8,7 @@
 #include "engine/catalog.h"
 #include "engine/engine.h"
 #include "engine/layout.h"
-#include "engine/upkeep.h"
+#include "engine/maintenance.h"
 #include "store/store.h"
 
 #define ENABLE_TTL                                                                                 \
@@ -326,7 +326,7 @@ TEST(ttl, items_expire_beside_a_damaged_one)
              "{'TableName':'other','AttributeDefinitions':[{'AttributeName':'x','AttributeType':"
              "'S'}],'GlobalSecondaryIndexUpdates':[{'Create':{'IndexName':'idx','KeySchema':["
              "{'AttributeName':'x','KeyType':'HASH'}],'Projection':{'ProjectionType':'ALL'}}}]}");
-    hf__key_prefix(&key, SPACE_ITEM, table_id(hf__engine_of(w.db), "other"));
+    hf__stored_key_prefix(&key, SPACE_ITEM, table_id(hf__engine_of(w.db), "other"));
     hf__buf_put_byte(&key, 1);
     hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
     hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));
@@ -348,7 +348,7 @@ static atomic_uint logged;
 static void count_log(enum hf_log_level level, struct hf_str line, void *user)
 {
     (void)user;
-    if (level == HF_LOG_ERROR && line.len > 8 && memcmp(line.ptr, "upkeep: ", 8) == 0)
+    if (level == HF_LOG_ERROR && line.len > 13 && memcmp(line.ptr, "maintenance: ", 13) == 0)
         atomic_fetch_add(&logged, 1);
 }
 
@@ -358,12 +358,12 @@ static void run_rounds(struct engine *e)
     for (int i = 0; i < 5; i++) {
         bool begun = false;
 
-        hf__upkeep_poke(e);
+        hf__engine_maintenance_wake(e);
         while (!begun) {
             usleep(1000);
-            pthread_mutex_lock(&e->upkeep.lock);
-            begun = !e->upkeep.poked;
-            pthread_mutex_unlock(&e->upkeep.lock);
+            pthread_mutex_lock(&e->maintenance.lock);
+            begun = !e->maintenance.woken;
+            pthread_mutex_unlock(&e->maintenance.lock);
         }
     }
 }
@@ -387,7 +387,7 @@ TEST(ttl, a_failure_that_stays_is_logged_once_a_minute)
     key = (struct hf__buf){.scope = w.scope};
     e = hf__engine_of(w.db);
     world_ok(&w, "CreateTable", PK_TABLE("other", ""));
-    hf__key_prefix(&key, SPACE_ITEM, table_id(e, "other"));
+    hf__stored_key_prefix(&key, SPACE_ITEM, table_id(e, "other"));
     hf__buf_put_byte(&key, 1);
     hf__batch_put(&damage, hf_bytes_of(key.ptr, key.len), hf_bytes_of("?", 1));
     hf__batch_delete(&repair, hf_bytes_of(key.ptr, key.len));

@@ -145,10 +145,9 @@ TEST(access, origins_may_be_listed)
                                     "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"evil\"}}}");
     line_read(&c);
     CHECK_INT(403, c.status);
-    CHECK_STR(
-        "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"Pages of "
-        "that origin may not use this server; start it with --cors to allow them\"}",
-        c.body);
+    CHECK_STR("{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"This "
+              "Origin is not allowed; restart the server with --cors to allow it\"}",
+              c.body);
     CHECK_STR("application/x-amz-json-1.0", line_field(&c, "Content-Type"));
     check_no_cors(&c);
     CHECK(!site_has(&site, "evil"));
@@ -221,18 +220,16 @@ TEST(access, foreign_names_are_refused)
     }
     get(&c, site.s, "Host: evil.example\r\nOrigin: http://evil.example\r\n");
     CHECK_INT(403, c.status);
-    CHECK_STR("The Host of the request is not a name of this server; start it with --allow-host to "
-              "add one\n",
+    CHECK_STR("Host \"evil.example\" is not allowed; restart the server with --allow-host\n",
               c.body);
     line_text(&c, "POST / HTTP/1.1\r\nHost: evil.example\r\n" JSON_1_0 TARGET("PutItem") SIGNED
               "Content-Length: 46\r\n\r\n"
               "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"evil\"}}}");
     line_read(&c);
     CHECK_INT(403, c.status);
-    CHECK_STR(
-        "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"The Host of "
-        "the request is not a name of this server; start it with --allow-host to add one\"}",
-        c.body);
+    CHECK_STR("{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"Host "
+              "\\\"evil.example\\\" is not allowed; restart the server with --allow-host\"}",
+              c.body);
     CHECK(!site_has(&site, "evil"));
     line_close(&c);
     site_close(&site);

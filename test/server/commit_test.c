@@ -1,6 +1,6 @@
 /*
  * server/commit_test.c: answers and the disk. An answer leaves after what it says is durable, one
- * sync serves all answers of a turn, and when it fails none of them says that all is well.
+ * sync serves all answers of an iteration, and when it fails none of them says that all is well.
  *
  * Loops wait for the disk themselves here; syncer_test.c has the others.
  */
@@ -27,7 +27,7 @@ TEST(commit, answers_wait_for_the_disk)
     gate_close(&gated, &site);
 }
 
-/* What is durable needs no wait: on another loop, and in the same turn as a write. */
+/* What is durable needs no wait: on another loop, and in the same iteration as a write. */
 TEST(commit, reads_of_durable_data_do_not_wait)
 {
     struct line first, writer, reader;
@@ -49,7 +49,7 @@ TEST(commit, reads_of_durable_data_do_not_wait)
     send_put(&first, "a");
     gate_wait(&gated, 1);
     syncs = atomic_load(&gated.syncs);
-    send_put(&writer, "b"); /* these two come while the loop waits: the next turn has both */
+    send_put(&writer, "b"); /* these two come while the loop waits: the next iteration has both */
     send_get(&reader, "old");
     sleep_ms(20);
     gate_let_one_pass(&gated);
@@ -104,7 +104,7 @@ TEST(commit, reads_of_what_is_not_durable_wait)
 
 enum { MANY = 40 };
 
-/* While one sync runs, many requests come: they are all of the next turn. */
+/* While one sync runs, many requests come: they are all of the next iteration. */
 static void gather(struct gated *gated, struct site *site, struct line *first, struct line *many)
 {
     unsigned calls;
@@ -156,7 +156,7 @@ TEST(commit, one_sync_serves_all_of_a_turn)
     gate_close(&gated, &site);
 }
 
-/* A sync that fails: a 500 for everything of its turn on connections that owed, and no 200. */
+/* A failed sync: a 500 for all of its iteration on connections that waited for it, and no 200. */
 TEST(commit, a_failed_sync_is_a_500_for_all)
 {
     struct line first, many[MANY];

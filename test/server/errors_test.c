@@ -295,11 +295,11 @@ TEST(errors, of_targets)
                    hf_scope_format(site.s, JSON_1_0 SIGNED "%s", unknown[i]).ptr, "{}");
     CHECK_POST(&site, 400,
                "{'__type':" SERVICE "UnknownOperationException','message':"
-               "'The operation listTables is not one that this server has'}",
+               "'Operation listTables is not supported'}",
                JSON_1_0 SIGNED TARGET("listTables"), "{}");
     CHECK_POST(&site, 400,
                "{'__type':" SERVICE "UnknownOperationException','message':"
-               "'The operation GetRecords is not one that this server has'}",
+               "'Operation GetRecords is not supported'}",
                JSON_1_0 SIGNED TARGET("GetRecords"), "{}");
     CHECK_POST(&site, 200, "{'Streams':[]}",
                JSON_1_0 SIGNED "X-Amz-Target: DynamoDBStreams_20120810.ListStreams\r\n", "{}");

@@ -86,7 +86,7 @@ void gate_site(struct test *t, struct gated *gated, struct site *site,
     pthread_mutex_init(&gated->lock, NULL);
     pthread_cond_init(&gated->moved, NULL);
     CHECK_OK(hf__store_open_memory(s, test_env(t), &memory));
-    CHECK_OK(hf__store_open_faulty(s, test_env(t), memory, &gated->faults, &gated->store));
+    CHECK_OK(hf__store_open_with_faults(s, test_env(t), memory, &gated->faults, &gated->store));
     CHECK_OK(hf__engine_open_on(s, gated->store, &engine, &gated->inner));
     make_table(s, gated->inner);
     CHECK_OK(hf_put_item(s, gated->inner,

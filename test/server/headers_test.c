@@ -171,7 +171,7 @@ TEST(headers, what_is_off_says_how_it_is_switched_on)
                   hf_scope_format(site.s, "%s HTTP/1.1\r\nHost: localhost\r\n\r\n", lines[i]).ptr);
         line_read(&c);
         CHECK_INT(404, c.status);
-        CHECK_STR("/_holdfast/ is for tests, and off: start the server with --admin\n", c.body);
+        CHECK_STR("/_holdfast/ is disabled; start the server with --admin to enable it\n", c.body);
     }
     line_close(&c);
     site_close(&site);

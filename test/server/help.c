@@ -218,7 +218,7 @@ void site_open_faulty(struct test *t, struct site *site, const struct server_opt
 
     begin(t, site);
     CHECK_OK(hf__store_open_memory(site->s, test_env(t), &memory));
-    CHECK_OK(hf__store_open_faulty(site->s, test_env(t), memory, &site->faults, &site->store));
+    CHECK_OK(hf__store_open_with_faults(site->s, test_env(t), memory, &site->faults, &site->store));
     CHECK_OK(hf__engine_open_on(site->s, site->store, &engine, &site->db));
     make_table(site->s, site->db);
     open_server(site, options);

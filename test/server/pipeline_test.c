@@ -378,7 +378,7 @@ TEST(pipeline, who_asks_is_told_to_go_on)
     line_text(&c, EXPECTING "Content-Length: 0\r\n\r\n");
     CHECK_ANSWER(&c, 400, SERIALIZATION_BARE);
 
-    /* Behind others of the same turn. */
+    /* Behind others of the same iteration. */
     line_text(&c, GET_LIVE GET_LIVE EXPECTING "Content-Length: 2\r\n\r\n");
     line_read(&c);
     line_read(&c);

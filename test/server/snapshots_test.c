@@ -104,7 +104,7 @@ TEST(snapshots, at_most_a_hundred)
         CHECK_INT(200, request(&c, "PUT", path));
     }
     CHECK_INT(400, request(&c, "PUT", "/snapshots/one-more"));
-    CHECK(contains(c.body, "there are 100 snapshots"));
+    CHECK(contains(c.body, "the limit of 100 snapshots"));
     CHECK_INT(200, request(&c, "PUT", "/snapshots/50"));
     CHECK_INT(200, request(&c, "GET", "/snapshots"));
     CHECK(contains(c.body, "{\"snapshots\":[{\"name\":\"00\",") && contains(c.body, "\"99\""));

@@ -105,7 +105,7 @@ TEST(syncer, requests_behind_one_that_waits_are_answered_in_order)
     line_text(&c[0], half);
     CHECK(is_silent(&c[0]));
     CHECK_INT(calls + 1, atomic_load(&gated.calls));
-    send_get(&c[1], "old"); /* which shows that the loop has had a turn since */
+    send_get(&c[1], "old"); /* which shows that the loop has had an iteration since */
     CHECK_ANSWER(&c[1], 200, NULL);
     gate_let_one_pass(&gated);
     CHECK_ANSWER(&c[0], 200, "{}");
@@ -248,7 +248,7 @@ TEST(syncer, limits_of_time_are_not_for_the_disk)
 }
 
 /* An answer that a fault keeps back, and that owes nothing, does not wait for the sync of another
- * that is of the same turn. */
+ * that is of the same iteration. */
 TEST(syncer, a_delay_waits_for_no_sync)
 {
     struct line c[LINES];

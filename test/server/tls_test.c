@@ -631,7 +631,7 @@ static void open_waiting(struct test *t, struct gated *gated, struct site *site,
     gate_wait(gated, 1);
 }
 
-/* The loop has had a turn since. */
+/* The loop has had an iteration since. */
 static void ask_other(struct site *site, struct secure *other)
 {
     struct hf_str body;
@@ -800,7 +800,8 @@ TEST(tls, a_request_for_a_worker_with_the_end_of_the_handshake)
         while (atomic_load(&site.server->work.running) == 0)
             sleep_ms(1);
         secure_send(&other, HF_STR("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-        CHECK_INT(200, secure_read(&other, &body, &others)); /* the loop has had a turn since */
+        CHECK_INT(200,
+                  secure_read(&other, &body, &others)); /* the loop has had an iteration since */
         other.len = 0;
         CHECK_INT(-1, recv(c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
         CHECK(atomic_load(&site.server->budget.output) > 0);

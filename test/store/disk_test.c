@@ -295,7 +295,8 @@ TEST(store_disk, a_newer_format_is_refused)
     hf__store_close(store);
     write_file(in(s, path, "HOLDFAST"), "holdfast store format 4\n", 24);
     CHECK_STATUS(HF_FORMAT, open_at(t, s, path, &store));
-    CHECK_STR(hf_scope_format(s, "The store in %s has format 4; this version knows formats up to 3",
+    CHECK_STR(hf_scope_format(s,
+                              "The store in %s has format 4; this version supports formats up to 3",
                               path)
                   .ptr,
               hf_scope_error(s)->message);

@@ -102,7 +102,8 @@ TEST(store_golden, a_newer_format_is_refused_and_stays)
         tree_write(s, &tree, path);
         CHECK_STATUS(HF_FORMAT, open_at(t, s, path, &store));
         CHECK_STR(hf_scope_format(
-                      s, "The store in %s has format 4; this version knows formats up to 3", path)
+                      s, "The store in %s has format 4; this version supports formats up to 3",
+                      path)
                       .ptr,
                   hf_scope_error(s)->message);
         CHECK(!tree_difference(s, &tree, path));

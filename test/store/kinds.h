@@ -39,7 +39,7 @@ static inline void fixture_open(struct test *t, struct fixture *f, enum kind kin
     CHECK_OK(hf__store_open_memory(f->s, test_env(t), &f->store));
     if (kind == KIND_FAULTY) {
         inner = f->store;
-        CHECK_OK(hf__store_open_faulty(f->s, test_env(t), inner, &f->faults, &f->store));
+        CHECK_OK(hf__store_open_with_faults(f->s, test_env(t), inner, &f->faults, &f->store));
     }
 }
 

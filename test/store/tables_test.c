@@ -66,7 +66,7 @@ TEST(store_tables, a_table_that_fails_stops_writes)
     for (; status == HF_OK && n < 100 * SOON; n += status == HF_OK)
         status = put_hot(s, store, n + 1);
     CHECK(status == HF_STOPPED || (status == HF_IO && hf_scope_error(s)->may_have_happened));
-    CHECK(strstr(hf_scope_error_text(s), "writing a table failed: "));
+    CHECK(strstr(hf_scope_error_text(s), "writing a table file failed: "));
     hf__store_stats(store, &stats);
     CHECK(stats.stopped);
     atomic_store(&write_errno, 0);

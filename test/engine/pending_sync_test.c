@@ -1,6 +1,6 @@
 /*
- * engine/debt_test.c: calls that note what has to be durable instead of waiting for it, as the
- * server has them do for all requests of one turn.
+ * engine/pending_sync_test.c: calls that note what has to be durable instead of waiting for it, as
+ * the server has them do for all requests of one iteration of an event loop.
  */
 #include "help.h"
 
@@ -8,26 +8,26 @@
 #include "engine/engine.h"
 #include "store/store.h"
 
-struct owing {
+struct pending {
     struct world w;
     struct store_faults faults;
     struct hf__store *store;
     struct hf__debt debt;
 };
 
-static void open_owing(struct test *t, struct owing *o)
+static void pending_open(struct test *t, struct pending *o)
 {
     struct hf__store *memory;
 
-    *o = (struct owing){.w = world_open(t, "memory:")};
+    *o = (struct pending){.w = world_open(t, "memory:")};
     hf_db_close(o->w.db);
     CHECK_OK(hf__store_open_memory(o->w.scope, test_env(t), &memory));
-    CHECK_OK(hf__store_open_faulty(o->w.scope, test_env(t), memory, &o->faults, &o->store));
+    CHECK_OK(hf__store_open_with_faults(o->w.scope, test_env(t), memory, &o->faults, &o->store));
     CHECK_OK(hf__engine_open_on(o->w.scope, o->store, &o->w.options, &o->w.db));
     world_ok(&o->w, "CreateTable", PK_TABLE("tab", ""));
 }
 
-static enum hf_status put(struct owing *o, int number)
+static enum hf_status put(struct pending *o, int number)
 {
     struct hf_scope *s = o->w.scope;
 
@@ -38,7 +38,7 @@ static enum hf_status put(struct owing *o, int number)
                        NULL);
 }
 
-static enum hf_status get(struct owing *o, struct hf_get_item_result *got)
+static enum hf_status get(struct pending *o, struct hf_get_item_result *got)
 {
     struct hf_scope *s = o->w.scope;
 
@@ -50,13 +50,13 @@ static enum hf_status get(struct owing *o, struct hf_get_item_result *got)
 }
 
 /* Two writes and a read of what they wrote, one sync. */
-TEST(debt, is_paid_once_for_many_calls)
+TEST(pending_sync, is_done_once_for_many_calls)
 {
     struct hf_get_item_result got;
     uint64_t before;
-    struct owing o;
+    struct pending o;
 
-    open_owing(t, &o);
+    pending_open(t, &o);
     before = o.faults.calls;
     hf__scope_set_debt(o.w.scope, &o.debt);
     CHECK_OK(put(&o, 1));
@@ -74,12 +74,12 @@ TEST(debt, is_paid_once_for_many_calls)
 }
 
 /* A read of what is durable owes nothing. */
-TEST(debt, is_none_for_what_is_durable)
+TEST(pending_sync, is_none_for_what_is_durable)
 {
     struct hf_get_item_result got;
-    struct owing o;
+    struct pending o;
 
-    open_owing(t, &o);
+    pending_open(t, &o);
     CHECK_OK(put(&o, 1));
     hf__scope_set_debt(o.w.scope, &o.debt);
     CHECK_OK(get(&o, &got));
@@ -88,14 +88,14 @@ TEST(debt, is_none_for_what_is_durable)
     world_close(&o.w);
 }
 
-/* A reader who saw what was not durable owes it too; a debt that cannot be paid is an error. */
-TEST(debt, of_a_failed_sync_is_an_error)
+/* A read of what is not durable needs the sync, too; a sync that fails is an error. */
+TEST(pending_sync, of_a_failed_sync_is_an_error)
 {
     struct hf_get_item_result got;
     struct hf__debt reader = {0};
-    struct owing o;
+    struct pending o;
 
-    open_owing(t, &o);
+    pending_open(t, &o);
     hf__scope_set_debt(o.w.scope, &o.debt);
     CHECK_OK(put(&o, 1));
     hf__scope_set_debt(o.w.scope, &reader);
@@ -109,11 +109,11 @@ TEST(debt, of_a_failed_sync_is_an_error)
 }
 
 /* A reset ends it: the next user of the scope waits. */
-TEST(debt, ends_with_a_reset)
+TEST(pending_sync, ends_with_a_reset)
 {
-    struct owing o;
+    struct pending o;
 
-    open_owing(t, &o);
+    pending_open(t, &o);
     hf__scope_set_debt(o.w.scope, &o.debt);
     hf_scope_reset(o.w.scope);
     CHECK_OK(put(&o, 1));
