@@ -1,6 +1,6 @@
 /*
  * test/events/append_large_test.c: appends that are larger than a transaction; (n) is an invariant
- * of events_large.c.
+ * of events_append_large.c.
  */
 #include "events_kit.h"
 

@@ -78,8 +78,8 @@ struct hf_new_event hf__event_to_new(const struct hf_stored_event *event)
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* A state without events. */
-static enum hf_status blank(struct hf_scope *s, const struct hf_aggregate *aggregate,
-                            struct hf_str id, struct hf_aggregate_state *state)
+static enum hf_status state_init(struct hf_scope *s, const struct hf_aggregate *aggregate,
+                                 struct hf_str id, struct hf_aggregate_state *state)
 {
     struct hf_stream_key stream = {aggregate->domain, id};
 
@@ -90,15 +90,15 @@ static enum hf_status blank(struct hf_scope *s, const struct hf_aggregate *aggre
 }
 
 /* The state of the snapshot, if there is one that fits so far. (3) */
-static enum hf_status begin(struct hf_scope *s, struct hf_events *store,
-                            const struct hf_aggregate *aggregate, struct hf_str id,
-                            uint64_t version, struct hf_aggregate_state *state)
+static enum hf_status state_restore(struct hf_scope *s, struct hf_events *store,
+                                    const struct hf_aggregate *aggregate, struct hf_str id,
+                                    uint64_t version, struct hf_aggregate_state *state)
 {
     struct hf_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot;
     enum hf_status status;
 
-    TRY(blank(s, aggregate, id, state));
+    TRY(state_init(s, aggregate, id, state));
     if (!aggregate->restore)
         return HF_OK;
     status = hf_snapshot_get(s, store, stream, aggregate->name, &snapshot);
@@ -138,7 +138,7 @@ struct loader {
 };
 
 /* A failure in the scope of a page as one of the caller's. */
-static enum hf_status passed_on(const struct loader *l, enum hf_status status)
+static enum hf_status fail_from_page(const struct loader *l, enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(l->page);
 
@@ -151,7 +151,7 @@ static enum hf_status passed_on(const struct loader *l, enum hf_status status)
                                hf_status_text(status));
 }
 
-static enum hf_status trimmed(const struct loader *l, uint64_t first)
+static enum hf_status fail_trimmed(const struct loader *l, uint64_t first)
 {
     return hf_scope_fail(l->s, HF_TRIMMED,
                          "%.*s/%.*s begins at version %llu, and no snapshot that fits stands for "
@@ -166,9 +166,9 @@ static enum hf_status add_page(const struct loader *l, const struct hf_events_pa
         struct hf_stored_event event = page->events[i];
 
         if (event.version != state->version + 1) /* (2) */
-            return trimmed(l, event.version);
+            return fail_trimmed(l, event.version);
         if (l->upcast)
-            TRY(passed_on(l, l->upcast(l->page, &event, l->user)));
+            TRY(fail_from_page(l, l->upcast(l->page, &event, l->user)));
         TRY(hf__aggregate_evolve(l->s, l->aggregate, &event, state));
         state->read++;
     }
@@ -196,9 +196,9 @@ static enum hf_status add_events(const struct loader *l, struct hf_aggregate_sta
             hf_scope_timeout_ms(l->page, left_ms ? left_ms : 1);
         TRY(hf_scope_sleep_ms(l->s, 0)); /* canceled? */
         o.from = state->version + 1;
-        TRY(passed_on(l, hf_events_read(l->page, l->store, l->stream, &o, &page)));
+        TRY(fail_from_page(l, hf_events_read(l->page, l->store, l->stream, &o, &page)));
         if (!page.events_len && *end >= o.from)
-            return trimmed(l, *end + 1);
+            return fail_trimmed(l, *end + 1);
         TRY(add_page(l, &page, state));
         *end = page.version;
         wanted = l->version && l->version < *end ? l->version : *end;
@@ -206,15 +206,15 @@ static enum hf_status add_events(const struct loader *l, struct hf_aggregate_sta
     return HF_OK;
 }
 
-static enum hf_status load(struct loader *l, struct hf_aggregate_state *state)
+static enum hf_status state_load(struct loader *l, struct hf_aggregate_state *state)
 {
     uint64_t end;
 
-    TRY(begin(l->s, l->store, l->aggregate, l->stream.id, l->version, state));
+    TRY(state_restore(l->s, l->store, l->aggregate, l->stream.id, l->version, state));
     if (!(l->version && state->version == l->version)) {
         TRY(add_events(l, state, &end));
         if (state->snapshot && end < state->snapshot) { /* (3): it is of what was there before */
-            TRY(blank(l->s, l->aggregate, l->stream.id, state));
+            TRY(state_init(l->s, l->aggregate, l->stream.id, state));
             TRY(add_events(l, state, &end));
         }
         if (state->version < l->version)
@@ -239,7 +239,7 @@ enum hf_status hf__aggregate_load(struct hf_scope *s, struct hf_events *store,
                        .version = version,
                        .upcast = upcast,
                        .user = user};
-    enum hf_status status = l.page ? load(&l, loaded) : HF_NOMEM;
+    enum hf_status status = l.page ? state_load(&l, loaded) : HF_NOMEM;
 
     if (!l.page)
         (void)hf_scope_fail(s, HF_NOMEM, "no memory for events");
@@ -356,7 +356,7 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
     return HF_OK;
 }
 
-static const void *copied(struct hf_scope *s, const void *request, size_t size)
+static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
 {
     void *copy = request ? hf_scope_alloc(s, size) : NULL;
 
@@ -379,10 +379,11 @@ enum hf_status hf_decision_write(struct hf_scope *s, struct hf_decision *decisio
     TRY(hf__pattern_grow(s, &with, decision->with_len, &decision->with_cap, sizeof(*action)));
     decision->with = with;
     decision->with[decision->with_len] =
-        (struct hf_transact_write){.check = copied(s, action->check, sizeof(*action->check)),
-                                   .put = copied(s, action->put, sizeof(*action->put)),
-                                   .del = copied(s, action->del, sizeof(*action->del)),
-                                   .update = copied(s, action->update, sizeof(*action->update))};
+        (struct hf_transact_write){.check = request_copy(s, action->check, sizeof(*action->check)),
+                                   .put = request_copy(s, action->put, sizeof(*action->put)),
+                                   .del = request_copy(s, action->del, sizeof(*action->del)),
+                                   .update =
+                                       request_copy(s, action->update, sizeof(*action->update))};
     TRY(hf_scope_built(s));
     decision->with_len++;
     return HF_OK;
@@ -464,8 +465,8 @@ static enum hf_status evolve_all(struct hf_scope *s, const struct handling *h,
 }
 
 /* One time through. HF_CONDITION with *conflict: others were faster. */
-static enum hf_status attempt(struct hf_scope *s, const struct handling *h,
-                              struct hf_handled *handled, bool *conflict)
+static enum hf_status command_attempt(struct hf_scope *s, const struct handling *h,
+                                      struct hf_handled *handled, bool *conflict)
 {
     struct hf_aggregate_state state;
     struct hf_decision decision = {0};
@@ -535,14 +536,14 @@ static void make_snapshot(struct hf_scope *s, const struct handling *h, struct h
 }
 
 /* Decide, and again while others are faster. (1) */
-static enum hf_status decide(struct hf_scope *s, const struct handling *h,
-                             struct hf_handled *handled)
+static enum hf_status command_decide(struct hf_scope *s, const struct handling *h,
+                                     struct hf_handled *handled)
 {
     struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = DELAY_MAX_MS};
 
     for (uint32_t number = 1;; number++) {
         bool conflict = false;
-        enum hf_status status = attempt(s, h, handled, &conflict);
+        enum hf_status status = command_attempt(s, h, handled, &conflict);
 
         if (status == HF_OK) {
             handled->attempts = number;
@@ -561,8 +562,8 @@ static enum hf_status decide(struct hf_scope *s, const struct handling *h,
 }
 
 /* The answer of then, with the state of now, if it was handled before. (5) */
-static enum hf_status earlier(struct hf_scope *s, const struct handling *h,
-                              struct hf_handled *handled)
+static enum hf_status earlier_answer(struct hf_scope *s, const struct handling *h,
+                                     struct hf_handled *handled)
 {
     struct hf_aggregate_state state;
 
@@ -576,20 +577,20 @@ static enum hf_status earlier(struct hf_scope *s, const struct handling *h,
     return HF_OK;
 }
 
-static enum hf_status handle(struct hf_scope *s, const struct handling *h,
-                             struct hf_handled *handled)
+static enum hf_status command_handle(struct hf_scope *s, const struct handling *h,
+                                     struct hf_handled *handled)
 {
     enum hf_status status;
 
     if (!h->o.id.len)
-        return decide(s, h, handled);
-    TRY(earlier(s, h, handled));
+        return command_decide(s, h, handled);
+    TRY(earlier_answer(s, h, handled));
     if (handled->repeated)
         return HF_OK;
-    status = decide(s, h, handled);
+    status = command_decide(s, h, handled);
     if (status != HF_DUPLICATE && !(status == HF_OK && handled->repeated))
         return status;
-    TRY(earlier(s, h, handled)); /* another has handled it at the same time */
+    TRY(earlier_answer(s, h, handled)); /* another has handled it at the same time */
     if (!handled->repeated)
         return hf_scope_fail(s, HF_DUPLICATE, "an id of an event of the command %.*s is taken",
                              HF_FMT(h->o.id));
@@ -618,7 +619,7 @@ enum hf_status hf_aggregate_handle(struct hf_scope *s, struct hf_events *store,
     if (id.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a command for %.*s needs the id of a stream",
                              HF_FMT(aggregate->domain));
-    status = handle(s, &h, &out);
+    status = command_handle(s, &h, &out);
     if (handled && status == HF_OK)
         *handled = out;
     return status;

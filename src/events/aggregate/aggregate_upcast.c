@@ -11,8 +11,8 @@
  */
 #include "events/aggregate/aggregate.h"
 
-static const struct hf_upcast *find(const struct hf_upcast *upcasts, size_t len,
-                                    const struct hf_stored_event *event)
+static const struct hf_upcast *upcast_find(const struct hf_upcast *upcasts, size_t len,
+                                           const struct hf_stored_event *event)
 {
     for (size_t i = 0; i < len; i++)
         if (hf_str_equal(upcasts[i].type, event->type))
@@ -23,7 +23,7 @@ static const struct hf_upcast *find(const struct hf_upcast *upcasts, size_t len,
 enum hf_status hf_event_upcast(struct hf_scope *s, const struct hf_upcast *upcasts, size_t len,
                                struct hf_stored_event *event)
 {
-    const struct hf_upcast *upcast = find(upcasts, len, event);
+    const struct hf_upcast *upcast = upcast_find(upcasts, len, event);
 
     call_begins(s);
     for (int steps = 0; upcast && upcast->upcast && event->schema < upcast->schema; steps++) {
@@ -39,7 +39,7 @@ enum hf_status hf_event_upcast(struct hf_scope *s, const struct hf_upcast *upcas
                                  HF_FMT(event->id), HF_FMT(event->type), from, event->schema);
         if (event->schema == from)
             event->schema = from + 1;
-        upcast = find(upcasts, len, event);
+        upcast = upcast_find(upcasts, len, event);
     }
     return HF_OK;
 }

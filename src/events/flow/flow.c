@@ -324,7 +324,7 @@ enum hf_status hf__flow_upcast(struct hf_scope *s, struct hf_stored_event *event
         if (steps == HF_UPCAST_STEPS_MAX)
             return hf_scope_fail(s, HF_LIMIT, "event %.*s of type %.*s is never brought up to date",
                                  HF_FMT(event->id), HF_FMT(event->type));
-        TRY(hf__flow_said(s, hf_event_upcast(s, &one, 1, event), "upcast", event));
+        TRY(hf__flow_explain(s, hf_event_upcast(s, &one, 1, event), "upcast", event));
         flow = hf__flow_find(flows, event->stream.domain, event->type); /* it may be renamed */
     }
     return HF_OK;
@@ -379,9 +379,9 @@ static void log_failure(const struct hf_flows *flows, enum hf_flow_outcome outco
                        flows->env.user);
 }
 
-void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
-                   const struct hf_stored_event *event, const struct hf_error *error,
-                   uint32_t attempt, struct hf_str observer)
+void hf__flow_report(struct hf_flows *flows, enum hf_flow_outcome outcome,
+                     const struct hf_stored_event *event, const struct hf_error *error,
+                     uint32_t attempt, struct hf_str observer)
 {
     struct hf_flow_output output = {.outcome = outcome,
                                     .event = event,
@@ -395,8 +395,8 @@ void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
         log_failure(flows, outcome, event, error, observer);
 }
 
-enum hf_status hf__flow_said(struct hf_scope *s, enum hf_status status, const char *what,
-                             const struct hf_stored_event *event)
+enum hf_status hf__flow_explain(struct hf_scope *s, enum hf_status status, const char *what,
+                                const struct hf_stored_event *event)
 {
     if (status == HF_OK || hf_scope_error(s)->status == status)
         return status;

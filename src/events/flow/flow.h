@@ -63,7 +63,7 @@ struct hf_flows {
     hf_relay_stuck_fn *on_stuck;
     void *stuck_user;
     struct flow_queue *queues;
-    struct pump *teller;    /* tells notices; NULL: there are no threads, or nobody to tell */
+    struct pump *notifier;  /* tells notices; NULL: there are no threads, or nobody to tell */
     struct waiters emptied; /* who waits until queues or notices are empty */
     pthread_mutex_t mutex;  /* guards all below, and the queues */
     bool stopping;          /* nothing new is taken */
@@ -72,7 +72,7 @@ struct hf_flows {
     int64_t last_ms;        /* of ids that were made: they only grow */
     uint32_t last_count;
     struct flow_notice *notices, **notices_end;
-    bool telling; /* a notice is being handled */
+    bool notifying; /* a notice is being handled */
 };
 
 /* ---- flow.c --------------------------------------------------------------------------------- */
@@ -85,13 +85,13 @@ const struct hf_flow *hf__flow_find(const struct hf_flows *flows, struct hf_str 
 enum hf_status hf__flow_upcast(struct hf_scope *s, struct hf_stored_event *event, void *flows);
 
 /* Tell what became of it; without anybody to tell, failures in the background are logged. */
-void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
-                   const struct hf_stored_event *event, const struct hf_error *error,
-                   uint32_t attempt, struct hf_str observer);
+void hf__flow_report(struct hf_flows *flows, enum hf_flow_outcome outcome,
+                     const struct hf_stored_event *event, const struct hf_error *error,
+                     uint32_t attempt, struct hf_str observer);
 
 /* A failure that was returned without a word gets one. */
-enum hf_status hf__flow_said(struct hf_scope *s, enum hf_status status, const char *what,
-                             const struct hf_stored_event *event);
+enum hf_status hf__flow_explain(struct hf_scope *s, enum hf_status status, const char *what,
+                                const struct hf_stored_event *event);
 
 /* A new id that sorts behind those of this process before. Absent: no memory. */
 struct hf_str hf__flow_id(struct hf_scope *s, struct hf_flows *flows);

@@ -60,7 +60,7 @@ void hf__flow_wait(struct hf_flows *flows)
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 /* Does this thread have a turn? The mutex is held. (2) */
-static bool has_turn(const struct hf_flows *flows)
+static bool thread_is_running(const struct hf_flows *flows)
 {
     for (uint32_t i = 0; i < flows->o.partitions; i++)
         if (flows->queues[i].running && pthread_equal(flows->queues[i].runner, pthread_self()))
@@ -69,7 +69,7 @@ static bool has_turn(const struct hf_flows *flows)
 }
 
 /* The mutex is held. (1) */
-static void join(struct flow_queue *queue, struct flow_task *task)
+static void queue_add(struct flow_queue *queue, struct flow_task *task)
 {
     task->next = NULL;
     *queue->end = task;
@@ -83,7 +83,7 @@ static bool is_posted_first(const struct flow_queue *queue)
 
 /* Nobody has the turn: let the first of the queue have it. Without a thread, what was posted is taken
  * by those who wait behind it. */
-static void wake_first(struct flow_queue *queue)
+static void queue_wake_first(struct flow_queue *queue)
 {
     ASSERT_HELD(&queue->flows->mutex);
     if (!queue->first || queue->running)
@@ -98,7 +98,7 @@ static void wake_first(struct flow_queue *queue)
                 hf__scope_wake(task->waits);
 }
 
-static void quit(struct flow_queue *queue, struct flow_task *task)
+static void queue_remove(struct flow_queue *queue, struct flow_task *task)
 {
     struct flow_task **at = &queue->first;
 
@@ -107,25 +107,25 @@ static void quit(struct flow_queue *queue, struct flow_task *task)
     *at = task->next;
     if (!*at)
         queue->end = at;
-    wake_first(queue);
+    queue_wake_first(queue);
     if (!queue->first || !queue->pump)
         hf__waiters_tell(&queue->flows->emptied);
 }
 
-static void begin(struct flow_queue *queue)
+static void queue_set_running(struct flow_queue *queue)
 {
     queue->running = true;
     queue->runner = pthread_self();
 }
 
 /* Take what was posted and has the turn. The mutex is held, but not meanwhile. */
-static void run_first(struct hf_flows *flows, struct flow_queue *queue)
+static void queue_run_posted(struct hf_flows *flows, struct flow_queue *queue)
 {
     struct flow_task *task = queue->first;
     struct hf_flow_result result;
     enum hf_status status;
 
-    begin(queue);
+    queue_set_running(queue);
     pthread_mutex_unlock(&flows->mutex);
     status = hf__flow_take(task->scope, flows, queue, &task->event, NULL, &result);
     if (task->done)
@@ -137,7 +137,7 @@ static void run_first(struct hf_flows *flows, struct flow_queue *queue)
 }
 
 /* Wait until something has changed in the queue. The mutex is held, but not meanwhile. */
-static enum hf_status wait_for_turn(struct hf_scope *s, struct hf_flows *flows)
+static enum hf_status queue_wait(struct hf_scope *s, struct hf_flows *flows)
 {
     uint32_t wakes = hf__scope_wakes(s);
     enum hf_status status;
@@ -160,23 +160,23 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
     pthread_mutex_lock(&flows->mutex);
     if (flows->stopping && !inner)
         status = hf_scope_fail(s, HF_CANCELED, "the flows are shut down");
-    else if (has_turn(flows))
+    else if (thread_is_running(flows))
         status = hf_scope_fail(s, HF_INVALID,
                                "inside of a flow's functions, or of an observer that is waited "
                                "for, events cannot be submitted and trees not be taken back");
     else
-        join(queue, task);
+        queue_add(queue, task);
     while (status == HF_OK && queue->first != task) {
         if (flows->o.no_threads && is_posted_first(queue)) {
-            run_first(flows, queue);
+            queue_run_posted(flows, queue);
             continue;
         }
-        status = wait_for_turn(s, flows);
+        status = queue_wait(s, flows);
         if (status != HF_OK)
-            quit(queue, task);
+            queue_remove(queue, task);
     }
     if (status == HF_OK)
-        begin(queue);
+        queue_set_running(queue);
     pthread_mutex_unlock(&flows->mutex);
     return status;
 }
@@ -186,14 +186,14 @@ void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue)
     pthread_mutex_lock(&flows->mutex);
     assert(queue->running && queue->first);
     queue->running = false;
-    quit(queue, queue->first);
+    queue_remove(queue, queue->first);
     pthread_mutex_unlock(&flows->mutex);
 }
 
 /* ---- posting -------------------------------------------------------------------------------- */
 
 /* Take what was posted and has the turn: a pump_step_fn. */
-static int64_t take_next(size_t worker, void *user)
+static int64_t queue_step(size_t worker, void *user)
 {
     struct flow_queue *queue = user;
     bool more;
@@ -201,19 +201,19 @@ static int64_t take_next(size_t worker, void *user)
     (void)worker;
     pthread_mutex_lock(&queue->flows->mutex);
     if (is_posted_first(queue))
-        run_first(queue->flows, queue);
+        queue_run_posted(queue->flows, queue);
     more = is_posted_first(queue);
     pthread_mutex_unlock(&queue->flows->mutex);
     return more ? 0 : INT64_MAX;
 }
 
 /* Let the queue have a thread, if it has none. */
-static bool start_thread(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue)
+static bool queue_start_thread(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue)
 {
     ASSERT_HELD(&flows->mutex);
     if (queue->pump || flows->o.no_threads)
         return true;
-    if (hf__pump_open(s, &(struct pump_options){.workers = 1, .step = take_next, .user = queue},
+    if (hf__pump_open(s, &(struct pump_options){.workers = 1, .step = queue_step, .user = queue},
                       &queue->pump) == HF_OK &&
         hf__pump_start(s, queue->pump) == HF_OK)
         return true;
@@ -254,8 +254,9 @@ static struct flow_task *task_new(struct hf_flows *flows, const struct hf_flow_e
     return task;
 }
 
-static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
-                           const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
+static enum hf_status event_post(struct hf_scope *s, struct hf_flows *flows,
+                                 const struct hf_flow_event *event, hf_flow_posted_fn *done,
+                                 void *user)
 {
     struct flow_queue *queue =
         &flows->queues[hf_flows_partition(flows, hf__flow_key(flows, event))];
@@ -270,10 +271,10 @@ static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
         return hf_scope_fail(s, HF_NOMEM, "no memory to post an event");
     pthread_mutex_lock(&flows->mutex);
     stopping = flows->stopping;
-    posted = !stopping && start_thread(s, flows, queue);
+    posted = !stopping && queue_start_thread(s, flows, queue);
     if (posted) {
-        join(queue, task);
-        wake_first(queue);
+        queue_add(queue, task);
+        queue_wake_first(queue);
     }
     pthread_mutex_unlock(&flows->mutex);
     if (posted)
@@ -290,7 +291,7 @@ enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
 
     call_begins(s);
     hf__flow_begin(flows);
-    status = post(s, flows, event, done, user);
+    status = event_post(s, flows, event, done, user);
     hf__flow_end(flows);
     return status;
 }
@@ -302,7 +303,7 @@ bool hf__flow_run_posted(struct hf_flows *flows)
     pthread_mutex_lock(&flows->mutex);
     for (uint32_t i = 0; i < flows->o.partitions; i++)
         while (is_posted_first(&flows->queues[i])) {
-            run_first(flows, &flows->queues[i]);
+            queue_run_posted(flows, &flows->queues[i]);
             any = true;
         }
     pthread_mutex_unlock(&flows->mutex);
@@ -318,7 +319,7 @@ void hf__flow_stop(struct hf_flows *flows)
     pthread_mutex_unlock(&flows->mutex);
 }
 
-static bool is_empty(struct hf_flows *flows)
+static bool queues_are_empty(struct hf_flows *flows)
 {
     bool empty = true;
 
@@ -330,23 +331,23 @@ static bool is_empty(struct hf_flows *flows)
 }
 
 /* Without threads, what was posted is taken here. */
-static bool is_drained(void *user)
+static bool queues_are_drained(void *user)
 {
     struct hf_flows *flows = user;
 
     if (flows->o.no_threads)
         (void)hf__flow_run_posted(flows);
-    return is_empty(flows);
+    return queues_are_empty(flows);
 }
 
 bool hf__flow_drain(struct hf_scope *s, struct hf_flows *flows)
 {
-    return hf__waiters_pause(s, &flows->emptied, is_drained, flows, INT64_MAX) == HF_OK ||
-           is_empty(flows);
+    return hf__waiters_pause(s, &flows->emptied, queues_are_drained, flows, INT64_MAX) == HF_OK ||
+           queues_are_empty(flows);
 }
 
 /* The first that was posted and is not being taken, out of its queue. */
-static struct flow_task *take_posted(struct hf_flows *flows)
+static struct flow_task *posted_remove(struct hf_flows *flows)
 {
     struct flow_task *task = NULL;
 
@@ -358,7 +359,7 @@ static struct flow_task *take_posted(struct hf_flows *flows)
         while (task && !task->scope)
             task = task->next;
         if (task)
-            quit(queue, task);
+            queue_remove(queue, task);
     }
     pthread_mutex_unlock(&flows->mutex);
     return task;
@@ -368,7 +369,7 @@ void hf__flow_forget_posted(struct hf_flows *flows)
 {
     struct flow_task *task;
 
-    while ((task = take_posted(flows))) {
+    while ((task = posted_remove(flows))) {
         (void)hf_scope_fail(task->scope, HF_CANCELED, "the flows were shut down before its turn");
         if (task->done)
             task->done(NULL, hf_scope_error(task->scope), task->user);

@@ -110,7 +110,7 @@ static enum hf_status add_effects(struct hf_scope *s, struct flow_build *build)
 }
 
 /* Its answer was lost: is it there? */
-static enum hf_status settle(struct hf_scope *s, struct flow_build *build)
+static enum hf_status tree_find_stored(struct hf_scope *s, struct flow_build *build)
 {
     struct hf_error error = *hf_scope_error(s);
 
@@ -154,7 +154,7 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
         return HF_OK;
     }
     if (hf_scope_error(s)->may_have_happened)
-        return settle(s, build);
+        return tree_find_stored(s, build);
     *conflict = status == HF_CONDITION;
     *repeated = status == HF_DUPLICATE;
     return status;
@@ -267,8 +267,8 @@ static void after_success(struct flow_build *build, struct hf_scope *spare)
 
     for (size_t i = 0; i < build->len; i++) {
         effects = effects || (build->nodes[i]->flow && build->nodes[i]->flow->side_effect);
-        hf__flow_tell(flows, HF_FLOW_SUCCESS, &build->nodes[i]->event, NULL, build->attempt,
-                      hf_str_of(NULL, 0));
+        hf__flow_report(flows, HF_FLOW_SUCCESS, &build->nodes[i]->event, NULL, build->attempt,
+                        hf_str_of(NULL, 0));
     }
     if (effects && flows->outbox)
         hf_outbox_wake(flows->outbox);
@@ -277,19 +277,19 @@ static void after_success(struct flow_build *build, struct hf_scope *spare)
     make_snapshots(build, spare);
 }
 
-static void tell_failure(struct hf_scope *s, struct flow_build *build)
+static void report_failure(struct hf_scope *s, struct flow_build *build)
 {
     const struct hf_error *error = hf_scope_error(s);
 
     if (build->refused.type.len)
-        hf__flow_tell(build->flows, HF_FLOW_INVALID, &build->refused, error, build->attempt,
-                      hf_str_of(NULL, 0));
+        hf__flow_report(build->flows, HF_FLOW_INVALID, &build->refused, error, build->attempt,
+                        hf_str_of(NULL, 0));
     for (size_t i = 0; i < build->len; i++)
-        hf__flow_tell(build->flows, HF_FLOW_CANCELED, &build->nodes[i]->event, error,
-                      build->attempt, hf_str_of(NULL, 0));
+        hf__flow_report(build->flows, HF_FLOW_CANCELED, &build->nodes[i]->event, error,
+                        build->attempt, hf_str_of(NULL, 0));
 }
 
-static enum hf_status tell_result(struct hf_scope *s, const struct flow_build *build,
+static enum hf_status result_fill(struct hf_scope *s, const struct flow_build *build,
                                   struct hf_stored_event *events, struct hf_flow_result *result)
 {
     (void)s;
@@ -302,9 +302,9 @@ static enum hf_status tell_result(struct hf_scope *s, const struct flow_build *b
 }
 
 /* One time through; what failed is canceled when it returns. (2) of flow.c */
-static enum hf_status attempt(struct hf_scope *s, struct flow_build *build,
-                              const struct hf_stored_event *root, struct hf_scope *spare,
-                              struct hf_flow_result *result, bool *conflict, bool *repeated)
+static enum hf_status tree_attempt(struct hf_scope *s, struct flow_build *build,
+                                   const struct hf_stored_event *root, struct hf_scope *spare,
+                                   struct hf_flow_result *result, bool *conflict, bool *repeated)
 {
     struct hf_stored_event *events = NULL;
     enum hf_status status = hf__flow_grow(s, build, root, 1);
@@ -321,18 +321,18 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build,
         return status;
     }
     after_success(build, spare);
-    return tell_result(s, build, events, result);
+    return result_fill(s, build, events, result);
 }
 
 /* Make the tree and store it, and again while others are faster. */
-static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf_scope *spare,
-                           const struct hf_stored_event *root, struct hf_str key,
-                           struct hf_flow_result *result, bool *repeated)
+static enum hf_status tree_submit(struct hf_scope *s, struct hf_flows *flows,
+                                  struct hf_scope *spare, const struct hf_stored_event *root,
+                                  struct hf_str key, struct hf_flow_result *result, bool *repeated)
 {
     for (uint32_t number = 1;; number++) {
         struct flow_build build = {.flows = flows, .attempt = number, .key = key, .effects = true};
         bool conflict;
-        enum hf_status status = attempt(s, &build, root, spare, result, &conflict, repeated);
+        enum hf_status status = tree_attempt(s, &build, root, spare, result, &conflict, repeated);
 
         if (status == HF_OK)
             return HF_OK;
@@ -347,7 +347,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf
                                    HF_FMT(root->stream.domain), HF_FMT(root->type), number);
         }
         if (!*repeated) /* that is looked into */
-            tell_failure(s, &build);
+            report_failure(s, &build);
         return status;
     }
 }
@@ -368,7 +368,8 @@ enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct 
         TRY(find_earlier(s, flows, &root, result));
     if (result->repeated)
         return HF_OK;
-    status = take(s, flows, queue->spare, &root, hf__flow_key(flows, event), result, &repeated);
+    status =
+        tree_submit(s, flows, queue->spare, &root, hf__flow_key(flows, event), result, &repeated);
     if (!repeated)
         return status;
     TRY(find_earlier(s, flows, &root, result)); /* another has submitted it at the same time */
@@ -376,7 +377,7 @@ enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct 
         return HF_OK;
     status = hf_scope_fail(s, HF_DUPLICATE, "an id of an event in the tree of %.*s is taken",
                            HF_FMT(root.id));
-    hf__flow_tell(flows, HF_FLOW_CANCELED, &root, hf_scope_error(s), 1, hf_str_of(NULL, 0));
+    hf__flow_report(flows, HF_FLOW_CANCELED, &root, hf_scope_error(s), 1, hf_str_of(NULL, 0));
     return status;
 }
 

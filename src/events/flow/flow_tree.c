@@ -41,7 +41,7 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
     return HF_OK;
 }
 
-static const void *copied(struct hf_scope *s, const void *request, size_t size)
+static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
 {
     void *copy = request ? hf_scope_alloc(s, size) : NULL;
 
@@ -60,10 +60,11 @@ enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
     TRY(hf__pattern_grow(s, &with, build->with_len, &build->with_cap, sizeof(*action)));
     build->with = with;
     build->with[build->with_len] =
-        (struct hf_transact_write){.check = copied(s, action->check, sizeof(*action->check)),
-                                   .put = copied(s, action->put, sizeof(*action->put)),
-                                   .del = copied(s, action->del, sizeof(*action->del)),
-                                   .update = copied(s, action->update, sizeof(*action->update))};
+        (struct hf_transact_write){.check = request_copy(s, action->check, sizeof(*action->check)),
+                                   .put = request_copy(s, action->put, sizeof(*action->put)),
+                                   .del = request_copy(s, action->del, sizeof(*action->del)),
+                                   .update =
+                                       request_copy(s, action->update, sizeof(*action->update))};
     TRY(hf_scope_built(s));
     build->with_len++;
     return HF_OK;
@@ -104,7 +105,7 @@ bool hf_flow_replaying(const struct hf_flow_call *call)
 enum hf_status hf__flow_call(struct hf_scope *s, struct hf_flow_call *call, hf_flow_fn *fn,
                              const char *what, const struct hf_stored_event *event)
 {
-    return hf__flow_said(s, fn(s, call, event, call->flow->user), what, event);
+    return hf__flow_explain(s, fn(s, call, event, call->flow->user), what, event);
 }
 
 /* ---- states --------------------------------------------------------------------------------- */
@@ -180,8 +181,8 @@ static enum hf_status add_node(struct hf_scope *s, struct flow_build *build,
     *node = (struct flow_node){.event = *event, .flow = flow};
     for (struct flow_used *used = build->used; used; used = used->next)
         if (is_of(event, used->aggregate, used->id)) {
-            TRY(hf__flow_said(s, hf__aggregate_evolve(s, used->aggregate, event, &used->state),
-                              "evolve", event));
+            TRY(hf__flow_explain(s, hf__aggregate_evolve(s, used->aggregate, event, &used->state),
+                                 "evolve", event));
             node->event.version = used->state.version;
         }
     build->nodes[build->len++] = node;
@@ -221,7 +222,7 @@ enum hf_status hf__flow_create(struct hf_scope *s, struct hf_flows *flows,
 }
 
 /* What pre_apply may not touch is as it was. */
-static bool is_same(const struct hf_stored_event *a, const struct hf_stored_event *b)
+static bool is_same_identity(const struct hf_stored_event *a, const struct hf_stored_event *b)
 {
     return hf_str_equal(a->id, b->id) && hf_str_equal(a->stream.domain, b->stream.domain) &&
            hf_str_equal(a->stream.id, b->stream.id) && hf_str_equal(a->type, b->type) &&
@@ -236,9 +237,9 @@ static enum hf_status pre_apply(struct hf_scope *s, struct hf_flow_call *call,
     struct hf_stored_event before = *event;
 
     call->phase = FLOW_PRE_APPLY;
-    TRY(hf__flow_said(s, call->flow->pre_apply(s, call, event, call->flow->user), "pre_apply",
-                      event));
-    if (!is_same(&before, event))
+    TRY(hf__flow_explain(s, call->flow->pre_apply(s, call, event, call->flow->user), "pre_apply",
+                         event));
+    if (!is_same_identity(&before, event))
         return hf_scope_fail(s, HF_INVALID,
                              "pre_apply of %.*s/%.*s changed what the event is, and not only what "
                              "it says",
@@ -247,8 +248,8 @@ static enum hf_status pre_apply(struct hf_scope *s, struct hf_flow_call *call,
 }
 
 /* Up to where it may be refused. */
-static enum hf_status admit(struct hf_scope *s, struct hf_flow_call *call,
-                            struct hf_stored_event *event)
+static enum hf_status event_admit(struct hf_scope *s, struct hf_flow_call *call,
+                                  struct hf_stored_event *event)
 {
     struct flow_used *own = NULL;
 
@@ -267,7 +268,8 @@ static enum hf_status admit(struct hf_scope *s, struct hf_flow_call *call,
     return call->flow->pre_apply ? pre_apply(s, call, event) : HF_OK;
 }
 
-static enum hf_status apply(struct hf_scope *s, struct hf_flow_call *call, struct flow_node *node)
+static enum hf_status node_apply(struct hf_scope *s, struct hf_flow_call *call,
+                                 struct flow_node *node)
 {
     if (node->flow->apply) {
         call->phase = FLOW_APPLY;
@@ -314,14 +316,14 @@ enum hf_status hf__flow_grow(struct hf_scope *s, struct flow_build *build,
             "lead to themselves?",
             build->flows->o.depth_max, HF_FMT(event->stream.domain), HF_FMT(event->type));
     }
-    status = admit(s, &call, &own);
+    status = event_admit(s, &call, &own);
     if (status == HF_OK)
         status = add_node(s, build, &own, call.flow, &node);
     if (status != HF_OK) {
         build->refused = own;
         return status;
     }
-    TRY(apply(s, &call, node));
+    TRY(node_apply(s, &call, node));
     return call.flow->consequents ? grow_children(s, &call, node, depth) : HF_OK;
 }
 
@@ -339,7 +341,7 @@ enum hf_status hf__flow_add(struct hf_scope *s, struct flow_build *build,
         TRY(use_state(s, build, flow->aggregate, event->stream.id, &own));
     call.own = own;
     TRY(add_node(s, build, event, flow, &node));
-    return flow ? apply(s, &call, node) : HF_OK;
+    return flow ? node_apply(s, &call, node) : HF_OK;
 }
 
 void hf__flow_cancel(struct hf_scope *spare, struct flow_build *build)

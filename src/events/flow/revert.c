@@ -27,12 +27,12 @@ struct revert {
 /* ---- the tree ------------------------------------------------------------------------------- */
 
 /* How many events there are in it, with those that take back others. */
-static size_t count(const struct hf_event_tree *tree)
+static size_t tree_count(const struct hf_event_tree *tree)
 {
     size_t sum = 1;
 
     for (size_t i = 0; i < tree->children_len; i++)
-        sum += count(&tree->children[i]);
+        sum += tree_count(&tree->children[i]);
     return sum;
 }
 
@@ -62,7 +62,8 @@ static void add_obstacle(struct hf_scope *s, struct revert *r, const struct hf_s
 }
 
 /* Look at all of it, parents first. */
-static enum hf_status look(struct hf_scope *s, struct revert *r, const struct hf_event_tree *tree)
+static enum hf_status tree_look(struct hf_scope *s, struct revert *r,
+                                const struct hf_event_tree *tree)
 {
     struct hf_stored_event event = tree->event;
     const struct hf_flow *flow;
@@ -76,7 +77,7 @@ static enum hf_status look(struct hf_scope *s, struct revert *r, const struct hf
         add_obstacle(s, r, &event, flow);
     for (size_t i = 0; i < tree->children_len; i++)
         if (!takes_back(&tree->children[i], tree))
-            TRY(look(s, r, &tree->children[i]));
+            TRY(tree_look(s, r, &tree->children[i]));
     return hf_scope_built(s);
 }
 
@@ -87,7 +88,7 @@ static enum hf_status read_tree(struct hf_scope *s, struct hf_flows *flows, stru
 
     *r = (struct revert){.flows = flows};
     TRY(hf_events_tree(s, flows->store, id, 0, tree));
-    size = count(tree);
+    size = tree_count(tree);
     r->events = hf_scope_alloc(s, size * sizeof(*r->events));
     r->obstacles = hf_scope_alloc(s, (size + 1) * sizeof(*r->obstacles));
     r->taken = hf_scope_alloc(s, size * sizeof(struct hf_reverted *));
@@ -97,7 +98,7 @@ static enum hf_status read_tree(struct hf_scope *s, struct hf_flows *flows, stru
             .event = tree->event,
             .why = hf_scope_format(s, "it is no root: event %.*s has caused it",
                                    HF_FMT(tree->event.causation))};
-    return look(s, r, tree);
+    return tree_look(s, r, tree);
 }
 
 static enum hf_status check_root(struct hf_scope *s, const struct hf_event_tree *tree)
@@ -144,9 +145,10 @@ enum hf_status hf_flows_preview_revert(struct hf_scope *s, struct hf_flows *flow
 /* ---- taking back ---------------------------------------------------------------------------- */
 
 /* The number-th event that takes that one back. (1) */
-static enum hf_status make(struct hf_scope *s, struct hf_flows *flows,
-                           const struct hf_stored_event *event, const struct hf_flow_event *given,
-                           size_t number, struct hf_stored_event *made, const struct hf_flow **flow)
+static enum hf_status compensation_make(struct hf_scope *s, struct hf_flows *flows,
+                                        const struct hf_stored_event *event,
+                                        const struct hf_flow_event *given, size_t number,
+                                        struct hf_stored_event *made, const struct hf_flow **flow)
 {
     struct hf_stream_key stream = {given->stream.domain.len ? given->stream.domain
                                                             : event->stream.domain,
@@ -165,8 +167,8 @@ static enum hf_status make(struct hf_scope *s, struct hf_flows *flows,
 }
 
 /* Let the flow emit what takes the event back, and add that to the build. */
-static enum hf_status compensate(struct hf_scope *s, struct flow_build *build,
-                                 const struct hf_stored_event *event)
+static enum hf_status event_compensate(struct hf_scope *s, struct flow_build *build,
+                                       const struct hf_stored_event *event)
 {
     struct hf_flow_call call = {.flows = build->flows,
                                 .build = build,
@@ -180,7 +182,7 @@ static enum hf_status compensate(struct hf_scope *s, struct flow_build *build,
         const struct hf_flow *flow;
         struct hf_stored_event made;
 
-        TRY(make(s, build->flows, event, &call.emitted[i], i + 1, &made, &flow));
+        TRY(compensation_make(s, build->flows, event, &call.emitted[i], i + 1, &made, &flow));
         TRY(hf__flow_add(s, build, &made, flow));
     }
     return HF_OK;
@@ -219,15 +221,15 @@ static enum hf_status take_back(struct hf_scope *s, struct revert *r, struct flo
         return as_before(s, tree, out);
     before = build->len;
     TRY(hf__flow_upcast(s, &event, build->flows));
-    TRY(compensate(s, build, &event));
+    TRY(event_compensate(s, build, &event));
     out->events_len = build->len - before;
     r->taken[r->taken_len++] = out;
     return HF_OK;
 }
 
 /* The events as they were stored. */
-static void fill_in(const struct revert *r, const struct flow_build *build,
-                    struct hf_stored_event *events)
+static void fill_reverted(const struct revert *r, const struct flow_build *build,
+                          struct hf_stored_event *events)
 {
     size_t at = 0;
 
@@ -240,27 +242,28 @@ static void fill_in(const struct revert *r, const struct flow_build *build,
     assert(at == build->len);
 }
 
-static void tell(struct hf_flows *flows, const struct hf_event_tree *tree, uint32_t attempt)
+static void report_reverted(struct hf_flows *flows, const struct hf_event_tree *tree,
+                            uint32_t attempt)
 {
     for (size_t i = tree->children_len; i-- > 0;)
         if (!takes_back(&tree->children[i], tree))
-            tell(flows, &tree->children[i], attempt);
+            report_reverted(flows, &tree->children[i], attempt);
     if (!is_reverted(tree))
-        hf__flow_tell(flows, HF_FLOW_REVERTED, &tree->event, NULL, attempt, hf_str_of(NULL, 0));
+        hf__flow_report(flows, HF_FLOW_REVERTED, &tree->event, NULL, attempt, hf_str_of(NULL, 0));
 }
 
 static void after_success(struct flow_build *build, const struct hf_event_tree *tree,
                           struct hf_scope *spare)
 {
     for (size_t i = 0; i < build->len; i++)
-        hf__flow_tell(build->flows, HF_FLOW_SUCCESS, &build->nodes[i]->event, NULL, build->attempt,
-                      hf_str_of(NULL, 0));
-    tell(build->flows, tree, build->attempt);
+        hf__flow_report(build->flows, HF_FLOW_SUCCESS, &build->nodes[i]->event, NULL,
+                        build->attempt, hf_str_of(NULL, 0));
+    report_reverted(build->flows, tree, build->attempt);
     for (size_t i = 0; i < build->len; i++)
         (void)hf__flow_observe(build->flows, spare, &build->nodes[i]->event, false);
 }
 
-static enum hf_status collect(struct hf_scope *s, const struct revert *r)
+static enum hf_status check_obstacles(struct hf_scope *s, const struct revert *r)
 {
     const struct hf_revert_obstacle *first = r->obstacles;
 
@@ -273,8 +276,8 @@ static enum hf_status collect(struct hf_scope *s, const struct revert *r)
 }
 
 /* One time through. *again: others were faster, or have done the same. */
-static enum hf_status attempt(struct hf_scope *s, struct flow_build *build, struct hf_str id,
-                              struct hf_scope *spare, struct hf_reverted *out, bool *again)
+static enum hf_status revert_attempt(struct hf_scope *s, struct flow_build *build, struct hf_str id,
+                                     struct hf_scope *spare, struct hf_reverted *out, bool *again)
 {
     struct hf_stored_event *events;
     struct hf_event_tree tree;
@@ -285,7 +288,7 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build, stru
     *again = false;
     TRY(read_tree(s, build->flows, id, &tree, &r));
     TRY(check_root(s, &tree));
-    TRY(collect(s, &r));
+    TRY(check_obstacles(s, &r));
     status = take_back(s, &r, build, &tree, out);
     events = hf_scope_alloc(s, (build->len + 1) * sizeof(*events));
     if (status == HF_OK)
@@ -297,18 +300,18 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build, stru
         *again = conflict || repeated;
         return status;
     }
-    fill_in(&r, build, events);
+    fill_reverted(&r, build, events);
     after_success(build, &tree, spare);
     return HF_OK;
 }
 
-static enum hf_status revert(struct hf_scope *s, struct hf_flows *flows, struct hf_scope *spare,
-                             struct hf_str id, struct hf_reverted *out)
+static enum hf_status revert_tree(struct hf_scope *s, struct hf_flows *flows,
+                                  struct hf_scope *spare, struct hf_str id, struct hf_reverted *out)
 {
     for (uint32_t number = 1;; number++) {
         struct flow_build build = {.flows = flows, .attempt = number};
         bool again;
-        enum hf_status status = attempt(s, &build, id, spare, out, &again);
+        enum hf_status status = revert_attempt(s, &build, id, spare, out, &again);
 
         if (status == HF_OK && !again)
             return HF_OK;
@@ -323,8 +326,8 @@ static enum hf_status revert(struct hf_scope *s, struct hf_flows *flows, struct 
     }
 }
 
-static enum hf_status revert_in_turn(struct hf_scope *s, struct hf_flows *flows, struct hf_str id,
-                                     struct hf_reverted *reverted)
+static enum hf_status revert_queued(struct hf_scope *s, struct hf_flows *flows, struct hf_str id,
+                                    struct hf_reverted *reverted)
 {
     struct hf_stored_event root;
     struct flow_task task = {0};
@@ -337,10 +340,10 @@ static enum hf_status revert_in_turn(struct hf_scope *s, struct hf_flows *flows,
                                     &(struct hf_flow_event){.stream = root.stream,
                                                             .event = hf__event_to_new(&root)}),
                        false, &task, &queue));
-    status = revert(s, flows, queue->spare, id, reverted);
+    status = revert_tree(s, flows, queue->spare, id, reverted);
     if (status != HF_OK) {
-        hf__flow_tell(flows, HF_FLOW_REVERT_FAILED, &root, hf_scope_error(s), 1,
-                      hf_str_of(NULL, 0));
+        hf__flow_report(flows, HF_FLOW_REVERT_FAILED, &root, hf_scope_error(s), 1,
+                        hf_str_of(NULL, 0));
         *reverted = (struct hf_reverted){0};
     }
     hf__flow_leave(flows, queue);
@@ -359,7 +362,7 @@ enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows, struc
     if (hf_scope_tx(s))
         return hf_scope_fail(s, HF_INVALID, "taking back is a transaction by itself");
     hf__flow_begin(flows);
-    status = revert_in_turn(s, flows, id, reverted);
+    status = revert_queued(s, flows, id, reverted);
     hf__flow_end(flows);
     return status;
 }

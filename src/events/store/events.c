@@ -19,7 +19,8 @@ static const struct hf_attribute_definition attributes[] = {{HF_STR_INIT("pk"), 
 static const struct hf_key_element keys[] = {{HF_STR_INIT("pk"), HF_KEY_HASH},
                                              {HF_STR_INIT("sk"), HF_KEY_RANGE}};
 
-static enum hf_status ensure(struct hf_scope *s, const struct hf_events *store, bool no_create)
+static enum hf_status table_ensure(struct hf_scope *s, const struct hf_events *store,
+                                   bool no_create)
 {
     const struct hf_throughput throughput = {store->read_units ? store->read_units : 1,
                                              store->write_units ? store->write_units : 1};
@@ -67,8 +68,8 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_events *store,
 }
 
 /* (1) */
-static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_t shards,
-                            bool chain, bool adopt)
+static enum hf_status config_agree(struct hf_scope *s, struct hf_events *store, uint32_t shards,
+                                   bool chain, bool adopt)
 {
     struct hf_item key = config_key(s), found;
     const struct hf_create_table spec = {.table = store->table,
@@ -103,8 +104,8 @@ static enum hf_status no_memory(struct hf_scope *s)
     return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
 }
 
-static enum hf_status name_it(struct hf_scope *s, struct hf_events *store,
-                              const struct hf_events_options *o)
+static enum hf_status store_name(struct hf_scope *s, struct hf_events *store,
+                                 const struct hf_events_options *o)
 {
     struct hf_scope *kept = hf_scope_new(&store->env);
 
@@ -123,7 +124,7 @@ static enum hf_status name_it(struct hf_scope *s, struct hf_events *store,
 }
 
 /* The placeholders of the update of a head, known once it is known whether there is a chain. */
-static enum hf_status name_head(struct hf_scope *s, struct hf_events *store)
+static enum hf_status store_name_head(struct hf_scope *s, struct hf_events *store)
 {
     store->names_head = store->chain
                             ? HF_ITEM(store->kept, HF_S("#h", HF_STR("h")), HF_S("#p", HF_STR("p")),
@@ -133,8 +134,8 @@ static enum hf_status name_head(struct hf_scope *s, struct hf_events *store)
     return hf_scope_built(store->kept) == HF_OK ? HF_OK : no_memory(s);
 }
 
-static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
-                           const struct hf_events_options *o)
+static enum hf_status store_open(struct hf_scope *s, struct hf_events *store,
+                                 const struct hf_events_options *o)
 {
     bool transactions;
 
@@ -150,17 +151,17 @@ static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
     store->blob_bytes = o->blob_bytes ? o->blob_bytes : HF_EVENTS_BLOB_BYTES;
     store->read_units = o->read_units;
     store->write_units = o->write_units;
-    TRY(name_it(s, store, o));
+    TRY(store_name(s, store, o));
     TRY(hf__events_heads_new(s, store, o->heads ? o->heads : HEADS));
-    TRY(hf__events_turns_new(s, store));
+    TRY(hf__events_gates_new(s, store));
     TRY(hf_db_supports(s, store->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions)
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "this database has no transactions, which an event store needs");
-    TRY(ensure(s, store, o->no_create));
-    TRY(agree(s, store, o->shards, !o->no_chain, o->adopt));
+    TRY(table_ensure(s, store, o->no_create));
+    TRY(config_agree(s, store, o->shards, !o->no_chain, o->adopt));
     TRY(hf__events_blobs_open(s, store, o->blobs));
-    return name_head(s, store);
+    return store_name_head(s, store);
 }
 
 enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
@@ -181,10 +182,11 @@ enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
     made->env = *hf_scope_env(s);
     made->db = db;
     made->env.random(&random, sizeof(random), made->env.user);
-    atomic_init(&made->turn, random); /* programs that start together begin at different shards */
+    atomic_init(&made->next_shard,
+                random); /* programs that start together begin at different shards */
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->ended, NULL);
-    status = fill(s, made, &o);
+    status = store_open(s, made, &o);
     if (status != HF_OK) {
         hf_events_close(made);
         return status;
@@ -203,7 +205,7 @@ void hf_events_close(struct hf_events *store)
     pthread_cond_destroy(&store->ended);
     pthread_mutex_destroy(&store->mutex);
     hf__events_blobs_close(store);
-    hf__events_turns_free(store);
+    hf__events_gates_free(store);
     hf__events_heads_free(store);
     hf_scope_free(store->kept);
     hf__env_free(&env, store, sizeof(*store));
@@ -222,8 +224,8 @@ enum hf_status hf_events_reset(struct hf_scope *s, struct hf_events *store)
     hf__events_heads_clear(store);
     for (size_t i = 0; i < HF_EVENTS_SHARDS_MAX; i++)
         atomic_store(&store->marked[i], 0);
-    TRY(ensure(s, store, false));
-    return agree(s, store, store->shards, store->chain, false);
+    TRY(table_ensure(s, store, false));
+    return config_agree(s, store, store->shards, store->chain, false);
 }
 
 struct hf_events_abilities hf_events_abilities(const struct hf_events *store)

@@ -119,8 +119,8 @@ struct events_waker {
     uint32_t running; /* calls that have not returned */
 };
 
-struct events_heads; /* events_head.c */
-struct events_turns;
+struct events_heads; /* events_heads.c */
+struct events_gates;
 
 struct hf_events {
     struct hf_env env;
@@ -136,11 +136,11 @@ struct hf_events {
     struct hf_item names_head, names_pk,
         names_marker; /* placeholders that requests have in common */
     struct events_heads *heads;
-    struct events_turns *turns;
+    struct events_gates *gates;
     _Atomic uint32_t marked[HF_EVENTS_SHARDS_MAX]; /* the last day of which there is a marker */
-    _Atomic uint64_t clock; /* the last time and count that were given out or seen */
-    _Atomic uint64_t busy;  /* shards that somebody here is appending to, a bit each */
-    _Atomic uint32_t turn;  /* where to look for a free one next */
+    _Atomic uint64_t clock;      /* the last time and count that were given out or seen */
+    _Atomic uint64_t busy;       /* shards that somebody here is appending to, a bit each */
+    _Atomic uint32_t next_shard; /* where to look for a free one next */
     _Atomic uint32_t listening;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t ended;  /* a call of a waker returned */
@@ -212,7 +212,7 @@ void hf__events_mark(struct hf_events *store, struct hf_str position, bool there
 enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *store,
                                       struct hf_str position, bool *over);
 
-/* ---- events_head.c: heads of streams -------------------------------------------------------- */
+/* ---- events_heads.c: heads of streams -------------------------------------------------------- */
 
 enum events_state { EVENTS_LIVE, EVENTS_ARCHIVED, EVENTS_DELETED };
 
@@ -264,10 +264,10 @@ void hf__events_heads_clear(struct hf_events *store);
 
 /* Threads of this process that append to one stream take turns. Who has waited for long goes on all
  * the same. */
-enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store);
-void hf__events_turns_free(struct hf_events *store);
-void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
-void hf__events_turn_give(struct hf_events *store, struct hf_str pk);
+enum hf_status hf__events_gates_new(struct hf_scope *s, struct hf_events *store);
+void hf__events_gates_free(struct hf_events *store);
+void hf__events_gate_enter(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
+void hf__events_gate_leave(struct hf_events *store, struct hf_str pk);
 
 /* ---- events_chain.c: hashes ----------------------------------------------------------------- */
 
@@ -349,7 +349,7 @@ void hf__events_blobs_close(struct hf_events *store);
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
                                    struct hf_stored_event *events, size_t len);
 
-/* ---- events_large.c ------------------------------------------------------------------------- */
+/* ---- events_append_large.c ------------------------------------------------------------------------- */
 
 /* What stands in a stream for a part of a large append: see events_item.c. False: the item is none
  * of these. */
@@ -410,7 +410,7 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
 enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, struct hf_str id,
                                struct hf_stored_event *event);
 
-/* ---- events_related.c ----------------------------------------------------------------------- */
+/* ---- events_causality.c ----------------------------------------------------------------------- */
 
 /* `w` of an item of r.ID: what the event has to do with ID. */
 enum { EVENTS_CAUSED = 1, EVENTS_CORRELATED = 2 };
@@ -504,7 +504,7 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
 /* Remove blobs that were put last more than `older_s` seconds ago and that nobody names. */
 enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *store, uint32_t older_s,
                                       uint64_t *removed);
-/* ---- events_all.c: the order of all --------------------------------------------------------- */
+/* ---- events_reader.c: the order of all --------------------------------------------------------- */
 
 /* As hf_events_reader_next(), but of what is at hand: without any event it may be that there are
  * more, or that only others than the options ask for were met (*more). */

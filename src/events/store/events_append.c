@@ -30,14 +30,12 @@
 
 enum {
     ATTEMPTS = 10,
-    MARKER_ATTEMPTS = 100, /* readers who close what we were about to use: we are always behind
-                              them then */
-    OWN_SIZE = 160         /* of an item: names, numbers, hash, position */
+    OWN_SIZE = 160 /* of an item: names, numbers, hash, position */
 };
 
 #define DEFAULT_CONTENT "application/json"
 
-static struct hf_str target_text(const struct appending *a, const struct target *t)
+static struct hf_str target_text(const struct appending *a, const struct append_target *t)
 {
     return hf__events_stream_text(a->s, t->append->stream);
 }
@@ -77,12 +75,12 @@ static enum hf_status check_event(const struct appending *a, const struct hf_new
     return HF_OK;
 }
 
-static struct hf_str first_of(struct hf_str one, struct hf_str other)
+static struct hf_str text_or(struct hf_str one, struct hf_str other)
 {
     return one.len ? one : other;
 }
 
-static size_t size_of(const struct hf_stored_event *e, size_t pk_len)
+static size_t event_size(const struct hf_stored_event *e, size_t pk_len)
 {
     return OWN_SIZE + pk_len + e->payload.len + e->type.len + e->causation.len +
            e->correlation.len + e->compensates.len + e->id.len + e->content_type.len +
@@ -91,29 +89,28 @@ static size_t size_of(const struct hf_stored_event *e, size_t pk_len)
 
 /* What does not depend on where it will be. An id that we make is known when it is placed, and so
  * is a correlation that is its own. */
-static enum hf_status prepare_event(struct appending *a, const struct target *t,
-                                    const struct hf_new_event *given, struct pending *p,
+static enum hf_status prepare_event(struct appending *a, const struct append_target *t,
+                                    const struct hf_new_event *given, struct append_event *p,
                                     int64_t now_us)
 {
     const struct hf_stored_event *parent = a->o.parent;
     size_t related;
 
     TRY(check_event(a, given, (size_t)(p - a->events) + 1));
-    *p = (struct pending){.chosen = given->id.len > 0};
+    *p = (struct append_event){.chosen = given->id.len > 0};
     p->event = (struct hf_stored_event){
         .id = given->id,
         .stream = t->append->stream,
         .type = given->type,
         .payload = given->payload,
-        .content_type = first_of(given->content_type, HF_STR(DEFAULT_CONTENT)),
+        .content_type = text_or(given->content_type, HF_STR(DEFAULT_CONTENT)),
         .schema = given->schema ? given->schema : 1,
         .time_us = given->time_us ? given->time_us : now_us,
         .meta =
             given->meta.ptr && hf_item_count(given->meta) ? given->meta : (struct hf_item){NULL, 0},
-        .causation = first_of(given->causation, parent ? parent->id : hf_str_of(NULL, 0)),
-        .correlation =
-            first_of(given->correlation,
-                     parent ? first_of(parent->correlation, parent->id) : hf_str_of(NULL, 0)),
+        .causation = text_or(given->causation, parent ? parent->id : hf_str_of(NULL, 0)),
+        .correlation = text_or(given->correlation, parent ? text_or(parent->correlation, parent->id)
+                                                          : hf_str_of(NULL, 0)),
         .compensates = given->compensates};
     if (p->chosen && hf_str_equal(p->event.correlation, p->event.id))
         p->event.correlation = hf_str_of(NULL, 0);
@@ -123,7 +120,7 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
     a->chosen += p->chosen;
     a->positions += p->chosen && hf__events_position_read(given->id, NULL, NULL, NULL);
     a->related += related;
-    p->size = size_of(&p->event, t->pk.len);
+    p->size = event_size(&p->event, t->pk.len);
     TRY(hf__append_measure(a, p));
     hf__events_content(&p->event, p->content);
     a->bytes += 2 * p->size + (related + p->chosen) * (OWN_SIZE + t->pk.len + HF_EVENTS_ID_MAX);
@@ -131,13 +128,13 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
 }
 
 static enum hf_status prepare_target(struct appending *a, const struct hf_append *append,
-                                     struct target *t)
+                                     struct append_target *t)
 {
-    *t = (struct target){.append = append,
-                         .events = a->events + a->events_len,
-                         .len = append->events_len};
+    *t = (struct append_target){.append = append,
+                                .events = a->events + a->events_len,
+                                .len = append->events_len};
     TRY(hf__events_stream_pk(a->s, 's', append->stream, &t->pk));
-    for (struct target *other = a->targets; other < t; other++)
+    for (struct append_target *other = a->targets; other < t; other++)
         if (hf_str_equal(other->pk, t->pk))
             return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\" is named twice",
                                  HF_FMT(target_text(a, t)));
@@ -147,7 +144,7 @@ static enum hf_status prepare_target(struct appending *a, const struct hf_append
     return HF_OK;
 }
 
-static enum hf_status prepare(struct appending *a, const struct hf_append *appends)
+static enum hf_status append_prepare(struct appending *a, const struct hf_append *appends)
 {
     int64_t now_us = a->store->env.wall_us(a->store->env.user);
     size_t total = 0;
@@ -182,13 +179,13 @@ static enum hf_status prepare(struct appending *a, const struct hf_append *appen
 /* ---- heads and expectations ----------------------------------------------------------------- */
 
 /* May the head be taken to be that of a stream without events, as nothing else would do? */
-static bool is_to_be_new(const struct target *t)
+static bool expects_new(const struct append_target *t)
 {
     return t->append->expect == HF_EXPECT_NONE ||
            (t->append->expect == HF_EXPECT_VERSION && t->append->version == 0);
 }
 
-static enum hf_status read_heads(struct appending *a)
+static enum hf_status heads_read(struct appending *a)
 {
     struct hf_get *gets = hf_scope_alloc(a->s, a->len * sizeof(*gets));
     const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
@@ -209,25 +206,25 @@ static enum hf_status read_heads(struct appending *a)
     return HF_OK;
 }
 
-static enum hf_status look_up(struct appending *a, bool remembered)
+static enum hf_status heads_look_up(struct appending *a, bool remembered)
 {
-    struct target *unknown = NULL;
+    struct append_target *unknown = NULL;
     size_t count = 0;
 
     for (size_t i = 0; i < a->len; i++) {
-        struct target *t = &a->targets[i];
+        struct append_target *t = &a->targets[i];
 
         if (t->known)
             continue;
         if (remembered && t->len)
-            t->known = hf__events_heads_find(a->store, t->pk, &t->head) || is_to_be_new(t);
+            t->known = hf__events_heads_find(a->store, t->pk, &t->head) || expects_new(t);
         if (!t->known) {
             unknown = t;
             count++;
         }
     }
     if (count > 1)
-        return read_heads(a);
+        return heads_read(a);
     if (!unknown)
         return HF_OK;
     TRY(hf__events_head_read(a->s, a->store, unknown->pk, &unknown->head));
@@ -235,7 +232,7 @@ static enum hf_status look_up(struct appending *a, bool remembered)
     return HF_OK;
 }
 
-enum hf_status hf__append_learn(struct appending *a, struct target *t, struct hf_item item)
+enum hf_status hf__append_learn(struct appending *a, struct append_target *t, struct hf_item item)
 {
     TRY(hf__events_head_view(a->s, item, &t->head));
     hf__events_observe(a->store, position_str(&t->head.position));
@@ -244,7 +241,7 @@ enum hf_status hf__append_learn(struct appending *a, struct target *t, struct hf
     return HF_OK;
 }
 
-static bool is_expected(const struct target *t)
+static bool is_expected(const struct append_target *t)
 {
     switch (t->append->expect) {
     case HF_EXPECT_NONE:
@@ -259,14 +256,14 @@ static bool is_expected(const struct target *t)
     return true;
 }
 
-static bool is_possible(const struct target *t)
+static bool is_appendable(const struct append_target *t)
 {
     return t->head.state == EVENTS_LIVE && is_expected(t);
 }
 
-static struct hf_str expectation(const struct appending *a, const struct target *t)
+static struct hf_str expectation_text(const struct appending *a, const struct append_target *t)
 {
-    if (is_to_be_new(t))
+    if (expects_new(t))
         return HF_STR("there was to be none");
     if (t->append->expect == HF_EXPECT_EXISTS)
         return HF_STR("there was to be one");
@@ -274,15 +271,15 @@ static struct hf_str expectation(const struct appending *a, const struct target 
 }
 
 /* (3) */
-static enum hf_status archived(const struct appending *a, struct hf_str name)
+static enum hf_status fail_archived(const struct appending *a, struct hf_str name)
 {
     enum hf_status status =
         hf_scope_fail(a->s, HF_IN_USE, "stream \"%.*s\" is archived", HF_FMT(name));
 
-    return a->lingers ? hf_scope_doubt(a->s) : status;
+    return a->may_still_happen ? hf_scope_doubt(a->s) : status;
 }
 
-static enum hf_status refuse(const struct appending *a, const struct target *t)
+static enum hf_status fail_unexpected(const struct appending *a, const struct append_target *t)
 {
     struct hf_str name = target_text(a, t);
 
@@ -292,20 +289,20 @@ static enum hf_status refuse(const struct appending *a, const struct target *t)
     if (t->head.state == EVENTS_DELETED)
         return hf_scope_fail(a->s, HF_LOST, "stream \"%.*s\" was deleted for good", HF_FMT(name));
     if (t->head.state == EVENTS_ARCHIVED)
-        return archived(a, name);
+        return fail_archived(a, name);
     if (!t->head.version)
         return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" has no event, but %.*s",
-                             HF_FMT(name), HF_FMT(expectation(a, t)));
+                             HF_FMT(name), HF_FMT(expectation_text(a, t)));
     return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" is at version %llu, but %.*s",
                          HF_FMT(name), (unsigned long long)t->head.version,
-                         HF_FMT(expectation(a, t)));
+                         HF_FMT(expectation_text(a, t)));
 }
 
 /* The next version of a stream that was imported may be anything: it has to have a key. */
 static enum hf_status check_versions(const struct appending *a)
 {
     for (size_t i = 0; i < a->len; i++) {
-        const struct target *t = &a->targets[i];
+        const struct append_target *t = &a->targets[i];
 
         if (t->len && t->head.version + t->len > EVENTS_VERSION_MAX)
             return hf_scope_fail(a->s, HF_LIMIT, "stream \"%.*s\": there is no version behind %llu",
@@ -319,18 +316,18 @@ enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repe
 {
     *repeated = false;
     for (;;) {
-        struct target *bad = NULL;
+        struct append_target *bad = NULL;
 
-        TRY(look_up(a, remembered));
+        TRY(heads_look_up(a, remembered));
         for (size_t i = 0; i < a->len && !bad; i++)
-            if (!is_possible(&a->targets[i]))
+            if (!is_appendable(&a->targets[i]))
                 bad = &a->targets[i];
         if (!bad)
             return check_versions(a);
         if (bad->fresh) {
             if (a->chosen)
                 TRY(hf__append_look_for_ids(a, repeated));
-            return *repeated ? HF_OK : refuse(a, bad);
+            return *repeated ? HF_OK : fail_unexpected(a, bad);
         }
         for (size_t i = 0; i < a->len; i++)
             a->targets[i].known = a->targets[i].fresh;
@@ -346,7 +343,7 @@ enum hf_status hf__append_divide(struct appending *a, bool by_bytes)
     a->commits = hf_scope_alloc(a->s, (a->events_len + 1) * sizeof(*a->commits));
     TRY(hf_scope_built(a->s));
     for (size_t i = 0; i < a->len; i++) {
-        struct commit *commit = NULL;
+        struct append_commit *commit = NULL;
         size_t bytes = 0;
 
         for (size_t j = 0; j < a->targets[i].len; j++) {
@@ -355,7 +352,7 @@ enum hf_status hf__append_divide(struct appending *a, bool by_bytes)
             if (!commit || commit->len == EVENTS_COMMIT_MAX ||
                 (by_bytes && bytes + size > EVENTS_COMMIT_BYTES)) {
                 commit = &a->commits[a->commits_len++];
-                *commit = (struct commit){.target = &a->targets[i], .first = j};
+                *commit = (struct append_commit){.target = &a->targets[i], .first = j};
                 bytes = a->targets[i].pk.len + OWN_SIZE;
             }
             commit->len++;
@@ -365,7 +362,7 @@ enum hf_status hf__append_divide(struct appending *a, bool by_bytes)
     return HF_OK;
 }
 
-static void place_event(struct appending *a, struct target *t, struct pending *p,
+static void place_event(struct appending *a, struct append_target *t, struct append_event *p,
                         const struct events_position *base, uint32_t number)
 {
     struct hf_stored_event *e = &p->event;
@@ -392,7 +389,7 @@ void hf__append_place(struct appending *a, const struct events_position *base)
     for (size_t i = 0; i < a->len; i++)
         a->targets[i].next = a->targets[i].head;
     for (size_t i = 0; i < a->commits_len; i++) {
-        struct commit *commit = &a->commits[i];
+        struct append_commit *commit = &a->commits[i];
 
         commit->position = hf__events_position_later(base, (uint32_t)i);
         for (size_t j = 0; j < commit->len; j++)
@@ -402,7 +399,7 @@ void hf__append_place(struct appending *a, const struct events_position *base)
 }
 
 /* Why an event has no map: a text that is not UTF-8. */
-static enum hf_status blame(struct appending *a, const struct pending *p)
+static enum hf_status fail_map(struct appending *a, const struct append_event *p)
 {
     const struct hf_stored_event *e = &p->event;
     const struct {
@@ -427,16 +424,16 @@ static enum hf_status blame(struct appending *a, const struct pending *p)
                          HF_FMT(e->type));
 }
 
-enum hf_status hf__append_map(struct appending *a, struct pending *p)
+enum hf_status hf__append_map(struct appending *a, struct append_event *p)
 {
     p->map = hf__events_map(a->s, &p->event);
-    return hf_item_check(a->s, p->map) == HF_OK ? HF_OK : blame(a, p);
+    return hf_item_check(a->s, p->map) == HF_OK ? HF_OK : fail_map(a, p);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 /* What the results point to lives in the scope: ids that the caller chose are copied. */
-static enum hf_status make_results(struct appending *a)
+static enum hf_status results_alloc(struct appending *a)
 {
     for (size_t i = 0; a->results && i < a->len; i++)
         a->results[i].ids =
@@ -448,7 +445,7 @@ static enum hf_status make_results(struct appending *a)
 }
 
 /* One transaction behind the heads as they are known. */
-static enum hf_status try_it(struct appending *a, enum append_verdict *verdict)
+static enum hf_status append_try(struct appending *a, enum append_verdict *verdict)
 {
     struct events_position base = {.text = ""};
 
@@ -466,7 +463,7 @@ static enum hf_status try_it(struct appending *a, enum append_verdict *verdict)
     return hf__append_send(a, verdict);
 }
 
-static enum hf_status run(struct appending *a)
+static enum hf_status append_run(struct appending *a)
 {
     struct hf_scope_mark mark = hf_scope_mark(a->s);
 
@@ -480,7 +477,7 @@ static enum hf_status run(struct appending *a)
         if (repeated)
             return HF_OK;
         TRY(hf__append_blobs(a));
-        TRY(try_it(a, &verdict));
+        TRY(append_try(a, &verdict));
         if (verdict == APPEND_REPEATED)
             return HF_OK;
         if (verdict == APPEND_DONE) {
@@ -494,7 +491,7 @@ static enum hf_status run(struct appending *a)
 
 /* A stream that many threads of this process append to: they take turns, as each would have to try
  * again for each of the others. It is not needed for more than that. */
-static bool takes_turns(const struct appending *a)
+static bool needs_gate(const struct appending *a)
 {
     return a->len == 1 && a->events_len && a->targets[0].append->expect != HF_EXPECT_VERSION &&
            a->targets[0].append->expect != HF_EXPECT_NONE;
@@ -502,16 +499,16 @@ static bool takes_turns(const struct appending *a)
 
 static enum hf_status append_now(struct appending *a)
 {
-    bool turns = takes_turns(a);
+    bool turns = needs_gate(a);
     enum hf_status status;
 
     if (turns)
-        hf__events_turn_take(a->s, a->store, a->targets[0].pk);
+        hf__events_gate_enter(a->s, a->store, a->targets[0].pk);
     a->shard = hf__events_shard_take(a->store);
-    status = hf__append_is_large(a) ? hf__append_large(a) : run(a);
+    status = hf__append_is_large(a) ? hf__append_large(a) : append_run(a);
     hf__events_shard_give(a->store, a->shard);
     if (turns)
-        hf__events_turn_give(a->store, a->targets[0].pk);
+        hf__events_gate_leave(a->store, a->targets[0].pk);
     return status;
 }
 
@@ -531,9 +528,9 @@ enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
     joins = tx && !a.o.ignore_tx && hf_tx_db(tx) == store->db;
     if (results)
         memset(results, 0, len * sizeof(*results));
-    status = prepare(&a, appends);
+    status = append_prepare(&a, appends);
     if (status == HF_OK)
-        status = make_results(&a);
+        status = results_alloc(&a);
     if (status == HF_OK)
         status = joins ? hf__append_join(&a, tx) : append_now(&a);
     if (status != HF_OK) {

@@ -36,7 +36,7 @@ void hf__events_blobs_close(struct hf_events *store)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-enum hf_status hf__append_measure(struct appending *a, struct pending *p)
+enum hf_status hf__append_measure(struct appending *a, struct append_event *p)
 {
     const struct hf_stored_event *e = &p->event;
     size_t number = (size_t)(p - a->events) + 1;
@@ -65,7 +65,7 @@ enum hf_status hf__append_measure(struct appending *a, struct pending *p)
 enum hf_status hf__append_blobs(struct appending *a)
 {
     for (size_t i = 0; i < a->events_len; i++) {
-        struct pending *p = &a->events[i];
+        struct append_event *p = &a->events[i];
         struct hf_str digest;
 
         if (!p->in_blob || p->event.blob.len)
@@ -84,8 +84,8 @@ enum hf_status hf__append_blobs(struct appending *a)
  * One of these is not in the blob store: an event without its payload is damaged, not absent, and
  * is not to be taken for one that was truncated.
  */
-static enum hf_status gone(struct hf_scope *s, struct hf_events *store,
-                           const struct hf_stored_event *events, size_t len)
+static enum hf_status fail_gone(struct hf_scope *s, struct hf_events *store,
+                                const struct hf_stored_event *events, size_t len)
 {
     struct hf_str why = hf_scope_copy(s, hf_scope_error(s)->message);
     const struct hf_stored_event *event = NULL;
@@ -136,7 +136,7 @@ enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
             digests[count++] = events[i].blob;
     status = hf_blob_get_many(s, store->blobs, digests, count, bytes);
     if (status == HF_NOT_FOUND)
-        return gone(s, store, events, len);
+        return fail_gone(s, store, events, len);
     TRY(status);
     count = 0;
     for (size_t i = 0; i < len; i++)

@@ -43,7 +43,7 @@ struct lines {
     bool ended;
 };
 
-static enum hf_status make_room(struct hf_scope *s, struct lines *lines)
+static enum hf_status lines_make_room(struct hf_scope *s, struct lines *lines)
 {
     size_t cap = lines->cap ? lines->cap * 2 : FIRST_BYTES;
     char *ptr;
@@ -67,11 +67,11 @@ static enum hf_status make_room(struct hf_scope *s, struct lines *lines)
     return HF_OK;
 }
 
-static enum hf_status read_more(struct hf_scope *s, struct lines *lines)
+static enum hf_status lines_read_more(struct hf_scope *s, struct lines *lines)
 {
     size_t len = 0;
 
-    TRY(make_room(s, lines));
+    TRY(lines_make_room(s, lines));
     TRY(lines->read(s, lines->ptr + lines->to, lines->cap - lines->to, &len, lines->user));
     if (len > lines->cap - lines->to)
         return hf_scope_fail(s, HF_INVALID, "more bytes were read than there is room for");
@@ -81,7 +81,7 @@ static enum hf_status read_more(struct hf_scope *s, struct lines *lines)
 }
 
 /* The next line, without its end; it lives until the next call. Absent: there are no more. */
-static enum hf_status next_line(struct hf_scope *s, struct lines *lines, struct hf_str *line)
+static enum hf_status lines_next(struct hf_scope *s, struct lines *lines, struct hf_str *line)
 {
     size_t seen = 0, len;
 
@@ -104,7 +104,7 @@ static enum hf_status next_line(struct hf_scope *s, struct lines *lines, struct 
             return HF_OK;
         }
         seen = lines->to - lines->from;
-        TRY(read_more(s, lines));
+        TRY(lines_read_more(s, lines));
     }
 }
 
@@ -134,7 +134,7 @@ struct import {
 };
 
 /* What is wrong with a line, as the scope's error has it. */
-static enum hf_status at_line(struct hf_scope *s, uint64_t number, enum hf_status status)
+static enum hf_status fail_at_line(struct hf_scope *s, uint64_t number, enum hf_status status)
 {
     switch (status) {
     case HF_CONDITION:
@@ -225,7 +225,7 @@ static enum hf_status append_each(struct import *im)
         enum hf_status status = append_one(im, i);
 
         if (status != HF_OK)
-            return at_line(im->s, im->numbers[i], status);
+            return fail_at_line(im->s, im->numbers[i], status);
         im->done++;
     }
     return HF_OK;
@@ -260,7 +260,7 @@ static enum hf_status batch_end(struct import *im)
 }
 
 /* What it adds to the items of an append, but for the key of its stream. */
-static size_t size_of(const struct hf_stored_event *event)
+static size_t event_size(const struct hf_stored_event *event)
 {
     return event->payload.len + event->id.len + event->type.len + event->content_type.len +
            event->causation.len + event->correlation.len + event->compensates.len +
@@ -270,7 +270,7 @@ static size_t size_of(const struct hf_stored_event *event)
 /* Does it go into the append that is being collected, and as one more of its last stream? The
  * append is to be one transaction, with one commit for each stream: a large one is placed ahead of
  * the time, and what is appended next would come before it. */
-static bool fits(const struct import *im, const struct hf_stored_event *event, bool *same)
+static bool batch_fits(const struct import *im, const struct hf_stored_event *event, bool *same)
 {
     const struct hf_append *last = im->appends_len ? &im->appends[im->appends_len - 1] : NULL;
 
@@ -279,7 +279,7 @@ static bool fits(const struct import *im, const struct hf_stored_event *event, b
         return true;
     *same = hf_str_equal(last->stream.domain, event->stream.domain) &&
             hf_str_equal(last->stream.id, event->stream.id);
-    if (im->len == im->cap || im->bytes + size_of(event) > BATCH_BYTES ||
+    if (im->len == im->cap || im->bytes + event_size(event) > BATCH_BYTES ||
         (im->len + 1) * ACTIONS_EACH + (im->appends_len + !*same) * ACTIONS_STREAM + 1 >
             HF_TX_ACTIONS_MAX)
         return false;
@@ -294,7 +294,7 @@ static bool fits(const struct import *im, const struct hf_stored_event *event, b
     return im->appends_len < HF_EVENTS_STREAMS_MAX;
 }
 
-static void add(struct import *im, const struct hf_stored_event *event, bool same)
+static void batch_add(struct import *im, const struct hf_stored_event *event, bool same)
 {
     bool own = hf_str_equal(event->correlation, event->id);
 
@@ -316,7 +316,7 @@ static void add(struct import *im, const struct hf_stored_event *event, bool sam
         im->appends[im->appends_len - 1].events_len++;
     else
         im->appends[im->appends_len++] = append_of(im, im->len);
-    im->bytes += size_of(event);
+    im->bytes += event_size(event);
     im->len++;
 }
 
@@ -381,37 +381,37 @@ struct parsed {
     struct hf_stored_event event;
 };
 
-static enum hf_status parse(struct hf_scope *s, struct hf_str line, struct parsed *parsed)
+static enum hf_status line_parse(struct hf_scope *s, struct hf_str line, struct parsed *parsed)
 {
     TRY(parse_begin(s, line, &parsed->before, &parsed->stream));
     return parsed->before ? HF_OK : parse_event(s, line, &parsed->event);
 }
 
-static enum hf_status take(struct import *im, struct hf_str line, struct parsed *parsed)
+static enum hf_status line_take(struct import *im, struct hf_str line, struct parsed *parsed)
 {
     uint64_t number = im->lines.number;
     enum hf_status status;
     bool same = false;
 
-    if (parsed->before ? im->len != 0 : !fits(im, &parsed->event, &same)) {
+    if (parsed->before ? im->len != 0 : !batch_fits(im, &parsed->event, &same)) {
         TRY(batch_end(im));
-        TRY(parse(im->s, line, parsed)); /* it was in the memory of the batch */
+        TRY(line_parse(im->s, line, parsed)); /* it was in the memory of the batch */
         if (!parsed->before)
-            (void)fits(im, &parsed->event, &same);
+            (void)batch_fits(im, &parsed->event, &same);
     }
     if (!parsed->before) {
-        add(im, &parsed->event, same);
+        batch_add(im, &parsed->event, same);
         return HF_OK;
     }
     if (im->o.renumber || parsed->before == 1)
         return HF_OK;
     status = hf__events_begin_at(im->s, im->store, parsed->stream, parsed->before);
-    return status == HF_OK ? HF_OK : at_line(im->s, number, status);
+    return status == HF_OK ? HF_OK : fail_at_line(im->s, number, status);
 }
 
 /* Those before it are in; what is wrong with them comes first. They take the memory of the scope, so
  * its error is kept in another. */
-static enum hf_status bad_line(struct import *im, uint64_t number)
+static enum hf_status line_fail(struct import *im, uint64_t number)
 {
     struct hf_scope *kept = hf_scope_new(hf_scope_env(im->s));
     enum hf_status status = hf_scope_error(im->s)->status;
@@ -433,14 +433,14 @@ static enum hf_status bad_line(struct import *im, uint64_t number)
     return status;
 }
 
-static enum hf_status take_all(struct import *im)
+static enum hf_status lines_take(struct import *im)
 {
     for (;;) {
         struct parsed parsed;
         enum hf_status status;
         struct hf_str line;
 
-        TRY(next_line(im->s, &im->lines, &line));
+        TRY(lines_next(im->s, &im->lines, &line));
         if (!line.ptr && im->o.replace)
             return hf_scope_fail(im->s, HF_SERIALIZATION,
                                  "there is no event to import, so nothing was replaced");
@@ -448,15 +448,15 @@ static enum hf_status take_all(struct import *im)
             return batch_end(im);
         if (is_blank(line))
             continue;
-        status = parse(im->s, line, &parsed);
+        status = line_parse(im->s, line, &parsed);
         if (status == HF_SERIALIZATION)
-            return bad_line(im, im->lines.number);
+            return line_fail(im, im->lines.number);
         if (status != HF_OK)
             return status;
         if (im->o.replace)
             TRY(hf_events_reset(im->s, im->store));
         im->o.replace = false;
-        TRY(take(im, line, &parsed));
+        TRY(line_take(im, line, &parsed));
     }
 }
 
@@ -477,7 +477,7 @@ enum hf_status hf_events_import(struct hf_scope *s, struct hf_events *store,
     im.numbers = hf_scope_alloc(s, im.cap * sizeof(*im.numbers));
     TRY(hf_scope_built(s));
     im.mark = hf_scope_mark(s);
-    status = take_all(&im);
+    status = lines_take(&im);
     hf__env_free(env, im.lines.ptr, im.lines.cap);
     if (count)
         *count = im.added;

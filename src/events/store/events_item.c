@@ -83,7 +83,7 @@ struct hf_item hf__events_item(struct hf_scope *s, struct hf_str pk, struct hf_s
     return HF_ITEM(s, HF_M("e", map), HF_S("p", position), HF_S("pk", pk), HF_S("sk", sk));
 }
 
-static enum hf_status damaged(struct hf_scope *s, const struct hf_stored_event *event)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct hf_stored_event *event)
 {
     return hf_scope_fail(s, HF_CORRUPT, "the event at %.*s, version %llu of stream \"%.*s\", %s",
                          HF_FMT(event->position), (unsigned long long)event->version,
@@ -153,9 +153,9 @@ enum hf_status hf__events_map_view(struct hf_scope *s, struct hf_value map,
                                       .schema = 1};
     while (hf_item_next(item, &walk))
         if (walk.name.len == 1 && !take_member(walk.name.ptr[0], walk.value, event))
-            return damaged(s, event);
+            return fail_damaged(s, event);
     if (!event->type.len)
-        return damaged(s, event); /* (2): no map, or none of an event */
+        return fail_damaged(s, event); /* (2): no map, or none of an event */
     if (!event->correlation.len)
         event->correlation = event->id;
     if (event->blob.len)
@@ -171,7 +171,7 @@ enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
                                       .stream = stream,
                                       .version = version};
     if (event->position.len != HF_POSITION_LEN)
-        return damaged(s, event);
+        return fail_damaged(s, event);
     return hf__events_map_view(s, hf_item_get(item, HF_STR("e")), event);
 }
 
@@ -231,7 +231,7 @@ enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
 }
 
 /* The number of the event with that name, or -1. */
-static int number_of(struct hf_str name)
+static int event_number(struct hf_str name)
 {
     uint64_t number;
 
@@ -251,7 +251,7 @@ static enum hf_status own_events(struct hf_scope *s, const struct events_commit 
 
     TRY(hf_scope_built(s));
     while (hf_item_next(commit->item, &walk)) {
-        int number = number_of(walk.name);
+        int number = event_number(walk.name);
 
         if (number < 0 || (uint32_t)number < from)
             continue;

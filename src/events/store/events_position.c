@@ -268,7 +268,7 @@ struct hf_str hf__events_part_of(struct hf_scope *s, char kind, struct hf_str po
 
 uint32_t hf__events_shard_take(struct hf_events *store)
 {
-    uint32_t first = atomic_fetch_add(&store->turn, 1) % store->shards;
+    uint32_t first = atomic_fetch_add(&store->next_shard, 1) % store->shards;
 
     for (uint32_t i = 0; i < store->shards; i++) {
         uint32_t shard = (first + i) % store->shards;

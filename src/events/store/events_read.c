@@ -41,7 +41,7 @@ static struct hf_str stream_text(const struct reading *r)
     return hf__events_stream_text(r->s, r->stream);
 }
 
-static enum hf_status keep(struct reading *r, const struct hf_stored_event *event)
+static enum hf_status event_keep(struct reading *r, const struct hf_stored_event *event)
 {
     void *events = r->events;
 
@@ -99,22 +99,22 @@ static enum hf_status need_head(struct reading *r)
     return know_head(r, &head);
 }
 
-static enum hf_status missing(const struct reading *r)
+static enum hf_status fail_missing(const struct reading *r)
 {
     return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\" has no version %llu",
                          HF_FMT(stream_text(r)), (unsigned long long)r->at);
 }
 
 /* The next version in order. */
-static enum hf_status take(struct reading *r, const struct hf_stored_event *event)
+static enum hf_status take_event(struct reading *r, const struct hf_stored_event *event)
 {
     bool expired = r->have_head && hf__events_head_expired(r->store, &r->head, event->position);
 
     if (event->version != r->at)
-        return missing(r);
+        return fail_missing(r);
     if (!expired && (!r->o.from_us || event->time_us >= r->o.from_us) &&
         (!r->o.until_us || event->time_us < r->o.until_us))
-        TRY(keep(r, event));
+        TRY(event_keep(r, event));
     r->at = r->o.backward ? r->at - 1 : r->at + 1;
     r->end = r->end || is_past(r) || (expired && r->o.backward);
     return HF_OK;
@@ -122,7 +122,7 @@ static enum hf_status take(struct reading *r, const struct hf_stored_event *even
 
 /* What is met next begins (or, backward, ends) with `version`. When that is not what is wanted
  * next, what is missing was swept, or is beyond the end: the head knows. */
-static enum hf_status meet(struct reading *r, uint64_t version)
+static enum hf_status meet_version(struct reading *r, uint64_t version)
 {
     bool knew = r->have_head;
 
@@ -138,15 +138,15 @@ static enum hf_status meet(struct reading *r, uint64_t version)
     return HF_OK;
 }
 
-static enum hf_status take_event(struct reading *r, struct hf_item item, uint64_t version)
+static enum hf_status take_event_item(struct reading *r, struct hf_item item, uint64_t version)
 {
     struct hf_stored_event event;
 
-    TRY(meet(r, version));
+    TRY(meet_version(r, version));
     if (is_full(r) || (!r->o.backward && version < r->at)) /* it is being swept */
         return HF_OK;
     TRY(hf__events_item_view(r->s, item, r->stream, version, &event));
-    return take(r, &event);
+    return take_event(r, &event);
 }
 
 /* (2) The part of a large append that is wanted. It has two of these, so one may have been taken.
@@ -155,10 +155,10 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
 {
     uint64_t last = stub->first + stub->count - 1;
 
-    TRY(meet(r, r->o.backward ? (r->at < last ? r->at : last)
-                              : (r->at > stub->first ? r->at : stub->first)));
+    TRY(meet_version(r, r->o.backward ? (r->at < last ? r->at : last)
+                                      : (r->at > stub->first ? r->at : stub->first)));
     if (!is_full(r) && (r->o.backward ? r->at > last : r->at < stub->first))
-        return missing(r);
+        return fail_missing(r);
     while (!is_full(r) && r->at >= stub->first && r->at <= last) {
         uint32_t number = stub->number + (uint32_t)(r->at - stub->first);
         uint64_t before = r->at;
@@ -174,12 +174,12 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
             if (!hf__events_large_number(page.items[i], &at))
                 return hf_scope_fail(r->s, HF_CORRUPT, "an item of append %.*s is damaged",
                                      HF_FMT(stub->large));
-            TRY(take_event(r, page.items[i], stub->first + (at - stub->number)));
+            TRY(take_event_item(r, page.items[i], stub->first + (at - stub->number)));
         }
         if (r->at == before && !is_full(r))
             TRY(need_head(r)); /* it may be half swept */
         if (r->at == before && !is_full(r))
-            return missing(r);
+            return fail_missing(r);
     }
     return HF_OK;
 }
@@ -200,7 +200,7 @@ static enum hf_status take_item(struct reading *r, struct hf_item item)
                              HF_FMT(stream_text(r)), HF_FMT(sk));
     if (hf__events_stub_view(item, &stub))
         return take_stub(r, &stub);
-    return take_event(r, item, version);
+    return take_event_item(r, item, version);
 }
 
 /* (2) */
@@ -252,7 +252,7 @@ static enum hf_status read_pages(struct reading *r)
     return need_head(r);
 }
 
-static enum hf_status begin(struct reading *r)
+static enum hf_status read_begin(struct reading *r)
 {
     const struct hf_events_read_options *o = &r->o;
 
@@ -288,7 +288,7 @@ enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
     TRY(hf__events_stream_pk(s, 's', stream, &r.pk));
     r.stream = (struct hf_stream_key){hf_scope_copy(s, stream.domain), hf_scope_copy(s, stream.id)};
     TRY(hf_scope_built(s));
-    TRY(begin(&r));
+    TRY(read_begin(&r));
     TRY(read_pages(&r));
     if (!r.o.no_payload)
         TRY(hf__events_payloads(s, store, r.events, r.len));

@@ -2,7 +2,7 @@
  * events/store/events_streams.c: what is said about a stream as a whole: info, truncation, limits, the
  * end; and walking over a stream, and over all streams.
  *
- * All of it is in the stream's head (events_head.c), in attributes that appends do not touch, and
+ * All of it is in the stream's head (events_heads.c), in attributes that appends do not touch, and
  * beside those:
  *
  *     w, g   versions before w were swept, or never were here; g is the hash of the last of them
@@ -48,13 +48,13 @@ enum hf_status hf__events_swept_view(struct hf_scope *s, struct hf_item item,
     return HF_OK;
 }
 
-static enum hf_status none_yet(struct hf_scope *s, struct hf_stream_key stream)
+static enum hf_status fail_none(struct hf_scope *s, struct hf_stream_key stream)
 {
     return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-static enum hf_status is_deleted(struct hf_scope *s, struct hf_stream_key stream)
+static enum hf_status fail_deleted(struct hf_scope *s, struct hf_stream_key stream)
 {
     return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted",
                          HF_FMT(hf__events_stream_text(s, stream)));
@@ -62,8 +62,9 @@ static enum hf_status is_deleted(struct hf_scope *s, struct hf_stream_key stream
 
 /* An update of a head (1). HF_CONDITION with the item as it is; then what is wrong with it is the
  * caller's to say. */
-static enum hf_status change(struct hf_scope *s, struct hf_events *store,
-                             struct hf_update_item *update, struct hf_str pk, struct hf_item *item)
+static enum hf_status head_change(struct hf_scope *s, struct hf_events *store,
+                                  struct hf_update_item *update, struct hf_str pk,
+                                  struct hf_item *item)
 {
     update->table = store->table;
     update->key = head_key(s, pk);
@@ -73,13 +74,13 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store,
 }
 
 /* Why a change of a stream that is to be there was refused, if it is not or was deleted. */
-static enum hf_status refused(struct hf_scope *s, struct hf_stream_key stream, struct hf_item item,
-                              struct events_head *head)
+static enum hf_status check_refusal(struct hf_scope *s, struct hf_stream_key stream,
+                                    struct hf_item item, struct events_head *head)
 {
     TRY(hf__events_head_view(s, item, head));
     if (head->state == EVENTS_DELETED)
-        return is_deleted(s, stream);
-    return head->version ? HF_OK : none_yet(s, stream);
+        return fail_deleted(s, stream);
+    return head->version ? HF_OK : fail_none(s, stream);
 }
 
 /* ---- info ----------------------------------------------------------------------------------- */
@@ -163,7 +164,7 @@ enum hf_status hf_events_stream_info(struct hf_scope *s, struct hf_events *store
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     TRY(hf__events_head_read(s, store, pk, &head));
     if (!head.version && head.state != EVENTS_DELETED)
-        return none_yet(s, stream);
+        return fail_none(s, stream);
     return info_of(s, store, pk, &head, info);
 }
 
@@ -188,10 +189,10 @@ enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     if (before > INT64_MAX)
         return hf_scope_fail(s, HF_INVALID, "there is no version %llu", (unsigned long long)before);
-    status = change(s, store, &update, pk, &item);
+    status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
-    TRY(refused(s, stream, item, &head));
+    TRY(check_refusal(s, stream, item, &head));
     if (before > head.version + 1)
         return hf_scope_fail(s, HF_INVALID,
                              "stream \"%.*s\" is at version %llu and cannot be truncated before "
@@ -232,16 +233,16 @@ enum hf_status hf_events_limit_stream(struct hf_scope *s, struct hf_events *stor
         values[len++] = (struct hf_attr)HF_N(":n", max_count);
     if (len)
         update.values = hf_item_with(s, update.values, values, len);
-    status = change(s, store, &update, pk, &item);
+    status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
-    TRY(refused(s, stream, item, &head));
+    TRY(check_refusal(s, stream, item, &head));
     return hf_scope_fail(s, HF_CORRUPT, "the head of stream \"%.*s\" refused its limits",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-static enum hf_status unexpected(struct hf_scope *s, struct hf_stream_key stream,
-                                 enum hf_expect expect, uint64_t version, uint64_t actual)
+static enum hf_status fail_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+                                      enum hf_expect expect, uint64_t version, uint64_t actual)
 {
     struct hf_str name = hf__events_stream_text(s, stream);
     struct hf_str is = actual ? hf_scope_format(s, "is at version %llu", (unsigned long long)actual)
@@ -288,13 +289,13 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
     if (expect == HF_EXPECT_VERSION && version)
         update.values = hf_item_with(s, update.values, &(struct hf_attr)HF_N(":v", version), 1);
     hf__events_heads_drop(store, pk);
-    status = change(s, store, &update, pk, &item);
+    status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
     TRY(hf__events_head_view(s, item, &head));
     if (head.state == EVENTS_DELETED)
         return HF_OK; /* (1) */
-    return unexpected(s, stream, expect, version, head.version);
+    return fail_unexpected(s, stream, expect, version, head.version);
 }
 
 /* A stream whose first events are elsewhere, or nowhere any more. */

@@ -25,20 +25,20 @@ struct verify {
     struct hf_events *store;
     struct hf_events_verified *out;
     struct hf_events_verify_options o;
-    uint64_t ordered; /* events that were looked at in the order of all */
-    bool in_order;    /* we are at those */
-    uint64_t told;    /* of how many was told last */
+    uint64_t ordered;  /* events that were looked at in the order of all */
+    bool in_order;     /* we are at those */
+    uint64_t reported; /* of how many was told last */
 };
 
 /* So many more events were looked at. Tells now and then, and in the end. */
-static enum hf_status progress(struct verify *v, bool ends)
+static enum hf_status report_progress(struct verify *v, bool ends)
 {
     uint64_t done = v->out->events + v->ordered;
     uint64_t total = v->in_order ? 2 * v->out->events : 0;
 
-    if (!v->o.on_progress || (!ends && done - v->told < PROGRESS))
+    if (!v->o.on_progress || (!ends && done - v->reported < PROGRESS))
         return HF_OK;
-    v->told = done;
+    v->reported = done;
     /* Others may append and sweep meanwhile. */
     return v->o.on_progress(done, total && total < done ? done : total, v->o.user);
 }
@@ -56,7 +56,7 @@ struct chain {
     struct events_commit commit;
 };
 
-static enum hf_status bad(struct chain *c, uint64_t version, const char *what)
+static enum hf_status fail_version(struct chain *c, uint64_t version, const char *what)
 {
     struct hf_scope *s = c->v->s;
 
@@ -93,7 +93,7 @@ static enum hf_status read_commit(struct chain *c, const struct hf_stored_event 
         TRY(hf__pattern_read(s, c->v->store->db, c->v->store->table, key, &item));
     }
     if (!item.ptr)
-        return bad(c, event->version, "it is not in the order of all");
+        return fail_version(c, event->version, "it is not in the order of all");
     TRY(hf__events_commit_view(s, item, &c->commit));
     c->base = base;
     return HF_OK;
@@ -119,11 +119,12 @@ static enum hf_status check_copy(struct chain *c, const struct hf_stored_event *
     if (!hf_str_equal(commit->stream.domain, c->stream.domain) ||
         !hf_str_equal(commit->stream.id, c->stream.id) ||
         commit->version + in_commit != event->version)
-        return bad(c, event->version, "the order of all has another event at its position");
+        return fail_version(c, event->version,
+                            "the order of all has another event at its position");
     if (large.ptr ? !hf_str_equal(commit->large, large) ||
                         commit->large_from + in_commit != number || in_commit >= commit->count
                   : !hf_value_equal(hf_item_get(commit->item, hf_str_of(name, 3)), map))
-        return bad(c, event->version, "its copy in the order of all is another");
+        return fail_version(c, event->version, "its copy in the order of all is another");
     return HF_OK;
 }
 
@@ -143,9 +144,9 @@ static enum hf_status check_blob(struct chain *c, const struct hf_stored_event *
                              "events have payloads in a blob store, and this store has none");
     status = hf_blob_get(s, c->v->store->blobs, event->blob, &bytes);
     if (status == HF_NOT_FOUND)
-        return bad(c, event->version, "its payload is not in the blob store");
+        return fail_version(c, event->version, "its payload is not in the blob store");
     if (status == HF_CORRUPT)
-        return bad(c, event->version, "its payload in the blob store is damaged");
+        return fail_version(c, event->version, "its payload in the blob store is damaged");
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
     return status;
@@ -158,20 +159,20 @@ static enum hf_status check_event(struct chain *c, const struct hf_stored_event 
     uint8_t content[EVENTS_HASH], hash[EVENTS_HASH];
 
     if (event->version != c->next)
-        return bad(c, c->next, "it is missing");
+        return fail_version(c, c->next, "it is missing");
     hf__events_content(event, content);
     hf__events_chain(event, content, c->hash, hash);
     if (event->hash.len != EVENTS_HASH || memcmp(hash, event->hash.ptr, EVENTS_HASH) != 0)
-        return bad(c, event->version, "it is not as it was written");
+        return fail_version(c, event->version, "it is not as it was written");
     if (c->position.text[0] && memcmp(event->position.ptr, c->position.text, HF_POSITION_LEN) <= 0)
-        return bad(c, event->version, "its position is not behind the one before");
+        return fail_version(c, event->version, "its position is not behind the one before");
     TRY(check_copy(c, event, map, large, number));
     TRY(check_blob(c, event));
     memcpy(c->hash, hash, EVENTS_HASH);
     memcpy(c->position.text, event->position.ptr, HF_POSITION_LEN);
     c->next++;
     c->v->out->events++;
-    return progress(c->v, false);
+    return report_progress(c->v, false);
 }
 
 static enum hf_status check_large(struct chain *c, const struct events_step *step)
@@ -189,7 +190,7 @@ static enum hf_status check_large(struct chain *c, const struct events_step *ste
         uint32_t number;
 
         if (!hf__events_large_number(item, &number) || number != step->number + at)
-            status = bad(c, step->first + at, "it is missing");
+            status = fail_version(c, step->first + at, "it is missing");
         else
             status = hf__events_item_view(s, item, c->stream, step->first + at, &event);
         if (status == HF_OK)
@@ -201,7 +202,7 @@ static enum hf_status check_large(struct chain *c, const struct events_step *ste
     }
     hf_pages_free(pages);
     if (status == HF_OK && at != step->count)
-        return bad(c, step->first + at, "it is missing");
+        return fail_version(c, step->first + at, "it is missing");
     return status;
 }
 
@@ -235,11 +236,11 @@ static enum hf_status check_once(struct verify *v, struct hf_stream_key stream, 
         return hf_scope_fail(v->s, HF_NOMEM, "no memory to verify a stream");
     status = hf__events_steps(v->s, v->store, pk, c.next, check_step, &c);
     if (status == HF_OK && c.next <= head->version)
-        status = bad(&c, c.next, "it is missing");
+        status = fail_version(&c, c.next, "it is missing");
     if (status == HF_OK &&
         (memcmp(c.hash, head->hash, EVENTS_HASH) != 0 ||
          (c.position.text[0] && memcmp(&c.position, &head->position, sizeof(c.position)) != 0)))
-        status = bad(&c, head->version, "the head of the stream says otherwise");
+        status = fail_version(&c, head->version, "the head of the stream says otherwise");
     hf_scope_free(c.kept);
     return status;
 }
@@ -281,7 +282,7 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
         TRY(hf__events_head_view(s, again, &now));
         item = again;
         v->out->events = before;
-        v->told = v->told < before ? v->told : before;
+        v->reported = v->reported < before ? v->reported : before;
         v->out->bad = (struct hf_stream_key){.id = {NULL, 0}};
         v->out->bad_version = 0;
     }
@@ -289,11 +290,12 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
 
 /* ---- the order of all against the streams --------------------------------------------------- */
 
-static enum hf_status stray(struct verify *v, const struct events_commit *commit, uint64_t version)
+static enum hf_status fail_stray(struct verify *v, const struct events_commit *commit,
+                                 uint64_t version)
 {
     struct chain c = {.v = v, .stream = commit->stream};
 
-    return bad(&c, version, "it is in the order of all, and not in its stream");
+    return fail_version(&c, version, "it is in the order of all, and not in its stream");
 }
 
 /* Is the commit still there? What was swept or moved meanwhile is no mistake. */
@@ -394,9 +396,9 @@ static enum hf_status check_commit(struct verify *v, struct hf_item item)
         } while (from && !missing);
     }
     if (!missing)
-        return progress(v, false);
+        return report_progress(v, false);
     TRY(is_there(v, item, &there));
-    return there ? stray(v, &commit, missing) : HF_OK;
+    return there ? fail_stray(v, &commit, missing) : HF_OK;
 }
 
 static enum hf_status check_part(struct verify *v, struct hf_str part)
@@ -482,7 +484,7 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
         TRY(hf__events_each_head(s, store, check_stream, &v));
         v.in_order = true;
         TRY(check_order(&v));
-        return progress(&v, true);
+        return report_progress(&v, true);
     }
     TRY(hf__events_stream_pk(s, 's', *stream, &pk));
     TRY(hf__pattern_read(s, store->db, store->table,
@@ -492,5 +494,5 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
         return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
                              HF_FMT(hf__events_stream_text(s, *stream)));
     TRY(check_stream(s, store, *stream, pk, &head, item, &v));
-    return progress(&v, true);
+    return report_progress(&v, true);
 }

@@ -37,14 +37,14 @@ enum {
     STUCK_TIMES = 10,
     LEASE_MS = 20000,
     LEASE_LEAST_MS = 20,
-    LAST_WORDS_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
+    FINAL_WRITE_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
     OWNER_MAX = 256
 };
 
 /* ---- small things --------------------------------------------------------------------------- */
 
-void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
-                  const struct hf_stored_event *event, const struct hf_error *error)
+void hf__sub_notify(struct hf_subscription *sub, enum hf_subscription_event what,
+                    const struct hf_stored_event *event, const struct hf_error *error)
 {
     if (sub->o.on_notice)
         sub->o.on_notice(what, event, error ? error : &(struct hf_error){0}, sub->o.user);
@@ -106,11 +106,11 @@ void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)
     pthread_mutex_unlock(&sub->mutex);
     hf__sub_source_close(sub);
     if (held)
-        hf__sub_tell(sub, HF_SUBSCRIPTION_LOST, NULL, hf_scope_error(s));
+        hf__sub_notify(sub, HF_SUBSCRIPTION_LOST, NULL, hf_scope_error(s));
 }
 
 /* Renew it, and note what comes out. Any thread. */
-static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
+static enum hf_status lease_renew(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t asked_us = hf__env_elapsed_us(&sub->env);
     struct pattern_id token;
@@ -139,8 +139,8 @@ static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
 }
 
 /* Another has it: watch its beat. HF_OK: it was silent for so long that it can be replaced. */
-static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
-                            const struct sub_item *view, uint32_t *wait_ms)
+static enum hf_status holder_watch(struct hf_scope *s, struct hf_subscription *sub,
+                                   const struct sub_item *view, uint32_t *wait_ms)
 {
     int64_t now = hf__env_elapsed_us(&sub->env);
     uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
@@ -162,7 +162,7 @@ static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
                          HF_FMT(view->owner), HF_FMT(sub->name));
 }
 
-static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status lease_take(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     struct pattern_id token = hf__pattern_id_make(&sub->env);
     struct sub_taker taker = {.token = id_str(&token),
@@ -174,7 +174,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
 
     TRY(hf__sub_read(s, sub->store, sub->pk, &seen));
     if (seen.holder.ptr)
-        TRY(watch(s, sub, &seen, wait_ms));
+        TRY(holder_watch(s, sub, &seen, wait_ms));
     from_silent = seen.holder.ptr && !hf_str_equal(seen.holder, id_str(&sub->token));
     taker.window = hf__suspects_window(&seen, from_silent);
     asked_us = hf__env_elapsed_us(&sub->env);
@@ -194,18 +194,18 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
     sub->metrics.fence = view.fence;
     sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
     pthread_mutex_unlock(&sub->mutex);
-    hf__sub_tell(sub, HF_SUBSCRIPTION_TAKEN, NULL, NULL);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_TAKEN, NULL, NULL);
     return HF_OK;
 }
 
 /* (1) HF_LOCKED: another has it. */
-static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status lease_have(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     int64_t left_us = left_us_of(sub);
     enum hf_status status;
 
-    if (left_us && !sub->beater && left_us < (int64_t)sub->o.lease_ms * 500) {
-        status = renew(s, sub);
+    if (left_us && !sub->heartbeat && left_us < (int64_t)sub->o.lease_ms * 500) {
+        status = lease_renew(s, sub);
         left_us = left_us_of(sub);
         if (status != HF_OK && status != HF_LOST && !left_us)
             return status;
@@ -218,13 +218,13 @@ static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub
         hf__sub_lost(s, sub);
     }
     set_state(sub, HF_SUBSCRIPTION_WAITING);
-    return take(s, sub, wait_ms);
+    return lease_take(s, sub, wait_ms);
 }
 
 /* ---- a turn --------------------------------------------------------------------------------- */
 
 /* Where it begins anew: told, or in front of all, whatever its options say about a start. */
-static struct checkpoint anew_at(const struct hf_subscription *sub, const struct sub_item *view)
+static struct checkpoint rebuild_at(const struct hf_subscription *sub, const struct sub_item *view)
 {
     struct checkpoint at = checkpoint_of(view->rebuild_after);
     struct events_position first = hf__events_position_floor(0);
@@ -249,7 +249,7 @@ static enum hf_status check_place(struct hf_scope *s, const struct hf_subscripti
 }
 
 /* (4) */
-static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub)
+static enum hf_status rebuild_begin(struct hf_scope *s, struct hf_subscription *sub)
 {
     struct pattern_id fresh = hf__pattern_id_make(&sub->env);
     struct sub_item view;
@@ -269,9 +269,9 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
                                          "the reset function of \"%.*s\" failed: %s",
                                          HF_FMT(sub->name), hf_scope_error_text(sub->work));
         TRY(hf__parked_clear(s, sub->store, sub->pk, id_str(&sub->token)));
-        view.at = anew_at(sub, &view);
-        TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
-                               id_str(&fresh)));
+        view.at = rebuild_at(sub, &view);
+        TRY(hf__sub_rebuild(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
+                            id_str(&fresh)));
         view.handled = 0;
         sub->window = sub->careful = sub->crashes = 0;
         sub->counted = false;
@@ -288,7 +288,7 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
 }
 
 /* Now and then: what does the item say, is something to be handled again? */
-static enum hf_status look(struct hf_scope *s, struct hf_subscription *sub)
+static enum hf_status item_look(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t now = hf__env_elapsed_us(&sub->env);
     const struct hf_parked *replays;
@@ -312,7 +312,7 @@ static bool is_idle(const struct hf_subscription *sub)
     return sub->at == sub->events_len && sub->has_source && !sub->source_more;
 }
 
-static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status step_work(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     int64_t wait_us;
     bool rebuild;
@@ -321,8 +321,8 @@ static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint
     rebuild = sub->rebuild;
     pthread_mutex_unlock(&sub->mutex);
     if (rebuild)
-        TRY(begin_anew(s, sub));
-    TRY(look(s, sub));
+        TRY(rebuild_begin(s, sub));
+    TRY(item_look(s, sub));
     if (sub->retry_us <= hf__env_elapsed_us(&sub->env)) {
         TRY(hf__sub_source(s, sub));
         TRY(hf__sub_handle(s, sub));
@@ -348,7 +348,7 @@ static uint32_t until_renewal(struct hf_subscription *sub, uint32_t wait_ms)
 {
     int64_t left_ms = (left_us_of(sub) - (int64_t)sub->o.lease_ms * 500) / 1000 + 1;
 
-    if (sub->beater || !sub->held || left_ms >= wait_ms)
+    if (sub->heartbeat || !sub->held || left_ms >= wait_ms)
         return wait_ms;
     return left_ms > 0 ? (uint32_t)left_ms : 0;
 }
@@ -372,14 +372,14 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
     return hf_scope_fail_from(s, HF_LOST, sub->why);
 }
 
-static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status step_run(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     enum hf_status status;
 
     *wait_ms = sub->o.poll_ms;
     if (!sub->gave_up) {
-        TRY(have_lease(s, sub, wait_ms));
-        status = work(s, sub, wait_ms);
+        TRY(lease_have(s, sub, wait_ms));
+        status = step_work(s, sub, wait_ms);
         if (status == HF_IN_USE) {
             pthread_mutex_lock(&sub->mutex);
             sub->rebuild = true;
@@ -412,7 +412,7 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
     if (sub->worker)
         return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" has a thread",
                              HF_FMT(sub->name));
-    status = turn(s, sub, wait_ms);
+    status = step_run(s, sub, wait_ms);
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
     return call_ends(s, status);
@@ -439,7 +439,7 @@ enum hf_status hf_subscription_drain(struct hf_scope *s, struct hf_subscription 
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-static void wake(void *user)
+static void worker_wake(void *user)
 {
     struct hf_subscription *sub = user;
 
@@ -447,7 +447,7 @@ static void wake(void *user)
 }
 
 /* A turn: a pump_step_fn. */
-static int64_t run(size_t worker, void *user)
+static int64_t worker_step(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
     uint32_t wait_ms = sub->o.poll_ms;
@@ -455,9 +455,9 @@ static int64_t run(size_t worker, void *user)
 
     (void)worker;
     hf_scope_reset(sub->scope);
-    status = turn(sub->scope, sub, &wait_ms);
+    status = step_run(sub->scope, sub, &wait_ms);
     if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
-        hf__sub_tell(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
+        hf__sub_notify(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
         if (!wait_ms)
             wait_ms = sub->o.poll_ms;
     }
@@ -479,22 +479,22 @@ static bool renewal_is_due(struct hf_subscription *sub)
 }
 
 /* Renew the lease, and look whether the function is stuck: a pump_step_fn. */
-static int64_t beat(size_t worker, void *user)
+static int64_t heartbeat_step(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
     int64_t every_us = (int64_t)terms_of(sub).heartbeat_ms * 1000, wait_us = every_us / 2, stuck_us;
 
     (void)worker;
-    stuck_us = hf__stuck_look(sub->beats, sub);
-    hf_scope_reset(sub->beats);
-    hf_scope_timeout_ms(sub->beats, sub->o.lease_ms); /* later it is of no use */
-    if (renewal_is_due(sub) && renew(sub->beats, sub) != HF_OK)
+    stuck_us = hf__sub_stuck_check(sub->heartbeat_scope, sub);
+    hf_scope_reset(sub->heartbeat_scope);
+    hf_scope_timeout_ms(sub->heartbeat_scope, sub->o.lease_ms); /* later it is of no use */
+    if (renewal_is_due(sub) && lease_renew(sub->heartbeat_scope, sub) != HF_OK)
         wait_us = every_us / 4;
     return hf__env_elapsed_us(&sub->env) + (stuck_us < wait_us ? stuck_us : wait_us);
 }
 
-static enum hf_status start_one(struct hf_scope *s, struct hf_subscription *sub, pump_step_fn *step,
-                                struct pump **pump)
+static enum hf_status pump_start(struct hf_scope *s, struct hf_subscription *sub,
+                                 pump_step_fn *step, struct pump **pump)
 {
     TRY(hf__pump_open(s, &(struct pump_options){.workers = 1, .step = step, .user = sub}, pump));
     return hf__pump_start(s, *pump);
@@ -503,8 +503,8 @@ static enum hf_status start_one(struct hf_scope *s, struct hf_subscription *sub,
 static void close_pumps(struct hf_subscription *sub)
 {
     hf__pump_close(sub->worker);
-    hf__pump_close(sub->beater);
-    sub->worker = sub->beater = NULL;
+    hf__pump_close(sub->heartbeat);
+    sub->worker = sub->heartbeat = NULL;
 }
 
 enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription *sub)
@@ -520,11 +520,11 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
     sub->looked_us = 0;
-    status = start_one(s, sub, beat, &sub->beater);
+    status = pump_start(s, sub, heartbeat_step, &sub->heartbeat);
     if (status == HF_OK)
-        status = start_one(s, sub, run, &sub->worker);
+        status = pump_start(s, sub, worker_step, &sub->worker);
     if (status == HF_OK)
-        status = hf_events_listen(s, sub->store, wake, sub);
+        status = hf_events_listen(s, sub->store, worker_wake, sub);
     sub->listening = status == HF_OK;
     if (status != HF_OK)
         close_pumps(sub);
@@ -532,22 +532,23 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
 }
 
 /* (5) The lease is others', and what the function says later changes nothing. */
-static void leave_behind(struct hf_subscription *sub)
+static void worker_abandon(struct hf_subscription *sub)
 {
     struct pattern_id token;
     bool held;
 
-    hf__pump_close(sub->beater);
-    sub->beater = NULL;
+    hf__pump_close(sub->heartbeat);
+    sub->heartbeat = NULL;
     pthread_mutex_lock(&sub->mutex);
     held = sub->held && sub->lease.until_us;
     sub->lease.until_us = 0;
     token = sub->token;
     pthread_mutex_unlock(&sub->mutex);
-    hf_scope_reset(sub->beats);
-    hf_scope_timeout_ms(sub->beats, LAST_WORDS_MS);
+    hf_scope_reset(sub->heartbeat_scope);
+    hf_scope_timeout_ms(sub->heartbeat_scope, FINAL_WRITE_MS);
     if (held) /* if that cannot be done, it ends */
-        (void)!hf__sub_release(sub->beats, sub->store, sub->pk, id_str(&token), (struct hf_str){0});
+        (void)!hf__sub_release(sub->heartbeat_scope, sub->store, sub->pk, id_str(&token),
+                               (struct hf_str){0});
 }
 
 /* Let the turn that is under way end, until the deadline; then it is canceled. *left: it goes on
@@ -560,7 +561,7 @@ static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *s
     if (!sub->worker)
         return HF_OK;
     if (sub->listening)
-        hf_events_unlisten(sub->store, wake, sub);
+        hf_events_unlisten(sub->store, worker_wake, sub);
     sub->listening = false;
     pthread_mutex_lock(&sub->mutex);
     sub->stopping = true;
@@ -574,19 +575,19 @@ static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *s
                               s ? INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS : INT64_MAX) > 0;
     }
     if (*left)
-        leave_behind(sub);
+        worker_abandon(sub);
     else
         close_pumps(sub);
     return status;
 }
 
 /* (3) */
-static enum hf_status last_words(struct hf_subscription *sub)
+static enum hf_status final_write(struct hf_subscription *sub)
 {
     enum hf_status status = HF_OK;
 
     hf_scope_reset(sub->scope);
-    hf_scope_timeout_ms(sub->scope, LAST_WORDS_MS);
+    hf_scope_timeout_ms(sub->scope, FINAL_WRITE_MS);
     if (sub->held) {
         status = hf__sub_holds(sub) ? hf__sub_checkpoint(sub->scope, sub) : HF_OK;
         if (status == HF_OK && hf__sub_holds(sub))
@@ -612,7 +613,7 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
     bool left;
 
     call_begins(s);
-    if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->beater))
+    if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->heartbeat))
         return hf_scope_fail(
             s, HF_INVALID,
             "hf_subscription_stop() was called by a function of \"%.*s\": it would "
@@ -625,7 +626,7 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
                              "its events are left to others; stop the subscription again, or close "
                              "it, which waits for the function",
                              HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
-    last = last_words(sub);
+    last = final_write(sub);
     if (status != HF_OK)
         return hf_scope_fail(s, status, "a function of \"%.*s\" had to be canceled",
                              HF_FMT(sub->name));
@@ -646,7 +647,7 @@ static void sub_free(struct hf_subscription *sub)
     hf_scope_free(sub->scope);
     hf_scope_free(sub->work);
     hf_scope_free(sub->page);
-    hf_scope_free(sub->beats);
+    hf_scope_free(sub->heartbeat_scope);
     pthread_cond_destroy(&sub->looked);
     pthread_mutex_destroy(&sub->mutex);
     hf__env_free(&env, sub, sizeof(*sub));
@@ -659,7 +660,7 @@ void hf_subscription_close(struct hf_subscription *sub)
     if (!sub)
         return;
     (void)threads_stop(NULL, sub, &left);
-    (void)last_words(sub);
+    (void)final_write(sub);
     sub_free(sub);
 }
 
@@ -724,7 +725,7 @@ static void set_defaults(struct hf_subscribe_options *o)
         o->stuck = HF_STUCK_LEAVE;
 }
 
-static struct hf_str keep(struct hf_scope *s, struct hf_str text)
+static struct hf_str text_keep(struct hf_scope *s, struct hf_str text)
 {
     return text.ptr ? hf_scope_copy(s, text) : text;
 }
@@ -733,12 +734,12 @@ static enum hf_status keep_texts(struct hf_subscription *sub, struct hf_str name
 {
     struct hf_subscribe_options *o = &sub->o;
 
-    sub->name = keep(sub->kept, name);
-    o->stream.domain = keep(sub->kept, o->stream.domain);
-    o->stream.id = keep(sub->kept, o->stream.id);
-    o->domain = keep(sub->kept, o->domain);
-    o->type = keep(sub->kept, o->type);
-    o->after = keep(sub->kept, o->after);
+    sub->name = text_keep(sub->kept, name);
+    o->stream.domain = text_keep(sub->kept, o->stream.domain);
+    o->stream.id = text_keep(sub->kept, o->stream.id);
+    o->domain = text_keep(sub->kept, o->domain);
+    o->type = text_keep(sub->kept, o->type);
+    o->after = text_keep(sub->kept, o->after);
     o->owner = hf__pattern_text(sub->kept, hf__pattern_owner(sub->kept, o->owner), OWNER_MAX);
     TRY(hf__sub_pk(sub->kept, name, &sub->pk));
     return hf_scope_built(sub->kept);
@@ -773,9 +774,9 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->scope = hf_scope_new(&store->env);
     sub->work = hf_scope_new(&store->env);
     sub->page = hf_scope_new(&store->env);
-    sub->beats = hf_scope_new(&store->env);
+    sub->heartbeat_scope = hf_scope_new(&store->env);
     sub->why = hf_scope_new(&store->env);
-    if (sub->kept && sub->scope && sub->work && sub->page && sub->beats && sub->why)
+    if (sub->kept && sub->scope && sub->work && sub->page && sub->heartbeat_scope && sub->why)
         status = keep_texts(sub, name);
     if (status != HF_OK) {
         sub_free(sub);

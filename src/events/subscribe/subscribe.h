@@ -86,7 +86,7 @@ enum hf_status hf__sub_renew(struct hf_scope *s, struct hf_events *store, struct
 /* An action that lets a transaction happen only while the lease is that of `token`, and it is to
  * begin anew, or not. */
 enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str token, bool anew, struct hf_tx *tx);
+                             struct hf_str token, bool rebuilding, struct hf_tx *tx);
 
 enum sub_forget { FORGET_NOTHING, FORGET_COUNT, FORGET_WINDOW }; /* the last one: both */
 
@@ -116,9 +116,9 @@ enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, stru
                                struct hf_str token, struct hf_str failure);
 
 /* It begins anew, as `view` says, behind `at`: from now on the lease is that of `fresh`. */
-enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                  const struct sub_item *view, const struct checkpoint *at,
-                                  struct hf_str token, struct hf_str fresh);
+enum hf_status hf__sub_rebuild(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                               const struct sub_item *view, const struct checkpoint *at,
+                               struct hf_str token, struct hf_str fresh);
 
 /* ---- subscribe_parked.c --------------------------------------------------------------------- */
 
@@ -161,12 +161,12 @@ struct sub_call {
 struct hf_subscription {
     struct hf_env env;
     struct hf_events *store;
-    struct hf_scope *kept;  /* texts of the options */
-    struct hf_scope *scope; /* of the thread that works */
-    struct hf_scope *work;  /* of the functions */
-    struct hf_scope *page;  /* events of a stream; those that are handled again */
-    struct hf_scope *beats; /* of the thread that renews */
-    struct hf_scope *why;   /* its error: why the subscription gave up; of who works */
+    struct hf_scope *kept;            /* texts of the options */
+    struct hf_scope *scope;           /* of the thread that works */
+    struct hf_scope *work;            /* of the functions */
+    struct hf_scope *page;            /* events of a stream; those that are handled again */
+    struct hf_scope *heartbeat_scope; /* of the thread that renews */
+    struct hf_scope *why;             /* its error: why the subscription gave up; of who works */
     struct hf_str name, pk;
     struct hf_subscribe_options o;
     bool of_stream;
@@ -192,7 +192,7 @@ struct hf_subscription {
     struct watch_sight sight;   /* of another holder */
 
     struct pump *worker,
-        *beater; /* one thread each: who works, who renews; NULL: it does not run */
+        *heartbeat; /* one thread each: who works, who renews; NULL: it does not run */
     bool listening;
     pthread_mutex_t mutex;   /* guards all below */
     pthread_cond_t looked;   /* nobody looks at a call any more */
@@ -205,8 +205,8 @@ struct hf_subscription {
     struct sub_call call;
 };
 
-void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
-                  const struct hf_stored_event *event, const struct hf_error *error);
+void hf__sub_notify(struct hf_subscription *sub, enum hf_subscription_event what,
+                    const struct hf_stored_event *event, const struct hf_error *error);
 
 /* The lease is not ours any more: forget what was read. */
 void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub);
@@ -254,12 +254,12 @@ void hf__suspects_forgot(struct hf_subscription *sub, enum sub_forget forget);
 /* ---- subscribe_stuck.c: functions that do not return ----------------------------------------- */
 
 /* The function is called with these; it has returned. */
-void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *events, size_t len,
-                    bool replay);
-void hf__stuck_returned(struct hf_subscription *sub);
+void hf__sub_call_begin(struct hf_subscription *sub, const struct hf_stored_event *events,
+                        size_t len, bool replay);
+void hf__sub_call_end(struct hf_subscription *sub);
 
 /* Look whether it does not, and deal with that. Returns in how many microseconds to look again. */
-int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub);
+int64_t hf__sub_stuck_check(struct hf_scope *s, struct hf_subscription *sub);
 
 /* ---- subscribe_work.c again ------------------------------------------------------------------ */
 

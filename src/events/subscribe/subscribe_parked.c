@@ -68,7 +68,7 @@ enum hf_status hf__sub_park(struct hf_scope *s, struct hf_subscription *sub, str
     pthread_mutex_lock(&sub->mutex);
     sub->metrics.parked++;
     pthread_mutex_unlock(&sub->mutex);
-    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_PARKED, event, error);
     return HF_OK;
 }
 
@@ -113,8 +113,8 @@ void hf__parked_view(struct hf_item item, struct hf_parked *parked)
 }
 
 /* Items of the subscription with sort keys between the two. */
-static struct hf_query range(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str from, struct hf_str to)
+static struct hf_query range_query(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                   struct hf_str from, struct hf_str to)
 {
     return (struct hf_query){
         .table = store->table,
@@ -128,7 +128,7 @@ static struct hf_query range(struct hf_scope *s, struct hf_events *store, struct
 enum hf_status hf__sub_look(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                             struct sub_item *view, const struct hf_parked **replays, size_t *len)
 {
-    struct hf_query query = range(s, store, pk, HF_STR("q"), HF_STR("r.~"));
+    struct hf_query query = range_query(s, store, pk, HF_STR("q"), HF_STR("r.~"));
     struct hf_query_result result;
     struct hf_parked *list;
 
@@ -168,8 +168,9 @@ enum hf_status hf_subscription_parked(struct hf_scope *s, struct hf_events *stor
 
     *list = (struct hf_parked_list){0};
     TRY(hf__sub_pk(s, name, &pk));
-    query = range(s, store, pk, after.len ? hf__pattern_join(s, after, HF_STR("0")) : HF_STR("p"),
-                  HF_STR("r.~"));
+    query =
+        range_query(s, store, pk, after.len ? hf__pattern_join(s, after, HF_STR("0")) : HF_STR("p"),
+                    HF_STR("r.~"));
     query.filter = HF_STR("attribute_exists(#y)");
     query.names =
         HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk")), HF_S("#y", HF_STR("y")));
@@ -193,8 +194,8 @@ enum hf_status hf_subscription_parked(struct hf_scope *s, struct hf_events *stor
 }
 
 /* Stale holders remove nothing that their successors have put aside. */
-static enum hf_status clear_one(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                struct hf_str sk, struct hf_str token)
+static enum hf_status parked_clear_one(struct hf_scope *s, struct hf_events *store,
+                                       struct hf_str pk, struct hf_str sk, struct hf_str token)
 {
     struct hf_delete_item del = {.table = store->table,
                                  .key = HF_ITEM(s, HF_S("pk", pk), HF_S("sk", sk))};
@@ -216,7 +217,7 @@ static enum hf_status clear_one(struct hf_scope *s, struct hf_events *store, str
 enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                 struct hf_str token)
 {
-    struct hf_query query = range(s, store, pk, HF_STR("p"), HF_STR("r.~"));
+    struct hf_query query = range_query(s, store, pk, HF_STR("p"), HF_STR("r.~"));
     struct hf_pages *pages;
     struct hf_item item;
     enum hf_status status;
@@ -229,7 +230,7 @@ enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, str
 
         if (sk.len == 1)
             continue;
-        status = clear_one(s, store, pk, sk, token);
+        status = parked_clear_one(s, store, pk, sk, token);
         if (status != HF_OK)
             break;
         hf_scope_rewind(s, mark);
@@ -239,8 +240,8 @@ enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, str
 }
 
 /* One of them, to be handled again or not at all. HF_NOT_FOUND. */
-static enum hf_status change(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str position, bool replay)
+static enum hf_status parked_change(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                    struct hf_str position, bool replay)
 {
     struct hf_item key = HF_ITEM(s, HF_S("pk", pk), HF_S("sk", parked_sk(s, false, position)));
     struct hf_item item;
@@ -267,8 +268,9 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store, struct
     return status;
 }
 
-static enum hf_status change_all(struct hf_scope *s, struct hf_events *store, struct hf_str name,
-                                 struct hf_str pk, bool replay, uint64_t *done)
+static enum hf_status parked_change_all(struct hf_scope *s, struct hf_events *store,
+                                        struct hf_str name, struct hf_str pk, bool replay,
+                                        uint64_t *done)
 {
     struct hf_str after = {0};
 
@@ -281,7 +283,7 @@ static enum hf_status change_all(struct hf_scope *s, struct hf_events *store, st
 
             if (list.events[i].replay)
                 continue;
-            status = change(s, store, pk, list.events[i].position, replay);
+            status = parked_change(s, store, pk, list.events[i].position, replay);
             if (status != HF_OK && status != HF_NOT_FOUND)
                 return status;
             *done += status == HF_OK;
@@ -291,9 +293,9 @@ static enum hf_status change_all(struct hf_scope *s, struct hf_events *store, st
     return HF_OK;
 }
 
-static enum hf_status change_some(struct hf_scope *s, struct hf_events *store, struct hf_str name,
-                                  const struct hf_str *positions, size_t len, bool replay,
-                                  uint64_t *done)
+static enum hf_status parked_change_some(struct hf_scope *s, struct hf_events *store,
+                                         struct hf_str name, const struct hf_str *positions,
+                                         size_t len, bool replay, uint64_t *done)
 {
     uint64_t count = 0;
     struct hf_str pk, missing = {0};
@@ -304,9 +306,9 @@ static enum hf_status change_some(struct hf_scope *s, struct hf_events *store, s
     *done = 0;
     TRY(hf__sub_pk(s, name, &pk));
     if (!positions)
-        return change_all(s, store, name, pk, replay, done);
+        return parked_change_all(s, store, name, pk, replay, done);
     for (size_t i = 0; i < len; i++) {
-        status = change(s, store, pk, positions[i], replay);
+        status = parked_change(s, store, pk, positions[i], replay);
         if (status != HF_OK && status != HF_NOT_FOUND)
             return status;
         *done += status == HF_OK;
@@ -322,12 +324,12 @@ enum hf_status hf_subscription_replay(struct hf_scope *s, struct hf_events *stor
                                       struct hf_str name, const struct hf_str *positions,
                                       size_t len, uint64_t *done)
 {
-    return change_some(s, store, name, positions, len, true, done);
+    return parked_change_some(s, store, name, positions, len, true, done);
 }
 
 enum hf_status hf_subscription_discard(struct hf_scope *s, struct hf_events *store,
                                        struct hf_str name, const struct hf_str *positions,
                                        size_t len, uint64_t *done)
 {
-    return change_some(s, store, name, positions, len, false, done);
+    return parked_change_some(s, store, name, positions, len, false, done);
 }

@@ -20,8 +20,8 @@
 
 enum { LINE_LEN = 400, NAME_LEN = 100 };
 
-void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *events, size_t len,
-                    bool replay)
+void hf__sub_call_begin(struct hf_subscription *sub, const struct hf_stored_event *events,
+                        size_t len, bool replay)
 {
     pthread_mutex_lock(&sub->mutex);
     sub->call = (struct sub_call){.events = events,
@@ -31,7 +31,7 @@ void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *e
     pthread_mutex_unlock(&sub->mutex);
 }
 
-void hf__stuck_returned(struct hf_subscription *sub)
+void hf__sub_call_end(struct hf_subscription *sub)
 {
     pthread_mutex_lock(&sub->mutex);
     while (sub->call.looked_at) /* (1) */
@@ -41,8 +41,9 @@ void hf__stuck_returned(struct hf_subscription *sub)
     pthread_mutex_unlock(&sub->mutex);
 }
 
-static void tell(struct hf_scope *s, struct hf_subscription *sub,
-                 const struct hf_stored_event *event, uint64_t for_ms, struct hf_error *error)
+static void report_stuck(struct hf_scope *s, struct hf_subscription *sub,
+                         const struct hf_stored_event *event, uint64_t for_ms,
+                         struct hf_error *error)
 {
     char line[LINE_LEN];
     int len;
@@ -51,7 +52,7 @@ static void tell(struct hf_scope *s, struct hf_subscription *sub,
                                .message =
                                    hf_scope_format(s, "its function had not returned after %llu ms",
                                                    (unsigned long long)for_ms)};
-    hf__sub_tell(sub, HF_SUBSCRIPTION_STUCK, event, error);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_STUCK, event, error);
     if (!sub->env.log)
         return;
     len = snprintf(line, sizeof(line),
@@ -67,15 +68,16 @@ static void tell(struct hf_scope *s, struct hf_subscription *sub,
 }
 
 /* HF_OK: it needs not be looked at again. */
-static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
-                                const struct sub_call *call, struct hf_str token, uint64_t for_ms)
+static enum hf_status call_resolve(struct hf_scope *s, struct hf_subscription *sub,
+                                   const struct sub_call *call, struct hf_str token,
+                                   uint64_t for_ms)
 {
     struct sub_move move;
     struct hf_error error;
     bool one = call->len == 1 && !call->replay;
 
     if (!call->stuck)
-        tell(s, sub, call->events, for_ms, &error);
+        report_stuck(s, sub, call->events, for_ms, &error);
     if (sub->o.stuck == HF_STUCK_LEAVE)
         return HF_OK;
     error = (struct hf_error){.status = HF_TIMEOUT,
@@ -93,7 +95,7 @@ static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
     return HF_OK;
 }
 
-int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub)
+int64_t hf__sub_stuck_check(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t now_us = hf__env_elapsed_us(&sub->env), limit_us = (int64_t)sub->o.stuck_ms * 1000;
     struct pattern_id token;
@@ -114,7 +116,7 @@ int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub)
     if (!due)
         return call.len && !call.dealt_with ? call.since_us + limit_us - now_us : limit_us;
     hf_scope_reset(s);
-    status = deal_with(s, sub, &call, id_str(&token), (uint64_t)(now_us - call.since_us) / 1000);
+    status = call_resolve(s, sub, &call, id_str(&token), (uint64_t)(now_us - call.since_us) / 1000);
     pthread_mutex_lock(&sub->mutex);
     sub->call.looked_at = false;
     sub->call.dealt_with = status == HF_OK || status == HF_LOST;

@@ -16,7 +16,7 @@
  *      `u`. So whoever comes after a crash finds where to go on.
  *  (3) What an append of several transactions has left aside is made harmless first: x/COMMIT,
  *      without which it cannot become visible, turns into y/COMMIT in one transaction. So does who
- *      finds one of its ids in his way (events_ids.c). Then what
+ *      finds one of its ids in his way (events_append_ids.c). Then what
  *      lies in t.COMMIT goes. y/COMMIT stays for as long again, as who was taken for dead may still
  *      put something there.
  *  (4) An id goes only if it is that of the append that is removed: another may have taken it.
@@ -118,9 +118,10 @@ enum hf_status hf__sweep_oldest(const struct sweep *w, struct hf_str pk, struct 
 }
 
 /* Those at the beginning of the list that go now. *large: the first is one. */
-static enum hf_status choose(const struct sweep *w, const struct sweep_stream *stream,
-                             const struct hf_query_result *found, struct hf_stored_event *events,
-                             size_t *len, struct sweep_commits *commits, struct events_step *large)
+static enum hf_status choose_events(const struct sweep *w, const struct sweep_stream *stream,
+                                    const struct hf_query_result *found,
+                                    struct hf_stored_event *events, size_t *len,
+                                    struct sweep_commits *commits, struct events_step *large)
 {
     size_t bytes = 0;
 
@@ -193,7 +194,7 @@ static enum hf_status sweep_some(struct sweep *w, struct sweep_stream *stream, b
 
     *more = *again = false;
     TRY(hf__sweep_oldest(w, stream->pk, HF_STR("0"), HF_STR("A"), &found));
-    TRY(choose(w, stream, &found, events, &len, &commits, &large));
+    TRY(choose_events(w, stream, &found, events, &len, &commits, &large));
     *more = len || large.version;
     if (large.version)
         return hf__sweep_large(w, stream, &large, again);
@@ -201,8 +202,8 @@ static enum hf_status sweep_some(struct sweep *w, struct sweep_stream *stream, b
 }
 
 /* What the item of the head says. */
-static enum hf_status view(const struct sweep *w, struct sweep_stream *stream, struct hf_item item,
-                           struct events_swept *swept)
+static enum hf_status head_view(const struct sweep *w, struct sweep_stream *stream,
+                                struct hf_item item, struct events_swept *swept)
 {
     TRY(hf__events_head_view(w->s, item, &stream->head));
     TRY(hf__events_swept_view(w->s, item, swept));
@@ -223,7 +224,7 @@ static enum hf_status look_again(const struct sweep *w, struct sweep_stream *str
 
     TRY(hf__pattern_read(w->s, w->store->db, w->store->table,
                          sweep_key(w->s, stream->pk, HF_STR("h")), &item));
-    return view(w, stream, item, &swept);
+    return head_view(w, stream, item, &swept);
 }
 
 static enum hf_status sweep_stream(struct sweep *w, struct sweep_stream *stream)
@@ -268,7 +269,7 @@ static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
 
     (void)s;
     (void)store;
-    TRY(view(w, &stream, item, &swept));
+    TRY(head_view(w, &stream, item, &swept));
     if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
     if (head->state == EVENTS_DELETED)
@@ -289,7 +290,7 @@ enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store, uint
     w.before_ms = hf__env_wall_ms(&store->env) - (int64_t)older_s * 1000;
     status = hf__events_each_head(s, store, sweep_head, &w);
     if (status == HF_OK)
-        status = hf__sweep_aside(&w);
+        status = hf__sweep_unfinished(&w);
     if (status == HF_OK)
         status = hf__events_sweep_blobs(s, store, older_s, &w.swept.blobs);
     if (swept)

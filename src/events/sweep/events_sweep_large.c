@@ -2,7 +2,7 @@
  * events/sweep/events_sweep_large.c: removing large appends: those that may go, and those that were never
  * finished.
  *
- * A large append (events_large.c) has its events in t.COMMIT, which may be more than a transaction
+ * A large append (events_append_large.c) has its events in t.COMMIT, which may be more than a transaction
  * can remove. One that is visible is hidden first, by one transaction, and then removed piece by
  * piece; the head remembers that (`u`) until nothing is left. One that never became visible is kept
  * from becoming so, by turning x/COMMIT into y/COMMIT, before anything of it goes. Either way each
@@ -43,8 +43,8 @@ static enum hf_status own_ids(const struct sweep *w, struct hf_str large,
 }
 
 /* Some events of t.COMMIT, each with what belongs to it. */
-static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
-                                   const struct hf_query_result *found, bool *again)
+static enum hf_status remove_staged(struct sweep *w, struct hf_str large,
+                                    const struct hf_query_result *found, bool *again)
 {
     struct hf_stored_event events[SWEEP_SOME];
     bool own[SWEEP_SOME];
@@ -112,7 +112,7 @@ static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct 
                 TRY(is_visible(w, &found, visible));
             if (visible && *visible)
                 return HF_OK;
-            TRY(remove_aside(w, large, &found, &again));
+            TRY(remove_staged(w, large, &found, &again));
             if (again)
                 TRY(hf__sweep_wait(w, &attempt));
             else
@@ -154,8 +154,8 @@ static enum hf_status commits_of(struct sweep *w, const struct events_step *step
 }
 
 /* It leaves the order of all, and the head says so. */
-static enum hf_status hide(struct sweep *w, const struct sweep_stream *stream,
-                           const struct events_step *step, bool *again)
+static enum hf_status large_hide(struct sweep *w, const struct sweep_stream *stream,
+                                 const struct events_step *step, bool *again)
 {
     struct sweep_commits commits = {.len = 0};
     struct hf_update_item head;
@@ -208,7 +208,7 @@ enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
 {
     *again = false;
     if (!hf_str_equal(position_str(&stream->unfinished), step->large)) {
-        TRY(hide(w, stream, step, again));
+        TRY(large_hide(w, stream, step, again));
         if (*again)
             return HF_OK;
         memcpy(stream->unfinished.text, step->large.ptr, HF_POSITION_LEN);
@@ -252,7 +252,7 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
     }
 }
 
-static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t since_ms)
+static enum hf_status given_up_remove(struct sweep *w, struct hf_str large, int64_t since_ms)
 {
     struct hf_delete_item del = {.table = w->store->table,
                                  .key = sweep_key(w->s, HF_STR("y"), large)};
@@ -266,7 +266,7 @@ static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t sin
 }
 
 /* Each item of the partition "x" or "y". */
-static enum hf_status each_aside(struct sweep *w, const char *pk)
+static enum hf_status each_unfinished(struct sweep *w, const char *pk)
 {
     struct hf_query query = {.table = w->store->table,
                              .key_condition = HF_STR("#pk = :pk"),
@@ -286,7 +286,7 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
 
         (void)hf_value_i64(hf_item_get(item, pk[0] == 'y' ? HF_STR("t") : HF_STR("at")), &since_ms);
         if (pk[0] == 'y')
-            status = clean_up(w, large, since_ms);
+            status = given_up_remove(w, large, since_ms);
         else if (since_ms < w->before_ms)
             status = hf__events_give_up(w->s, w->store, large);
         if (status != HF_OK)
@@ -297,8 +297,8 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
     return status;
 }
 
-enum hf_status hf__sweep_aside(struct sweep *w)
+enum hf_status hf__sweep_unfinished(struct sweep *w)
 {
-    TRY(each_aside(w, "x"));
-    return each_aside(w, "y");
+    TRY(each_unfinished(w, "x"));
+    return each_unfinished(w, "y");
 }

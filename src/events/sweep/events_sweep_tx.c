@@ -133,8 +133,8 @@ enum hf_status hf__sweep_read_commits(const struct sweep *w, struct sweep_commit
 }
 
 /* Is it one of the events that go? It is named by the end of its position. */
-static bool goes(struct hf_str name, struct hf_str base, const struct hf_stored_event *events,
-                 size_t len)
+static bool is_swept(struct hf_str name, struct hf_str base, const struct hf_stored_event *events,
+                     size_t len)
 {
     const size_t end = HF_POSITION_LEN - 2;
 
@@ -146,8 +146,8 @@ static bool goes(struct hf_str name, struct hf_str base, const struct hf_stored_
 }
 
 /* The commit without its events that go; absent: there are no others. */
-static struct hf_item without(const struct sweep *w, struct hf_item item, struct hf_str base,
-                              const struct hf_stored_event *events, size_t len)
+static struct hf_item commit_without(const struct sweep *w, struct hf_item item, struct hf_str base,
+                                     const struct hf_stored_event *events, size_t len)
 {
     size_t count = hf_item_count(item), kept = 0, left = 0;
     struct hf_attr *attrs = hf_scope_alloc(w->s, (count + 1) * sizeof(*attrs));
@@ -156,7 +156,7 @@ static struct hf_item without(const struct sweep *w, struct hf_item item, struct
     while (attrs && hf_item_next(item, &walk)) {
         bool event = walk.name.len == 3 && walk.name.ptr[0] == 'x';
 
-        if (event && goes(walk.name, base, events, len))
+        if (event && is_swept(walk.name, base, events, len))
             continue;
         left += event;
         attrs[kept++] = (struct hf_attr){.name = walk.name, .value = walk.value};
@@ -165,12 +165,12 @@ static struct hf_item without(const struct sweep *w, struct hf_item item, struct
 }
 
 /* (1): it goes, or is put back without those events, if it still has what it had. */
-static enum hf_status take_out(const struct sweep *w, struct hf_tx *tx, struct hf_item item,
-                               const struct hf_stored_event *events, size_t len)
+static enum hf_status commit_take_out(const struct sweep *w, struct hf_tx *tx, struct hf_item item,
+                                      const struct hf_stored_event *events, size_t len)
 {
     struct hf_str base = hf_value_str(hf_item_get(item, HF_STR("sk")));
     struct hf_str has = hf__events_commit_mark(item);
-    struct hf_item rest = without(w, item, base, events, len);
+    struct hf_item rest = commit_without(w, item, base, events, len);
     struct hf_put_item *put;
 
     TRY(hf_scope_built(w->s));
@@ -199,6 +199,6 @@ enum hf_status hf__sweep_tx_commits(const struct sweep *w, struct hf_tx *tx,
         *again = *again || (!commits->items[i].ptr && !commits->items[i + commits->len].ptr);
     for (size_t i = 0; i < 2 * commits->len && !*again; i++)
         if (commits->items[i].ptr)
-            TRY(take_out(w, tx, commits->items[i], events, len));
+            TRY(commit_take_out(w, tx, commits->items[i], events, len));
     return HF_OK;
 }

@@ -83,6 +83,6 @@ enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
                                const struct events_step *step, bool *again);
 
 /* What appends have left aside that did not come to their end (3). */
-enum hf_status hf__sweep_aside(struct sweep *w);
+enum hf_status hf__sweep_unfinished(struct sweep *w);
 
 #endif

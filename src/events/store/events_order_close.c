@@ -1,5 +1,5 @@
 /*
- * events/store/events_close.c: closing what lies behind a reader, so that nobody can append in front of
+ * events/store/events_order_close.c: closing what lies behind a reader, so that nobody can append in front of
  * it any more.
  *
  * Each part of the order of all, a day and a shard, has a marker: the position up to which it is
@@ -13,7 +13,7 @@
  *  (3) Markers and `upto` never move back: each write has the condition that it moves forward. A
  *      marker that is missing is made by who closes, so that who appends cannot make an open one.
  */
-#include "events/store/close.h"
+#include "events/store/order_close.h"
 
 #include <holdfast/batch.h>
 #include <holdfast/pages.h>
@@ -22,7 +22,7 @@ enum { CLOSE_ATTEMPTS = 20, CLOSE_DELAY_MS = 10, DAY_MS = 24 * 60 * 60 * 1000 };
 
 #define LAST_DAY HF_STR("99999999")
 
-static int order(struct hf_str a, struct hf_str b)
+static int text_compare(struct hf_str a, struct hf_str b)
 {
     size_t len = a.len < b.len ? a.len : b.len;
     int cmp = len ? memcmp(a.ptr, b.ptr, len) : 0;
@@ -157,7 +157,7 @@ static enum hf_status upto_raise(struct hf_scope *s, struct hf_events *store, st
     TRY(hf_scope_built(s));
     TRY(hf__pattern_read(s, store->db, store->table, key, &item));
     upto = hf_value_str(hf_item_get(item, HF_STR("u")));
-    if (upto.ptr && order(upto, day) >= 0)
+    if (upto.ptr && text_compare(upto, day) >= 0)
         return HF_OK;
     status =
         hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
@@ -222,7 +222,7 @@ enum hf_status hf__events_close_before(struct hf_scope *s, struct hf_events *sto
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_str open = hf_value_str(hf_item_get(item, HF_STR("sk")));
 
-        if (order(open, day) >= 0)
+        if (text_compare(open, day) >= 0)
             break;
         status = day_close(s, store, open);
         if (status != HF_OK)

@@ -1,5 +1,5 @@
 /*
- * events/store/events_related.c: events by what caused them, by correlation, as a tree.
+ * events/store/events_causality.c: events by what caused them, by correlation, as a tree.
  *
  * r.ID has an item for each event that ID caused or that is correlated with ID, sorted by position,
  * which says where the event is (struct events_place). Those are read, and then the heads of their
@@ -141,8 +141,8 @@ static void drop_place(struct places *places, struct hf_str position)
     places->len = kept;
 }
 
-static enum hf_status missing(struct hf_scope *s, struct hf_str id,
-                              const struct hf_stored_event *event)
+static enum hf_status fail_missing(struct hf_scope *s, struct hf_str id,
+                                   const struct hf_stored_event *event)
 {
     return hf_scope_fail(s, HF_CORRUPT,
                          "the event at %.*s, version %llu of stream \"%.*s\", is missing, though "
@@ -165,9 +165,9 @@ static enum hf_status name_missing(struct hf_scope *s, const struct events_place
 }
 
 /* (2) */
-static enum hf_status hydrate(struct hf_scope *s, struct hf_events *store, struct hf_str id,
-                              const struct places *places, struct hf_stored_event *events,
-                              size_t *len)
+static enum hf_status places_load(struct hf_scope *s, struct hf_events *store, struct hf_str id,
+                                  const struct places *places, struct hf_stored_event *events,
+                                  size_t *len)
 {
     bool *readable = hf_scope_alloc(s, places->len + 1);
 
@@ -182,7 +182,7 @@ static enum hf_status hydrate(struct hf_scope *s, struct hf_events *store, struc
         if (!readable[i] || (!events[i].id.len && places->list[i].large.ptr))
             continue;
         if (!events[i].id.len)
-            return missing(s, id, &events[i]);
+            return fail_missing(s, id, &events[i]);
         events[(*len)++] = events[i];
     }
     return hf__events_payloads(s, store, events, *len);
@@ -206,7 +206,7 @@ static enum hf_status caused_by(struct hf_scope *s, struct hf_events *store, str
     TRY(find_places(s, store, id, EVENTS_CAUSED, &places));
     *events = hf_scope_alloc(s, (places.len + 1) * sizeof(**events));
     TRY(hf_scope_built(s));
-    return hydrate(s, store, id, &places, *events, len);
+    return places_load(s, store, id, &places, *events, len);
 }
 
 enum hf_status hf_events_caused_by(struct hf_scope *s, struct hf_events *store, struct hf_str id,
@@ -244,7 +244,7 @@ enum hf_status hf_events_correlated(struct hf_scope *s, struct hf_events *store,
     }
     if (status != HF_OK && status != HF_NOT_FOUND)
         return status;
-    TRY(hydrate(s, store, correlation, &places, list + own, len));
+    TRY(places_load(s, store, correlation, &places, list + own, len));
     *events = list;
     *len += own;
     return HF_OK;

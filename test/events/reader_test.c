@@ -1,5 +1,5 @@
 /*
- * events/all_test.c: reading all events in their order; (n) is an invariant of events_all.c.
+ * events/reader_test.c: reading all events in their order; (n) is an invariant of events_reader.c.
  */
 #include <holdfast/events.h>
 

@@ -1,5 +1,5 @@
 /*
- * events/all_sim_test.c: the order of all under bad luck. Several append, with clocks that differ
+ * events/reader_sim_test.c: the order of all under bad luck. Several append, with clocks that differ
  * by seconds or by days, and are paused, lose answers, and die; others read meanwhile.
  *
  * What has to hold, in every history:

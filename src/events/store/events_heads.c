@@ -1,5 +1,5 @@
 /*
- * events/store/events_head.c: heads of streams: their item, and those that are remembered.
+ * events/store/events_heads.c: heads of streams: their item, and those that are remembered.
  *
  *     pk, sk   "s.STREAM", "h"
  *     v, p, h  version, position, hash of the last event; all are absent when there was none
@@ -17,7 +17,7 @@
 
 #include <time.h>
 
-enum { TURNS = 64, TURN_MS = 2000 };
+enum { GATES = 64, GATE_WAIT_MS = 2000 };
 
 struct slot {
     uint64_t hash;
@@ -35,12 +35,12 @@ struct events_heads {
 };
 
 /* Turns of streams, by their hash. */
-struct events_turns {
+struct events_gates {
     struct {
         pthread_mutex_t mutex;
-        pthread_cond_t given;
+        pthread_cond_t freed;
         bool taken; /* by whoever appends now */
-    } turns[TURNS];
+    } list[GATES];
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store,
     return HF_OK;
 }
 
-static void empty(struct hf_events *store, struct slot *slot)
+static void slot_clear(struct hf_events *store, struct slot *slot)
 {
     hf__env_free(&store->env, slot->pk, slot->pk_len);
     *slot = (struct slot){.pk = NULL};
@@ -188,7 +188,7 @@ void hf__events_heads_clear(struct hf_events *store)
 {
     pthread_mutex_lock(&store->heads->mutex);
     for (uint32_t i = 0; i < store->heads->len; i++)
-        empty(store, &store->heads->slots[i]);
+        slot_clear(store, &store->heads->slots[i]);
     pthread_mutex_unlock(&store->heads->mutex);
 }
 
@@ -213,7 +213,7 @@ static struct slot *slot_of(struct events_heads *heads, uint64_t hash)
     return &heads->slots[hash % heads->len];
 }
 
-static bool is_of(const struct slot *slot, uint64_t hash, struct hf_str pk)
+static bool slot_is_of(const struct slot *slot, uint64_t hash, struct hf_str pk)
 {
     return slot->pk && slot->hash == hash && hf_str_equal(hf_str_of(slot->pk, slot->pk_len), pk);
 }
@@ -227,7 +227,7 @@ bool hf__events_heads_find(struct hf_events *store, struct hf_str pk, struct eve
     *head = (struct events_head){.version = 0};
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
-    found = is_of(slot, hash, pk);
+    found = slot_is_of(slot, hash, pk);
     if (found) {
         head->version = slot->version;
         head->position = slot->position;
@@ -246,8 +246,8 @@ void hf__events_heads_keep(struct hf_events *store, struct hf_str pk,
 
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
-    if (!is_of(slot, hash, pk)) {
-        empty(store, slot);
+    if (!slot_is_of(slot, hash, pk)) {
+        slot_clear(store, slot);
         slot->pk = store->env.alloc(NULL, 0, pk.len, store->env.user);
         if (slot->pk) {
             memcpy(slot->pk, pk.ptr, pk.len);
@@ -270,57 +270,57 @@ void hf__events_heads_drop(struct hf_events *store, struct hf_str pk)
 
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
-    if (is_of(slot, hash, pk))
-        empty(store, slot);
+    if (slot_is_of(slot, hash, pk))
+        slot_clear(store, slot);
     pthread_mutex_unlock(&store->heads->mutex);
 }
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
-enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store)
+enum hf_status hf__events_gates_new(struct hf_scope *s, struct hf_events *store)
 {
-    store->turns = hf__env_zalloc(&store->env, sizeof(*store->turns));
-    if (!store->turns)
+    store->gates = hf__env_zalloc(&store->env, sizeof(*store->gates));
+    if (!store->gates)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
-    for (size_t i = 0; i < TURNS; i++) {
-        pthread_mutex_init(&store->turns->turns[i].mutex, NULL);
-        steady_cond_init(&store->turns->turns[i].given);
+    for (size_t i = 0; i < GATES; i++) {
+        pthread_mutex_init(&store->gates->list[i].mutex, NULL);
+        steady_cond_init(&store->gates->list[i].freed);
     }
     return HF_OK;
 }
 
-void hf__events_turns_free(struct hf_events *store)
+void hf__events_gates_free(struct hf_events *store)
 {
-    for (size_t i = 0; store->turns && i < TURNS; i++) {
-        pthread_cond_destroy(&store->turns->turns[i].given);
-        pthread_mutex_destroy(&store->turns->turns[i].mutex);
+    for (size_t i = 0; store->gates && i < GATES; i++) {
+        pthread_cond_destroy(&store->gates->list[i].freed);
+        pthread_mutex_destroy(&store->gates->list[i].mutex);
     }
-    hf__env_free(&store->env, store->turns, sizeof(*store->turns));
+    hf__env_free(&store->env, store->gates, sizeof(*store->gates));
 }
 
-void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
+void hf__events_gate_enter(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
 {
-    size_t i = hash_of(pk) % TURNS;
-    pthread_mutex_t *mutex = &store->turns->turns[i].mutex;
-    int64_t wait_us = (int64_t)hf_scope_left_ms(s, TURN_MS) * 1000;
+    size_t i = hash_of(pk) % GATES;
+    pthread_mutex_t *mutex = &store->gates->list[i].mutex;
+    int64_t wait_us = (int64_t)hf_scope_left_ms(s, GATE_WAIT_MS) * 1000;
     struct timespec until;
     int waited = 0;
 
     pthread_mutex_lock(mutex);
-    if (store->turns->turns[i].taken)
+    if (store->gates->list[i].taken)
         until = steady_in_us(wait_us);
-    while (store->turns->turns[i].taken && waited == 0)
-        waited = pthread_cond_timedwait(&store->turns->turns[i].given, mutex, &until);
-    store->turns->turns[i].taken = true;
+    while (store->gates->list[i].taken && waited == 0)
+        waited = pthread_cond_timedwait(&store->gates->list[i].freed, mutex, &until);
+    store->gates->list[i].taken = true;
     pthread_mutex_unlock(mutex);
 }
 
-void hf__events_turn_give(struct hf_events *store, struct hf_str pk)
+void hf__events_gate_leave(struct hf_events *store, struct hf_str pk)
 {
-    size_t i = hash_of(pk) % TURNS;
+    size_t i = hash_of(pk) % GATES;
 
-    pthread_mutex_lock(&store->turns->turns[i].mutex);
-    store->turns->turns[i].taken = false;
-    pthread_cond_signal(&store->turns->turns[i].given);
-    pthread_mutex_unlock(&store->turns->turns[i].mutex);
+    pthread_mutex_lock(&store->gates->list[i].mutex);
+    store->gates->list[i].taken = false;
+    pthread_cond_signal(&store->gates->list[i].freed);
+    pthread_mutex_unlock(&store->gates->list[i].mutex);
 }

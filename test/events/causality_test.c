@@ -1,6 +1,6 @@
 /*
- * test/events/related_test.c: by id, by cause, by correlation, as a tree; (n) is an invariant of
- * events_related.c.
+ * test/events/causality_test.c: by id, by cause, by correlation, as a tree; (n) is an invariant of
+ * events_causality.c.
  */
 #include "events_kit.h"
 

@@ -1,6 +1,6 @@
 /*
- * test/events/append_join_test.c: appends in the transaction of the scope; (n) is an invariant of
- * events_join.c. And what appends do about markers.
+ * test/events/append_tx_test.c: appends in the transaction of the scope; (n) is an invariant of
+ * events_append_tx.c. And what appends do about markers.
  */
 #include "events/store/events.h"
 #include "events_kit.h"

@@ -1,5 +1,5 @@
 /*
- * events/store/events_all.c: reading all events in their order. events_close.c closes what lies behind.
+ * events/store/events_reader.c: reading all events in their order. events_order_close.c closes what lies behind.
  *
  * The order of all is kept in parts: a day has a part for each shard, a.DAY.SHARD, with commits
  * sorted by position; those of archived streams are in z.DAY.SHARD. A reader is on one day at a
@@ -38,7 +38,7 @@
  *      of the range is read again, the other way round. So neither many who archive nor many who
  *      put back hold a reader up; only both at once do.
  */
-#include "events/store/close.h"
+#include "events/store/order_close.h"
 
 #include <holdfast/pages.h>
 
@@ -266,8 +266,8 @@ static bool is_wanted(const struct hf_events_reader *r, const struct hf_stored_e
 }
 
 /* The payload of one that has it in the blob store; its size is added to what was fetched. */
-static enum hf_status fetch(struct hf_scope *s, struct hf_events_reader *r,
-                            struct hf_stored_event *event, size_t *fetched)
+static enum hf_status payload_fetch(struct hf_scope *s, struct hf_events_reader *r,
+                                    struct hf_stored_event *event, size_t *fetched)
 {
     enum hf_status status;
 
@@ -289,7 +289,7 @@ static void part_step(struct part *part)
 }
 
 /* Is the commit of another domain than is asked for? Then it is passed over unread. */
-static bool is_passed(struct hf_events_reader *r, struct part *part)
+static bool commit_pass_over(struct hf_events_reader *r, struct part *part)
 {
     struct events_position last = position_of(part->commit.position);
 
@@ -307,9 +307,9 @@ static bool is_passed(struct hf_events_reader *r, struct part *part)
  * Take of `got` events, which follow each other, those that are wanted. *next is the number of the
  * event to go on with, 0: as it is. (2): with a failure those before it were taken.
  */
-static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
-                           struct hf_stored_event *out, size_t got, size_t *len, size_t *fetched,
-                           uint32_t *next)
+static enum hf_status events_take(struct hf_scope *s, struct hf_events_reader *r,
+                                  struct hf_stored_event *out, size_t got, size_t *len,
+                                  size_t *fetched, uint32_t *next)
 {
     for (size_t i = 0; i < got; i++) {
         struct events_position position = position_of(out[i].position);
@@ -325,7 +325,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
             return HF_OK;
         }
         if (is_wanted(r, &out[i])) {
-            enum hf_status status = fetch(s, r, &out[i], fetched);
+            enum hf_status status = payload_fetch(s, r, &out[i], fetched);
 
             if (status != HF_OK) {
                 (void)hf__events_position_read(out[i].position, NULL, NULL, next);
@@ -341,8 +341,8 @@ static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
 }
 
 /* Events of the commit at hand, as many as there is room for. */
-static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
-                           size_t *len, size_t *fetched)
+static enum hf_status commit_emit(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
+                                  size_t *len, size_t *fetched)
 {
     struct hf_stored_event *out = r->out + *len;
     bool large = part->commit.large.ptr != NULL;
@@ -350,7 +350,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
     uint32_t next;
     enum hf_status status;
 
-    if (is_passed(r, part)) {
+    if (commit_pass_over(r, part)) {
         part_step(part);
         return HF_OK;
     }
@@ -362,7 +362,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
         return hf_scope_fail_from(s, status, r->extra);
     for (size_t i = 0; large && i < got; i++) /* those that are not wanted, too */
         bytes += out[i].payload.len;
-    status = take(s, r, out, got, len, fetched, &next);
+    status = events_take(s, r, out, got, len, fetched, &next);
     *fetched += bytes;
     part->number = next;
     if (status == HF_OK && !next)
@@ -371,7 +371,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
 }
 
 /* The part with the least commit at hand; NULL: none, or a part has to be read first. */
-static struct part *least(struct hf_events_reader *r)
+static struct part *part_least(struct hf_events_reader *r)
 {
     struct part *found = NULL;
 
@@ -424,8 +424,8 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
 
 /* The same, as the last position that commit may have: a reader may have begun in the midst of it.
  */
-static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
-                             struct events_position *to)
+static enum hf_status choose_bound(struct hf_scope *s, struct hf_events_reader *r,
+                                   struct events_position *to)
 {
     TRY(choose_commit(s, r, to));
     if (to->text[0])
@@ -475,7 +475,7 @@ static enum hf_status day_enter(struct hf_scope *s, struct hf_events_reader *r,
 }
 
 /* All up to the bound was handed out: find more. */
-static enum hf_status advance(struct hf_scope *s, struct hf_events_reader *r, bool *moved)
+static enum hf_status reader_advance(struct hf_scope *s, struct hf_events_reader *r, bool *moved)
 {
     struct events_position to;
     struct day later;
@@ -484,7 +484,7 @@ static enum hf_status advance(struct hf_scope *s, struct hf_events_reader *r, bo
     if (r->until.text[0] && !position_is_before(&r->bound, &r->until))
         return HF_OK;
     if (r->day.text[0] && !r->final) {
-        TRY(choose(s, r, &to));
+        TRY(choose_bound(s, r, &to));
         if (to.text[0]) {
             TRY(hf__events_close_upto(s, r->store, day_str(&r->day), &to, &to));
             range_begin(r, &to);
@@ -525,10 +525,10 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
     for (size_t i = 0; i < r->parts_len; i++)
         r->parts[i].has_commit = false;
     if (!r->in_range)
-        return advance(s, r, more);
+        return reader_advance(s, r, more);
     TRY(range_read(s, r));
-    while (*len < r->limit && fetched <= FETCHED_MAX && (part = least(r)) != NULL) {
-        enum hf_status status = emit(s, r, part, len, &fetched);
+    while (*len < r->limit && fetched <= FETCHED_MAX && (part = part_least(r)) != NULL) {
+        enum hf_status status = commit_emit(s, r, part, len, &fetched);
 
         /* What was handed out is in the pages at hand: none is read before the next call. */
         if (status == HF_OK && !part->has_commit && part->at < part->items_len)

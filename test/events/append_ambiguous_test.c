@@ -1,5 +1,5 @@
 /*
- * test/events/append_doubt_test.c: an append whose first try may still happen, and that is refused
+ * test/events/append_ambiguous_test.c: an append whose first try may still happen, and that is refused
  * then; (n) is an invariant of events_append.c.
  */
 #include "admin_kit.h"

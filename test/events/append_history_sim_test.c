@@ -1,5 +1,5 @@
 /*
- * test/events/sim_append_test.c: appends under bad luck. Answers get lost, requests are done late
+ * test/events/append_history_sim_test.c: appends under bad luck. Answers get lost, requests are done late
  * or twice, writers are paused and die, their clocks differ by seconds; a sweeper takes away what
  * large appends have put aside, whether their writer is dead or slow.
  *

@@ -1,5 +1,5 @@
 /*
- * events/store/events_join.c: an append as a part of the scope's transaction.
+ * events/store/events_append_tx.c: an append as a part of the scope's transaction.
  *
  * Its actions are those of an append of its own (events_append.c), without anybody to send them
  * again: the transaction is its maker's, and is built anew by him, or by hf_tx_run().
@@ -21,13 +21,13 @@ struct joined {
     struct events_position position; /* of its first commit; none: it had no events */
     struct hf_str *pks;              /* of its streams, those that are only checked too */
     struct events_head *heads;       /* as they will be */
-    struct action_of *what;          /* of its actions */
+    struct append_action *what;      /* of its actions */
     size_t len;
 };
 
 /* ---- the end of the transaction ------------------------------------------------------------- */
 
-static void committed(void *user)
+static void on_committed(void *user)
 {
     struct joined *joined = user;
 
@@ -42,7 +42,7 @@ static void committed(void *user)
 
 /* (4) Heads will be read anew; a marker that is closed tells up to where. Ids and what the caller
  * wanted besides are not ours to change. */
-static bool refused(const struct hf_cancel_reason *reasons, size_t len, void *user)
+static bool on_refused(const struct hf_cancel_reason *reasons, size_t len, void *user)
 {
     struct joined *joined = user;
 
@@ -84,7 +84,7 @@ static enum hf_status look_at_tx(struct appending *a, const struct hf_tx *tx,
     const struct joined *joined = NULL;
 
     *before = NULL;
-    while ((joined = hf__tx_joined(tx, committed, joined)) != NULL) {
+    while ((joined = hf__tx_joined(tx, on_committed, joined)) != NULL) {
         if (joined->store != a->store)
             continue;
         for (size_t i = 0; i < joined->len; i++)
@@ -141,7 +141,7 @@ static bool is_same_part(struct appending *a, const struct events_position *one,
 }
 
 /* Where the events will be; *checked: the transaction has a check of that marker. */
-static enum hf_status place(struct appending *a, const struct joined *before, bool *checked)
+static enum hf_status tx_place(struct appending *a, const struct joined *before, bool *checked)
 {
     struct events_position base = {.text = ""};
     uint32_t shard;
@@ -181,7 +181,7 @@ static struct joined *keep_joined(struct appending *a)
     return joined;
 }
 
-static enum hf_status join(struct appending *a, struct hf_tx *tx)
+static enum hf_status tx_join(struct appending *a, struct hf_tx *tx)
 {
     const struct joined *before;
     struct joined *joined;
@@ -195,14 +195,14 @@ static enum hf_status join(struct appending *a, struct hf_tx *tx)
     if (repeated)
         return HF_OK;
     TRY(hf__append_blobs(a));
-    TRY(place(a, before, &checked));
+    TRY(tx_place(a, before, &checked));
     TRY(check_room(a, tx, checked));
     TRY(hf__append_actions(a));
     if (checked)
         a->actions_len--; /* the marker's is the last one (2) */
     joined = keep_joined(a);
     TRY(hf_scope_built(a->s));
-    TRY(hf__tx_join(a->s, tx, a->actions, a->actions_len, committed, refused, joined));
+    TRY(hf__tx_join(a->s, tx, a->actions, a->actions_len, on_committed, on_refused, joined));
     hf__append_results(a);
     return HF_OK;
 }
@@ -212,7 +212,7 @@ enum hf_status hf__append_join(struct appending *a, struct hf_tx *tx)
     enum hf_status status;
 
     a->shard = hf__events_shard_take(a->store);
-    status = join(a, tx);
+    status = tx_join(a, tx);
     hf__events_shard_give(a->store, a->shard);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * events/store/events_large.c: appends that are larger than a transaction, and how their events are read.
+ * events/store/events_append_large.c: appends that are larger than a transaction, and how their events are read.
  *
  * All events are written aside first, under the position of the first one, COMMIT:
  *
@@ -46,7 +46,7 @@ static void number_text(uint32_t number, char text[EVENTS_NUMBER_LEN])
         text[i] = (char)('0' + number % 10);
 }
 
-static struct hf_str aside_pk(struct hf_scope *s, struct hf_str large)
+static struct hf_str staged_pk(struct hf_scope *s, struct hf_str large)
 {
     return hf__pattern_join(s, HF_STR("t."), large);
 }
@@ -56,7 +56,7 @@ struct hf_item hf__events_large_key(struct hf_scope *s, struct hf_str large, uin
     char sk[EVENTS_NUMBER_LEN];
 
     number_text(number, sk);
-    return HF_ITEM(s, HF_S("pk", aside_pk(s, large)), HF_S("sk", hf_str_of(sk, sizeof(sk))));
+    return HF_ITEM(s, HF_S("pk", staged_pk(s, large)), HF_S("sk", hf_str_of(sk, sizeof(sk))));
 }
 
 struct hf_item hf__events_begun_key(struct hf_scope *s, struct hf_str large)
@@ -120,7 +120,7 @@ enum hf_status hf__events_large_page(struct hf_scope *s, struct hf_events *store
     number_text(to, high);
     query.values =
         HF_ITEM(s, HF_S(":high", hf_str_of(high, sizeof(high))),
-                HF_S(":low", hf_str_of(low, sizeof(low))), HF_S(":pk", aside_pk(s, large)));
+                HF_S(":low", hf_str_of(low, sizeof(low))), HF_S(":pk", staged_pk(s, large)));
     do {
         TRY(hf_scope_built(s));
         TRY(hf_query(s, store->db, &query, page));
@@ -199,16 +199,16 @@ static enum hf_status put_begun(struct appending *a)
 }
 
 /* The items of some events, and what relates to them; *len is how many events those are. */
-static enum hf_status put_chunk(struct appending *a, const struct target *t, size_t first,
+static enum hf_status put_chunk(struct appending *a, const struct append_target *t, size_t first,
                                 size_t *len)
 {
     struct hf_write *writes = hf_scope_alloc(a->s, 3 * CHUNK_EVENTS * sizeof(*writes));
-    struct hf_str pk = aside_pk(a->s, a->begun);
+    struct hf_str pk = staged_pk(a->s, a->begun);
     size_t bytes = 0, writes_len = 0;
 
     TRY(hf_scope_built(a->s));
     for (*len = 0; first + *len < t->len && *len < CHUNK_EVENTS && bytes < CHUNK_BYTES; ++*len) {
-        struct pending *p = &t->events[first + *len];
+        struct append_event *p = &t->events[first + *len];
         size_t number = (size_t)(p - a->events), related_len;
         struct hf_item related[2];
         char sk[EVENTS_NUMBER_LEN];
@@ -228,7 +228,7 @@ static enum hf_status put_chunk(struct appending *a, const struct target *t, siz
     return write_all(a, writes, writes_len);
 }
 
-static enum hf_status put_aside(struct appending *a)
+static enum hf_status stage_events(struct appending *a)
 {
     struct hf_scope_mark mark = hf_scope_mark(a->s);
 
@@ -250,8 +250,8 @@ static enum hf_status id_actions(struct appending *a, size_t *first,
     struct hf_str before = a->begun_before.len ? a->begun_before : a->begun;
 
     for (*len = 0; *first < a->events_len && *len < HF_TX_ACTIONS_MAX; ++*first) {
-        const struct pending *p = &a->events[*first];
-        const struct target *t = a->targets;
+        const struct append_event *p = &a->events[*first];
+        const struct append_target *t = a->targets;
         struct hf_put_item put = {
             .table = a->store->table,
             .condition = HF_STR("attribute_not_exists(#pk) OR #l = :l OR #l = :o"),
@@ -335,9 +335,9 @@ static enum hf_status add_begun(struct appending *a)
 }
 
 /* What stands for the events in their stream, under their first and under their last version. */
-static enum hf_status add_stubs(struct appending *a, const struct target *t)
+static enum hf_status add_stubs(struct appending *a, const struct append_target *t)
 {
-    const struct pending *ends[] = {&t->events[0], &t->events[t->len - 1]};
+    const struct append_event *ends[] = {&t->events[0], &t->events[t->len - 1]};
     size_t number = (size_t)(t->events - a->events);
 
     for (size_t i = 0; i < (t->len > 1 ? 2 : 1); i++)
@@ -351,8 +351,8 @@ static enum hf_status add_stubs(struct appending *a, const struct target *t)
 
 static enum hf_status add_large_commit(struct appending *a, size_t i)
 {
-    const struct commit *commit = &a->commits[i];
-    const struct target *t = commit->target;
+    const struct append_commit *commit = &a->commits[i];
+    const struct append_target *t = commit->target;
     struct hf_str position = position_str(&commit->position);
     struct hf_attr attrs[8];
     size_t len = 0;
@@ -425,9 +425,9 @@ static void give_up(struct appending *a)
     enum hf_status status = s ? hf__events_give_up(s, a->store, a->begun) : HF_NOMEM;
     bool there = true; /* it may have become visible in between */
 
-    if (a->lingers && status == HF_OK &&
+    if (a->may_still_happen && status == HF_OK &&
         hf__events_is_there(s, a->store, a->begun, &there) == HF_OK)
-        a->lingers = there;
+        a->may_still_happen = there;
     hf_scope_free(s);
 }
 
@@ -436,7 +436,7 @@ static enum hf_status try_large(struct appending *a, enum append_verdict *verdic
     bool repeated = false;
 
     TRY(put_begun(a));
-    TRY(put_aside(a));
+    TRY(stage_events(a));
     if (a->chosen)
         TRY(put_ids(a, &repeated));
     if (repeated) {
@@ -471,7 +471,7 @@ enum hf_status hf__append_large(struct appending *a)
         return HF_OK;
     mark = hf_scope_mark(a->s);
     for (uint32_t attempt = 0;; attempt++) {
-        enum append_verdict verdict = APPEND_ANEW;
+        enum append_verdict verdict = APPEND_RETRY;
         enum hf_status status;
 
         TRY(hf__append_heads(a, attempt == 0, &repeated));
@@ -487,7 +487,7 @@ enum hf_status hf__append_large(struct appending *a)
             hf__append_done(a);
             return HF_OK;
         }
-        if (status == HF_OK || !a->doubtful)
+        if (status == HF_OK || !a->ambiguous)
             give_up(a);
         if (status != HF_OK || verdict == APPEND_REPEATED)
             return status;
