@@ -132,7 +132,7 @@ KIT_TEST_TX(large, limits_hold_at_and_past)
                                .events_len = HF_EVENTS_APPEND_MAX / HF_EVENTS_STREAMS_MAX};
     CHECK_STATUS(HF_LIMIT,
                  hf_events_append(k->scope, store, appends, HF_EVENTS_STREAMS_MAX + 1, NULL, NULL));
-    CHECK_ERROR(HF_LIMIT, "an append to 21 streams: it may have 1 to 20", k->scope);
+    CHECK_ERROR(HF_LIMIT, "an append to 21 streams: 1 to 20 are allowed", k->scope);
     appends[0].events_len++;
     CHECK_STATUS(HF_LIMIT,
                  hf_events_append(k->scope, store, appends, HF_EVENTS_STREAMS_MAX, NULL, NULL));
@@ -290,9 +290,10 @@ KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
     CHECK_INT(1, done.last);
     CHECK_INT(0, count_items(k, HF_STR("x")));
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &append, 1, NULL, &done));
-    CHECK_ERROR(HF_DUPLICATE,
-                "the id \"id7\" is that of version 1 of stream \"order/2\" already, another stream",
-                k->scope);
+    CHECK_ERROR(
+        HF_DUPLICATE,
+        "id \"id7\" is already used by version 1 of stream \"order/2\", which is another stream",
+        k->scope);
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     CHECK_INT(0, page.version);
     hf_events_close(store);

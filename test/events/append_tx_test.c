@@ -107,7 +107,7 @@ KIT_TEST_TX(join, appends_happen_with_the_transaction)
     CHECK_INT(7, hf_tx_len(tx)); /* head, event, commit of each; one marker */
     CHECK_STATUS(HF_INVALID, append_some(k, w.store, ORDER("1"), HF_EXPECT_ANY, 0, 1, &done));
     CHECK_ERROR(HF_INVALID,
-                "stream \"order/1\" is in this transaction already, and no item can be twice",
+                "stream \"order/1\" is already part of this transaction; append to it only once",
                 k->scope);
     CHECK_INT(7, hf_tx_len(tx));
     CHECK_INT(0, version_of(k, w.store, "1"));
@@ -157,8 +157,7 @@ KIT_TEST_TX(join, others_who_are_faster_let_it_be_built_anew)
     w.version = 2;
     CHECK_STATUS(HF_CONDITION, hf_tx_run(k->scope, k->db, build, &w, NULL));
     CHECK_INT(2, w.built);
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, but it was to be at 2",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, expected version 2", k->scope);
     CHECK_INT(3, w.done[0].last);
     CHECK_INT(1, version_of(k, w.store, "2"));
     close_work(&w);

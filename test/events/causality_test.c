@@ -172,7 +172,7 @@ KIT_TEST_TX(related, a_tree)
     /* The limit, and one past it. */
     CHECK_OK(hf_events_tree(k->scope, store, HF_STR("root"), 3, &tree));
     CHECK_STATUS(HF_LIMIT, hf_events_tree(k->scope, store, HF_STR("root"), 2, &tree));
-    CHECK_ERROR(HF_LIMIT, "what follows from event \"root\" is more than 2 levels deep", k->scope);
+    CHECK_ERROR(HF_LIMIT, "the tree of event \"root\" has more than 2 levels", k->scope);
     CHECK_INT(0, tree.children_len);
     hf_events_close(store);
 }
@@ -187,7 +187,7 @@ KIT_TEST_TX(related, a_circle_has_an_end)
     add(k, store, "1", "egg", "hen", NULL);
     add(k, store, "1", "self", "self", NULL);
     CHECK_STATUS(HF_LIMIT, hf_events_tree(k->scope, store, HF_STR("hen"), 0, &tree));
-    CHECK_ERROR(HF_LIMIT, "what follows from event \"hen\" is more than 100 levels deep", k->scope);
+    CHECK_ERROR(HF_LIMIT, "the tree of event \"hen\" has more than 100 levels", k->scope);
     CHECK_STATUS(HF_LIMIT, hf_events_tree(k->scope, store, HF_STR("self"), 5, &tree));
     hf_events_close(store);
 }

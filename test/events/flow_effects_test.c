@@ -222,7 +222,7 @@ KIT_TEST_TX(flow_effects, what_nobody_knows_is_put_aside)
     stage_settle(&st, 1000);
     list = failed_ones(&st);
     CHECK_INT(1, list.events_len);
-    CHECK_STR("what is in the outbox is no side effect of a flow", list.events[0].error_text);
+    CHECK_STR("the event in the outbox is not a side effect of a flow", list.events[0].error_text);
     CHECK_OK(hf_outbox_discard_all(k->scope, st.outbox, NULL, NULL));
 
     /* a program that does not have that flow any more */

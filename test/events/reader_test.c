@@ -408,11 +408,11 @@ KIT_TEST_TX(all, options_that_cannot_be)
         struct hf_events_all_options options;
         const char *message;
     } cases[] = {
-        {{.after = HF_STR("x")}, "\"x\" (after) is no position"},
+        {{.after = HF_STR("x")}, "\"x\" (after) is not a position"},
         {{.until = HF_STR("01KFH2J5M0000000000000000U")},
-         "\"01KFH2J5M0000000000000000U\" (until) is no position"},
+         "\"01KFH2J5M0000000000000000U\" (until) is not a position"},
         {{.after = HF_STR("01KFH2J5M00000000000000000"), .from_us = 1},
-         "a reader begins behind a position or at a time, not both"},
+         "a reader begins behind a position (after) or at a time (from_us), not both"},
         {{.from_us = -1}, "a reader cannot begin before 1970"},
     };
 

@@ -150,7 +150,7 @@ KIT_TEST_TX(verify, an_event_that_was_changed)
         if (names[i][0] == 'm')
             attr = (struct hf_attr)HF_M("", HF_ITEM(k->scope, HF_S("x", HF_STR("forged"))));
         put_raw(k, changed(k, good, "e", names[i], attr));
-        check_bad(k, store, 2, "it is not as it was written");
+        check_bad(k, store, 2, "its hash does not match its content");
     }
     put_raw(k, good);
     check_sound(k, store, 7);
@@ -169,7 +169,7 @@ KIT_TEST_TX(verify, events_that_were_left_out_moved_or_put_in)
     delete_raw(k, STREAM, HF_STR("0000000000000002"));
     check_bad(k, store, 2, "it is missing");
     put_raw(k, hf_item_with(k->scope, third, &sk, 1));
-    check_bad(k, store, 2, "it is not as it was written");
+    check_bad(k, store, 2, "its hash does not match its content");
     put_raw(k, second);
     delete_raw(k, STREAM, HF_STR("0000000000000005"));
     check_bad(k, store, 5, "it is missing");
@@ -189,13 +189,13 @@ KIT_TEST_TX(verify, a_head_that_was_changed)
                               HF_N("v", 6), HF_N("w", 2)};
 
     put_raw(k, hf_item_with(k->scope, head, &attrs[0], 1));
-    check_bad(k, store, 5, "the head of the stream says otherwise");
+    check_bad(k, store, 5, "the head of the stream does not match its last event");
     put_raw(k, hf_item_with(k->scope, head, &attrs[1], 1));
-    check_bad(k, store, 4, "the head of the stream says otherwise");
+    check_bad(k, store, 4, "the head of the stream does not match its last event");
     put_raw(k, hf_item_with(k->scope, head, &attrs[2], 1));
     check_bad(k, store, 6, "it is missing");
     put_raw(k, hf_item_with(k->scope, head, &attrs[3], 1)); /* as if the first had been swept */
-    check_bad(k, store, 2, "it is not as it was written");
+    check_bad(k, store, 2, "its hash does not match its content");
     put_raw(k, head);
     check_sound(k, store, 7);
     hf_events_close(store);
@@ -213,12 +213,12 @@ KIT_TEST_TX(verify, the_order_of_all)
     pk = commit_pk(k, "1-1", &sk);
     commit = get_raw(k, pk, sk);
     delete_raw(k, pk, sk);
-    check_bad(k, store, 1, "it is not in the order of all");
+    check_bad(k, store, 1, "it is not in the global order");
     put_raw(k, changed(k, commit, "x01", "t", forged));
-    check_bad(k, store, 2, "its copy in the order of all is another");
+    check_bad(k, store, 2, "its copy in the global order differs");
     attr = (struct hf_attr)HF_N("v", 2);
     put_raw(k, hf_item_with(k->scope, commit, &attr, 1));
-    check_bad(k, store, 1, "the order of all has another event at its position");
+    check_bad(k, store, 1, "the global order has another event at its position");
     put_raw(k, commit);
     check_sound(k, store, 7);
 
@@ -227,7 +227,7 @@ KIT_TEST_TX(verify, the_order_of_all)
     put_raw(k, hf_item_with(k->scope, commit, &attr, 1));
     CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_ERROR(HF_CORRUPT,
-                "stream \"order/1\", version 4: it is in the order of all, and not in its stream",
+                "stream \"order/1\", version 4: it is in the global order, but not in its stream",
                 k->scope);
     CHECK_INT(4, verified.bad_version);
     put_raw(k, commit);
@@ -250,7 +250,7 @@ KIT_TEST_TX(verify, large_appends)
     pk = hf_scope_format(k->scope, "t.%.*s", HF_FMT(hf_value_str(hf_item_get(stub, HF_STR("l")))));
     good = get_raw(k, pk, HF_STR("000010"));
     put_raw(k, changed(k, good, "e", "t", forged));
-    check_bad(k, store, 16, "it is not as it was written");
+    check_bad(k, store, 16, "its hash does not match its content");
     delete_raw(k, pk, HF_STR("000010"));
     check_bad(k, store, 16, "it is missing");
     put_raw(k, good);

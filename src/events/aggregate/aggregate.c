@@ -34,11 +34,11 @@ enum hf_status hf__aggregate_check(struct hf_scope *s, const struct hf_aggregate
     if (aggregate->domain.len == 0)
         return hf_scope_fail(s, HF_INVALID, "an aggregate has no domain");
     if (aggregate->state_size == 0 || !aggregate->evolve)
-        return hf_scope_fail(s, HF_INVALID, "the aggregate %.*s has no %s",
-                             HF_FMT(aggregate->domain),
-                             aggregate->evolve ? "size of its state" : "evolve function");
+        return hf_scope_fail(s, HF_INVALID, "aggregate %.*s has no %s", HF_FMT(aggregate->domain),
+                             aggregate->evolve ? "state_size" : "evolve function");
     if (!aggregate->save != !aggregate->restore)
-        return hf_scope_fail(s, HF_INVALID, "the aggregate %.*s can %s its state only",
+        return hf_scope_fail(s, HF_INVALID,
+                             "aggregate %.*s has only a %s function; set both save and restore",
                              HF_FMT(aggregate->domain), aggregate->save ? "save" : "restore");
     return HF_OK;
 }
@@ -146,17 +146,17 @@ static enum hf_status fail_from_page(const struct loader *l, enum hf_status stat
         return HF_OK;
     return error->status == status
                ? hf_scope_fail(l->s, status, "%.*s", HF_FMT(error->message))
-               : hf_scope_fail(l->s, status, "the state of %.*s/%.*s could not be made: %s",
+               : hf_scope_fail(l->s, status, "the state of %.*s/%.*s could not be built: %s",
                                HF_FMT(l->stream.domain), HF_FMT(l->stream.id),
                                hf_status_text(status));
 }
 
 static enum hf_status fail_trimmed(const struct loader *l, uint64_t first)
 {
-    return hf_scope_fail(l->s, HF_TRIMMED,
-                         "%.*s/%.*s begins at version %llu, and no snapshot that fits stands for "
-                         "those before",
-                         HF_FMT(l->stream.domain), HF_FMT(l->stream.id), (unsigned long long)first);
+    return hf_scope_fail(
+        l->s, HF_TRIMMED,
+        "%.*s/%.*s begins at version %llu, and no usable snapshot covers the versions before it",
+        HF_FMT(l->stream.domain), HF_FMT(l->stream.id), (unsigned long long)first);
 }
 
 static enum hf_status add_page(const struct loader *l, const struct hf_events_page *page,
@@ -219,7 +219,7 @@ static enum hf_status state_load(struct loader *l, struct hf_aggregate_state *st
         }
         if (state->version < l->version)
             return hf_scope_fail(l->s, HF_NOT_FOUND,
-                                 "%.*s/%.*s is at version %llu, and not yet at %llu",
+                                 "%.*s/%.*s is at version %llu, not yet at version %llu",
                                  HF_FMT(l->stream.domain), HF_FMT(l->stream.id),
                                  (unsigned long long)end, (unsigned long long)l->version);
     }
@@ -349,7 +349,7 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
     if (decision->len == HF_AGGREGATE_EVENTS_MAX)
         return hf_scope_fail_limit(s, HF_LIMIT,
                                    HF_ERROR_LIMIT(HF_AGGREGATE_EVENTS_MAX, decision->len + 1),
-                                   "a command leads to at most %d events", HF_AGGREGATE_EVENTS_MAX);
+                                   "a command may emit at most %d events", HF_AGGREGATE_EVENTS_MAX);
     TRY(hf__pattern_grow(s, &events, decision->len, &decision->cap, sizeof(*event)));
     decision->events = events;
     decision->events[decision->len++] = *event;
@@ -427,7 +427,7 @@ static enum hf_status find_earlier(struct hf_scope *s, const struct handling *h,
             return status;
         if (!hf_str_equal(events[len].stream.domain, h->aggregate->domain) ||
             !hf_str_equal(events[len].stream.id, h->id))
-            return hf_scope_fail(s, HF_DUPLICATE, "the command %.*s was one for %.*s/%.*s",
+            return hf_scope_fail(s, HF_DUPLICATE, "command id %.*s was already used for %.*s/%.*s",
                                  HF_FMT(h->o.id), HF_FMT(events[len].stream.domain),
                                  HF_FMT(events[len].stream.id));
         len++;
@@ -553,10 +553,10 @@ static enum hf_status command_decide(struct hf_scope *s, const struct handling *
         if (!conflict)
             return status;
         if (number >= h->o.max_attempts)
-            return hf_scope_fail(s, HF_CONDITION,
-                                 "a command for %.*s/%.*s was decided %u times, and each time "
-                                 "others were faster",
-                                 HF_FMT(h->aggregate->domain), HF_FMT(h->id), number);
+            return hf_scope_fail(
+                s, HF_CONDITION,
+                "a command for %.*s/%.*s was decided %u times, and each time another writer appended first",
+                HF_FMT(h->aggregate->domain), HF_FMT(h->id), number);
         TRY(hf__backoff_sleep(s, &backoff));
     }
 }
@@ -592,7 +592,7 @@ static enum hf_status command_handle(struct hf_scope *s, const struct handling *
         return status;
     TRY(earlier_answer(s, h, handled)); /* another has handled it at the same time */
     if (!handled->repeated)
-        return hf_scope_fail(s, HF_DUPLICATE, "an id of an event of the command %.*s is taken",
+        return hf_scope_fail(s, HF_DUPLICATE, "an event id of command %.*s is already in use",
                              HF_FMT(h->o.id));
     return HF_OK;
 }
@@ -614,10 +614,10 @@ enum hf_status hf_aggregate_handle(struct hf_scope *s, struct hf_events *store,
     h.o.max_attempts = h.o.max_attempts ? h.o.max_attempts : HF_AGGREGATE_ATTEMPTS;
     TRY(hf__aggregate_check(s, aggregate));
     if (!command || !command->decide)
-        return hf_scope_fail(s, HF_INVALID, "a command for %.*s has nothing that decides",
+        return hf_scope_fail(s, HF_INVALID, "a command for %.*s has no decide function",
                              HF_FMT(aggregate->domain));
     if (id.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a command for %.*s needs the id of a stream",
+        return hf_scope_fail(s, HF_INVALID, "a command for %.*s has no stream id",
                              HF_FMT(aggregate->domain));
     status = command_handle(s, &h, &out);
     if (handled && status == HF_OK)

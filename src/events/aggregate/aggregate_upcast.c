@@ -30,13 +30,13 @@ enum hf_status hf_event_upcast(struct hf_scope *s, const struct hf_upcast *upcas
         uint32_t from = event->schema;
 
         if (steps == HF_UPCAST_STEPS_MAX)
-            return hf_scope_fail(s, HF_LIMIT, "event %.*s of type %.*s is never brought up to date",
+            return hf_scope_fail(s, HF_LIMIT, "upcasting event %.*s (type %.*s) does not terminate",
                                  HF_FMT(event->id), HF_FMT(event->type));
         TRY(upcast->upcast(s, event, from, upcast->user));
         if (event->schema < from) /* (1) */
-            return hf_scope_fail(s, HF_INVALID,
-                                 "event %.*s of type %.*s was brought from schema %u down to %u",
-                                 HF_FMT(event->id), HF_FMT(event->type), from, event->schema);
+            return hf_scope_fail(
+                s, HF_INVALID, "upcasting event %.*s (type %.*s) lowered its schema from %u to %u",
+                HF_FMT(event->id), HF_FMT(event->type), from, event->schema);
         if (event->schema == from)
             event->schema = from + 1;
         upcast = upcast_find(upcasts, len, event);

@@ -68,16 +68,16 @@ static enum hf_status check_flow(struct hf_scope *s, const struct hf_flows *flow
     struct hf_events_abilities abilities = hf_events_abilities(flows->store);
 
     if (flow->domain.len == 0 || flow->type.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "flow %zu of those that were given has no %s", number,
+        return hf_scope_fail(s, HF_INVALID, "flow %zu has no %s", number,
                              flow->domain.len ? "type" : "domain");
     if (flow->domain.len > HF_EVENTS_DOMAIN_MAX || flow->type.len > HF_EVENTS_TYPE_MAX)
-        return hf_scope_fail_limit(
-            s, HF_INVALID,
-            flow->domain.len > HF_EVENTS_DOMAIN_MAX
-                ? HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, flow->domain.len)
-                : HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, flow->type.len),
-            "flow %zu of those that were given has a %s of more than %d bytes", number,
-            flow->domain.len > HF_EVENTS_DOMAIN_MAX ? "domain" : "type", HF_EVENTS_DOMAIN_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   flow->domain.len > HF_EVENTS_DOMAIN_MAX
+                                       ? HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, flow->domain.len)
+                                       : HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, flow->type.len),
+                                   "flow %zu has a %s of more than %d bytes", number,
+                                   flow->domain.len > HF_EVENTS_DOMAIN_MAX ? "domain" : "type",
+                                   HF_EVENTS_DOMAIN_MAX);
     if (flow->side_effect && !flows->outbox)
         return hf_scope_fail(s, HF_INVALID,
                              "the flow %.*s/%.*s has a side effect, but there is no outbox for it",
@@ -267,8 +267,7 @@ enum hf_status hf_flows_shutdown(struct hf_scope *s, struct hf_flows *flows, uin
     whole = hf__flow_drain_notices(own, flows) && whole;
     hf_scope_free(own);
     return whole ? HF_OK
-                 : hf_scope_fail(s, HF_TIMEOUT, "flows did not come to their end within %u ms",
-                                 left_ms);
+                 : hf_scope_fail(s, HF_TIMEOUT, "flows did not finish within %u ms", left_ms);
 }
 
 void hf_flows_close(struct hf_flows *flows)
@@ -293,7 +292,9 @@ enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows, uint32_
     call_begins(s);
     *wait_ms = UINT32_MAX;
     if (!flows->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "these flows have threads of their own");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "these flows have their own threads; open them with no_threads to call hf_flows_step()");
     more = hf__flow_run_posted(flows);
     if (flows->relay && !flows->stopping)
         TRY(hf_relay_step(s, flows->relay, wait_ms));
@@ -322,7 +323,7 @@ enum hf_status hf__flow_upcast(struct hf_scope *s, struct hf_stored_event *event
                                 .user = flow->user};
 
         if (steps == HF_UPCAST_STEPS_MAX)
-            return hf_scope_fail(s, HF_LIMIT, "event %.*s of type %.*s is never brought up to date",
+            return hf_scope_fail(s, HF_LIMIT, "upcasting event %.*s (type %.*s) does not terminate",
                                  HF_FMT(event->id), HF_FMT(event->type));
         TRY(hf__flow_explain(s, hf_event_upcast(s, &one, 1, event), "upcast", event));
         flow = hf__flow_find(flows, event->stream.domain, event->type); /* it may be renamed */
@@ -362,8 +363,8 @@ static void log_failure(const struct hf_flows *flows, enum hf_flow_outcome outco
                         struct hf_str observer)
 {
     char line[LINE_MAX_LEN];
-    const char *what = outcome == HF_FLOW_EFFECT_RETRY    ? "side effect will be tried again"
-                       : outcome == HF_FLOW_EFFECT_FAILED ? "side effect was put aside"
+    const char *what = outcome == HF_FLOW_EFFECT_RETRY    ? "side effect will be retried"
+                       : outcome == HF_FLOW_EFFECT_FAILED ? "side effect became a dead letter"
                                                           : "observer failed";
     int len;
 

@@ -113,7 +113,8 @@ static enum hf_status effect_deliver(struct hf_scope *s, struct hf_flows *flows,
     if (id.len)
         status = hf_events_get(s, flows->store, id, &event);
     else
-        (void)hf_scope_fail(s, HF_NOT_FOUND, "what is in the outbox is no side effect of a flow");
+        (void)hf_scope_fail(s, HF_NOT_FOUND,
+                            "the event in the outbox is not a side effect of a flow");
     if (status == HF_OK)
         status = hf__flow_upcast(s, &event, flows);
     else if (status != HF_NOT_FOUND && status != HF_LOST && status != HF_CORRUPT &&
@@ -203,7 +204,7 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
         o.only_key.len || o.only_tenant.len || o.no_threads)
         return hf_scope_fail(s, HF_INVALID,
                              "max_attempts, on_ended, on_error, dry_run, only_type, only_key, "
-                             "only_tenant and no_threads of the relay are the flows' own");
+                             "only_tenant and no_threads of the relay are set by the flows");
     o.size = sizeof(o);
     o.max_attempts = ATTEMPTS;
     o.max_crashes = o.max_crashes ? o.max_crashes : HF_FLOW_CRASHES;

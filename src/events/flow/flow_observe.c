@@ -207,7 +207,7 @@ enum hf_status hf__flow_observers_open(struct hf_scope *s, struct hf_flows *flow
                       &flows->notifier));
     return hf__pump_start(s, flows->notifier) == HF_OK
                ? HF_OK
-               : hf_scope_fail(s, HF_LIMIT, "the system has no thread for observers");
+               : hf_scope_fail(s, HF_LIMIT, "cannot start a thread for observers");
 }
 
 void hf__flow_observers_close(struct hf_flows *flows)

@@ -161,9 +161,9 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
     if (flows->stopping && !inner)
         status = hf_scope_fail(s, HF_CANCELED, "the flows are shut down");
     else if (thread_is_running(flows))
-        status = hf_scope_fail(s, HF_INVALID,
-                               "inside of a flow's functions, or of an observer that is waited "
-                               "for, events cannot be submitted and trees not be taken back");
+        status = hf_scope_fail(
+            s, HF_INVALID,
+            "a function of a flow, or an observer that is waited for, cannot submit events or revert trees");
     else
         queue_add(queue, task);
     while (status == HF_OK && queue->first != task) {
@@ -281,7 +281,7 @@ static enum hf_status event_post(struct hf_scope *s, struct hf_flows *flows,
         return HF_OK;
     hf_scope_free(task->scope);
     return stopping ? hf_scope_fail(s, HF_CANCELED, "the flows are shut down")
-                    : hf_scope_fail(s, HF_LIMIT, "the system has no thread for a queue of flows");
+                    : hf_scope_fail(s, HF_LIMIT, "cannot start a thread for a queue of flows");
 }
 
 enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
@@ -370,7 +370,8 @@ void hf__flow_forget_posted(struct hf_flows *flows)
     struct flow_task *task;
 
     while ((task = posted_remove(flows))) {
-        (void)hf_scope_fail(task->scope, HF_CANCELED, "the flows were shut down before its turn");
+        (void)hf_scope_fail(task->scope, HF_CANCELED,
+                            "the flows were shut down before the event was processed");
         if (task->done)
             task->done(NULL, hf_scope_error(task->scope), task->user);
         hf_scope_free(task->scope);

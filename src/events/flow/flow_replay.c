@@ -103,8 +103,9 @@ static enum hf_status checkpoint_claim(struct hf_scope *s, struct replay *r,
         if (status != HF_CONDITION)
             return status;
     }
-    return hf_scope_fail(s, HF_LOST, "others replay with the checkpoint %.*s all the time",
-                         HF_FMT(r->o.checkpoint));
+    return hf_scope_fail(
+        s, HF_LOST, "checkpoint %.*s could not be claimed: other replays claim it at the same time",
+        HF_FMT(r->o.checkpoint));
 }
 
 /* The write that moves it on. (2) */
@@ -124,7 +125,7 @@ static struct hf_put_item move_request(struct hf_scope *s, const struct replay *
 static enum hf_status checkpoint_lost(struct hf_scope *s, struct replay *r)
 {
     r->lost = true;
-    return hf_scope_fail(s, HF_LOST, "another replay with the checkpoint %.*s has begun",
+    return hf_scope_fail(s, HF_LOST, "another replay has taken over checkpoint %.*s",
                          HF_FMT(r->o.checkpoint));
 }
 
@@ -358,8 +359,9 @@ static enum hf_status replay_begin(struct hf_scope *s, struct replay *r, struct 
     *after = r->o.after.len ? r->o.after : AT_START;
     if (r->o.checkpoint.len) {
         if (r->o.after.len)
-            return hf_scope_fail(s, HF_INVALID,
-                                 "a replay goes on behind its checkpoint, or behind a position");
+            return hf_scope_fail(
+                s, HF_INVALID,
+                "a replay begins behind its checkpoint or behind a position (after), not both");
         if (r->o.checkpoint.len > HF_EVENTS_ID_MAX)
             return hf_scope_fail_limit(s, HF_INVALID,
                                        HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, r->o.checkpoint.len),
@@ -422,7 +424,7 @@ static enum hf_status replay_events(struct hf_scope *s, struct hf_flows *flows,
     r->spare = hf_scope_new(hf_scope_env(s));
     r->me = hf__pattern_id_make(hf_scope_env(s));
     if (hf_scope_tx(s))
-        status = hf_scope_fail(s, HF_INVALID, "a replay does not fit into a transaction");
+        status = hf_scope_fail(s, HF_INVALID, "a replay cannot be part of a transaction");
     else
         status = r->page && r->spare ? replay_run(s, r)
                                      : hf_scope_fail(s, HF_NOMEM, "no memory for a replay");

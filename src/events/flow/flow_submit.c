@@ -141,7 +141,7 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
         TRY(add_effects(s, build));
     TRY(sort_into_streams(s, build, &a, conflict));
     if (*conflict)
-        return hf_scope_fail(s, HF_CONDITION, "a stream has moved on meanwhile");
+        return hf_scope_fail(s, HF_CONDITION, "another writer has appended to a stream meanwhile");
     results = hf_scope_alloc(s, a.len * sizeof(*results));
     TRY(hf_scope_built(s));
     memset(results, 0, a.len * sizeof(*results));
@@ -230,7 +230,8 @@ static enum hf_status find_earlier(struct hf_scope *s, struct hf_flows *flows,
     TRY(hf__flow_upcast(s, &now, flows)); /* as what is stored is read */
     if (!is_stream(found.events[0].stream, root->stream.domain, root->stream.id) ||
         !hf_str_equal(found.events[0].type, now.type))
-        return hf_scope_fail(s, HF_DUPLICATE, "the id %.*s is that of a %.*s/%.*s of stream %.*s",
+        return hf_scope_fail(s, HF_DUPLICATE,
+                             "id %.*s is already used by an event %.*s/%.*s of stream %.*s",
                              HF_FMT(root->id), HF_FMT(found.events[0].stream.domain),
                              HF_FMT(found.events[0].type), HF_FMT(found.events[0].stream.id));
     TRY(find_below(s, flows, root->id, 1, &found));
@@ -341,10 +342,10 @@ static enum hf_status tree_submit(struct hf_scope *s, struct hf_flows *flows,
             if (status == HF_OK)
                 continue;
         } else if (conflict) {
-            status = hf_scope_fail(s, HF_CONDITION,
-                                   "the tree of %.*s/%.*s was made %u times, and each time others "
-                                   "were faster",
-                                   HF_FMT(root->stream.domain), HF_FMT(root->type), number);
+            status = hf_scope_fail(
+                s, HF_CONDITION,
+                "the tree of %.*s/%.*s was built %u times, and each time another writer appended first",
+                HF_FMT(root->stream.domain), HF_FMT(root->type), number);
         }
         if (!*repeated) /* that is looked into */
             report_failure(s, &build);
@@ -375,7 +376,7 @@ enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct 
     TRY(find_earlier(s, flows, &root, result)); /* another has submitted it at the same time */
     if (result->repeated)
         return HF_OK;
-    status = hf_scope_fail(s, HF_DUPLICATE, "an id of an event in the tree of %.*s is taken",
+    status = hf_scope_fail(s, HF_DUPLICATE, "an event id in the tree of %.*s is already in use",
                            HF_FMT(root.id));
     hf__flow_report(flows, HF_FLOW_CANCELED, &root, hf_scope_error(s), 1, hf_str_of(NULL, 0));
     return status;
@@ -410,9 +411,9 @@ enum hf_status hf_flows_submit(struct hf_scope *s, struct hf_flows *flows,
         result = &own;
     *result = (struct hf_flow_result){0};
     if (hf_scope_tx(s))
-        return hf_scope_fail(s, HF_INVALID,
-                             "flows are a transaction by themselves: what is to happen with the "
-                             "events is for hf_flow_write()");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_flows_submit() cannot be part of a transaction; add writes with hf_flow_write()");
     hf__flow_begin(flows);
     status = hf__flow_submit(s, flows, event, o.parent, false, result);
     hf__flow_end(flows);

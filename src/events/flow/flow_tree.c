@@ -26,15 +26,15 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
     if (call->phase != FLOW_CONSEQUENTS && call->phase != FLOW_EFFECT &&
         call->phase != FLOW_COMPENSATE)
         return hf_scope_fail(s, HF_INVALID,
-                             "events are emitted by consequents, side effects and compensate only");
+                             "only consequents, side_effect and compensate may emit events");
     if (event->event.type.len == 0 ||
         (event->stream.domain.len == 0 && call->phase != FLOW_COMPENSATE))
-        return hf_scope_fail(s, HF_INVALID, "an event that was emitted has no %s",
+        return hf_scope_fail(s, HF_INVALID, "an emitted event has no %s",
                              event->event.type.len ? "domain" : "type");
     if (call->emitted_len == HF_FLOW_EVENTS_MAX)
         return hf_scope_fail_limit(s, HF_LIMIT,
                                    HF_ERROR_LIMIT(HF_FLOW_EVENTS_MAX, call->emitted_len + 1),
-                                   "an event leads to at most %d others", HF_FLOW_EVENTS_MAX);
+                                   "an event may emit at most %d events", HF_FLOW_EVENTS_MAX);
     TRY(hf__pattern_grow(s, &emitted, call->emitted_len, &call->emitted_cap, sizeof(*event)));
     call->emitted = emitted;
     call->emitted[call->emitted_len++] = *event;
@@ -75,7 +75,7 @@ enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
 {
     call_begins(s);
     if (call->phase != FLOW_APPLY)
-        return hf_scope_fail(s, HF_INVALID, "only apply writes together with the events");
+        return hf_scope_fail(s, HF_INVALID, "only apply may call hf_flow_write()");
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
         return hf_scope_fail(s, HF_INVALID,
                              "an action of a transaction is one check, put, delete or update");
@@ -153,7 +153,7 @@ enum hf_status hf_flow_load(struct hf_scope *s, struct hf_flow_call *call,
     call_begins(s);
     *loaded = (struct hf_aggregate_state){0};
     if (call->phase == FLOW_CANCEL)
-        return hf_scope_fail(s, HF_INVALID, "cancel_apply has no use for states");
+        return hf_scope_fail(s, HF_INVALID, "cancel_apply cannot load states");
     TRY(hf__aggregate_check(s, aggregate));
     if (!call->build || call->build->replay)
         return hf__aggregate_load(s, call->flows->store, aggregate, id, 0, hf__flow_upcast,
@@ -240,10 +240,10 @@ static enum hf_status pre_apply(struct hf_scope *s, struct hf_flow_call *call,
     TRY(hf__flow_explain(s, call->flow->pre_apply(s, call, event, call->flow->user), "pre_apply",
                          event));
     if (!is_same_identity(&before, event))
-        return hf_scope_fail(s, HF_INVALID,
-                             "pre_apply of %.*s/%.*s changed what the event is, and not only what "
-                             "it says",
-                             HF_FMT(before.stream.domain), HF_FMT(before.type));
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "pre_apply of %.*s/%.*s changed the id, stream, type, causation, correlation or compensates of the event",
+            HF_FMT(before.stream.domain), HF_FMT(before.type));
     return HF_OK;
 }
 
@@ -312,8 +312,7 @@ enum hf_status hf__flow_grow(struct hf_scope *s, struct flow_build *build,
         build->refused = *event;
         return hf_scope_fail_limit(
             s, HF_LIMIT, hf_error_limit_of("depth_max", build->flows->o.depth_max, depth),
-            "the tree of events has more than %u levels at %.*s/%.*s: do they "
-            "lead to themselves?",
+            "the tree of events has more than %u levels at %.*s/%.*s: do the events cause each other?",
             build->flows->o.depth_max, HF_FMT(event->stream.domain), HF_FMT(event->type));
     }
     status = event_admit(s, &call, &own);

@@ -96,7 +96,7 @@ static enum hf_status read_tree(struct hf_scope *s, struct hf_flows *flows, stru
     if (tree->event.causation.len)
         r->obstacles[r->obstacles_len++] = (struct hf_revert_obstacle){
             .event = tree->event,
-            .why = hf_scope_format(s, "it is no root: event %.*s has caused it",
+            .why = hf_scope_format(s, "it is not a root: event %.*s caused it",
                                    HF_FMT(tree->event.causation))};
     return tree_look(s, r, tree);
 }
@@ -104,10 +104,10 @@ static enum hf_status read_tree(struct hf_scope *s, struct hf_flows *flows, stru
 static enum hf_status check_root(struct hf_scope *s, const struct hf_event_tree *tree)
 {
     if (tree->event.causation.len)
-        return hf_scope_fail(s, HF_INVALID,
-                             "event %.*s is no root, as event %.*s has caused it: only whole trees "
-                             "are taken back",
-                             HF_FMT(tree->event.id), HF_FMT(tree->event.causation));
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "event %.*s is not a root, event %.*s caused it: only whole trees can be reverted",
+            HF_FMT(tree->event.id), HF_FMT(tree->event.causation));
     return HF_OK;
 }
 
@@ -270,9 +270,8 @@ static enum hf_status check_obstacles(struct hf_scope *s, const struct revert *r
     if (r->obstacles_len == 0)
         return HF_OK;
     return hf_scope_fail(s, HF_UNSUPPORTED,
-                         "%zu of %zu events cannot be taken back; event %.*s: %.*s",
-                         r->obstacles_len, r->events_len, HF_FMT(first->event.id),
-                         HF_FMT(first->why));
+                         "%zu of %zu events cannot be reverted; event %.*s: %.*s", r->obstacles_len,
+                         r->events_len, HF_FMT(first->event.id), HF_FMT(first->why));
 }
 
 /* One time through. *again: others were faster, or have done the same. */
@@ -318,10 +317,10 @@ static enum hf_status revert_tree(struct hf_scope *s, struct hf_flows *flows,
         if (!again)
             return status;
         if (number >= flows->o.max_attempts)
-            return hf_scope_fail(s, status == HF_DUPLICATE ? HF_DUPLICATE : HF_CONDITION,
-                                 "the tree of event %.*s could not be taken back in %u attempts, "
-                                 "as others were faster",
-                                 HF_FMT(id), number);
+            return hf_scope_fail(
+                s, status == HF_DUPLICATE ? HF_DUPLICATE : HF_CONDITION,
+                "the tree of event %.*s could not be reverted in %u attempts: other writers appended first",
+                HF_FMT(id), number);
         TRY(hf__flow_pause(s, number));
     }
 }
@@ -360,7 +359,7 @@ enum hf_status hf_flows_revert(struct hf_scope *s, struct hf_flows *flows, struc
         reverted = &own;
     *reverted = (struct hf_reverted){0};
     if (hf_scope_tx(s))
-        return hf_scope_fail(s, HF_INVALID, "taking back is a transaction by itself");
+        return hf_scope_fail(s, HF_INVALID, "hf_flows_revert() cannot be part of a transaction");
     hf__flow_begin(flows);
     status = revert_queued(s, flows, id, reverted);
     hf__flow_end(flows);

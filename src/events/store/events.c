@@ -118,7 +118,7 @@ static enum hf_status store_name(struct hf_scope *s, struct hf_events *store,
     if (hf_scope_built(kept) != HF_OK)
         return no_memory(s);
     if (store->table.len > TABLE_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the name of a table has %zu bytes, more than %d",
+        return hf_scope_fail(s, HF_INVALID, "the table name has %zu bytes, at most %d are allowed",
                              store->table.len, TABLE_NAME_MAX);
     return HF_OK;
 }
@@ -141,13 +141,13 @@ static enum hf_status store_open(struct hf_scope *s, struct hf_events *store,
 
     if (o->shards > HF_EVENTS_SHARDS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_SHARDS_MAX, o->shards),
-                                   "%u shards are more than %d", o->shards, HF_EVENTS_SHARDS_MAX);
+                                   "shards is %u, at most %d are allowed", o->shards,
+                                   HF_EVENTS_SHARDS_MAX);
     if (o->blob_bytes > HF_EVENTS_BLOB_BYTES)
-        return hf_scope_fail_limit(
-            s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_BLOB_BYTES, o->blob_bytes),
-            "%u bytes of an event are more than the %d that it may have in an "
-            "item",
-            o->blob_bytes, HF_EVENTS_BLOB_BYTES);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_EVENTS_BLOB_BYTES, o->blob_bytes),
+                                   "blob_bytes is %u, at most %d are allowed", o->blob_bytes,
+                                   HF_EVENTS_BLOB_BYTES);
     store->blob_bytes = o->blob_bytes ? o->blob_bytes : HF_EVENTS_BLOB_BYTES;
     store->read_units = o->read_units;
     store->write_units = o->write_units;
@@ -259,8 +259,8 @@ enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
     }
     pthread_mutex_unlock(&store->mutex);
     if (free == EVENTS_WAKERS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "%d listen to event store %.*s already",
-                             EVENTS_WAKERS_MAX, HF_FMT(store->table));
+        return hf_scope_fail(s, HF_LIMIT, "event store %.*s already has %d listeners",
+                             HF_FMT(store->table), EVENTS_WAKERS_MAX);
     return HF_OK;
 }
 

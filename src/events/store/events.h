@@ -479,6 +479,11 @@ typedef enum hf_status events_head_fn(struct hf_scope *s, struct hf_events *stor
 enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store, events_head_fn *fn,
                                     void *user);
 
+/* HF_CONDITION: the stream is at version `actual` (0: it has no event), which is not what was
+ * expected. */
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+                                     enum hf_expect expect, uint64_t version, uint64_t actual);
+
 /* ---- events_archive.c ----------------------------------------------------------------------- */
 
 /* The name of the first event in a commit, or "l". As events leave a commit from its first one on,

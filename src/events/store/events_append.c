@@ -47,8 +47,8 @@ static enum hf_status check_text(const struct appending *a, size_t number, const
 {
     if (limit.actual > limit.max)
         return hf_scope_fail_limit(a->s, HF_INVALID, limit,
-                                   "event %zu: its %s has %zu bytes, more than %zu", number, what,
-                                   (size_t)limit.actual, (size_t)limit.max);
+                                   "event %zu: its %s has %zu bytes, at most %zu are allowed",
+                                   number, what, (size_t)limit.actual, (size_t)limit.max);
     return HF_OK;
 }
 
@@ -69,8 +69,8 @@ static enum hf_status check_event(const struct appending *a, const struct hf_new
     if (event->meta.ptr && hf_item_check(a->s, event->meta) != HF_OK) {
         if (hf_scope_error(a->s)->status == HF_NOMEM)
             return HF_NOMEM;
-        return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is no item", number,
-                             HF_FMT(event->type));
+        return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is not a valid item",
+                             number, HF_FMT(event->type));
     }
     return HF_OK;
 }
@@ -139,7 +139,7 @@ static enum hf_status prepare_target(struct appending *a, const struct hf_append
             return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\" is named twice",
                                  HF_FMT(target_text(a, t)));
     if ((unsigned)append->expect > HF_EXPECT_VERSION)
-        return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\": %d is no expectation",
+        return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\": invalid expectation %d",
                              HF_FMT(target_text(a, t)), (int)append->expect);
     return HF_OK;
 }
@@ -152,7 +152,7 @@ static enum hf_status append_prepare(struct appending *a, const struct hf_append
     if (a->len == 0 || a->len > HF_EVENTS_STREAMS_MAX)
         return hf_scope_fail_limit(a->s, a->len ? HF_LIMIT : HF_INVALID,
                                    HF_ERROR_LIMIT(HF_EVENTS_STREAMS_MAX, a->len),
-                                   "an append to %zu streams: it may have 1 to %d", a->len,
+                                   "an append to %zu streams: 1 to %d are allowed", a->len,
                                    HF_EVENTS_STREAMS_MAX);
     for (size_t i = 0; i < a->len; i++) {
         if (appends[i].events_len > HF_EVENTS_APPEND_MAX - total)
@@ -261,15 +261,6 @@ static bool is_appendable(const struct append_target *t)
     return t->head.state == EVENTS_LIVE && is_expected(t);
 }
 
-static struct hf_str expectation_text(const struct appending *a, const struct append_target *t)
-{
-    if (expects_new(t))
-        return HF_STR("there was to be none");
-    if (t->append->expect == HF_EXPECT_EXISTS)
-        return HF_STR("there was to be one");
-    return hf_scope_format(a->s, "it was to be at %llu", (unsigned long long)t->append->version);
-}
-
 /* (3) */
 static enum hf_status fail_archived(const struct appending *a, struct hf_str name)
 {
@@ -290,12 +281,8 @@ static enum hf_status fail_unexpected(const struct appending *a, const struct ap
         return hf_scope_fail(a->s, HF_LOST, "stream \"%.*s\" was deleted for good", HF_FMT(name));
     if (t->head.state == EVENTS_ARCHIVED)
         return fail_archived(a, name);
-    if (!t->head.version)
-        return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" has no event, but %.*s",
-                             HF_FMT(name), HF_FMT(expectation_text(a, t)));
-    return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" is at version %llu, but %.*s",
-                         HF_FMT(name), (unsigned long long)t->head.version,
-                         HF_FMT(expectation_text(a, t)));
+    return hf__events_unexpected(a->s, t->append->stream, t->append->expect, t->append->version,
+                                 t->head.version);
 }
 
 /* The next version of a stream that was imported may be anything: it has to have a key. */
@@ -305,7 +292,8 @@ static enum hf_status check_versions(const struct appending *a)
         const struct append_target *t = &a->targets[i];
 
         if (t->len && t->head.version + t->len > EVENTS_VERSION_MAX)
-            return hf_scope_fail(a->s, HF_LIMIT, "stream \"%.*s\": there is no version behind %llu",
+            return hf_scope_fail(a->s, HF_LIMIT,
+                                 "stream \"%.*s\": no version above %llu is possible",
                                  HF_FMT(target_text(a, t)), (unsigned long long)EVENTS_VERSION_MAX);
     }
     return HF_OK;
@@ -418,10 +406,10 @@ static enum hf_status fail_map(struct appending *a, const struct append_event *p
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (texts[i].text.len &&
             hf_item_check(a->s, HF_ITEM(a->s, HF_S("text", texts[i].text))) == HF_INVALID)
-            return hf_scope_fail(a->s, HF_INVALID, "event %zu: its %s is not UTF-8", number,
+            return hf_scope_fail(a->s, HF_INVALID, "event %zu: its %s is not valid UTF-8", number,
                                  texts[i].name);
-    return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is too deep", number,
-                         HF_FMT(e->type));
+    return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is nested too deeply",
+                         number, HF_FMT(e->type));
 }
 
 enum hf_status hf__append_map(struct appending *a, struct append_event *p)

@@ -268,7 +268,7 @@ static enum hf_status fail_taken(struct appending *a, const struct id_match *m, 
 {
     struct hf_str place = place_text(a, &m->place);
 
-    return hf_scope_fail(a->s, HF_DUPLICATE, "the id \"%.*s\" is that of %.*s already, %s",
+    return hf_scope_fail(a->s, HF_DUPLICATE, "id \"%.*s\" is already used by %.*s, %s",
                          HF_FMT(m->pending->event.id), HF_FMT(place), but);
 }
 
@@ -279,12 +279,12 @@ static enum hf_status match_check(struct appending *a, const struct id_match *m,
     struct hf_str stream = hf_str_of(m->target->pk.ptr + 2, m->target->pk.len - 2);
 
     if (!hf_str_equal(m->place.stream, stream))
-        return fail_taken(a, m, "another stream");
+        return fail_taken(a, m, "which is another stream");
     if (m->content.len != EVENTS_HASH ||
         memcmp(m->content.ptr, m->pending->content, EVENTS_HASH) != 0)
-        return fail_taken(a, m, "with other content");
+        return fail_taken(a, m, "with different content");
     if (before && m->place.version != before->place.version + 1)
-        return fail_taken(a, m, "not behind the event before it");
+        return fail_taken(a, m, "which does not follow the event before it");
     return HF_OK;
 }
 
@@ -305,8 +305,8 @@ static enum hf_status matches_check(struct appending *a, const struct id_match *
         if (!list[i].found)
             return fail_taken(a, there,
                               list[i].pending->chosen
-                                  ? "but not all of these events are there"
-                                  : "and others of these events have no ids of their own");
+                                  ? "but not all of these events exist"
+                                  : "and other events of this append have no id");
     return HF_OK;
 }
 

@@ -297,7 +297,7 @@ static enum hf_status send_ids(struct appending *a, const struct hf_transact_wri
         }
         if (attempt == IDS_ATTEMPTS)
             return hf_scope_fail(a->s, HF_TX_CONFLICT,
-                                 "others are appending events with the same ids");
+                                 "other writers are appending events with the same ids");
         TRY(hf_scope_sleep_ms(a->s, hf__backoff_jitter_ms(&a->store->env,
                                                           IDS_DELAY_MS * (uint32_t)attempt)));
     }
@@ -452,10 +452,10 @@ static enum hf_status prepare_large(struct appending *a, bool *repeated)
 {
     *repeated = false;
     if (a->o.with_len)
-        return hf_scope_fail(a->s, HF_LIMIT,
-                             "%zu events with %zu bytes are more than a transaction has room for, "
-                             "so nothing else can happen together with them",
-                             a->events_len, a->bytes);
+        return hf_scope_fail(
+            a->s, HF_LIMIT,
+            "%zu events with %zu bytes do not fit into one transaction, so no other actions can be part of the append",
+            a->events_len, a->bytes);
     TRY(hf__append_divide(a, false));
     return a->chosen ? hf__append_look_for_ids(a, repeated) : HF_OK;
 }

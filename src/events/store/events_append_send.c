@@ -378,7 +378,7 @@ static enum hf_status has_happened(struct appending *a, const struct refusal *r,
         return HF_OK;
     s = hf_scope_new(hf_scope_env(a->s));
     if (!s)
-        return hf_scope_fail(a->s, HF_NOMEM, "no memory to look what became of an append");
+        return hf_scope_fail(a->s, HF_NOMEM, "no memory to find out whether an append happened");
     if (left_ms != UINT32_MAX)
         hf_scope_timeout_ms(s, left_ms ? left_ms : 1);
     status = hf__events_is_there(s, a->store, position_str(&a->commits[0].position), there);
@@ -393,9 +393,9 @@ static enum hf_status fail_refused(struct appending *a, const struct hf_error *e
                                    const struct refusal *r)
 {
     if (r->begun)
-        return hf_scope_fail(a->s, HF_TX_CONFLICT,
-                             "the append was given up: another one with the same ids has taken "
-                             "over, or it was swept");
+        return hf_scope_fail(
+            a->s, HF_TX_CONFLICT,
+            "the append was abandoned: another append took its ids, or the sweep removed it");
     if (r->with || !r->invalid)
         return error->status;
     return hf_scope_fail(a->s, HF_INVALID, "%.*s: %.*s", HF_FMT(r->invalid->code),
@@ -447,7 +447,8 @@ static enum hf_status refusal_judge(struct appending *a, enum append_verdict *ve
 
 static enum hf_status fail_busy(struct appending *a, uint32_t times)
 {
-    return hf_scope_fail(a->s, HF_TX_CONFLICT, "stream \"%.*s\": others were faster, %u times",
+    return hf_scope_fail(a->s, HF_TX_CONFLICT,
+                         "stream \"%.*s\": other writers appended first, %u times",
                          HF_FMT(hf__events_stream_text(a->s, a->targets[0].append->stream)), times);
 }
 

@@ -71,8 +71,7 @@ static enum hf_status check_room(struct appending *a, const struct hf_tx *tx, bo
     return hf_scope_fail_limit(
         a->s, HF_LIMIT,
         HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, hf_tx_len(tx) + hf__append_actions_len(a)),
-        "%zu events with %zu bytes take %zu actions: more than a transaction with "
-        "%zu actions has room for, which may have %d, and %d bytes",
+        "%zu events with %zu bytes take %zu actions and do not fit into a transaction that has %zu already: at most %d actions and %d bytes are allowed",
         a->events_len, a->bytes, hf__append_actions_len(a), hf_tx_len(tx), HF_TX_ACTIONS_MAX,
         EVENTS_TX_BYTES);
 }
@@ -92,7 +91,7 @@ static enum hf_status look_at_tx(struct appending *a, const struct hf_tx *tx,
                 if (hf_str_equal(joined->pks[i], a->targets[j].pk))
                     return hf_scope_fail(
                         a->s, HF_INVALID,
-                        "stream \"%.*s\" is in this transaction already, and no item can be twice",
+                        "stream \"%.*s\" is already part of this transaction; append to it only once",
                         HF_FMT(hf__events_stream_text(a->s, a->targets[j].append->stream)));
         if (joined->position.text[0])
             *before = joined;
@@ -127,9 +126,9 @@ static enum hf_status open_marker(struct appending *a, struct events_position *p
                 return HF_OK;
         }
         if (attempt == 10)
-            return hf_scope_fail(a->s, HF_TX_CONFLICT,
-                                 "the order of all events is closed again "
-                                 "and again before one can be appended");
+            return hf_scope_fail(
+                a->s, HF_TX_CONFLICT,
+                "readers closed the global order each time before the events could be appended; try again");
     }
 }
 

@@ -185,7 +185,8 @@ static enum hf_status move_check_stopped(struct hf_scope *s, const struct move *
         head.state == EVENTS_DELETED)
         return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted for good",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
-    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being moved the other way, or was",
+    return hf_scope_fail(s, HF_IN_USE,
+                         "stream \"%.*s\" is being archived and unarchived at the same time",
                          HF_FMT(hf__events_stream_text(s, move->stream)));
 }
 
@@ -272,7 +273,7 @@ static enum hf_status head_look(struct hf_scope *s, struct hf_events *store, str
         return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted for good",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
     if (!head->version)
-        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
+        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
     return HF_OK;
 }
@@ -329,7 +330,7 @@ static enum hf_status move_begin(struct hf_scope *s, struct hf_events *store, st
             return status;
         /* done, or others were faster: look again */
     }
-    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being moved by others",
+    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being archived or unarchived by others",
                          HF_FMT(hf__events_stream_text(s, move->stream)));
 }
 
@@ -347,7 +348,8 @@ static enum hf_status move_end(struct hf_scope *s, struct hf_events *store, stru
     TRY(head_look(s, store, move, &head, &way));
     if (move->number == number && !way.ptr)
         return HF_OK; /* we did it before, or another who did the same */
-    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being moved the other way, or was",
+    return hf_scope_fail(s, HF_IN_USE,
+                         "stream \"%.*s\" is being archived and unarchived at the same time",
                          HF_FMT(hf__events_stream_text(s, move->stream)));
 }
 

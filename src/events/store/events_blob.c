@@ -47,8 +47,7 @@ enum hf_status hf__append_measure(struct appending *a, struct append_event *p)
         if (!a->store->blobs)
             return hf_scope_fail_limit(
                 a->s, HF_LIMIT, hf_error_limit_of("blob_bytes", a->store->blob_bytes, p->size),
-                "event %zu (%.*s) has %zu bytes, of these %zu of payload: more "
-                "than the %u of an item, and there is no blob store",
+                "event %zu (%.*s) has %zu bytes, %zu of them payload: an item holds at most %u, and there is no blob store",
                 number, HF_FMT(e->type), p->size, e->payload.len, a->store->blob_bytes);
         p->in_blob = true;
         p->size = p->size - e->payload.len + BLOB_SIZE;
@@ -56,10 +55,10 @@ enum hf_status hf__append_measure(struct appending *a, struct append_event *p)
     }
     if (p->size <= EVENTS_ITEM_BYTES)
         return HF_OK; /* not for its payload */
-    return hf_scope_fail(a->s, HF_LIMIT,
-                         "event %zu (%.*s) has %zu bytes without its payload: more than the %d of "
-                         "an item",
-                         number, HF_FMT(e->type), p->size - e->payload.len, EVENTS_ITEM_BYTES);
+    return hf_scope_fail(
+        a->s, HF_LIMIT,
+        "event %zu (%.*s) has %zu bytes without its payload, an item holds at most %d", number,
+        HF_FMT(e->type), p->size - e->payload.len, EVENTS_ITEM_BYTES);
 }
 
 enum hf_status hf__append_blobs(struct appending *a)
@@ -103,7 +102,7 @@ static enum hf_status fail_gone(struct hf_scope *s, struct hf_events *store,
         if (status != HF_OK)
             return status;
     }
-    return hf_scope_fail(s, HF_CORRUPT, "the payload of event %.*s, blob %.*s, is gone: %.*s",
+    return hf_scope_fail(s, HF_CORRUPT, "the payload of event %.*s, blob %.*s, is missing: %.*s",
                          HF_FMT(event->id), HF_FMT(event->blob), HF_FMT(why));
 }
 

@@ -191,10 +191,11 @@ static enum hf_status places_load(struct hf_scope *s, struct hf_events *store, s
 static enum hf_status check_id(struct hf_scope *s, struct hf_str id)
 {
     if (!id.len)
-        return hf_scope_fail(s, HF_INVALID, "the id of an event is empty");
+        return hf_scope_fail(s, HF_INVALID, "the event id is empty");
     if (id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, id.len),
-                                   "an id of %zu bytes, more than %d", id.len, HF_EVENTS_ID_MAX);
+                                   "the event id has %zu bytes, at most %d are allowed", id.len,
+                                   HF_EVENTS_ID_MAX);
     return HF_OK;
 }
 
@@ -314,8 +315,7 @@ enum hf_status hf_events_tree(struct hf_scope *s, struct hf_events *store, struc
             TRY(add_children(s, store, level.list[i], &below));
         if (below.len && depth == depth_max) {
             *tree = (struct hf_event_tree){.children_len = 0};
-            return hf_scope_fail(s, HF_LIMIT,
-                                 "what follows from event \"%.*s\" is more than %lu levels deep",
+            return hf_scope_fail(s, HF_LIMIT, "the tree of event \"%.*s\" has more than %lu levels",
                                  HF_FMT(id), (unsigned long)depth_max);
         }
         level = below;

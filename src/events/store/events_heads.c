@@ -50,24 +50,24 @@ enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_str
 {
     *pk = hf_str_of(NULL, 0);
     if (!stream.domain.len)
-        return hf_scope_fail(s, HF_INVALID, "a stream without a domain");
+        return hf_scope_fail(s, HF_INVALID, "the stream has no domain");
     if (stream.domain.len > HF_EVENTS_DOMAIN_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
                                    HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, stream.domain.len),
-                                   "a domain of %zu bytes, more than %d", stream.domain.len,
-                                   HF_EVENTS_DOMAIN_MAX);
+                                   "the domain has %zu bytes, at most %d are allowed",
+                                   stream.domain.len, HF_EVENTS_DOMAIN_MAX);
     if (stream.id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, stream.id.len),
-                                   "a stream's id of %zu bytes, more than %d", stream.id.len,
-                                   HF_EVENTS_ID_MAX);
+                                   "the stream id has %zu bytes, at most %d are allowed",
+                                   stream.id.len, HF_EVENTS_ID_MAX);
     *pk = PATTERN_KEY(s, hf_str_of(&kind, 1), stream.domain, stream.id);
     TRY(hf_scope_built(s));
     if (pk->len > EVENTS_PK_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "the key of stream \"%.*s...\" has %zu bytes, more than %d: a dot and "
-                             "a percent sign in it take three",
-                             (int)(stream.domain.len < 20 ? stream.domain.len : 20),
-                             stream.domain.ptr, pk->len, EVENTS_PK_MAX);
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "the key of stream \"%.*s...\" has %zu bytes, at most %d are allowed; a dot or a percent sign takes three",
+            (int)(stream.domain.len < 20 ? stream.domain.len : 20), stream.domain.ptr, pk->len,
+            EVENTS_PK_MAX);
     return HF_OK;
 }
 

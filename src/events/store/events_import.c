@@ -74,7 +74,8 @@ static enum hf_status lines_read_more(struct hf_scope *s, struct lines *lines)
     TRY(lines_make_room(s, lines));
     TRY(lines->read(s, lines->ptr + lines->to, lines->cap - lines->to, &len, lines->user));
     if (len > lines->cap - lines->to)
-        return hf_scope_fail(s, HF_INVALID, "more bytes were read than there is room for");
+        return hf_scope_fail(s, HF_INVALID,
+                             "the read function returned more bytes than it was asked for");
     lines->to += len;
     lines->ended = !len;
     return HF_OK;
@@ -196,11 +197,11 @@ static enum hf_status is_there(struct import *im, size_t number, bool *there)
              memcmp(wanted, found, sizeof(wanted)) == 0;
     if (*there)
         return HF_OK;
-    return hf_scope_fail(im->s, HF_DUPLICATE,
-                         "an event with the id \"%.*s\" is there already and is another: version "
-                         "%llu of stream \"%.*s\"",
-                         HF_FMT(event->id), (unsigned long long)other.version,
-                         HF_FMT(hf__events_stream_text(im->s, other.stream)));
+    return hf_scope_fail(
+        im->s, HF_DUPLICATE,
+        "id \"%.*s\" is already used by another event: version %llu of stream \"%.*s\"",
+        HF_FMT(event->id), (unsigned long long)other.version,
+        HF_FMT(hf__events_stream_text(im->s, other.stream)));
 }
 
 static enum hf_status append_one(struct import *im, size_t number)
@@ -334,7 +335,7 @@ static enum hf_status parse_event(struct hf_scope *s, struct hf_str line,
         return hf_scope_fail(s, HF_SERIALIZATION, "the event has no \"id\"");
     if (event->blob.len && !event->payload.len)
         return hf_scope_fail(s, HF_SERIALIZATION,
-                             "the event's payload was left in a blob store, and is not here");
+                             "the event's payload is in a blob store and not in this line");
     if (event->version > EVENTS_VERSION_MAX)
         return hf_scope_fail(s, HF_SERIALIZATION, "the event's \"version\" is too large");
     if (!event->content_type.len)
@@ -366,11 +367,11 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
     digits = members[2].raw;
     for (size_t i = 0; i < digits.len; i++) {
         if (digits.ptr[i] < '0' || digits.ptr[i] > '9' || *before > INT64_MAX / 100)
-            return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+            return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is not a version");
         *before = *before * 10 + (uint64_t)(digits.ptr[i] - '0');
     }
     if (!*before || *before > EVENTS_VERSION_MAX)
-        return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+        return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is not a version");
     return HF_OK;
 }
 
@@ -418,7 +419,7 @@ static enum hf_status line_fail(struct import *im, uint64_t number)
     struct hf_str said = {0};
 
     if (!kept)
-        return hf_scope_fail(im->s, HF_NOMEM, "no memory for what is wrong with line %llu",
+        return hf_scope_fail(im->s, HF_NOMEM, "no memory for the error of line %llu",
                              (unsigned long long)number);
     (void)hf_scope_fail_from(kept, status, im->s);
     status = batch_end(im);

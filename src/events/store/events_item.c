@@ -85,9 +85,10 @@ struct hf_item hf__events_item(struct hf_scope *s, struct hf_str pk, struct hf_s
 
 static enum hf_status fail_damaged(struct hf_scope *s, const struct hf_stored_event *event)
 {
-    return hf_scope_fail(s, HF_CORRUPT, "the event at %.*s, version %llu of stream \"%.*s\", %s",
+    return hf_scope_fail(s, HF_CORRUPT,
+                         "the event at %.*s, version %llu of stream \"%.*s\", is damaged",
                          HF_FMT(event->position), (unsigned long long)event->version,
-                         HF_FMT(hf__events_stream_text(s, event->stream)), "is damaged");
+                         HF_FMT(hf__events_stream_text(s, event->stream)));
 }
 
 /* One member of the map; false: it cannot be. */

@@ -343,13 +343,13 @@ enum hf_status hf_event_to_json(struct hf_scope *s, const struct hf_stored_event
     call_begins(s);
     *json = hf_str_of(NULL, 0);
     if (!event->stream.domain.len || !event->type.len)
-        return hf_scope_fail(s, HF_INVALID, "an event without a %s",
+        return hf_scope_fail(s, HF_INVALID, "the event has no %s",
                              event->type.len ? "domain" : "type");
     add_all(&p, event);
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < p.len; i++) {
         if (!p.list[i].ptr)
-            return hf_scope_fail(s, HF_INVALID, "the event \"%.*s\" has a text that is not UTF-8",
+            return hf_scope_fail(s, HF_INVALID, "event \"%.*s\" has text that is not valid UTF-8",
                                  HF_FMT(event->id));
         len += p.list[i].len;
     }
@@ -381,10 +381,10 @@ static enum hf_status get_text(struct hf_scope *s, const struct json_member *mem
     if (!member->raw.len)
         return HF_OK;
     if (member->raw.ptr[0] != '"')
-        return fail_member(s, member, "is no text");
+        return fail_member(s, member, "is not a string");
     status = hf__json_value(s, HF_TYPE_S, member->raw, &value);
     if (status != HF_OK)
-        return status == HF_NOMEM ? status : fail_member(s, member, "is no text");
+        return status == HF_NOMEM ? status : fail_member(s, member, "is not a string");
     *text = hf_value_str(value);
     return HF_OK;
 }
@@ -401,7 +401,7 @@ static enum hf_status get_number(struct hf_scope *s, const struct json_member *m
         uint64_t digit = (uint64_t)(unsigned char)member->raw.ptr[i] - '0';
 
         if (digit > 9)
-            return fail_member(s, member, "is no whole number");
+            return fail_member(s, member, "is not a whole number");
         if (*number > max / 10 || *number * 10 > max - digit)
             return fail_member(s, member, "is too large");
         *number = *number * 10 + digit;
@@ -422,7 +422,7 @@ static enum hf_status get_time(struct hf_scope *s, const struct json_member *tex
     if (when.ptr && number->raw.len)
         return hf_scope_fail(s, HF_SERIALIZATION, "the event has \"time\" and \"time_us\"");
     if (when.ptr)
-        return read_time(when, time_us) ? HF_OK : fail_member(s, text, "is no time");
+        return read_time(when, time_us) ? HF_OK : fail_member(s, text, "is not a time");
     if (negative)
         size.raw = hf_str_of(size.raw.ptr + 1, size.raw.len - 1);
     TRY(get_number(s, &size, (uint64_t)INT64_MAX + negative, 0, &us));
@@ -496,10 +496,10 @@ static enum hf_status get_payload(struct hf_scope *s, struct hf_str json,
     if (!base64->found)
         return HF_OK;
     if (!base64->raw.len || base64->raw.ptr[0] != '"')
-        return fail_member(s, base64, "is no text");
+        return fail_member(s, base64, "is not a string");
     status = hf__json_value(s, HF_TYPE_B, base64->raw, &value);
     if (status != HF_OK)
-        return status == HF_NOMEM ? status : fail_member(s, base64, "is no base64");
+        return status == HF_NOMEM ? status : fail_member(s, base64, "is not base64");
     *payload = hf_value_bytes(value);
     return HF_OK;
 }

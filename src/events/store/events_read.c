@@ -101,7 +101,7 @@ static enum hf_status need_head(struct reading *r)
 
 static enum hf_status fail_missing(const struct reading *r)
 {
-    return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\" has no version %llu",
+    return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\": version %llu is missing",
                          HF_FMT(stream_text(r)), (unsigned long long)r->at);
 }
 
@@ -259,9 +259,9 @@ static enum hf_status read_begin(struct reading *r)
     if (o->limit > LIMIT_MAX)
         return hf_scope_fail_limit(r->s, HF_INVALID,
                                    hf_error_limit_of("limit", LIMIT_MAX, o->limit),
-                                   "a page of %u events, more than %d", o->limit, LIMIT_MAX);
+                                   "limit is %u, at most %d are allowed", o->limit, LIMIT_MAX);
     if (o->from > INT64_MAX || o->to > INT64_MAX)
-        return hf_scope_fail(r->s, HF_INVALID, "a version of more than 63 bits");
+        return hf_scope_fail(r->s, HF_INVALID, "a version has more than 63 bits");
     r->o.limit = o->limit ? o->limit : LIMIT;
     r->first = 1;
     r->at = o->from;
@@ -459,7 +459,7 @@ enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, stru
     *event = (struct hf_stored_event){.version = 0};
     if (!id.len || id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, id.len),
-                                   "an event's id has 1 to %d bytes", HF_EVENTS_ID_MAX);
+                                   "an event id has 1 to %d bytes", HF_EVENTS_ID_MAX);
     if (hf__events_position_read(id, NULL, NULL, NULL))
         TRY(find_at(s, store, id, event));
     if (event->id.len && hf_str_equal(event->id, id))
@@ -484,7 +484,7 @@ enum hf_status hf_events_get(struct hf_scope *s, struct hf_events *store, struct
     TRY(hf__events_head_read(s, store, pk, &head));
     if (head.state == EVENTS_DELETED || found.version < hf__events_head_first(&head) ||
         hf__events_head_expired(store, &head, found.position))
-        return hf_scope_fail(s, HF_NOT_FOUND, "there is no event with the id \"%.*s\" any more",
+        return hf_scope_fail(s, HF_NOT_FOUND, "event \"%.*s\" was truncated or deleted",
                              HF_FMT(id));
     TRY(hf__events_payloads(s, store, &found, 1));
     *event = found;

@@ -248,9 +248,10 @@ static enum hf_status range_read(struct hf_scope *s, struct hf_events_reader *r)
         if (attempt > 2)
             TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&r->env, MOVED_DELAY_MS)));
     }
-    return hf_scope_fail(s, HF_IN_USE,
-                         "streams of \"%.*s\" are being archived and put back all the time",
-                         HF_FMT(r->store->table));
+    return hf_scope_fail(
+        s, HF_IN_USE,
+        "streams of \"%.*s\" are archived and unarchived too often to be read in order; try again",
+        HF_FMT(r->store->table));
 }
 
 /* ---- handing out ---------------------------------------------------------------------------- */
@@ -604,10 +605,11 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_events_a
     if (o->after.ptr && !hf__events_position_read(o->after, NULL, NULL, NULL))
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no position", HF_FMT(o->after));
     if (o->until.ptr && !hf__events_position_read(o->until, NULL, NULL, NULL))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (until) is no position", HF_FMT(o->until));
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (until) is not a position", HF_FMT(o->until));
     if (o->after.ptr && o->from_us)
-        return hf_scope_fail(s, HF_INVALID,
-                             "a reader begins behind a position or at a time, not both");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "a reader begins behind a position (after) or at a time (from_us), not both");
     if (o->from_us < 0)
         return hf_scope_fail(s, HF_INVALID, "a reader cannot begin before 1970");
     return HF_OK;

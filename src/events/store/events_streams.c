@@ -50,7 +50,7 @@ enum hf_status hf__events_swept_view(struct hf_scope *s, struct hf_item item,
 
 static enum hf_status fail_none(struct hf_scope *s, struct hf_stream_key stream)
 {
-    return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
+    return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
@@ -188,7 +188,7 @@ enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
 
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     if (before > INT64_MAX)
-        return hf_scope_fail(s, HF_INVALID, "there is no version %llu", (unsigned long long)before);
+        return hf_scope_fail(s, HF_INVALID, "invalid version %llu", (unsigned long long)before);
     status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
@@ -241,21 +241,23 @@ enum hf_status hf_events_limit_stream(struct hf_scope *s, struct hf_events *stor
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-static enum hf_status fail_unexpected(struct hf_scope *s, struct hf_stream_key stream,
-                                      enum hf_expect expect, uint64_t version, uint64_t actual)
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+                                     enum hf_expect expect, uint64_t version, uint64_t actual)
 {
     struct hf_str name = hf__events_stream_text(s, stream);
-    struct hf_str is = actual ? hf_scope_format(s, "is at version %llu", (unsigned long long)actual)
-                              : HF_STR("has no event");
-    struct hf_str was =
-        expect == HF_EXPECT_EXISTS ? HF_STR("there was to be one")
-        : expect == HF_EXPECT_VERSION && version
-            ? hf_scope_format(s, "it was to be at %llu", (unsigned long long)version)
-            : HF_STR("there was to be none");
 
     TRY(hf_scope_built(s));
-    return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" %.*s, but %.*s", HF_FMT(name),
-                         HF_FMT(is), HF_FMT(was));
+    if (expect == HF_EXPECT_EXISTS)
+        return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" does not exist", HF_FMT(name));
+    if (expect == HF_EXPECT_NONE || !version)
+        return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" already exists (version %llu)",
+                             HF_FMT(name), (unsigned long long)actual);
+    if (!actual)
+        return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" is empty, expected version %llu",
+                             HF_FMT(name), (unsigned long long)version);
+    return hf_scope_fail(s, HF_CONDITION,
+                         "stream \"%.*s\" is at version %llu, expected version %llu", HF_FMT(name),
+                         (unsigned long long)actual, (unsigned long long)version);
 }
 
 enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
@@ -277,11 +279,10 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
 
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     if ((unsigned)expect > HF_EXPECT_VERSION)
-        return hf_scope_fail(s, HF_INVALID, "stream \"%.*s\": %d is no expectation",
+        return hf_scope_fail(s, HF_INVALID, "stream \"%.*s\": invalid expectation %d",
                              HF_FMT(hf__events_stream_text(s, stream)), (int)expect);
     if (version > INT64_MAX)
-        return hf_scope_fail(s, HF_INVALID, "there is no version %llu",
-                             (unsigned long long)version);
+        return hf_scope_fail(s, HF_INVALID, "invalid version %llu", (unsigned long long)version);
     update.names =
         update.condition.ptr
             ? HF_ITEM(s, HF_S("#v", HF_STR("v")), HF_S("#x", HF_STR("x")), HF_S("#y", HF_STR("y")))
@@ -295,7 +296,7 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
     TRY(hf__events_head_view(s, item, &head));
     if (head.state == EVENTS_DELETED)
         return HF_OK; /* (1) */
-    return fail_unexpected(s, stream, expect, version, head.version);
+    return hf__events_unexpected(s, stream, expect, version, head.version);
 }
 
 /* A stream whose first events are elsewhere, or nowhere any more. */

@@ -93,7 +93,7 @@ static enum hf_status read_commit(struct chain *c, const struct hf_stored_event 
         TRY(hf__pattern_read(s, c->v->store->db, c->v->store->table, key, &item));
     }
     if (!item.ptr)
-        return fail_version(c, event->version, "it is not in the order of all");
+        return fail_version(c, event->version, "it is not in the global order");
     TRY(hf__events_commit_view(s, item, &c->commit));
     c->base = base;
     return HF_OK;
@@ -120,11 +120,11 @@ static enum hf_status check_copy(struct chain *c, const struct hf_stored_event *
         !hf_str_equal(commit->stream.id, c->stream.id) ||
         commit->version + in_commit != event->version)
         return fail_version(c, event->version,
-                            "the order of all has another event at its position");
+                            "the global order has another event at its position");
     if (large.ptr ? !hf_str_equal(commit->large, large) ||
                         commit->large_from + in_commit != number || in_commit >= commit->count
                   : !hf_value_equal(hf_item_get(commit->item, hf_str_of(name, 3)), map))
-        return fail_version(c, event->version, "its copy in the order of all is another");
+        return fail_version(c, event->version, "its copy in the global order differs");
     return HF_OK;
 }
 
@@ -140,8 +140,9 @@ static enum hf_status check_blob(struct chain *c, const struct hf_stored_event *
     if (!event->blob.len)
         return HF_OK;
     if (!c->v->store->blobs)
-        return hf_scope_fail(s, HF_INVALID,
-                             "events have payloads in a blob store, and this store has none");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "events have payloads in a blob store, and the event store was opened without one");
     status = hf_blob_get(s, c->v->store->blobs, event->blob, &bytes);
     if (status == HF_NOT_FOUND)
         return fail_version(c, event->version, "its payload is not in the blob store");
@@ -163,9 +164,10 @@ static enum hf_status check_event(struct chain *c, const struct hf_stored_event 
     hf__events_content(event, content);
     hf__events_chain(event, content, c->hash, hash);
     if (event->hash.len != EVENTS_HASH || memcmp(hash, event->hash.ptr, EVENTS_HASH) != 0)
-        return fail_version(c, event->version, "it is not as it was written");
+        return fail_version(c, event->version, "its hash does not match its content");
     if (c->position.text[0] && memcmp(event->position.ptr, c->position.text, HF_POSITION_LEN) <= 0)
-        return fail_version(c, event->version, "its position is not behind the one before");
+        return fail_version(c, event->version,
+                            "its position is not behind that of the version before");
     TRY(check_copy(c, event, map, large, number));
     TRY(check_blob(c, event));
     memcpy(c->hash, hash, EVENTS_HASH);
@@ -240,7 +242,8 @@ static enum hf_status check_once(struct verify *v, struct hf_stream_key stream, 
     if (status == HF_OK &&
         (memcmp(c.hash, head->hash, EVENTS_HASH) != 0 ||
          (c.position.text[0] && memcmp(&c.position, &head->position, sizeof(c.position)) != 0)))
-        status = fail_version(&c, head->version, "the head of the stream says otherwise");
+        status =
+            fail_version(&c, head->version, "the head of the stream does not match its last event");
     hf_scope_free(c.kept);
     return status;
 }
@@ -295,7 +298,7 @@ static enum hf_status fail_stray(struct verify *v, const struct events_commit *c
 {
     struct chain c = {.v = v, .stream = commit->stream};
 
-    return fail_version(&c, version, "it is in the order of all, and not in its stream");
+    return fail_version(&c, version, "it is in the global order, but not in its stream");
 }
 
 /* Is the commit still there? What was swept or moved meanwhile is no mistake. */
@@ -491,7 +494,7 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
                          HF_ITEM(s, HF_S("pk", pk), HF_S("sk", HF_STR("h"))), &item));
     TRY(hf__events_head_view(s, item, &head));
     if (!item.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
+        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                              HF_FMT(hf__events_stream_text(s, *stream)));
     TRY(check_stream(s, store, *stream, pk, &head, item, &v));
     return report_progress(&v, true);

@@ -158,8 +158,8 @@ static enum hf_status holder_watch(struct hf_scope *s, struct hf_subscription *s
         return HF_OK;
     if (left_ms < *wait_ms)
         *wait_ms = (uint32_t)left_ms;
-    return hf_scope_fail(s, HF_LOCKED, "\"%.*s\" has the subscription \"%.*s\"",
-                         HF_FMT(view->owner), HF_FMT(sub->name));
+    return hf_scope_fail(s, HF_LOCKED, "subscription \"%.*s\" is held by \"%.*s\"",
+                         HF_FMT(sub->name), HF_FMT(view->owner));
 }
 
 static enum hf_status lease_take(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
@@ -213,7 +213,7 @@ static enum hf_status lease_have(struct hf_scope *s, struct hf_subscription *sub
     if (left_us)
         return HF_OK;
     if (sub->held) {
-        (void)hf_scope_fail(s, HF_LOST, "the lease of the subscription \"%.*s\" has ended",
+        (void)hf_scope_fail(s, HF_LOST, "the lease of subscription \"%.*s\" has ended",
                             HF_FMT(sub->name));
         hf__sub_lost(s, sub);
     }
@@ -243,8 +243,7 @@ static enum hf_status check_place(struct hf_scope *s, const struct hf_subscripti
     if (!after.len || hf__sub_is_version(after) == sub->of_stream)
         return HF_OK;
     return hf_scope_fail(s, HF_INVALID,
-                         "the subscription \"%.*s\" was told to begin anew behind \"%.*s\", which "
-                         "is no %s",
+                         "subscription \"%.*s\" is to be rebuilt after \"%.*s\", which is not a %s",
                          HF_FMT(sub->name), HF_FMT(after), sub->of_stream ? "version" : "position");
 }
 
@@ -299,9 +298,9 @@ static enum hf_status item_look(struct hf_scope *s, struct hf_subscription *sub)
         return HF_OK;
     TRY(hf__sub_look(s, sub->store, sub->pk, &view, &replays, &len));
     if (!view.holder.ptr || !hf_str_equal(view.holder, id_str(&sub->token)))
-        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
     if (view.rebuild.ptr)
-        return hf_scope_fail(s, HF_IN_USE, "the subscription is to begin anew");
+        return hf_scope_fail(s, HF_IN_USE, "the subscription is to be rebuilt");
     sub->looked_us = now ? now : 1;
     return hf__sub_replay(s, sub, replays, len);
 }
@@ -390,7 +389,7 @@ static enum hf_status step_run(struct hf_scope *s, struct hf_subscription *sub, 
         }
         if (status == HF_LOST) {
             hf__sub_lost(s, sub);
-            return hf_scope_fail(s, HF_LOCKED, "another has the subscription \"%.*s\"",
+            return hf_scope_fail(s, HF_LOCKED, "another process holds subscription \"%.*s\"",
                                  HF_FMT(sub->name));
         }
         TRY(status);
@@ -410,8 +409,10 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
     call_begins(s);
     *wait_ms = 0;
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" has a thread",
-                             HF_FMT(sub->name));
+        return hf_scope_fail(
+            s, HF_LOCKED,
+            "subscription \"%.*s\" runs on its own threads; open it with no_threads to call hf_subscription_step()",
+            HF_FMT(sub->name));
     status = step_run(s, sub, wait_ms);
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
@@ -513,10 +514,10 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
 
     call_begins(s);
     if (sub->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" is to have no threads",
+        return hf_scope_fail(s, HF_INVALID, "subscription \"%.*s\" was opened with no_threads",
                              HF_FMT(sub->name));
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" runs already",
+        return hf_scope_fail(s, HF_LOCKED, "subscription \"%.*s\" is already running",
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
     sub->looked_us = 0;
@@ -616,19 +617,17 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
     if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->heartbeat))
         return hf_scope_fail(
             s, HF_INVALID,
-            "hf_subscription_stop() was called by a function of \"%.*s\": it would "
-            "wait for itself. Let another thread call it",
+            "hf_subscription_stop() was called by a handler of \"%.*s\": it would wait for itself; call it on another thread",
             HF_FMT(sub->name));
     status = threads_stop(s, sub, &left);
     if (left)
-        return hf_scope_fail(s, HF_TIMEOUT,
-                             "a function of \"%.*s\" has not returned %d ms after it was canceled: "
-                             "its events are left to others; stop the subscription again, or close "
-                             "it, which waits for the function",
-                             HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
+        return hf_scope_fail(
+            s, HF_TIMEOUT,
+            "a handler of \"%.*s\" has not returned %d ms after it was canceled: its events are left to others; stop the subscription again, or close it, which waits for the handler",
+            HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
     last = final_write(sub);
     if (status != HF_OK)
-        return hf_scope_fail(s, status, "a function of \"%.*s\" had to be canceled",
+        return hf_scope_fail(s, status, "a handler of \"%.*s\" had to be canceled",
                              HF_FMT(sub->name));
     if (last != HF_OK)
         return hf_scope_fail_from(s, last, sub->scope);
@@ -671,28 +670,31 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
     bool of_stream = o->stream.domain.len > 0;
 
     if (functions != 1)
-        return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" has %d functions, not one",
-                             HF_FMT(name), functions);
-    if (of_stream && (o->domain.ptr || o->type.ptr || o->archived || o->start == HF_START_TIME))
         return hf_scope_fail(s, HF_INVALID,
-                             "a subscription of one stream has no filters and starts at no time");
+                             "subscription \"%.*s\": set exactly one of each, batch and project",
+                             HF_FMT(name));
+    if (of_stream && (o->domain.ptr || o->type.ptr || o->archived || o->start == HF_START_TIME))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "a subscription to one stream cannot have a domain, a type, archived or a start time");
     if (o->start < 0 || o->start > HF_START_TIME || o->give_up < 0 ||
         o->give_up > HF_GIVE_UP_PARK || o->stuck > HF_STUCK_GIVE_UP)
-        return hf_scope_fail(s, HF_INVALID, "an option of \"%.*s\" has no such value",
+        return hf_scope_fail(s, HF_INVALID,
+                             "subscription \"%.*s\": invalid value of start, give_up or stuck",
                              HF_FMT(name));
     if (o->start == HF_START_AFTER &&
         !(of_stream ? hf__sub_is_version(o->after)
                     : hf__events_position_read(o->after, NULL, NULL, NULL)))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no %s", HF_FMT(o->after),
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is not a %s", HF_FMT(o->after),
                              of_stream ? "version" : "position");
     if (o->reset && !o->project)
-        return hf_scope_fail(s, HF_INVALID, "only projections have a reset function");
+        return hf_scope_fail(s, HF_INVALID, "only a projection can have a reset function");
     if (o->batch_max > HF_SUBSCRIPTION_BATCH_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
                                    HF_ERROR_LIMIT(HF_SUBSCRIPTION_BATCH_MAX, o->batch_max),
-                                   "batch_max is at most %d", HF_SUBSCRIPTION_BATCH_MAX);
+                                   "batch_max must be at most %d", HF_SUBSCRIPTION_BATCH_MAX);
     if (o->lease_ms && o->lease_ms < LEASE_LEAST_MS)
-        return hf_scope_fail(s, HF_INVALID, "a lease has at least %d ms", LEASE_LEAST_MS);
+        return hf_scope_fail(s, HF_INVALID, "lease_ms must be at least %d", LEASE_LEAST_MS);
     return HF_OK;
 }
 

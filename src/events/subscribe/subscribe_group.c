@@ -104,7 +104,8 @@ static enum hf_status reference_load(struct hf_scope *s, struct hf_group *group,
 
     *event = reference_view(reference);
     if (!event->stream.domain.len || !event->version)
-        return hf_scope_fail(s, HF_CORRUPT, "the outbox of the group \"%.*s\" has no reference",
+        return hf_scope_fail(s, HF_CORRUPT,
+                             "an event in the outbox of group \"%.*s\" is not a reference",
                              HF_FMT(group->name));
     status = hf_events_read(s, group->store, event->stream,
                             HF_OPTIONS(hf_events_read_options, .from = event->version,
@@ -113,7 +114,8 @@ static enum hf_status reference_load(struct hf_scope *s, struct hf_group *group,
     if (status != HF_OK && status != HF_LOST)
         return status;
     if (status == HF_LOST || !page.events_len)
-        return hf_scope_fail(s, HF_NOT_FOUND, "version %llu of \"%.*s/%.*s\" is gone",
+        return hf_scope_fail(s, HF_NOT_FOUND,
+                             "version %llu of stream \"%.*s/%.*s\" was truncated or deleted",
                              (unsigned long long)event->version, HF_FMT(event->stream.domain),
                              HF_FMT(event->stream.id));
     *event = page.events[0];
@@ -302,7 +304,8 @@ enum hf_status hf_group_start(struct hf_scope *s, struct hf_group *group)
     enum hf_status status;
 
     if (group->started)
-        return hf_scope_fail(s, HF_LOCKED, "the group \"%.*s\" runs already", HF_FMT(group->name));
+        return hf_scope_fail(s, HF_LOCKED, "group \"%.*s\" is already running",
+                             HF_FMT(group->name));
     if (group->relay)
         TRY(hf_relay_start(s, group->relay));
     status = group->feeder ? hf_subscription_start(s, group->feeder) : HF_OK;
@@ -408,7 +411,9 @@ enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group, uint32
 
     *list = (struct hf_group_list){0};
     if (group->o.ordered)
-        return hf_scope_fail(s, HF_INVALID, "events of an ordered group go to its handler");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_group_fetch() does not work on an ordered group: its events go to the handler");
     TRY(hf_outbox_claim(s, group->outbox, &options, &claimed));
     events = hf_scope_alloc(s, (claimed.events_len + 1) * sizeof(*events));
     built = hf_scope_built(s);

@@ -112,9 +112,9 @@ static enum hf_status check_refusal(struct hf_scope *s, struct hf_str token,
                                     const struct sub_item *view)
 {
     if (!view->holder.ptr || !hf_str_equal(view->holder, token))
-        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
     if (view->rebuild.ptr)
-        return hf_scope_fail(s, HF_IN_USE, "the subscription is to begin anew");
+        return hf_scope_fail(s, HF_IN_USE, "the subscription is to be rebuilt");
     return HF_OK;
 }
 
@@ -163,7 +163,8 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
     if (status == HF_CONDITION && view->holder.ptr && hf_str_equal(view->holder, taker->token))
         return HF_OK;
     if (status == HF_CONDITION)
-        return hf_scope_fail(s, HF_LOCKED, "\"%.*s\" has the subscription", HF_FMT(view->owner));
+        return hf_scope_fail(s, HF_LOCKED, "the subscription is held by \"%.*s\"",
+                             HF_FMT(view->owner));
     return status;
 }
 
@@ -290,7 +291,7 @@ enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct 
     if (status != HF_CONDITION || is_moved(&view, move))
         return status == HF_CONDITION ? HF_OK : status;
     TRY(check_refusal(s, move->token, &view));
-    return hf_scope_fail(s, HF_LOST, "the checkpoint is at \"%s\" already", view.at.text);
+    return hf_scope_fail(s, HF_LOST, "the checkpoint is already at \"%s\"", view.at.text);
 }
 
 /* (3) */
@@ -379,7 +380,7 @@ enum hf_status hf__sub_count(struct hf_scope *s, struct hf_events *store, struct
     if (status != HF_CONDITION)
         return status;
     TRY(check_refusal(s, move->token, &view));
-    return hf_scope_fail(s, HF_LOST, "the checkpoint is at \"%s\" already", view.at.text);
+    return hf_scope_fail(s, HF_LOST, "the checkpoint is already at \"%s\"", view.at.text);
 }
 
 enum hf_status hf__sub_rebuild(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
@@ -407,8 +408,8 @@ enum hf_status hf__sub_rebuild(struct hf_scope *s, struct hf_events *store, stru
     if (now.holder.ptr && hf_str_equal(now.holder, fresh))
         return HF_OK;
     if (now.holder.ptr && hf_str_equal(now.holder, token))
-        return hf_scope_fail(s, HF_IN_USE, "it was told once more to begin anew");
-    return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_IN_USE, "another rebuild was requested");
+    return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
 }
 
 /* ---- for everybody -------------------------------------------------------------------------- */
@@ -468,7 +469,7 @@ static enum hf_status check_kind(struct hf_scope *s, struct hf_events *store, st
     if (!view.at.text[0] || hf__sub_is_version(after) == of_stream)
         return HF_OK;
     return hf_scope_fail(s, HF_INVALID,
-                         "\"%.*s\" is no %s, and the checkpoint of the subscription is one",
+                         "\"%.*s\" is not a %s, as the checkpoint of the subscription is",
                          HF_FMT(after), of_stream ? "version" : "position");
 }
 
@@ -489,7 +490,7 @@ enum hf_status hf_subscription_rebuild(struct hf_scope *s, struct hf_events *sto
 
     if (after.len && !hf__events_position_read(after, NULL, NULL, NULL) &&
         !hf__sub_is_version(after))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position and no version",
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is neither a position nor a version",
                              HF_FMT(after));
     TRY(hf__sub_pk(s, name, &pk));
     TRY(check_kind(s, store, pk, after));

@@ -210,7 +210,7 @@ static enum hf_status parked_clear_one(struct hf_scope *s, struct hf_events *sto
     status = hf_tx_commit(s, tx, NULL);
     if (status == HF_TX_CANCELED &&
         hf_str_equal(hf_scope_error(s)->reasons[0].code, HF_STR("ConditionalCheckFailed")))
-        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
     return status;
 }
 
@@ -251,7 +251,7 @@ static enum hf_status parked_change(struct hf_scope *s, struct hf_events *store,
     TRY(hf_scope_built(s));
     TRY(hf__pattern_read(s, store->db, store->table, key, &item));
     if (!item.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not put aside", HF_FMT(position));
+        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not parked", HF_FMT(position));
     TRY(hf_tx_new(s, store->db, &tx));
     TRY(hf__parked_del(s, store, pk, position, false, tx));
     if (replay) {
@@ -263,8 +263,7 @@ static enum hf_status parked_change(struct hf_scope *s, struct hf_events *store,
     }
     status = hf_tx_commit(s, tx, NULL);
     if (status == HF_TX_CANCELED && !hf_scope_error(s)->may_have_happened)
-        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not put aside any more",
-                             HF_FMT(position));
+        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is no longer parked", HF_FMT(position));
     return status;
 }
 
@@ -316,7 +315,7 @@ static enum hf_status parked_change_some(struct hf_scope *s, struct hf_events *s
             missing = positions[i];
     }
     if (missing.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not put aside", HF_FMT(missing));
+        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not parked", HF_FMT(missing));
     return HF_OK;
 }
 

@@ -50,17 +50,17 @@ static void report_stuck(struct hf_scope *s, struct hf_subscription *sub,
 
     *error = (struct hf_error){.status = HF_TIMEOUT,
                                .message =
-                                   hf_scope_format(s, "its function had not returned after %llu ms",
+                                   hf_scope_format(s, "its handler had not returned after %llu ms",
                                                    (unsigned long long)for_ms)};
     hf__sub_notify(sub, HF_SUBSCRIPTION_STUCK, event, error);
     if (!sub->env.log)
         return;
-    len = snprintf(line, sizeof(line),
-                   "the function of the subscription \"%.*s\" has not returned for %llu ms: event "
-                   "%.*s of type %.*s",
-                   (int)(sub->name.len < NAME_LEN ? sub->name.len : NAME_LEN), sub->name.ptr,
-                   (unsigned long long)for_ms, HF_FMT(event->position),
-                   (int)(event->type.len < NAME_LEN ? event->type.len : NAME_LEN), event->type.ptr);
+    len = snprintf(
+        line, sizeof(line),
+        "the handler of subscription \"%.*s\" has not returned for %llu ms: event %.*s of type %.*s",
+        (int)(sub->name.len < NAME_LEN ? sub->name.len : NAME_LEN), sub->name.ptr,
+        (unsigned long long)for_ms, HF_FMT(event->position),
+        (int)(event->type.len < NAME_LEN ? event->type.len : NAME_LEN), event->type.ptr);
     if (len > 0)
         sub->env.log(HF_LOG_WARNING,
                      hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
@@ -82,7 +82,7 @@ static enum hf_status call_resolve(struct hf_scope *s, struct hf_subscription *s
         return HF_OK;
     error = (struct hf_error){.status = HF_TIMEOUT,
                               .message =
-                                  hf_scope_format(s, "its function had not returned after %llu ms",
+                                  hf_scope_format(s, "its handler had not returned after %llu ms",
                                                   (unsigned long long)for_ms)};
     /* The thread that works waits for the function, so what is its own does not change. */
     if (sub->o.stuck == HF_STUCK_GIVE_UP && one)

@@ -70,10 +70,10 @@ enum hf_status hf__suspects_begin(struct hf_scope *s, struct hf_subscription *su
     if (*ended) {
         *error = (struct hf_error){
             .status = HF_TIMEOUT,
-            .message = hf_scope_format(s,
-                                       "its process ended while it was handled, or was silent for "
-                                       "a whole lease: %u time%s",
-                                       crashes, crashes == 1 ? "" : "s")};
+            .message = hf_scope_format(
+                s,
+                "its process ended while handling it, or was silent for a whole lease: %u time%s",
+                crashes, crashes == 1 ? "" : "s")};
         return hf_scope_built(s);
     }
     TRY(hf__sub_count(s, sub->store, sub->pk, &move, at, crashes + 1));

@@ -317,9 +317,9 @@ static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_ev
     pthread_mutex_lock(&sub->mutex);
     sub->gave_up = true;
     sub->metrics.state = HF_SUBSCRIPTION_GAVE_UP;
-    snprintf(sub->failure, sizeof(sub->failure), "\"%.*s\" gave up at %.*s, version %llu: %.*s",
-             HF_FMT(sub->name), HF_FMT(event->position), (unsigned long long)event->version,
-             HF_FMT(error->message));
+    snprintf(sub->failure, sizeof(sub->failure),
+             "subscription \"%.*s\" gave up at %.*s, version %llu: %.*s", HF_FMT(sub->name),
+             HF_FMT(event->position), (unsigned long long)event->version, HF_FMT(error->message));
     pthread_mutex_unlock(&sub->mutex);
     hf_scope_reset(sub->why);
     (void)hf_scope_fail_because(sub->why, HF_LOST, error, "%s", sub->failure);
@@ -362,7 +362,7 @@ static enum hf_status batch_failed(struct hf_scope *s, struct hf_subscription *s
     }
     if (error.status == HF_OK) {
         error.status = status;
-        error.message = HF_STR("the function said no more than that");
+        error.message = HF_STR("the handler gave no reason");
     }
     sub->attempts++;
     TRY(hf__suspects_failed(s, sub));
