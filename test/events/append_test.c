@@ -248,7 +248,8 @@ KIT_TEST_TX(append, the_same_events_again_change_nothing)
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &three, 1, NULL, &again));
     CHECK_ERROR(
         HF_DUPLICATE,
-        "id \"e1\" is already used by version 1 of stream \"order/1\", but not all of these events exist",
+        "id \"e1\" is already used by version 1 of stream \"order/1\", but not all of these "
+        "events exist",
         k->scope);
     events[0].id = HF_STR("e4");
     CHECK_OK(hf_events_append(k->scope, store, &three, 1, NULL, &done));
@@ -261,7 +262,8 @@ KIT_TEST_TX(append, the_same_events_again_change_nothing)
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &three, 1, NULL, &again));
     CHECK_ERROR(
         HF_DUPLICATE,
-        "id \"e4\" is already used by version 4 of stream \"order/1\", and other events of this append have no id",
+        "id \"e4\" is already used by version 4 of stream \"order/1\", and other events of this "
+        "append have no id",
         k->scope);
     events[2].id = HF_STR("e2"); /* e2 twice */
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &three, 1, NULL, &again));

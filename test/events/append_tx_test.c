@@ -104,7 +104,8 @@ KIT_TEST_TX(join, appends_happen_with_the_transaction)
     CHECK_INT(1, w.done[0].last);
     CHECK_INT(1, w.done[1].last);
     CHECK(memcmp(w.done[0].position.ptr, w.done[1].position.ptr, HF_POSITION_LEN) < 0);
-    CHECK_INT(7, hf_tx_len(tx)); /* head, event, commit of each; one marker */
+    CHECK_INT(7, hf_tx_len(tx));               /* head, event, commit of each; one marker */
+    CHECK_INT(0, atomic_load(&w.store->busy)); /* each has given back the shard that it took */
     CHECK_STATUS(HF_INVALID, append_some(k, w.store, ORDER("1"), HF_EXPECT_ANY, 0, 1, &done));
     CHECK_ERROR(HF_INVALID,
                 "stream \"order/1\" is already part of this transaction; append to it only once",

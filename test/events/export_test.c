@@ -493,7 +493,7 @@ KIT_TEST_TX(export, bad_lines_are_named)
         {"{\"domain\":\"d\",\"type\":\"t\",\"id\":\"x\",\"typo\":1}\n",
          "line 1: the event has \"typo\", which is no part of one", HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"type\":\"t\",\"id\":\"x\",\"blob\":\"00\"}\n",
-         "line 1: the event's payload was left in a blob store, and is not here", HF_SERIALIZATION,
+         "line 1: the event's payload is in a blob store and not in this line", HF_SERIALIZATION,
          0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":10000000000000000}\n",
          "line 1: \"before\" is not a version", HF_SERIALIZATION, 0},

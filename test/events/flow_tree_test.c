@@ -88,7 +88,8 @@ KIT_TEST_TX(flow_tree, pre_apply_may_change_what_an_event_says_but_not_what_it_i
     CHECK_STATUS(HF_INVALID, submit(&st, "a", "7", NULL));
     CHECK_ERROR(
         HF_INVALID,
-        "pre_apply of d/a changed the id, stream, type, causation, correlation or compensates of the event",
+        "pre_apply of d/a changed the id, stream, type, causation, correlation or compensates of "
+        "the event",
         k->scope);
     stage_close(&st);
 }
@@ -306,7 +307,8 @@ static enum hf_status out_of_place(struct hf_scope *s, struct hf_flow_call *call
     CHECK_STATUS(HF_INVALID, hf_flows_submit(s, part->stage->flows, &other, NULL, NULL));
     CHECK_ERROR(
         HF_INVALID,
-        "a function of a flow, or an observer that is waited for, cannot submit events or revert trees",
+        "a function of a flow, or an observer that is waited for, cannot submit events or revert "
+        "trees",
         s);
     CHECK(!hf_flow_state(call) && hf_flow_version(call) == 0 && !hf_flow_replaying(call));
     CHECK_INT(1, hf_flow_attempt(call));

@@ -744,7 +744,9 @@ KIT_TEST_TX(subscribe, options_that_cannot_be)
          "\"7\" (after) is not a position"},
         {{.each = note, .start = HF_START_AFTER, .stream = ORDER("1"), .after = HF_STR("x")},
          "\"x\" (after) is not a version"},
-        {{.each = note, .batch_max = HF_SUBSCRIPTION_BATCH_MAX + 1}, "batch_max is at most 10000"},
+        {{.each = note, .batch_max = HF_SUBSCRIPTION_BATCH_MAX + 1},
+         "batch_max must be at most "
+         "10000"},
         {{.each = note, .lease_ms = 19}, "lease_ms must be at least 20"},
     };
 

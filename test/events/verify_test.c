@@ -267,3 +267,70 @@ KIT_TEST_TX(verify, a_store_without_a_chain_cannot_be)
     CHECK_STATUS(HF_UNSUPPORTED, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     hf_events_close(store);
 }
+
+/* What others have written over keys and positions is reported. No assert fails. */
+KIT_TEST_TX(verify, keys_and_positions_that_are_none)
+{
+    struct hf_events *store = filled(k);
+    struct hf_str forged = HF_STR("not a position, but as lon");
+    struct hf_item second = get_raw(k, STREAM, HF_STR("0000000000000002"));
+    struct hf_item head = get_raw(k, STREAM, HF_STR("h"));
+    struct hf_attr p = HF_S("p", forged);
+    struct hf_events_verified verified;
+    struct hf_events_swept swept;
+    struct hf_stored_event event;
+    struct hf_stream_info info;
+
+    CHECK_INT(HF_POSITION_LEN, forged.len);
+    put_raw(k, hf_item_with(k->scope, second, &p, 1));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
+    CHECK_STATUS(HF_CORRUPT, hf_events_archive(k->scope, store, ORDER("1")));
+    put_raw(k, head);
+    put_raw(k, second);
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("d")), HF_S("sk", HF_STR("123"))));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
+    delete_raw(k, HF_STR("d"), HF_STR("123"));
+    check_sound(k, store, 7);
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("s.order.9")), HF_S("sk", HF_STR("h")),
+                       HF_S("p", HF_STR("x"))));
+    CHECK_STATUS(HF_CORRUPT, hf_events_stream_info(k->scope, store, ORDER("9"), &info));
+    delete_raw(k, HF_STR("s.order.9"), HF_STR("h"));
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("i.mine")), HF_S("sk", HF_STR("i")),
+                       HF_S("s", HF_STR("order.1")), HF_N("v", 1),
+                       HF_S("p", hf_value_str(hf_item_get(second, HF_STR("p")))), HF_N("n", 0),
+                       HF_S("l", forged)));
+    CHECK_STATUS(HF_CORRUPT, hf_events_get(k->scope, store, HF_STR("mine"), &event));
+    delete_raw(k, HF_STR("i.mine"), HF_STR("i"));
+
+    put_raw(k,
+            HF_ITEM(k->scope, HF_S("pk", HF_STR("x")), HF_S("sk", HF_STR("short")), HF_N("at", 1)));
+    CHECK_STATUS(HF_CORRUPT, hf_events_sweep(k->scope, store, 1, &swept));
+    delete_raw(k, HF_STR("x"), HF_STR("short"));
+    CHECK_OK(hf_events_sweep(k->scope, store, 1, &swept));
+    check_sound(k, store, 7);
+    hf_events_close(store);
+}
+
+/* A list of days that others have written to does not let a reader fail an assert. */
+KIT_TEST_TX(verify, a_day_that_is_none)
+{
+    struct hf_events *store = filled(k);
+    const struct hf_stored_event *events;
+    struct hf_events_reader *reader;
+    size_t len;
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("d")), HF_S("sk", HF_STR("123"))));
+    CHECK_OK(hf_events_reader_open(k->scope, store, NULL, &reader));
+    CHECK_STATUS(HF_CORRUPT, hf_events_reader_next(k->scope, reader, &events, &len));
+    hf_events_reader_close(reader);
+    delete_raw(k, HF_STR("d"), HF_STR("123"));
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("d")), HF_S("sk", HF_STR("1234567x"))));
+    CHECK_OK(hf_events_reader_open(k->scope, store, NULL, &reader));
+    CHECK_STATUS(HF_CORRUPT, hf_events_reader_next(k->scope, reader, &events, &len));
+    hf_events_reader_close(reader);
+    delete_raw(k, HF_STR("d"), HF_STR("1234567x"));
+    hf_events_close(store);
+}

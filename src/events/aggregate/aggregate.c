@@ -555,7 +555,8 @@ static enum hf_status command_decide(struct hf_scope *s, const struct handling *
         if (number >= h->o.max_attempts)
             return hf_scope_fail(
                 s, HF_CONDITION,
-                "a command for %.*s/%.*s was decided %u times, and each time another writer appended first",
+                "a command for %.*s/%.*s was decided %u times, and each time another writer "
+                "appended first",
                 HF_FMT(h->aggregate->domain), HF_FMT(h->id), number);
         TRY(hf__backoff_sleep(s, &backoff));
     }

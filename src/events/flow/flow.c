@@ -294,7 +294,8 @@ enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows, uint32_
     if (!flows->o.no_threads)
         return hf_scope_fail(
             s, HF_INVALID,
-            "these flows have their own threads; open them with no_threads to call hf_flows_step()");
+            "these flows have their own threads; open them with no_threads to call "
+            "hf_flows_step()");
     more = hf__flow_run_posted(flows);
     if (flows->relay && !flows->stopping)
         TRY(hf_relay_step(s, flows->relay, wait_ms));

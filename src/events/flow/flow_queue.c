@@ -163,7 +163,8 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
     else if (thread_is_running(flows))
         status = hf_scope_fail(
             s, HF_INVALID,
-            "a function of a flow, or an observer that is waited for, cannot submit events or revert trees");
+            "a function of a flow, or an observer that is waited for, cannot submit events or "
+            "revert trees");
     else
         queue_add(queue, task);
     while (status == HF_OK && queue->first != task) {

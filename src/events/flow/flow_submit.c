@@ -344,7 +344,8 @@ static enum hf_status tree_submit(struct hf_scope *s, struct hf_flows *flows,
         } else if (conflict) {
             status = hf_scope_fail(
                 s, HF_CONDITION,
-                "the tree of %.*s/%.*s was built %u times, and each time another writer appended first",
+                "the tree of %.*s/%.*s was built %u times, and each time another writer appended "
+                "first",
                 HF_FMT(root->stream.domain), HF_FMT(root->type), number);
         }
         if (!*repeated) /* that is looked into */

@@ -242,7 +242,8 @@ static enum hf_status pre_apply(struct hf_scope *s, struct hf_flow_call *call,
     if (!is_same_identity(&before, event))
         return hf_scope_fail(
             s, HF_INVALID,
-            "pre_apply of %.*s/%.*s changed the id, stream, type, causation, correlation or compensates of the event",
+            "pre_apply of %.*s/%.*s changed the id, stream, type, causation, correlation or "
+            "compensates of the event",
             HF_FMT(before.stream.domain), HF_FMT(before.type));
     return HF_OK;
 }
@@ -312,7 +313,8 @@ enum hf_status hf__flow_grow(struct hf_scope *s, struct flow_build *build,
         build->refused = *event;
         return hf_scope_fail_limit(
             s, HF_LIMIT, hf_error_limit_of("depth_max", build->flows->o.depth_max, depth),
-            "the tree of events has more than %u levels at %.*s/%.*s: do the events cause each other?",
+            "the tree of events has more than %u levels at %.*s/%.*s: do the events cause each "
+            "other?",
             build->flows->o.depth_max, HF_FMT(event->stream.domain), HF_FMT(event->type));
     }
     status = event_admit(s, &call, &own);

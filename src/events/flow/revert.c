@@ -319,7 +319,8 @@ static enum hf_status revert_tree(struct hf_scope *s, struct hf_flows *flows,
         if (number >= flows->o.max_attempts)
             return hf_scope_fail(
                 s, status == HF_DUPLICATE ? HF_DUPLICATE : HF_CONDITION,
-                "the tree of event %.*s could not be reverted in %u attempts: other writers appended first",
+                "the tree of event %.*s could not be reverted in %u attempts: other writers "
+                "appended first",
                 HF_FMT(id), number);
         TRY(hf__flow_pause(s, number));
     }

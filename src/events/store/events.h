@@ -175,6 +175,10 @@ void hf__events_observe(struct hf_events *store, struct hf_str position);
 /* The parts of a position; false: it is none. Any may be NULL. */
 bool hf__events_position_read(struct hf_str position, int64_t *ms, uint32_t *shard,
                               uint32_t *number);
+static inline bool is_position(struct hf_str text)
+{
+    return hf__events_position_read(text, NULL, NULL, NULL);
+}
 
 /* The least position of that time, whatever the shard: greater than all that come before it. */
 struct events_position hf__events_position_floor(int64_t ms);
@@ -182,6 +186,11 @@ struct events_position hf__events_position_floor(int64_t ms);
 /* Days as in keys, from and to the time at which they begin; false: it is no day. */
 void hf__events_day(int64_t ms, char day[EVENTS_DAY_LEN + 1]);
 bool hf__events_day_begin(struct hf_str day, int64_t *ms);
+bool hf__events_is_day(struct hf_str day);
+
+/* HF_CORRUPT: the list of days has something that is no day. */
+enum hf_status hf__events_fail_day(struct hf_scope *s, const struct hf_events *store,
+                                   struct hf_str day);
 
 /* "a.DAY.SHARD", with kind 'a', 'z' or 'm', of that day or of the day and shard of that position;
  * in the scope, absent without memory. */

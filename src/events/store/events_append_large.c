@@ -79,7 +79,7 @@ bool hf__events_stub_view(struct hf_item item, struct events_stub *stub)
     uint64_t number;
 
     *stub = (struct events_stub){.large = hf_value_str(hf_item_get(item, HF_STR("l")))};
-    if (stub->large.len != HF_POSITION_LEN ||
+    if (!is_position(stub->large) ||
         !number_in(item, HF_STR("f"), INT64_MAX - HF_EVENTS_APPEND_MAX, &stub->first) ||
         !number_in(item, HF_STR("n"), HF_EVENTS_APPEND_MAX, &stub->count) ||
         !number_in(item, HF_STR("o"), HF_EVENTS_APPEND_MAX, &number) || !stub->count)
@@ -454,7 +454,8 @@ static enum hf_status prepare_large(struct appending *a, bool *repeated)
     if (a->o.with_len)
         return hf_scope_fail(
             a->s, HF_LIMIT,
-            "%zu events with %zu bytes do not fit into one transaction, so no other actions can be part of the append",
+            "%zu events with %zu bytes do not fit into one transaction, so no other actions can "
+            "be part of the append",
             a->events_len, a->bytes);
     TRY(hf__append_divide(a, false));
     return a->chosen ? hf__append_look_for_ids(a, repeated) : HF_OK;

@@ -71,7 +71,8 @@ static enum hf_status check_room(struct appending *a, const struct hf_tx *tx, bo
     return hf_scope_fail_limit(
         a->s, HF_LIMIT,
         HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, hf_tx_len(tx) + hf__append_actions_len(a)),
-        "%zu events with %zu bytes take %zu actions and do not fit into a transaction that has %zu already: at most %d actions and %d bytes are allowed",
+        "%zu events with %zu bytes take %zu actions and do not fit into a transaction that has "
+        "%zu already: at most %d actions and %d bytes are allowed",
         a->events_len, a->bytes, hf__append_actions_len(a), hf_tx_len(tx), HF_TX_ACTIONS_MAX,
         EVENTS_TX_BYTES);
 }
@@ -91,7 +92,8 @@ static enum hf_status look_at_tx(struct appending *a, const struct hf_tx *tx,
                 if (hf_str_equal(joined->pks[i], a->targets[j].pk))
                     return hf_scope_fail(
                         a->s, HF_INVALID,
-                        "stream \"%.*s\" is already part of this transaction; append to it only once",
+                        "stream \"%.*s\" is already part of this transaction; append to it only "
+                        "once",
                         HF_FMT(hf__events_stream_text(a->s, a->targets[j].append->stream)));
         if (joined->position.text[0])
             *before = joined;
@@ -128,7 +130,8 @@ static enum hf_status open_marker(struct appending *a, struct events_position *p
         if (attempt == 10)
             return hf_scope_fail(
                 a->s, HF_TX_CONFLICT,
-                "readers closed the global order each time before the events could be appended; try again");
+                "readers closed the global order each time before the events could be appended; "
+                "try again");
     }
 }
 
@@ -208,10 +211,12 @@ static enum hf_status tx_join(struct appending *a, struct hf_tx *tx)
 
 enum hf_status hf__append_join(struct appending *a, struct hf_tx *tx)
 {
+    uint32_t taken =
+        hf__events_shard_take(a->store); /* a->shard may become that of an earlier one */
     enum hf_status status;
 
-    a->shard = hf__events_shard_take(a->store);
+    a->shard = taken;
     status = tx_join(a, tx);
-    hf__events_shard_give(a->store, a->shard);
+    hf__events_shard_give(a->store, taken);
     return status;
 }

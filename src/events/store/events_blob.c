@@ -47,7 +47,8 @@ enum hf_status hf__append_measure(struct appending *a, struct append_event *p)
         if (!a->store->blobs)
             return hf_scope_fail_limit(
                 a->s, HF_LIMIT, hf_error_limit_of("blob_bytes", a->store->blob_bytes, p->size),
-                "event %zu (%.*s) has %zu bytes, %zu of them payload: an item holds at most %u, and there is no blob store",
+                "event %zu (%.*s) has %zu bytes, %zu of them payload: an item holds at most %u, "
+                "and there is no blob store",
                 number, HF_FMT(e->type), p->size, e->payload.len, a->store->blob_bytes);
         p->in_blob = true;
         p->size = p->size - e->payload.len + BLOB_SIZE;

@@ -65,7 +65,8 @@ enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_str
     if (pk->len > EVENTS_PK_MAX)
         return hf_scope_fail(
             s, HF_INVALID,
-            "the key of stream \"%.*s...\" has %zu bytes, at most %d are allowed; a dot or a percent sign takes three",
+            "the key of stream \"%.*s...\" has %zu bytes, at most %d are allowed; a dot or a "
+            "percent sign takes three",
             (int)(stream.domain.len < 20 ? stream.domain.len : 20), stream.domain.ptr, pk->len,
             EVENTS_PK_MAX);
     return HF_OK;
@@ -117,8 +118,7 @@ enum hf_status hf__events_head_view(struct hf_scope *s, struct hf_item item,
         !number_of(item, HF_STR("t"), &head->truncated) ||
         !number_of(item, HF_STR("n"), &head->max_count) ||
         !number_of(item, HF_STR("w"), &head->swept) || !number_of(item, HF_STR("a"), &max_age_s) ||
-        max_age_s > UINT32_MAX ||
-        (head->version != 0) != hf__events_position_read(position, NULL, NULL, NULL) ||
+        max_age_s > UINT32_MAX || (head->version ? !is_position(position) : position.len != 0) ||
         (hash.len && hash.len != EVENTS_HASH))
         return hf_scope_fail(s, HF_CORRUPT, "the head of stream %.*s is damaged",
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))));

@@ -171,7 +171,7 @@ enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
     *event = (struct hf_stored_event){.position = hf_value_str(hf_item_get(item, HF_STR("p"))),
                                       .stream = stream,
                                       .version = version};
-    if (event->position.len != HF_POSITION_LEN)
+    if (!is_position(event->position))
         return fail_damaged(s, event);
     return hf__events_map_view(s, hf_item_get(item, HF_STR("e")), event);
 }
@@ -223,8 +223,8 @@ enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
         commit->count = (uint32_t)count;
     commit->large_from = (uint32_t)from;
     if (good && commit->stream.domain.len && commit->version && commit->stream.id.ptr &&
-        commit->position.len == HF_POSITION_LEN &&
-        (!commit->large.ptr || (commit->large.len == HF_POSITION_LEN && count)))
+        is_position(commit->position) &&
+        (!commit->large.ptr || (is_position(commit->large) && count)))
         return HF_OK;
     return hf_scope_fail(s, HF_CORRUPT, "the commit %.*s/%.*s is damaged",
                          HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),

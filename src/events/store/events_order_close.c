@@ -224,7 +224,8 @@ enum hf_status hf__events_close_before(struct hf_scope *s, struct hf_events *sto
 
         if (text_compare(open, day) >= 0)
             break;
-        status = day_close(s, store, open);
+        status = hf__events_is_day(open) ? day_close(s, store, open)
+                                         : hf__events_fail_day(s, store, open);
         if (status != HF_OK)
             break;
     }
@@ -252,10 +253,8 @@ enum hf_status hf__events_day_find(struct hf_scope *s, struct hf_events *store, 
     TRY(hf_query(s, store->db, &query, &result));
     if (result.items_len) {
         text = hf_value_str(hf_item_get(result.items[0], HF_STR("sk")));
-        if (text.len != EVENTS_DAY_LEN)
-            return hf_scope_fail(s, HF_CORRUPT,
-                                 "event store \"%.*s\": \"%.*s\" in the list of days is not a day",
-                                 HF_FMT(store->table), HF_FMT(text));
+        if (!hf__events_is_day(text))
+            return hf__events_fail_day(s, store, text);
         memcpy(day->text, text.ptr, text.len);
         day->closed = hf_value_true(hf_item_get(result.items[0], HF_STR("closed")));
     }
@@ -330,7 +329,7 @@ enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
         if (end->text[0])
             break;
         if (!hf__events_day_begin(day_str(&day), &ms))
-            return hf_scope_fail(s, HF_CORRUPT, "\"%s\" is not a day", day.text);
+            return hf__events_fail_day(s, store, day_str(&day));
         hf__events_day(ms - 1, before);
         from = hf_scope_copy(s, hf_str_of(before, EVENTS_DAY_LEN));
         TRY(hf_scope_built(s));

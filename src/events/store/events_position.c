@@ -236,6 +236,21 @@ bool hf__events_day_begin(struct hf_str day, int64_t *ms)
     return memcmp(again, day.ptr, EVENTS_DAY_LEN) == 0; /* no February 30th, nor before 1970 */
 }
 
+bool hf__events_is_day(struct hf_str day)
+{
+    int64_t ms;
+
+    return hf__events_day_begin(day, &ms);
+}
+
+enum hf_status hf__events_fail_day(struct hf_scope *s, const struct hf_events *store,
+                                   struct hf_str day)
+{
+    return hf_scope_fail(s, HF_CORRUPT,
+                         "event store %.*s: \"%.*s\" in the list of days is not a day",
+                         HF_FMT(store->table), HF_FMT(day));
+}
+
 struct hf_str hf__events_part(struct hf_scope *s, char kind, struct hf_str day, uint32_t shard)
 {
     char *text = hf_scope_alloc(s, EVENTS_PART_LEN + 1);
@@ -352,8 +367,7 @@ static enum hf_status marker_refused(struct hf_scope *s, struct hf_events *store
             upto = hf_value_str(hf_item_get(closed, HF_STR("u")));
         }
         if (!hf__events_day_begin(upto, &ms))
-            return hf_scope_fail(s, HF_CORRUPT, "event store %.*s: \"%.*s\" is no day",
-                                 HF_FMT(store->table), HF_FMT(upto));
+            return hf__events_fail_day(s, store, upto);
         floor = hf__events_position_floor(ms);
         hf__events_observe(store, position_str(&floor));
         *over = true;

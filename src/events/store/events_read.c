@@ -315,9 +315,9 @@ enum hf_status hf__events_place_view(struct hf_scope *s, struct hf_item item,
                                    .large = hf_value_str(large)};
     if (!place->stream.len || !hf__events_position_read(place->position, NULL, NULL, NULL) ||
         !hf_value_i64(hf_item_get(item, HF_STR("v")), &version) || version < 1 ||
-        (large.ptr && (place->large.len != HF_POSITION_LEN ||
-                       !hf_value_i64(hf_item_get(item, HF_STR("n")), &number) || number < 0 ||
-                       number >= HF_EVENTS_APPEND_MAX)))
+        (large.ptr &&
+         (!is_position(place->large) || !hf_value_i64(hf_item_get(item, HF_STR("n")), &number) ||
+          number < 0 || number >= HF_EVENTS_APPEND_MAX)))
         return hf_scope_fail(s, HF_CORRUPT, "the item %.*s/%.*s is damaged",
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("sk")))));

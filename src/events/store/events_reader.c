@@ -603,7 +603,7 @@ static struct events_position before_time(int64_t us)
 static enum hf_status check_options(struct hf_scope *s, const struct hf_events_all_options *o)
 {
     if (o->after.ptr && !hf__events_position_read(o->after, NULL, NULL, NULL))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no position", HF_FMT(o->after));
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is not a position", HF_FMT(o->after));
     if (o->until.ptr && !hf__events_position_read(o->until, NULL, NULL, NULL))
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (until) is not a position", HF_FMT(o->until));
     if (o->after.ptr && o->from_us)

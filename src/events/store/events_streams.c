@@ -358,9 +358,8 @@ enum hf_status hf__events_step_view(struct hf_scope *s, struct hf_item item,
     step->first = step->version;
     step->count = 1;
     if (!step->large.ptr)
-        return step->position.len == HF_POSITION_LEN ? HF_OK : bad_step(s, item);
-    if (step->large.len != HF_POSITION_LEN ||
-        !hf_value_i64(hf_item_get(item, HF_STR("f")), &first) ||
+        return is_position(step->position) ? HF_OK : bad_step(s, item);
+    if (!is_position(step->large) || !hf_value_i64(hf_item_get(item, HF_STR("f")), &first) ||
         !hf_value_i64(hf_item_get(item, HF_STR("n")), &count) ||
         !hf_value_i64(hf_item_get(item, HF_STR("o")), &number) || first < 1 || count < 1 ||
         number < 0 || number > HF_EVENTS_APPEND_MAX || count > HF_EVENTS_APPEND_MAX)

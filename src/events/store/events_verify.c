@@ -457,7 +457,10 @@ static enum hf_status check_order(struct verify *v)
     TRY(hf_scope_built(v->s));
     TRY(hf_pages_query(v->s, v->store->db, &query, NULL, &pages));
     while ((status = hf_pages_next_item(v->s, pages, &item)) == HF_OK && item.ptr) {
-        status = check_day(v, hf_value_str(hf_item_get(item, HF_STR("sk"))));
+        struct hf_str day = hf_value_str(hf_item_get(item, HF_STR("sk")));
+
+        status =
+            hf__events_is_day(day) ? check_day(v, day) : hf__events_fail_day(v->s, v->store, day);
         if (status != HF_OK)
             break;
     }

@@ -411,7 +411,8 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
     if (sub->worker)
         return hf_scope_fail(
             s, HF_LOCKED,
-            "subscription \"%.*s\" runs on its own threads; open it with no_threads to call hf_subscription_step()",
+            "subscription \"%.*s\" runs on its own threads; open it with no_threads to call "
+            "hf_subscription_step()",
             HF_FMT(sub->name));
     status = step_run(s, sub, wait_ms);
     if (status == HF_OK)
@@ -617,13 +618,15 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
     if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->heartbeat))
         return hf_scope_fail(
             s, HF_INVALID,
-            "hf_subscription_stop() was called by a handler of \"%.*s\": it would wait for itself; call it on another thread",
+            "hf_subscription_stop() was called by a handler of \"%.*s\": it would wait for "
+            "itself; call it on another thread",
             HF_FMT(sub->name));
     status = threads_stop(s, sub, &left);
     if (left)
         return hf_scope_fail(
             s, HF_TIMEOUT,
-            "a handler of \"%.*s\" has not returned %d ms after it was canceled: its events are left to others; stop the subscription again, or close it, which waits for the handler",
+            "a handler of \"%.*s\" has not returned %d ms after it was canceled: its events are "
+            "left to others; stop the subscription again, or close it, which waits for the handler",
             HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
     last = final_write(sub);
     if (status != HF_OK)

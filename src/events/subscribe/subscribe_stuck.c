@@ -57,7 +57,8 @@ static void report_stuck(struct hf_scope *s, struct hf_subscription *sub,
         return;
     len = snprintf(
         line, sizeof(line),
-        "the handler of subscription \"%.*s\" has not returned for %llu ms: event %.*s of type %.*s",
+        "the handler of subscription \"%.*s\" has not returned for %llu ms: event %.*s of type "
+        "%.*s",
         (int)(sub->name.len < NAME_LEN ? sub->name.len : NAME_LEN), sub->name.ptr,
         (unsigned long long)for_ms, HF_FMT(event->position),
         (int)(event->type.len < NAME_LEN ? event->type.len : NAME_LEN), event->type.ptr);

@@ -114,7 +114,11 @@ enum hf_status hf__sweep_oldest(const struct sweep *w, struct hf_str pk, struct 
                              .consistent = HF_YES};
 
     TRY(hf_scope_built(w->s));
-    return hf_query(w->s, w->store->db, &query, result);
+    TRY(hf_query(w->s, w->store->db, &query, result));
+    if (result->items_len > SWEEP_SOME)
+        return hf_scope_fail(w->s, HF_INTERNAL, "a page has %zu items, more than its limit",
+                             result->items_len);
+    return HF_OK;
 }
 
 /* Those at the beginning of the list that go now. *large: the first is one. */
@@ -208,7 +212,7 @@ static enum hf_status head_view(const struct sweep *w, struct sweep_stream *stre
     TRY(hf__events_head_view(w->s, item, &stream->head));
     TRY(hf__events_swept_view(w->s, item, swept));
     stream->unfinished = (struct events_position){{0}};
-    if (swept->unfinished.len == HF_POSITION_LEN)
+    if (is_position(swept->unfinished))
         memcpy(stream->unfinished.text, swept->unfinished.ptr, HF_POSITION_LEN);
     stream->first = stream->head.version + 1;
     if (stream->head.state == EVENTS_DELETED)

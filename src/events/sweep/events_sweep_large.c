@@ -79,7 +79,7 @@ static enum hf_status is_visible(const struct sweep *w, const struct hf_query_re
     for (size_t i = 0; i < found->items_len; i++) {
         struct hf_str position = hf_value_str(hf_item_get(found->items[i], HF_STR("p")));
 
-        if (position.len != HF_POSITION_LEN || !hf__sweep_add_commit(&commits, position))
+        if (!is_position(position) || !hf__sweep_add_commit(&commits, position))
             return hf_scope_fail(w->s, HF_CORRUPT, "an item of %.*s is damaged",
                                  HF_FMT(hf_value_str(hf_item_get(found->items[i], HF_STR("pk")))));
     }
@@ -230,6 +230,9 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
     int attempt = 0;
     bool there;
 
+    if (!is_position(large))
+        return hf_scope_fail(s, HF_CORRUPT, "event store %.*s: the append \"%.*s\" is damaged",
+                             HF_FMT(store->table), HF_FMT(large));
     /* It may be visible, and its mark put once more by a request that was under way for long. */
     TRY(hf__events_is_there(s, store, large, &there));
     for (;;) {

@@ -50,7 +50,8 @@ enum hf_status hf__sweep_wait(const struct sweep *w, int *attempt)
     if (++*attempt == ATTEMPTS)
         return hf_scope_fail(
             w->s, HF_IN_USE,
-            "the sweep was refused %d times by concurrent changes, or something is missing: run hf_events_verify()",
+            "the sweep was refused %d times by concurrent changes, or something is missing: run "
+            "hf_events_verify()",
             ATTEMPTS);
     return hf_scope_sleep_ms(w->s, hf__backoff_jitter_ms(&w->store->env, DELAY_MS));
 }
