@@ -1,6 +1,6 @@
 /*
- * test/events/append_ambiguous_test.c: an append whose first try may still happen, and that is refused
- * then; (n) is an invariant of events_append.c.
+ * test/events/append_ambiguous_test.c: an append whose first try may still happen, and that is
+ * refused then; (n) is an invariant of events_append.c.
  */
 #include "admin_kit.h"
 
@@ -87,7 +87,7 @@ KIT_TEST_TX(append_doubt, an_archive_leaves_it)
     hf_events_close(store);
 }
 
-/* The same of a large append. What it has put aside is given up, so that it cannot become visible;
+/* The same of a large append. What it has staged is given up, so that it cannot become visible;
  * only when that fails, too, it may. */
 KIT_TEST_TX(append_doubt, a_large_one_is_given_up)
 {

@@ -53,7 +53,7 @@ static void check_read(struct kit *k, struct hf_events *store, struct hf_events_
 }
 
 /* D5.5: many events are appended as a whole. Two before it, MANY, two behind it, read from all
- * sides: also from the midst of what lies aside. */
+ * sides: also from the midst of what is staged. */
 KIT_TEST_TX(large, events_are_read_as_if_they_were_in_their_stream)
 {
     struct hf_events *store = open_store(k);
@@ -172,7 +172,7 @@ KIT_TEST_TX(large, sizes_are_divided_among_items_and_transactions)
     memset(bytes, 'x', size);
     for (size_t i = 0; i < 30; i++)
         events[i] = (struct hf_new_event){.type = HF_STR("t"), .payload = hf_bytes_of(bytes, size)};
-    append.events_len = 5; /* three items in the order of all */
+    append.events_len = 5; /* three items in the global order */
     CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, &done));
     CHECK_INT(5, done.last);
     for (size_t i = 0; i < 5; i++) {
@@ -275,7 +275,7 @@ KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
     struct hf_events_page page;
     struct hf_appended done;
 
-    /* The last step is lost, with all that follows: it all lies aside, ids and all. */
+    /* The last step is lost, with all that follows: all of it is staged, ids and all. */
     CHECK_OK(hf_faulty_set(
         k->scope, k->db,
         (struct hf_fault[]){

@@ -151,7 +151,7 @@ enum { FILLED = 2 + 1 + 4 + 40 + 3 + 1 };
 
 /* ---- there and back ------------------------------------------------------------------------- */
 
-/* D5.16: ids, times, versions, meta, causes, and the order of all; in pieces of any size. */
+/* D5.16: ids, times, versions, meta, causes, and the global order; in pieces of any size. */
 KIT_TEST_TX(export, everything_comes_back_d5_16)
 {
     struct hf_events *store = open_store(k), *other = open_other(k);

@@ -107,7 +107,7 @@ KIT_TEST_TX(flow_effects, what_fails_is_tried_again_after_delays_and_put_aside_i
     CHECK_INT(1, list.events_len);
     CHECK_STR("attempt 4 failed", list.events[0].error_text);
 
-    /* without retries it is put aside at once, and can be run again by hand */
+    /* without retries it is a dead letter at once, and can be run again by hand */
     CHECK_OK(submit(&st, "b", "7", NULL));
     stage_settle(&st, 5000);
     CHECK_LOG("v:b a:b e:b", &st);

@@ -286,7 +286,7 @@ KIT_TEST_TX(projection, is_built_again)
 
 /* ---- in the append -------------------------------------------------------------------------- */
 
-/* A version is no place in the order of all, and a position is none in a stream. */
+/* A version is no place in the global order, and a position is none in a stream. */
 KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
 {
     struct hf_events *store = open_store(k);

@@ -1,6 +1,6 @@
 /*
- * test/events/reader_archived_test.c: readers of all, with archived streams, while those are being
- * archived and put back; (n) is an invariant of events_reader.c.
+ * test/events/reader_archived_test.c: readers of the global order, with archived streams, while
+ * those are being archived and put back; (n) is an invariant of events_reader.c.
  */
 #include "admin_kit.h"
 

@@ -1,6 +1,6 @@
 /*
- * events/reader_sim_test.c: the order of all under bad luck. Several append, with clocks that differ
- * by seconds or by days, and are paused, lose answers, and die; others read meanwhile.
+ * events/reader_sim_test.c: the global order under bad luck. Several append, with clocks that
+ * differ by seconds or by days, and are paused, lose answers, and die; others read meanwhile.
  *
  * What has to hold, in every history:
  *

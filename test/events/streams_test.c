@@ -312,7 +312,7 @@ KIT_TEST_TX(streams, an_archive_that_was_interrupted_is_repeated)
     hf_events_close(store);
 }
 
-/* Large appends have stubs in the order of all, which move. */
+/* Large appends have stubs in the global order, which move. */
 KIT_TEST_TX(streams, large_appends_are_archived)
 {
     enum { LARGE = 150 };

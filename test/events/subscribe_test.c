@@ -440,7 +440,7 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     CHECK_INT(1, list.events_len);
     CHECK(!list.next.ptr);
 
-    /* One again: it fails again (7th), and is put aside again. */
+    /* One again: it fails again (7th), and is parked again. */
     CHECK_OK(hf_subscription_replay(k->scope, store, NAME, two, 1, &done));
     CHECK_INT(1, done);
     CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
@@ -464,7 +464,7 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     hf_events_close(store);
 }
 
-/* One that is there and cannot be read is put aside again, and holds up no other. */
+/* One that is there and cannot be read is parked again, and holds up no other. */
 KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
 {
     static const uint8_t large[1000] = {'x'};
@@ -498,7 +498,7 @@ KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
     hf_blobs_close(blobs);
 }
 
-/* Whose payload is gone has failed, by itself: it is put aside, or is where it stops; the others
+/* Whose payload is gone has failed, by itself: it is parked, or is where it stops; the others
  * come whole, whatever is asked for at once. */
 KIT_TEST_TX(subscribe, an_event_without_its_payload_fails_alone)
 {

@@ -291,7 +291,7 @@ TEST(subscribe_thread, groups_share_events)
     }
 }
 
-/* ---- functions that do not return ------------------------------------------------------------ */
+/* ---- functions that do not return ----------------------------------------------------------- */
 
 struct trap {
     atomic_bool open, waits;

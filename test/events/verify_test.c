@@ -84,7 +84,7 @@ static enum hf_status hear(uint64_t done, uint64_t total, void *user)
     return ++heard->calls == heard->stop_at ? HF_CANCELED : HF_OK;
 }
 
-/* Each event twice: in its stream, and in the order of all; those of large appends, too. */
+/* Each event twice: in its stream, and in the global order; those of large appends, too. */
 KIT_TEST_TX(verify, progress_is_told)
 {
     struct hf_events *store = filled(k);
@@ -201,7 +201,7 @@ KIT_TEST_TX(verify, a_head_that_was_changed)
     hf_events_close(store);
 }
 
-/* The order of all against the streams, and the other way round. */
+/* The global order against the streams, and the other way round. */
 KIT_TEST_TX(verify, the_order_of_all)
 {
     struct hf_events *store = filled(k);

@@ -109,6 +109,7 @@ static enum hf_status state_restore(struct hf_scope *s, struct hf_events *store,
     if (snapshot.schema != (aggregate->snapshot_schema ? aggregate->snapshot_schema : 1) ||
         (version && snapshot.version > version))
         return HF_OK;
+    assert(snapshot.version > 0 && state->version == 0);
     TRY(aggregate->restore(s, snapshot.item, state->state, aggregate->user));
     state->version = state->snapshot = snapshot.version;
     return HF_OK;
@@ -170,6 +171,7 @@ static enum hf_status add_page(const struct loader *l, const struct hf_events_pa
         if (l->upcast)
             TRY(fail_from_page(l, l->upcast(l->page, &event, l->user)));
         TRY(hf__aggregate_evolve(l->s, l->aggregate, &event, state));
+        assert(state->version == page->events[i].version);
         state->read++;
     }
     return HF_OK;
@@ -223,6 +225,8 @@ static enum hf_status state_load(struct loader *l, struct hf_aggregate_state *st
                                  HF_FMT(l->stream.domain), HF_FMT(l->stream.id),
                                  (unsigned long long)end, (unsigned long long)l->version);
     }
+    assert(state->version >= state->snapshot); /* (2) */
+    assert(!l->version || state->version == l->version);
     return HF_OK;
 }
 
@@ -266,6 +270,7 @@ bool hf__aggregate_is_due(const struct hf_aggregate *aggregate, uint64_t from, u
     uint64_t every =
         aggregate->snapshot_every ? aggregate->snapshot_every : HF_AGGREGATE_SNAPSHOT_EVERY;
 
+    assert(every > 0 && from <= to);
     return aggregate->save && to / every > from / every;
 }
 
@@ -276,6 +281,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
     struct hf_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot = {.version = state->version, .schema = aggregate->snapshot_schema};
 
+    assert(aggregate->save && state->version > 0);
     *saved = false;
     TRY(aggregate->save(s, state->state, &snapshot.item, aggregate->user));
     return hf_snapshot_save(s, store, stream, aggregate->name, &snapshot, saved);

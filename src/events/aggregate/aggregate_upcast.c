@@ -1,5 +1,6 @@
 /*
- * events/aggregate/aggregate_upcast.c: events of older forms, brought to the one of today when they are read.
+ * events/aggregate/aggregate_upcast.c: events of older forms, brought to the one of today when they
+ * are read.
  *
  * What is stored stays as it is. A function brings an event of its type one schema further, or, by
  * setting the schema, several; then it is looked for the next one, by the type that the event has
@@ -7,7 +8,7 @@
  * written it), is left alone.
  *
  *  (1) The schema of an event never gets lower by this, and each step raises it or changes the
- *      type; who goes round in a circle of types is stopped.
+ *      type; a circle of types is stopped.
  */
 #include "events/aggregate/aggregate.h"
 
@@ -39,6 +40,7 @@ enum hf_status hf_event_upcast(struct hf_scope *s, const struct hf_upcast *upcas
                 HF_FMT(event->id), HF_FMT(event->type), from, event->schema);
         if (event->schema == from)
             event->schema = from + 1;
+        assert(event->schema > from); /* (1) */
         upcast = upcast_find(upcasts, len, event);
     }
     return HF_OK;

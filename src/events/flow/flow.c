@@ -3,8 +3,8 @@
  *
  * A runtime between a program and its event store. flow_tree.c takes an event, and what follows
  * from it, through the functions of their flows, and collects what is to be stored; flow_submit.c
- * stores it, with one append; flow_queue.c decides who may do that when; flow_effect.c runs side
- * effects, from an outbox; flow_observe.c tells observers; flow_replay.c takes stored events
+ * stores it, with one append; flow_queue.c decides which tree is next; flow_effect.c runs side
+ * effects, from an outbox; flow_observe.c calls observers; flow_replay.c takes stored events
  * through it once more, and revert.c takes trees back.
  *
  * Where other runtimes apply first and store then, a crash in between leaves a projection that is
@@ -18,12 +18,12 @@
  *      used.
  *  (2) For each apply that succeeded, either the tree is stored or its cancel_apply is called
  *      afterwards, in reverse order. Nothing is canceled once the tree is known to be stored.
- *  (3) What happens after a tree was stored (observers, snapshots, telling) does not change what
+ *  (3) What happens after a tree was stored (observers, snapshots, reports) does not change what
  *      its submit returns.
  *  (4) Ids of events follow from the root's, and of events of side effects from the event's: doing
  *      it again gives the same ones, which the store takes once.
- *  (5) In a process, one tree at a time for each queue; a thread that has a turn does not wait for
- *      another one.
+ *  (5) In a process, one tree at a time for each queue; a thread that builds a tree does not wait
+ *      for a queue.
  *  (6) No function of the user's is called while the mutex is held.
  *  (7) Nothing is freed while a thread is inside, whatever deadline there is for closing.
  */
@@ -122,6 +122,8 @@ static enum hf_status keep_flows(struct hf_scope *s, struct hf_flows *flows,
         if (compare_flows(&flows->flows[i - 1], &flows->flows[i]) == 0)
             return hf_scope_fail(s, HF_DUPLICATE, "there are two flows for %.*s/%.*s",
                                  HF_FMT(flows->flows[i].domain), HF_FMT(flows->flows[i].type));
+    for (size_t i = 1; i < len; i++)
+        assert(compare_flows(&flows->flows[i - 1], &flows->flows[i]) < 0);
     flows->flows_len = len;
     return HF_OK;
 }
@@ -134,6 +136,7 @@ static void insert_observer(struct hf_flows *flows, const struct hf_flow_observe
     for (; at > 0 && flows->observers[at - 1].priority > observer->priority; at--)
         flows->observers[at] = flows->observers[at - 1];
     flows->observers[at] = *observer;
+    assert(at == 0 || flows->observers[at - 1].priority <= observer->priority);
 }
 
 static enum hf_status keep_observers(struct hf_scope *s, struct hf_flows *flows,
@@ -186,8 +189,9 @@ static void flows_free(struct hf_flows *flows)
 {
     struct hf_env env = flows->env;
 
+    assert(flows->inside == 0);    /* (7) */
     hf__flow_effects_close(flows); /* these submit, */
-    hf__flow_queues_close(flows);  /* and these tell observers */
+    hf__flow_queues_close(flows);  /* and these call observers */
     hf__flow_observers_close(flows);
     hf__waiters_free(&flows->emptied);
     pthread_cond_destroy(&flows->left);
@@ -421,6 +425,7 @@ struct hf_str hf__flow_id(struct hf_scope *s, struct hf_flows *flows)
         flows->last_ms++;
         flows->last_count = 0;
     }
+    assert(flows->last_count <= 0xffff);
     now_ms = flows->last_ms;
     count = flows->last_count;
     pthread_mutex_unlock(&flows->mutex);

@@ -11,7 +11,7 @@
  *  (2) Events that it leads to have ids that follow from the event's, so those that were stored by
  *      an earlier run are not stored again.
  *  (3) One that ran out of attempts, or whose event is damaged or has its payload where we cannot
- *      read, or that nobody here knows what to do for, is put aside; it is never noted as done.
+ *      read, or that has no flow here, becomes a dead letter; it is never noted as done.
  *  (4) So is one that ends its process, after max_crashes of that, by the relay.
  */
 #include "events/flow/flow.h"
@@ -34,6 +34,7 @@ enum hf_status hf__flow_effect_emit(struct hf_scope *s, struct hf_flows *flows, 
                               .aggregate = event->stream.id,
                               .aggregate_type = event->stream.domain};
 
+    assert(flows->outbox && event->id.len);
     TRY(hf_scope_built(s));
     return hf_outbox_emit_tx(s, flows->outbox, &effect, action, NULL);
 }
@@ -67,6 +68,7 @@ static enum hf_status effect_run(struct hf_scope *s, struct hf_flows *flows,
                                 .flow = flow,
                                 .attempt = attempt};
 
+    assert(flow->side_effect && attempt > 0);
     TRY(hf__flow_call(s, &call, flow->side_effect, "side_effect", event));
     return submit_emitted(s, &call, event);
 }
@@ -75,6 +77,7 @@ static enum hf_status effect_run(struct hf_scope *s, struct hf_flows *flows,
 static void effect_give_up(struct hf_scope *s, struct hf_flows *flows, struct hf_delivery *delivery,
                            const struct hf_stored_event *event, uint32_t attempt)
 {
+    assert(hf_scope_error(s)->status != HF_OK); /* (3): it is never noted as done */
     delivery->status = hf_scope_error(s)->status;
     delivery->error = hf_scope_error(s)->message;
     delivery->for_good = true;
@@ -162,7 +165,7 @@ static void on_error(const struct hf_error *error, void *user)
                        flows->env.user);
 }
 
-/* (4) Of others the sink has told. */
+/* (4) Other failures were reported by the sink. */
 static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
                      const struct hf_error *error, void *user)
 {

@@ -1,15 +1,18 @@
 /*
- * events/flow/flow_observe.c: telling observers.
+ * events/flow/flow_observe.c: calling observers.
  *
- * Those that are waited for are called by who has stored the tree, one after the other, by
- * priority; the others by one thread, from a list, in the order in which it was filled. Whatever an
- * observer returns, what is stored is stored: a failure is told, and that is all.
+ * Observers that are waited for are called on the thread that has stored the tree, one after the
+ * other, by priority; the others by one thread, from a list, in the order in which it was filled.
+ * Whatever an observer returns, what is stored is stored: a failure is reported, and that is all.
  *
  *  (1) An observer is called at most once for an event by a submit, and those that are waited for
  *      have been called when it returns.
- *  (2) What the thread is to tell has memory of its own. When there is none, it is told at once.
+ *  (2) A notice for the thread has memory of its own. Without memory, the observer is called at
+ *      once.
  */
 #include "events/flow/flow.h"
+
+#include "base/assert_held.h"
 
 static bool pattern_matches(struct hf_str wanted, struct hf_str text)
 {
@@ -103,6 +106,7 @@ static bool notice_add(struct hf_flows *flows, const struct hf_flow_observer *ob
         return false;
     }
     pthread_mutex_lock(&flows->mutex);
+    assert(!*flows->notices_end);
     *flows->notices_end = notice;
     flows->notices_end = &notice->next;
     if (flows->notifier)
@@ -130,11 +134,13 @@ uint64_t hf__flow_observe(struct hf_flows *flows, struct hf_scope *spare,
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Tell the first of the list. The mutex is held, but not meanwhile. */
+/* Call the observer of the first notice. The mutex is held, but not meanwhile. */
 static void notice_deliver(struct hf_flows *flows)
 {
     struct flow_notice *notice = flows->notices;
 
+    ASSERT_HELD(&flows->mutex);
+    assert(notice);
     flows->notices = notice->next;
     if (!flows->notices)
         flows->notices_end = &flows->notices;
@@ -149,7 +155,7 @@ static void notice_deliver(struct hf_flows *flows)
         hf__waiters_tell(&flows->emptied);
 }
 
-/* Tell one: a pump_step_fn. */
+/* Deliver one notice: a pump_step_fn. */
 static int64_t observer_step(size_t worker, void *user)
 {
     struct hf_flows *flows = user;
@@ -178,12 +184,12 @@ bool hf__flow_run_notices(struct hf_flows *flows)
 static bool notices_are_delivered(void *user)
 {
     struct hf_flows *flows = user;
-    bool told;
+    bool delivered;
 
     pthread_mutex_lock(&flows->mutex);
-    told = !flows->notices && !flows->notifying;
+    delivered = !flows->notices && !flows->notifying;
     pthread_mutex_unlock(&flows->mutex);
-    return told;
+    return delivered;
 }
 
 bool hf__flow_drain_notices(struct hf_scope *s, struct hf_flows *flows)
@@ -215,4 +221,5 @@ void hf__flow_observers_close(struct hf_flows *flows)
     hf__pump_close(flows->notifier);
     flows->notifier = NULL;
     (void)hf__flow_run_notices(flows);
+    assert(!flows->notices && flows->notices_end == &flows->notices);
 }

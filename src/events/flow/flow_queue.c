@@ -1,13 +1,13 @@
 /*
- * events/flow/flow_queue.c: whose turn it is.
+ * events/flow/flow_queue.c: the queues of flows: which tree is built next.
  *
- * Each queue is a list of those who wait, and the first of it has the turn. Who submits waits on
- * his own thread and works there, in his own scope; what was posted is taken by the thread of the
- * queue, a pump (coord/pump.c) that is made for the first of its kind. A shard key always leads to the same queue: its
- * hash is that of the system this one follows, h = 33 h + c from 5381 on, 32 bits.
+ * A queue is a list of tasks, and its first task runs. A task that was submitted waits and runs on
+ * the thread of its caller, in the caller's scope; a task that was posted runs on the thread of the
+ * queue, a pump (coord/pump.c) that is started for the first one. A shard key always leads to the
+ * same queue: its hash is that of the system this one follows, h = 33 h + c from 5381 on, 32 bits.
  *
- *  (1) Those of one queue take turns in the order in which they came.
- *  (2) Who has a turn does not ask for another one: it might be the one he waits behind.
+ *  (1) The tasks of a queue run one at a time, in the order in which they came.
+ *  (2) A thread that runs a task does not enter a queue: it might wait for itself.
  *  (3) Calls of others that use the flows are counted, and nothing is freed while one is under way.
  */
 #include "events/flow/flow.h"
@@ -31,7 +31,7 @@ struct hf_str hf__flow_key(const struct hf_flows *flows, const struct hf_flow_ev
     return flow && flow->shard_key ? flow->shard_key(event, flow->user) : event->stream.id;
 }
 
-/* ---- who is inside -------------------------------------------------------------------------- */
+/* ---- calls under way ------------------------------------------------------------------------ */
 
 void hf__flow_begin(struct hf_flows *flows)
 {
@@ -57,23 +57,42 @@ void hf__flow_wait(struct hf_flows *flows)
     pthread_mutex_unlock(&flows->mutex);
 }
 
+/* What always holds while the mutex is not being used to change it. */
+static void queue_check(struct flow_queue *queue)
+{
+    struct flow_task **at = &queue->first;
+
+    ASSERT_HELD(&queue->flows->mutex);
+    assert(!*queue->end);
+    assert(!queue->running || queue->first);
+    while (*at) {
+        assert(!(*at)->scope != !(*at)->waits); /* posted, or submitted */
+        at = &(*at)->next;
+    }
+    assert(at == queue->end);
+}
+
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Does this thread have a turn? The mutex is held. (2) */
-static bool thread_is_running(const struct hf_flows *flows)
+/* Does this thread run a task? (2) */
+static bool thread_is_running(struct hf_flows *flows)
 {
+    ASSERT_HELD(&flows->mutex);
     for (uint32_t i = 0; i < flows->o.partitions; i++)
         if (flows->queues[i].running && pthread_equal(flows->queues[i].runner, pthread_self()))
             return true;
     return false;
 }
 
-/* The mutex is held. (1) */
+/* (1) */
 static void queue_add(struct flow_queue *queue, struct flow_task *task)
 {
+    ASSERT_HELD(&queue->flows->mutex);
     task->next = NULL;
     *queue->end = task;
     queue->end = &task->next;
+    if (DEV_CHECKS)
+        queue_check(queue);
 }
 
 static bool is_posted_first(const struct flow_queue *queue)
@@ -81,8 +100,8 @@ static bool is_posted_first(const struct flow_queue *queue)
     return queue->first && !queue->running && queue->first->scope;
 }
 
-/* Nobody has the turn: let the first of the queue have it. Without a thread, what was posted is taken
- * by those who wait behind it. */
+/* If no task runs, let the first one. Without a thread, posted tasks are run by those who wait
+ * behind them. */
 static void queue_wake_first(struct flow_queue *queue)
 {
     ASSERT_HELD(&queue->flows->mutex);
@@ -102,11 +121,15 @@ static void queue_remove(struct flow_queue *queue, struct flow_task *task)
 {
     struct flow_task **at = &queue->first;
 
+    ASSERT_HELD(&queue->flows->mutex);
+    assert(!queue->running || task != queue->first); /* that one is being worked on */
     while (*at != task)
         at = &(*at)->next;
     *at = task->next;
     if (!*at)
         queue->end = at;
+    if (DEV_CHECKS)
+        queue_check(queue);
     queue_wake_first(queue);
     if (!queue->first || !queue->pump)
         hf__waiters_tell(&queue->flows->emptied);
@@ -114,17 +137,20 @@ static void queue_remove(struct flow_queue *queue, struct flow_task *task)
 
 static void queue_set_running(struct flow_queue *queue)
 {
+    ASSERT_HELD(&queue->flows->mutex);
+    assert(!queue->running && queue->first);
     queue->running = true;
     queue->runner = pthread_self();
 }
 
-/* Take what was posted and has the turn. The mutex is held, but not meanwhile. */
+/* Run the first task, which was posted. The mutex is held, but not meanwhile. */
 static void queue_run_posted(struct hf_flows *flows, struct flow_queue *queue)
 {
     struct flow_task *task = queue->first;
     struct hf_flow_result result;
     enum hf_status status;
 
+    assert(task && task->scope); /* it was posted */
     queue_set_running(queue);
     pthread_mutex_unlock(&flows->mutex);
     status = hf__flow_take(task->scope, flows, queue, &task->event, NULL, &result);
@@ -176,6 +202,7 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
         if (status != HF_OK)
             queue_remove(queue, task);
     }
+    assert(status != HF_OK || queue->first == task);
     if (status == HF_OK)
         queue_set_running(queue);
     pthread_mutex_unlock(&flows->mutex);
@@ -186,6 +213,7 @@ void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue)
 {
     pthread_mutex_lock(&flows->mutex);
     assert(queue->running && queue->first);
+    assert(pthread_equal(queue->runner, pthread_self()));
     queue->running = false;
     queue_remove(queue, queue->first);
     pthread_mutex_unlock(&flows->mutex);
@@ -193,7 +221,7 @@ void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue)
 
 /* ---- posting -------------------------------------------------------------------------------- */
 
-/* Take what was posted and has the turn: a pump_step_fn. */
+/* Run the first task, if it was posted: a pump_step_fn. */
 static int64_t queue_step(size_t worker, void *user)
 {
     struct flow_queue *queue = user;
@@ -407,6 +435,7 @@ void hf__flow_queues_close(struct hf_flows *flows)
     hf__flow_forget_posted(flows);
     for (uint32_t i = 0; i < flows->o.partitions; i++) {
         hf__pump_close(flows->queues[i].pump);
+        assert(!flows->queues[i].first && !flows->queues[i].running);
         hf_scope_free(flows->queues[i].spare);
     }
 }

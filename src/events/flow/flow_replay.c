@@ -14,8 +14,8 @@
  *
  *  (1) What an apply writes is written together with the checkpoint, which then is behind it: no
  *      event's writes are done twice, and none is passed over.
- *  (2) A checkpoint only grows, and only for who has it: of two replays the later one goes on, and
- *      the other one learns of it at its next write, which does nothing.
+ *  (2) A checkpoint only grows, and only for the replay that has it: of two the later one goes on,
+ *      and the other one learns of it at its next write, which does nothing.
  *  (3) Nothing is refused by a replay: validate and pre_apply are not called.
  */
 #include "events/flow/flow.h"
@@ -140,6 +140,7 @@ static enum hf_status checkpoint_save(struct hf_scope *s, struct replay *r)
         return HF_OK;
     put = move_request(s, r, position_of(r));
     TRY(hf_scope_built(s));
+    assert(is_position(position_of(r)));
     status = hf__pattern_write(s, r->flows->store->db, &(struct hf_transact_write){.put = &put},
                                checkpoint_key(s, r), &there);
     if (status == HF_CONDITION) {
@@ -230,6 +231,7 @@ static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struc
             status = hf__aggregate_load(at->scope, r->flows->store, flow->aggregate, at->used.id,
                                         event->version, hf__flow_upcast, r->flows, &at->used.state);
     }
+    assert(status != HF_OK || at->used.state.version == event->version);
     if (status != HF_OK) {
         at->used = (struct flow_used){0};
         return hf_scope_fail_because(s, status, hf_scope_error(at->scope),
@@ -250,6 +252,7 @@ static enum hf_status event_apply(struct hf_scope *s, struct replay *r, const st
     struct hf_flow_call call = {
         .flows = r->flows, .build = &build, .phase = FLOW_APPLY, .flow = flow, .attempt = 1};
 
+    assert(flow->apply && !r->lost);
     if (flow->aggregate)
         TRY(state_at(s, r, flow, event, &call.own));
     TRY(hf__flow_call(s, &call, flow->apply, "apply", event));
@@ -263,7 +266,7 @@ static void move_to(struct replay *r, struct hf_str position)
     r->moved = true;
 }
 
-/* Who asked for it may say that a failure does not matter; then it is behind us. */
+/* The caller (on_error) may say that a failure does not matter; then the event is done. */
 static enum hf_status event_failed(struct hf_scope *s, struct replay *r, enum hf_status status,
                                    const struct hf_stored_event *event)
 {

@@ -5,9 +5,9 @@
  * are appended by one call: streams of which a state was used with the version it had, others
  * whatever is there; streams that were only looked at are part of it too, with nothing to append.
  *
- * An append whose answer is lost for good is settled by looking for the root: if it is there, all
- * of it is. If it is not, it may still come, and the caller is told so; who gave the root an id can
- * submit it again.
+ * When the answer of an append is lost for good, its events are looked for: if they are there, it
+ * has happened. If not, it may still happen, and the failure says so (may_have_happened); a caller
+ * who gave the root an id can submit it again.
  */
 #include "events/flow/flow.h"
 
@@ -91,7 +91,9 @@ static void number_events(struct flow_build *build, struct appends *a,
     for (size_t i = 0; i < build->len; i++) {
         size_t at = stream_of(a, build->nodes[i]->event.stream);
 
+        assert(results[at].first > 0);
         build->nodes[i]->event.version = results[at].first + a->list[at].events_len++;
+        assert(build->nodes[i]->event.version <= results[at].last);
     }
 }
 
@@ -142,6 +144,7 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
     TRY(sort_into_streams(s, build, &a, conflict));
     if (*conflict)
         return hf_scope_fail(s, HF_CONDITION, "another writer has appended to a stream meanwhile");
+    assert(a.len > 0 && a.list[0].events_len > 0); /* the root */
     results = hf_scope_alloc(s, a.len * sizeof(*results));
     TRY(hf_scope_built(s));
     memset(results, 0, a.len * sizeof(*results));
@@ -194,6 +197,7 @@ static enum hf_status find_one(struct hf_scope *s, struct hf_flows *flows, struc
         found->events = longer;
         found->cap = cap;
     }
+    assert(found->len < found->cap);
     found->events[found->len++] = event;
     return HF_OK;
 }
@@ -311,6 +315,7 @@ static enum hf_status tree_attempt(struct hf_scope *s, struct flow_build *build,
     enum hf_status status = hf__flow_grow(s, build, root, 1);
 
     *conflict = *repeated = false;
+    assert(status != HF_OK || build->len > 0);
     if (status == HF_OK) { /* before it is too late to fail */
         events = hf_scope_alloc(s, build->len * sizeof(*events));
         status = hf_scope_built(s);

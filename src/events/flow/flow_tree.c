@@ -5,9 +5,9 @@
  * same way before the next one. What comes out is a build: the events in the order of their
  * creation, the states that were used, and what is to be written with them. Nothing is stored here.
  *
- * States. The first who needs the state of a stream loads it; it is kept with the version that was
- * loaded, which becomes a condition of the append. Every event that is added to the build is put
- * into all states of its stream, so those who come later see it.
+ * States. The first function that needs the state of a stream loads it; it is kept with the version
+ * that was loaded, which becomes a condition of the append. Every event that is added to the build
+ * is put into all states of its stream, so later functions see it.
  *
  *  (1) A state that is handed out has the stored events of its stream up to `base` and those of
  *      the build, and no others.
@@ -139,6 +139,7 @@ static enum hf_status use_state(struct hf_scope *s, struct flow_build *build,
     for (size_t i = 0; i < build->len; i++)
         if (is_of(&build->nodes[i]->event, aggregate, id))
             TRY(hf__aggregate_evolve(s, aggregate, &build->nodes[i]->event, &used->state));
+    assert(used->state.version >= used->base && used->state.version - used->base <= build->len);
     used->next = build->used;
     build->used = *out = used;
     return HF_OK;
@@ -185,6 +186,7 @@ static enum hf_status add_node(struct hf_scope *s, struct flow_build *build,
                                  "evolve", event));
             node->event.version = used->state.version;
         }
+    assert(build->len < build->cap);
     build->nodes[build->len++] = node;
     *out = node;
     return HF_OK;
@@ -259,6 +261,7 @@ static enum hf_status event_admit(struct hf_scope *s, struct hf_flow_call *call,
     if (!call->flow)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no flow for %.*s/%.*s",
                              HF_FMT(event->stream.domain), HF_FMT(event->type));
+    assert(call->build && !call->build->replay); /* (3) of flow_replay.c */
     if (call->flow->aggregate)
         TRY(use_state(s, call->build, call->flow->aggregate, event->stream.id, &own));
     call->own = own;
@@ -272,6 +275,7 @@ static enum hf_status event_admit(struct hf_scope *s, struct hf_flow_call *call,
 static enum hf_status node_apply(struct hf_scope *s, struct hf_flow_call *call,
                                  struct flow_node *node)
 {
+    assert(!node->applied && call->flow == node->flow);
     if (node->flow->apply) {
         call->phase = FLOW_APPLY;
         TRY(hf__flow_call(s, call, node->flow->apply, "apply", &node->event));

@@ -6,8 +6,8 @@
  * event that they take back (`compensates`, and as their cause), which is how they are found again:
  * in the tree they are children of it that are passed over.
  *
- *  (1) Ids of such events follow from that of the event that is taken back: two who revert a tree
- *      at the same time make the same ones, and the store takes one of the two appends.
+ *  (1) Ids of such events follow from that of the event that is taken back: two calls that revert a
+ *      tree at the same time make the same ones, and the store takes one of the two appends.
  *  (2) An event that has such events already is not taken back again; its answer is what is there.
  *  (3) All that a call takes back is taken back by one append, or nothing is.
  */
@@ -19,6 +19,7 @@ struct revert {
     size_t obstacles_len;
     struct hf_stored_event *events; /* of the tree, root first */
     size_t events_len;
+    size_t size;                /* room for so many events of the tree */
     size_t reverted;            /* of these */
     struct hf_reverted **taken; /* what is taken back now, in the order of the build */
     size_t taken_len;
@@ -53,6 +54,7 @@ static bool is_reverted(const struct hf_event_tree *tree)
 static void add_obstacle(struct hf_scope *s, struct revert *r, const struct hf_stored_event *event,
                          const struct hf_flow *flow)
 {
+    assert(r->obstacles_len <= r->size);
     r->obstacles[r->obstacles_len++] = (struct hf_revert_obstacle){
         .event = *event,
         .why = flow ? hf_scope_format(s, "the flow %.*s/%.*s has no compensate",
@@ -70,6 +72,7 @@ static enum hf_status tree_look(struct hf_scope *s, struct revert *r,
 
     TRY(hf__flow_upcast(s, &event, r->flows));
     flow = hf__flow_find(r->flows, event.stream.domain, event.type);
+    assert(r->events_len < r->size);
     r->events[r->events_len++] = event;
     if (is_reverted(tree))
         r->reverted++;
@@ -88,7 +91,7 @@ static enum hf_status read_tree(struct hf_scope *s, struct hf_flows *flows, stru
 
     *r = (struct revert){.flows = flows};
     TRY(hf_events_tree(s, flows->store, id, 0, tree));
-    size = tree_count(tree);
+    size = r->size = tree_count(tree);
     r->events = hf_scope_alloc(s, size * sizeof(*r->events));
     r->obstacles = hf_scope_alloc(s, (size + 1) * sizeof(*r->obstacles));
     r->taken = hf_scope_alloc(s, size * sizeof(struct hf_reverted *));
@@ -177,6 +180,7 @@ static enum hf_status event_compensate(struct hf_scope *s, struct flow_build *bu
                                     hf__flow_find(build->flows, event->stream.domain, event->type),
                                 .attempt = build->attempt};
 
+    assert(call.flow && call.flow->compensate); /* else it had been an obstacle */
     TRY(hf__flow_call(s, &call, call.flow->compensate, "compensate", event));
     for (size_t i = 0; i < call.emitted_len; i++) {
         const struct hf_flow *flow;
@@ -222,6 +226,7 @@ static enum hf_status take_back(struct hf_scope *s, struct revert *r, struct flo
     before = build->len;
     TRY(hf__flow_upcast(s, &event, build->flows));
     TRY(event_compensate(s, build, &event));
+    assert(build->len >= before && r->taken_len < r->size);
     out->events_len = build->len - before;
     r->taken[r->taken_len++] = out;
     return HF_OK;
@@ -288,6 +293,7 @@ static enum hf_status revert_attempt(struct hf_scope *s, struct flow_build *buil
     TRY(read_tree(s, build->flows, id, &tree, &r));
     TRY(check_root(s, &tree));
     TRY(check_obstacles(s, &r));
+    assert(r.events_len > 0 && r.obstacles_len == 0 && build->len == 0);
     status = take_back(s, &r, build, &tree, out);
     events = hf_scope_alloc(s, (build->len + 1) * sizeof(*events));
     if (status == HF_OK)

@@ -1,6 +1,6 @@
 /*
- * events/store/append.h: an append on its way; what events_append.c, events_append_ids.c, events_append_tx.c and
- * events_append_large.c share.
+ * events/store/append.h: an append on its way; what events_append.c, events_append_ids.c,
+ * events_append_tx.c and events_append_large.c share.
  */
 #ifndef HF_EVENTS_STORE_APPEND_H
 #define HF_EVENTS_STORE_APPEND_H
@@ -28,13 +28,13 @@ struct append_target {
     struct hf_str pk;        /* s.STREAM */
     struct events_head head; /* as it was seen */
     struct events_head next; /* as it will be */
-    bool known;              /* `head` was looked up */
-    bool fresh;              /* and not just remembered from an earlier append */
+    bool known;              /* `head` was looked up, or remembered from an earlier append */
+    bool fresh;              /* `head` was read since the append began */
     struct append_event *events;
     size_t len;
 };
 
-/* Events of one stream that become one item of the order of all. */
+/* Events of one stream that become one item of the global order. */
 struct append_commit {
     struct append_target *target;
     size_t first, len; /* of the events of the target */
@@ -65,25 +65,28 @@ struct appending {
     size_t len;
     struct append_event *events; /* of all targets, one after the other */
     size_t events_len;
-    size_t chosen;    /* how many have ids of their callers */
-    size_t positions; /* how many of those look like positions */
+    size_t chosen;    /* events with ids that the caller chose */
+    size_t positions; /* chosen ids that look like positions */
     size_t related;   /* how many r.* items there will be */
     struct append_commit *commits;
     size_t commits_len;
     size_t bytes; /* of all that is put, at most */
     uint32_t shard;
-    uint32_t moved;             /* attempts that heads have refused */
-    uint32_t closed;            /* that markers have */
-    bool ambiguous;             /* what was sent last may have happened, or may still happen */
-    bool may_still_happen;      /* it was refused since, and may still happen: only by an archive,
-                                   which can be left again */
-    struct hf_str begun;        /* COMMIT, of a large append */
-    struct hf_str begun_before; /* and that of its attempt before */
+    uint32_t moved;             /* attempts that were refused by heads */
+    uint32_t closed;            /* attempts that were refused by markers */
+    bool ambiguous;             /* the last request may have happened, or may still happen */
+    bool may_still_happen;      /* it was refused since, by an archive, which can be left again:
+                                   a request that is under way may still succeed */
+    struct hf_str begun;        /* COMMIT of a large append, of this attempt */
+    struct hf_str begun_before; /* COMMIT of the attempt before */
     struct hf_transact_write *actions;
     struct append_action *what; /* of each action */
     size_t actions_len;
     struct hf_appended *results; /* may be NULL */
 };
+
+/* What always holds once the events are divided among commits. */
+void hf__append_check(const struct appending *a);
 
 /* ---- events_append.c ------------------------------------------------------------------------ */
 
@@ -110,7 +113,7 @@ enum hf_status hf__append_add_head(struct appending *a, size_t target);
 enum hf_status hf__append_add_marker(struct appending *a);
 size_t hf__append_actions_len(const struct appending *a);
 
-/* The items that tell what an event is related with: at most two. `large` as below. */
+/* The items of r.* for the cause and the correlation of an event: at most two. `large` as below. */
 size_t hf__append_related(struct appending *a, const struct append_target *t,
                           const struct append_event *p, struct hf_str large, size_t number,
                           struct hf_item items[2]);
@@ -119,7 +122,7 @@ size_t hf__append_related(struct appending *a, const struct append_target *t,
 #define APPEND_KEEP(s, request) hf__append_keep((s), &(request), sizeof(request))
 void *hf__append_keep(struct hf_scope *s, const void *request, size_t size);
 
-/* The head as a refusal told it, or as it is read when it did not. */
+/* Take over the head that a refusal had with it, or that was read. */
 enum hf_status hf__append_learn(struct appending *a, struct append_target *t, struct hf_item item);
 
 /* Send the actions until it is known what became of them. */
@@ -130,14 +133,14 @@ enum append_verdict {
 };
 enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict);
 
-/* It has happened: remember the heads, fill in the results, and wake those who listen. */
+/* It has happened: remember the heads, fill in the results, and wake the listeners. */
 void hf__append_done(struct appending *a);
 void hf__append_results(struct appending *a);
 
-/* Before it is tried anew: fails when that was done as often as is allowed, and waits a little. */
+/* Before the next attempt: fails when there were as many as are allowed, and waits a little. */
 enum hf_status hf__append_wait(struct appending *a);
 
-/* ---- events_append_ids.c --------------------------------------------------------------------------- */
+/* ---- events_append_ids.c -------------------------------------------------------------------- */
 
 /* No id twice among the events. */
 enum hf_status hf__append_check_ids(struct appending *a);
@@ -158,13 +161,13 @@ enum hf_status hf__append_measure(struct appending *a, struct append_event *p);
 /* Put payloads into the blob store, those that are not there yet. */
 enum hf_status hf__append_blobs(struct appending *a);
 
-/* ---- events_append_large.c ------------------------------------------------------------------------- */
+/* ---- events_append_large.c ------------------------------------------------------------------ */
 
 /* Does it take more than one transaction? */
 bool hf__append_is_large(const struct appending *a);
 enum hf_status hf__append_large(struct appending *a);
 
-/* ---- events_append_tx.c -------------------------------------------------------------------------- */
+/* ---- events_append_tx.c --------------------------------------------------------------------- */
 
 enum hf_status hf__append_join(struct appending *a, struct hf_tx *tx);
 

@@ -1,10 +1,10 @@
 /*
- * events/store/events.c: an event store: opening it, its table, who listens, reset. events.h has the
- * table and why nothing is skipped.
+ * events/store/events.c: an event store: opening it, its table, listeners, reset. events.h has
+ * the table and why nothing is skipped.
  *
  *  (1) How many shards there are, and whether there is a chain, is written into the table once, and
  *      everybody goes by that. With two opinions one would append where the other never looks.
- *  (2) Nobody who has left is called any more, and nobody is called while the mutex is held.
+ *  (2) No listener is called after hf_events_unlisten(), and none while the mutex is held.
  */
 #include "events/store/events.h"
 
@@ -160,6 +160,7 @@ static enum hf_status store_open(struct hf_scope *s, struct hf_events *store,
                              "this database has no transactions, which an event store needs");
     TRY(table_ensure(s, store, o->no_create));
     TRY(config_agree(s, store, o->shards, !o->no_chain, o->adopt));
+    assert(store->shards >= 1 && store->shards <= HF_EVENTS_SHARDS_MAX);
     TRY(hf__events_blobs_open(s, store, o->blobs));
     return store_name_head(s, store);
 }
@@ -240,7 +241,7 @@ struct hf_events_abilities hf_events_abilities(const struct hf_events *store)
                                         .blobs = store->blobs != NULL};
 }
 
-/* ---- who listens ---------------------------------------------------------------------------- */
+/* ---- listeners ------------------------------------------------------------------------------ */
 
 enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
                                 hf_events_wake_fn *wake, void *user)
@@ -251,6 +252,7 @@ enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
     pthread_mutex_lock(&store->mutex);
     while (free < store->wakers_len && (store->wakers[free].wake || store->wakers[free].running))
         free++;
+    assert(store->wakers_len <= EVENTS_WAKERS_MAX && free <= store->wakers_len);
     if (free < EVENTS_WAKERS_MAX) {
         store->wakers[free] = (struct events_waker){.wake = wake, .user = user};
         if (free == store->wakers_len)
@@ -272,7 +274,8 @@ void hf_events_unlisten(struct hf_events *store, hf_events_wake_fn *wake, void *
 
         if (waker->wake != wake || waker->user != user)
             continue;
-        waker->wake = NULL; /* (2) nobody begins to call it, and those who do come to an end */
+        assert(atomic_load(&store->listening) > 0);
+        waker->wake = NULL; /* (2) no call begins any more, and those under way end */
         atomic_fetch_sub(&store->listening, 1);
         while (waker->running)
             pthread_cond_wait(&store->ended, &store->mutex);
@@ -299,6 +302,7 @@ void hf__events_wake(struct hf_events *store)
         pthread_mutex_unlock(&store->mutex);
         wake(user);
         pthread_mutex_lock(&store->mutex);
+        assert(waker->running > 0);
         waker->running--;
         waited_for = waited_for || !waker->wake;
     }

@@ -7,24 +7,26 @@
  *     with       what the caller wants to happen together with it
  *     head       of each stream: moves on, if it is where it was seen
  *     event      each event under its version
- *     commit     the events of each stream once more, in the order of all; not yet there
+ *     commit     the events of each stream once more, in the global order; not yet there
  *     marker     a check that this part of the order is open
  *     id         for each id that a caller chose: not taken
  *     related    for each cause and correlation
  *
  *  (1) All events are looked at before anything is sent.
  *  (2) A commit's key has a random part: when it is there, it is ours, and all of the transaction
- *      has happened. So a lost answer is settled by sending the same again. (Where the database is
- *      wrapped so that transactions have tokens, those settle it before.)
- *  (3) What is sent anew, with other positions and versions, is sent only once what was sent before
+ *      has happened. So after a lost answer the same is sent again, and the refusal tells. (Where
+ *      the database is wrapped so that transactions have tokens, those tell before.)
+ *  (3) A new attempt, with other positions and versions, is made only once the request before it
  *      cannot happen any more: a head has moved on, which never goes back; or the marker is closed,
  *      which never opens. A marker that was missing is made, and the same is sent again. A stream
- *      that was archived has its head where it was, and may be put back: nothing is sent anew then,
- *      and the failure says that what was sent before may still happen.
+ *      that was archived has its head where it was, and may be put back: there is no new attempt
+ *      then, and the failure says that the request may still happen.
  *  (4) HF_CONDITION is said of heads as they are, never of remembered ones.
  *  (5) Events that are there by their ids are no mistake: expectations do not matter then.
  */
 #include "events/store/append.h"
+
+#include "base/assert_held.h"
 
 #include <holdfast/batch.h>
 
@@ -38,6 +40,28 @@ enum {
 static struct hf_str target_text(const struct appending *a, const struct append_target *t)
 {
     return hf__events_stream_text(a->s, t->append->stream);
+}
+
+void hf__append_check(const struct appending *a)
+{
+    size_t events = 0, divided = 0;
+
+    assert(a->len >= 1 && a->len <= HF_EVENTS_STREAMS_MAX);
+    assert(a->chosen <= a->events_len && a->positions <= a->chosen);
+    assert(a->related <= 2 * a->events_len && a->commits_len <= a->events_len);
+    for (size_t i = 0; i < a->len; i++) {
+        assert(a->targets[i].events == a->events + events); /* one behind the other */
+        assert(a->targets[i].known || !a->targets[i].fresh);
+        events += a->targets[i].len;
+    }
+    for (size_t i = 0; i < a->commits_len; i++) {
+        const struct append_commit *commit = &a->commits[i];
+
+        assert(commit->len >= 1 && commit->len <= EVENTS_COMMIT_MAX);
+        assert(commit->target->events + commit->first == a->events + divided);
+        divided += commit->len;
+    }
+    assert(events == a->events_len && divided == a->events_len);
 }
 
 /* ---- what is to be appended (1) ------------------------------------------------------------- */
@@ -274,6 +298,7 @@ static enum hf_status fail_unexpected(const struct appending *a, const struct ap
 {
     struct hf_str name = target_text(a, t);
 
+    assert(t->known && t->fresh && !is_appendable(t)); /* (4) */
     for (size_t i = 0; a->results && i < a->len; i++)
         if (a->targets[i].fresh)
             a->results[i].last = a->targets[i].head.version;
@@ -347,6 +372,8 @@ enum hf_status hf__append_divide(struct appending *a, bool by_bytes)
             bytes += size;
         }
     }
+    if (DEV_CHECKS)
+        hf__append_check(a);
     return HF_OK;
 }
 
@@ -355,8 +382,10 @@ static void place_event(struct appending *a, struct append_target *t, struct app
 {
     struct hf_stored_event *e = &p->event;
 
+    assert(t->head.state == EVENTS_LIVE && t->next.version < EVENTS_VERSION_MAX);
     p->position = *base;
     hf__events_position_number(&p->position, number);
+    assert(memcmp(t->next.position.text, p->position.text, HF_POSITION_LEN) < 0);
     e->position = position_str(&p->position);
     e->version = ++t->next.version;
     hf__events_version_text(e->version, p->sk);
@@ -384,6 +413,8 @@ void hf__append_place(struct appending *a, const struct events_position *base)
             place_event(a, commit->target, &commit->target->events[commit->first + j],
                         &commit->position, (uint32_t)j);
     }
+    for (size_t i = 0; i < a->len; i++)
+        assert(a->targets[i].next.version == a->targets[i].head.version + a->targets[i].len);
 }
 
 /* Why an event has no map: a text that is not UTF-8. */
@@ -414,6 +445,7 @@ static enum hf_status fail_map(struct appending *a, const struct append_event *p
 
 enum hf_status hf__append_map(struct appending *a, struct append_event *p)
 {
+    assert(p->event.version && p->event.position.len); /* it was placed */
     p->map = hf__events_map(a->s, &p->event);
     return hf_item_check(a->s, p->map) == HF_OK ? HF_OK : fail_map(a, p);
 }
@@ -477,8 +509,8 @@ static enum hf_status append_run(struct appending *a)
     }
 }
 
-/* A stream that many threads of this process append to: they take turns, as each would have to try
- * again for each of the others. It is not needed for more than that. */
+/* Many threads of this process append to a stream: they go through its gate one by one, as each
+ * would have to try again for each of the others. It is not needed for more than that. */
 static bool needs_gate(const struct appending *a)
 {
     return a->len == 1 && a->events_len && a->targets[0].append->expect != HF_EXPECT_VERSION &&
@@ -487,15 +519,15 @@ static bool needs_gate(const struct appending *a)
 
 static enum hf_status append_now(struct appending *a)
 {
-    bool turns = needs_gate(a);
+    bool gate = needs_gate(a);
     enum hf_status status;
 
-    if (turns)
+    if (gate)
         hf__events_gate_enter(a->s, a->store, a->targets[0].pk);
     a->shard = hf__events_shard_take(a->store);
     status = hf__append_is_large(a) ? hf__append_large(a) : append_run(a);
     hf__events_shard_give(a->store, a->shard);
-    if (turns)
+    if (gate)
         hf__events_gate_leave(a->store, a->targets[0].pk);
     return status;
 }

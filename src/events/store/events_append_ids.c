@@ -9,12 +9,12 @@
  *     h        the hash of its content (events_chain.c)
  *     l, n     of a large append: COMMIT, and the event's NUMBER in it
  *
- * An id may be there of a large append that did not become visible (events_append_large.c): one that has
- * crashed, or one that is under way. Who finds it gives that one up, and the id is free: so who has
- * crashed can repeat what he was doing at once.
+ * An id may be there of a large append that did not become visible (events_append_large.c): one
+ * that has crashed, or one that is under way. An append that needs the id abandons that one, and
+ * the id is free: so after a crash the same append can be repeated at once.
  *
  * An id that we made is a position, and has no such item: so one that is chosen, and looks like a
- * position, is looked for in the order of all as well, before anything is sent. Nobody can know the
+ * position, is looked for in the global order as well, before anything is sent. Nobody can know the
  * position of an event that is not there yet.
  *
  * An append whose ids are all there, of the same events in the same stream, one behind the other as
@@ -51,6 +51,7 @@ enum hf_status hf__append_check_ids(struct appending *a)
     for (size_t i = 0; i < a->events_len; i++)
         if (a->events[i].chosen)
             list[len++] = &a->events[i];
+    assert(len == a->chosen);
     qsort(list, len, sizeof(const struct append_event *), by_id);
     for (size_t i = 1; i < len; i++)
         if (hf_str_equal(list[i - 1]->event.id, list[i]->event.id)) {
@@ -107,6 +108,7 @@ struct id_match {
 static enum hf_status large_decide(struct appending *a, const struct events_place *place,
                                    bool *there)
 {
+    assert(place->large.len);
     TRY(hf__events_is_there(a->s, a->store, place->position, there));
     if (*there)
         return HF_OK;
@@ -208,6 +210,7 @@ static enum hf_status read_positions(struct appending *a, struct id_match *list)
                                                HF_S("sk", position_str(&base)))};
     }
     TRY(hf_scope_built(a->s));
+    assert(len <= 2 * a->positions);
     if (!len)
         return HF_OK;
     TRY(hf_get_many(a->s, a->store->db, gets, len, &options, &result));
@@ -278,6 +281,7 @@ static enum hf_status match_check(struct appending *a, const struct id_match *m,
 {
     struct hf_str stream = hf_str_of(m->target->pk.ptr + 2, m->target->pk.len - 2);
 
+    assert(m->found);
     if (!hf_str_equal(m->place.stream, stream))
         return fail_taken(a, m, "which is another stream");
     if (m->content.len != EVENTS_HASH ||
@@ -295,6 +299,7 @@ static enum hf_status matches_check(struct appending *a, const struct id_match *
 
     for (size_t i = 0; i < a->events_len && !there; i++)
         there = list[i].found ? &list[i] : NULL;
+    assert(there);
     for (size_t i = 0; i < a->events_len; i++) {
         bool behind = i && list[i].target == list[i - 1].target && list[i - 1].found;
 
@@ -324,6 +329,7 @@ static enum hf_status results_repeat(struct appending *a, const struct id_match 
         if (!t->len)
             continue;
         last = &list[t->events - a->events + (ptrdiff_t)t->len - 1];
+        assert(last->found && last->target == t && last->place.version >= t->len);
         result->first = last->place.version - t->len + 1;
         result->last = last->place.version;
         result->position = hf_scope_copy(a->s, last->place.position);
@@ -338,6 +344,7 @@ enum hf_status hf__append_look_for_ids(struct appending *a, bool *repeated)
     struct id_match *list = hf_scope_alloc(a->s, a->events_len * sizeof(*list));
     size_t found = 0;
 
+    assert(a->chosen > 0);
     *repeated = false;
     TRY(hf_scope_built(a->s));
     for (size_t i = 0, at = 0; i < a->len; i++)

@@ -1,28 +1,29 @@
 /*
- * events/store/events_append_large.c: appends that are larger than a transaction, and how their events are read.
+ * events/store/events_append_large.c: appends that are larger than a transaction, and how their
+ * events are read.
  *
- * All events are written aside first, under the position of the first one, COMMIT:
+ * All events are staged first, under the position of the first one, COMMIT:
  *
- *     x/COMMIT           `at` (milliseconds since 1970) and `n`: so many events are being put aside
+ *     x/COMMIT           `at` (milliseconds since 1970) and `n`: so many events are being staged
  *     t.COMMIT/NUMBER    each event, as it would be in its stream; NUMBER counts through all
  *                        streams
  *     r.*, i.*           what relates to them, and their ids, with `l` and `n` to say where they
  *                        are
  *
  * One transaction makes them visible: it moves the heads, puts a commit for each thousand events
- * into the order of all, and two stubs into each stream, and removes x/COMMIT, on the condition
+ * into the global order, and two stubs into each stream, and removes x/COMMIT, on the condition
  * that it is there. events.h says how the stubs look.
  *
- *  (1) Nobody sees a part: what lies aside is seen through a commit or a stub only. Who comes by an
- *      id or by what relates to it asks whether the commit is there.
- *  (2) Who removes x/COMMIT decides: its append, or who gives it up (the sweep; who finds an id
- *      that an append has taken which did not come to its end). What was given up cannot become
- *      visible.
- *  (3) The position is taken some time ahead, as putting events aside takes a while, and a position
- *      that readers have closed meanwhile would be refused, and all that lies aside be in vain. The
- *      clock of the store is not moved by that; that of others is once they see it.
- *  (4) An attempt that cannot come to its end is given up: x/COMMIT turns into y/COMMIT, by which
- *      the sweep finds what lies aside, and removes it with its ids and r.*.
+ *  (1) Nobody sees a part: staged events are seen through a commit or a stub only. A reader that
+ *      finds one by its id, or by what relates to it, asks whether the commit is there.
+ *  (2) The request that removes x/COMMIT decides: that of its append, or that which abandons it (by
+ *      the sweep, or by an append that needs an id which an unfinished one has taken). What was
+ *      abandoned cannot become visible.
+ *  (3) The position is taken some time ahead, as staging events takes a while, and a position that
+ *      readers have closed meanwhile would be refused, with all that was staged for it. This does
+ *      not move the clock of the store; it moves those of other stores once they see the position.
+ *  (4) An attempt that cannot succeed is abandoned: x/COMMIT is replaced by y/COMMIT, by which the
+ *      sweep finds the staged events, and removes them with their ids and r.*.
  *  (5) x/COMMIT is put only while its append is neither visible nor given up: a request that comes
  *      twice, the second time when all is done, would have the sweep remove what is visible.
  */
@@ -44,6 +45,7 @@ static void number_text(uint32_t number, char text[EVENTS_NUMBER_LEN])
 {
     for (int i = EVENTS_NUMBER_LEN - 1; i >= 0; i--, number /= 10)
         text[i] = (char)('0' + number % 10);
+    assert(number == 0); /* it has no more digits */
 }
 
 static struct hf_str staged_pk(struct hf_scope *s, struct hf_str large)
@@ -137,6 +139,7 @@ enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *sto
     struct hf_query_result page;
     uint32_t number = 0;
 
+    assert(commit->large.len && cap > 0 && *len == 0);
     if (from >= commit->count)
         return HF_OK;
     TRY(hf__events_large_page(s, store, commit->large, commit->large_from + from,
@@ -155,7 +158,7 @@ enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *sto
     return HF_OK;
 }
 
-/* ---- putting aside -------------------------------------------------------------------------- */
+/* ---- staging -------------------------------------------------------------------------------- */
 
 static enum hf_status write_all(struct appending *a, const struct hf_write *writes, size_t len)
 {
@@ -224,6 +227,7 @@ static enum hf_status put_chunk(struct appending *a, const struct append_target 
             writes[writes_len++] = (struct hf_write){.table = a->store->table, .put = related[i]};
         bytes += p->size;
     }
+    assert(*len > 0 && writes_len <= (size_t)3 * CHUNK_EVENTS);
     TRY(hf_scope_built(a->s));
     return write_all(a, writes, writes_len);
 }
@@ -262,6 +266,7 @@ static enum hf_status id_actions(struct appending *a, size_t *first,
             continue;
         while (p >= t->events + t->len)
             t++;
+        assert(t < a->targets + a->len);
         put.item = hf__append_id_item(a, t, p, a->begun, *first);
         actions[(*len)++] = (struct hf_transact_write){.put = APPEND_KEEP(a->s, put)};
     }
@@ -340,6 +345,7 @@ static enum hf_status add_stubs(struct appending *a, const struct append_target 
     const struct append_event *ends[] = {&t->events[0], &t->events[t->len - 1]};
     size_t number = (size_t)(t->events - a->events);
 
+    assert(t->len > 0 && ends[1]->event.version == t->head.version + t->len);
     for (size_t i = 0; i < (t->len > 1 ? 2 : 1); i++)
         TRY(hf__append_add_put(a,
                                HF_ITEM(a->s, HF_N("f", t->head.version + 1), HF_S("l", a->begun),
@@ -366,6 +372,7 @@ static enum hf_status add_large_commit(struct appending *a, size_t i)
     attrs[len++] = (struct hf_attr)HF_S("pk", hf__events_part_of(a->s, 'a', position));
     attrs[len++] = (struct hf_attr)HF_S("sk", position);
     attrs[len++] = (struct hf_attr)HF_N("v", t->events[commit->first].event.version);
+    assert(len <= ARRAY_LEN(attrs));
     return hf__append_add_put(a, hf_item_make(a->s, attrs, len), ACTION_COMMIT, i);
 }
 
@@ -447,7 +454,7 @@ static enum hf_status try_large(struct appending *a, enum append_verdict *verdic
     return hf__append_send(a, verdict);
 }
 
-/* Ids that are there already are found before anything is put aside. */
+/* Ids that are there already are found before anything is staged. */
 static enum hf_status prepare_large(struct appending *a, bool *repeated)
 {
     *repeated = false;
@@ -467,6 +474,7 @@ enum hf_status hf__append_large(struct appending *a)
     struct hf_scope_mark mark;
     bool repeated;
 
+    assert(hf__append_is_large(a) && a->events_len > 0);
     TRY(prepare_large(a, &repeated));
     if (repeated)
         return HF_OK;

@@ -1,9 +1,10 @@
 /*
- * events/store/events_append_send.c: the transaction of an append, and what becomes of it. events_append.c has
- * the order of its actions, and the numbers that stand in parentheses here.
+ * events/store/events_append_send.c: the transaction of an append, and what becomes of it.
+ * events_append.c has the order of its actions, and the numbers that stand in parentheses here.
  */
 #include "events/store/append.h"
 
+#include "base/assert_held.h"
 #include "base/base32.h"
 
 enum {
@@ -21,6 +22,7 @@ void *hf__append_keep(struct hf_scope *s, const void *request, size_t size)
 
 static struct hf_str stream_of(const struct append_target *t)
 {
+    assert(t->pk.len > 2 && t->pk.ptr[0] == 's');
     return hf_str_of(t->pk.ptr + 2, t->pk.len - 2);
 }
 
@@ -32,6 +34,7 @@ enum hf_status hf__append_add(struct appending *a, struct hf_transact_write acti
     if (!action.check && !action.put && !action.del && !action.update)
         return hf_scope_built(a->s); /* its request could not be kept */
     assert(a->actions_len < HF_TX_ACTIONS_MAX);
+    assert(!!action.check + !!action.put + !!action.del + !!action.update == 1);
     a->actions[a->actions_len] = action;
     a->what[a->actions_len++] = (struct append_action){kind, (uint32_t)index};
     return HF_OK;
@@ -132,14 +135,16 @@ enum hf_status hf__append_add_head(struct appending *a, size_t i)
 
 enum hf_status hf__append_add_marker(struct appending *a)
 {
-    struct hf_condition_check check =
-        hf__events_marker_check(a->s, a->store, position_str(&a->commits[0].position));
+    struct hf_condition_check check;
+
+    assert(a->commits_len > 0);
+    check = hf__events_marker_check(a->s, a->store, position_str(&a->commits[0].position));
 
     return hf__append_add(a, (struct hf_transact_write){.check = APPEND_KEEP(a->s, check)},
                           ACTION_MARKER, 0);
 }
 
-/* The item of the order of all; its attributes are in the order in which items keep them. */
+/* The item of the global order; its attributes are in the order in which items keep them. */
 static enum hf_status add_commit(struct appending *a, size_t i)
 {
     const struct append_commit *commit = &a->commits[i];
@@ -234,6 +239,8 @@ enum hf_status hf__append_actions(struct appending *a)
 {
     size_t len = hf__append_actions_len(a);
 
+    if (DEV_CHECKS)
+        hf__append_check(a);
     a->actions = hf_scope_alloc(a->s, (len + 1) * sizeof(*a->actions));
     a->what = hf_scope_alloc(a->s, (len + 1) * sizeof(*a->what));
     a->actions_len = 0;
@@ -322,7 +329,7 @@ static struct refusal read_refusal(const struct appending *a, const struct hf_er
     return r;
 }
 
-/* Heads as the refusal told them; those that it did not tell are read. *stay: none has moved on, or
+/* Heads as the refusal has them; those that it lacks are read. *stay: none has moved on, or
  * never will again. */
 static enum hf_status learn_heads(struct appending *a, const struct hf_error *error, bool *stay)
 {
@@ -351,6 +358,7 @@ static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool
 {
     struct hf_str position = position_str(&a->commits[0].position), upto;
 
+    assert(a->commits_len > 0 && is_position(position));
     if (!item.ptr) {
         struct hf_condition_check check = hf__events_marker_check(a->s, a->store, position);
 
@@ -365,8 +373,8 @@ static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool
     return HF_OK;
 }
 
-/* Has it happened? The commit is there then; who may have sent it before looks for himself, in a
- * scope of its own: that of the append has the reasons of the refusal. */
+/* Has it happened? The commit is there then. After an ambiguous attempt it is looked for, in
+ * another scope: that of the append has the reasons of the refusal. */
 static enum hf_status has_happened(struct appending *a, const struct refusal *r, bool *there)
 {
     uint32_t left_ms = hf_scope_left_ms(a->s, UINT32_MAX);
@@ -473,6 +481,7 @@ static enum hf_status append_fail(struct appending *a, enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(a->s);
 
+    assert(status != HF_OK);
     if (status == HF_TX_CANCELED && error->reasons_len) {
         struct refusal r = read_refusal(a, error);
 
@@ -491,13 +500,14 @@ static enum hf_status append_fail(struct appending *a, enum hf_status status)
 
 enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict)
 {
-    /* Without a commit nothing would tell that it has happened: (2) is by a token then. */
+    /* Without a commit nothing would show that it has happened: (2) is by a token then. */
     const struct pattern_id token = hf__pattern_id_make(&a->store->env);
     const struct hf_transact_write_items request = {.actions = a->actions,
                                                     .actions_len = a->actions_len,
                                                     .token = a->commits_len ? (struct hf_str){0}
                                                                             : id_str(&token)};
 
+    assert(a->actions_len > 0 && a->actions_len <= HF_TX_ACTIONS_MAX && a->o.max_attempts > 0);
     a->ambiguous = false;
     for (uint32_t attempt = 1;; attempt++) {
         enum hf_status status = hf_transact_write_items(a->s, a->store->db, &request, NULL);
@@ -529,6 +539,7 @@ void hf__append_results(struct appending *a)
         const struct append_target *t = &a->targets[i];
         struct hf_str *ids = (struct hf_str *)(uintptr_t)a->results[i].ids;
 
+        assert(ids && t->next.version == t->head.version + t->len);
         a->results[i].first = t->len ? t->head.version + 1 : t->head.version;
         a->results[i].last = t->next.version;
         a->results[i].position = position_str(&t->next.position);
@@ -545,6 +556,7 @@ void hf__append_done(struct appending *a)
     hf__append_results(a);
     if (!a->events_len)
         return;
+    assert(a->commits_len > 0);
     hf__events_mark(a->store, position_str(&a->commits[0].position), true);
     hf__events_wake(a->store);
 }

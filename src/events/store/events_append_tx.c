@@ -2,12 +2,12 @@
  * events/store/events_append_tx.c: an append as a part of the scope's transaction.
  *
  * Its actions are those of an append of its own (events_append.c), without anybody to send them
- * again: the transaction is its maker's, and is built anew by him, or by hf_tx_run().
+ * again: the transaction is the caller's, and is built again by the caller, or by hf_tx_run().
  *
- *  (1) Heads are read, not remembered, and ids are looked for, so what can be known before is told
- *      by the append and not by the commit.
+ *  (1) Heads are read, not remembered, and ids are looked for, so what can be known before makes
+ *      the append fail and not the commit.
  *  (2) No item can be in a transaction twice. A later append of the same transaction goes to the
- *      same part of the order of all, behind the earlier one, and needs no check of its own then:
+ *      same part of the global order, behind the earlier one, and needs no check of its own then:
  *      a marker that is open at a position is open behind it. A stream can be appended to once.
  *  (3) The marker is made, if it is missing, before the transaction is; unless it is known that it
  *      was there, as it does not go.
@@ -36,12 +36,13 @@ static void on_committed(void *user)
             hf__events_heads_keep(joined->store, joined->pks[i], &joined->heads[i]);
     if (!joined->position.text[0])
         return;
+    assert(is_position(position_str(&joined->position)));
     hf__events_mark(joined->store, position_str(&joined->position), true);
     hf__events_wake(joined->store);
 }
 
-/* (4) Heads will be read anew; a marker that is closed tells up to where. Ids and what the caller
- * wanted besides are not ours to change. */
+/* (4) Heads will be read again; a closed marker has the position up to which it is closed. Ids and
+ * what the caller wanted besides are not ours to change. */
 static bool on_refused(const struct hf_cancel_reason *reasons, size_t len, void *user)
 {
     struct joined *joined = user;
@@ -150,6 +151,7 @@ static enum hf_status tx_place(struct appending *a, const struct joined *before,
 
     *checked = false;
     if (a->commits_len && before) {
+        assert(before->store == a->store && is_position(position_str(&before->position)));
         hf__events_position_read(position_str(&before->position), NULL, &shard, NULL);
         a->shard = shard;
         hf__events_observe(a->store, position_str(&before->position));
@@ -200,6 +202,7 @@ static enum hf_status tx_join(struct appending *a, struct hf_tx *tx)
     TRY(tx_place(a, before, &checked));
     TRY(check_room(a, tx, checked));
     TRY(hf__append_actions(a));
+    assert(!checked || a->what[a->actions_len - 1].kind == ACTION_MARKER);
     if (checked)
         a->actions_len--; /* the marker's is the last one (2) */
     joined = keep_joined(a);

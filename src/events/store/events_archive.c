@@ -1,23 +1,23 @@
 /*
- * events/store/events_archive.c: streams that are taken out of the order of all, and put back.
+ * events/store/events_archive.c: streams that are taken out of the global order, and put back.
  *
  * The head says `x` = "archived", and while commits are being moved `y` = "in" or "out".
- * `k` counts the turns: it grows whenever a move begins. Events stay in their stream; their commits
+ * `k` numbers the moves: it grows whenever one begins. Events stay in their stream; their commits
  * move from a.DAY.SHARD to z.DAY.SHARD, keys and all, so positions stay as they are.
  *
  *  (1) From the update on that sets `x` no event is appended, so a walk over the stream meets all
  *      of its commits. `x` is set first, and goes last.
  *  (2) A commit is moved by one transaction: it is in one of the two parts, never in both and never
- *      in neither. The transaction checks that the head still says what it did, so of two who move
- *      one stream in opposite directions one stops; and that the commit still has the first of its
- *      events, so that nothing comes back that the sweep has taken out meanwhile.
- *  (3) Who comes after a crash walks over the stream again from its beginning, and moves what is
- *      still there. `y` goes when all was moved, and then there is nothing more to do.
- *  (4) All that is written is on the condition of the turn, so a request that was on its way for
- *      long, and sent again meanwhile, does no harm later.
- *  (5) Each move counts itself, in its transaction: d/moved.N has how many went `in` and `out`. Who
- *      reads both parts one after the other knows by that whether something slipped through
- *      between them. N is from the stream, so that those who move others rarely meet.
+ *      in neither. The transaction checks that the head still says what it did, so of two calls
+ *      that move one stream in opposite directions one stops; and that the commit still has the
+ *      first of its events, so that nothing comes back that the sweep has taken out meanwhile.
+ *  (3) After a crash the next call walks over the stream again from its beginning, and moves what
+ *      is still there. `y` goes when all was moved, and then there is nothing more to do.
+ *  (4) Each write is on the condition that the head still has that number, so a request that was on
+ *      its way for long, and sent again meanwhile, does no harm later.
+ *  (5) Each move counts itself, in its transaction: d/moved.N has how many went `in` and `out`. A
+ *      reader of both parts, one after the other, knows by that whether something slipped through
+ *      between them. N is from the stream, so that moves of other streams rarely meet.
  */
 #include "events/store/events.h"
 
@@ -31,6 +31,8 @@ enum {
     MOVE_DELAY_MS = 20,
     COUNTS = 8 /* items that count moves */
 };
+
+_Static_assert(2 + 2 * MOVE_MAX <= HF_TX_ACTIONS_MAX, "check, count, and a put and a delete each");
 
 struct move {
     struct hf_stream_key stream;
@@ -143,6 +145,8 @@ static enum hf_status move_some(struct hf_scope *s, struct hf_events *store,
     struct move_pair both[MOVE_MAX];
     size_t bytes = 0, len = 0;
 
+    assert(move->len > 0 && move->len <= MOVE_MAX);
+    assert(move->from != move->to && move->pk.len);
     *left = false;
     for (size_t i = 0; i < move->len; i++)
         gets[i] = (struct hf_get){
@@ -167,6 +171,7 @@ static enum hf_status move_some(struct hf_scope *s, struct hf_events *store,
         len++;
     }
     actions[tx.actions_len++] = (struct hf_transact_write){.update = &count};
+    assert(tx.actions_len == 2 + 2 * len);
     TRY(hf_scope_built(s));
     return len ? hf_transact_write_items(s, store->db, &tx, NULL) : HF_OK;
 }
@@ -231,6 +236,7 @@ static enum hf_status add_commit(struct hf_scope *s, struct hf_events *store, st
         return HF_OK;
     if (move->len == MOVE_MAX)
         TRY(move_all(s, store, move));
+    assert(move->len < MOVE_MAX);
     move->commits[move->len++] = commit;
     return HF_OK;
 }
@@ -278,7 +284,7 @@ static enum hf_status head_look(struct hf_scope *s, struct hf_events *store, str
     return HF_OK;
 }
 
-/* The update by which a turn begins, and that by which it ends; neither can happen twice. */
+/* The update by which a move begins, and that by which it ends; neither can happen twice. */
 static enum hf_status head_change(struct hf_scope *s, struct hf_events *store,
                                   const struct move *move, struct hf_str expression, uint64_t to)
 {
@@ -347,7 +353,7 @@ static enum hf_status move_end(struct hf_scope *s, struct hf_events *store, stru
         return status;
     TRY(head_look(s, store, move, &head, &way));
     if (move->number == number && !way.ptr)
-        return HF_OK; /* we did it before, or another who did the same */
+        return HF_OK; /* we did it before, or another call did the same */
     return hf_scope_fail(s, HF_IN_USE,
                          "stream \"%.*s\" is being archived and unarchived at the same time",
                          HF_FMT(hf__events_stream_text(s, move->stream)));

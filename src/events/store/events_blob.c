@@ -41,6 +41,7 @@ enum hf_status hf__append_measure(struct appending *a, struct append_event *p)
     const struct hf_stored_event *e = &p->event;
     size_t number = (size_t)(p - a->events) + 1;
 
+    assert(!p->in_blob && p->size >= e->payload.len);
     if (p->size <= a->store->blob_bytes)
         return HF_OK;
     if (e->payload.len > BLOB_SIZE && p->size - e->payload.len + BLOB_SIZE <= EVENTS_ITEM_BYTES) {
@@ -70,6 +71,7 @@ enum hf_status hf__append_blobs(struct appending *a)
 
         if (!p->in_blob || p->event.blob.len)
             continue;
+        assert(a->store->blobs);
         TRY(hf_blob_put(a->s, a->store->blobs, p->event.payload, &digest));
         assert(digest.len == HF_BLOB_DIGEST_LEN);
         memcpy(p->blob, digest.ptr, HF_BLOB_DIGEST_LEN);
@@ -103,6 +105,7 @@ static enum hf_status fail_gone(struct hf_scope *s, struct hf_events *store,
         if (status != HF_OK)
             return status;
     }
+    assert(event);
     return hf_scope_fail(s, HF_CORRUPT, "the payload of event %.*s, blob %.*s, is missing: %.*s",
                          HF_FMT(event->id), HF_FMT(event->blob), HF_FMT(why));
 }

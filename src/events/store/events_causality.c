@@ -30,6 +30,7 @@ static enum hf_status heads_of(struct hf_scope *s, struct hf_events *store,
     struct hf_get *gets = hf_scope_alloc(s, len * sizeof(*gets));
     struct hf_get_many_result got;
 
+    assert(len > 0);
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < len; i++) {
         struct hf_str pk;
@@ -90,6 +91,7 @@ static enum hf_status add_place(struct hf_scope *s, struct places *places, struc
         places->list = list;
         places->cap = cap;
     }
+    assert(places->len < places->cap);
     item = hf_item_copy(s, item); /* the page goes */
     TRY(hf_scope_built(s));
     TRY(hf__events_place_view(s, item, &places->list[places->len]));
@@ -183,6 +185,7 @@ static enum hf_status places_load(struct hf_scope *s, struct hf_events *store, s
             continue;
         if (!events[i].id.len)
             return fail_missing(s, id, &events[i]);
+        assert(*len <= i);
         events[(*len)++] = events[i];
     }
     return hf__events_payloads(s, store, events, *len);
@@ -272,6 +275,7 @@ static enum hf_status add_node(struct hf_scope *s, struct level *level, struct h
         level->list = list;
         level->cap = cap;
     }
+    assert(level->len < level->cap);
     level->list[level->len++] = node;
     return HF_OK;
 }

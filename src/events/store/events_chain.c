@@ -10,9 +10,9 @@
  *     hash      the hash before, domain, id of the stream, version, position, id of the event,
  *               time, content
  *
- * The content is what makes two events with one id the same: the time is not in it, as who repeats
- * an append without a time of its own has another one. Meta is hashed in the canonical form of
- * items (src/model/value.h), in which equal items have equal bytes.
+ * The content is what makes two events with one id the same: the time is not in it, as an append
+ * without a time of its own gets another one when it is repeated. Meta is hashed in the canonical
+ * form of items (src/model/value.h), in which equal items have equal bytes.
  *
  * SHA-256 is called by the functions that OpenSSL 3 would rather see replaced by EVP, as in
  * src/http/sign.c, for the same reason: there each hash takes memory. SHA256() is such a one.
@@ -72,6 +72,7 @@ void hf__events_content(const struct hf_stored_event *event, uint8_t digest[EVEN
     uint8_t payload[EVENTS_HASH];
     SHA256_CTX hash;
 
+    assert(event->type.len);
     payload_digest(event, payload);
     SHA256_Init(&hash);
     add_str(&hash, HF_STR("holdfast event 1"));
@@ -91,6 +92,7 @@ void hf__events_chain(const struct hf_stored_event *event, const uint8_t content
 {
     SHA256_CTX hash;
 
+    assert(event->version && event->position.len == HF_POSITION_LEN && event->id.len);
     SHA256_Init(&hash);
     add_bytes(&hash, before, EVENTS_HASH);
     add_str(&hash, event->stream.domain);

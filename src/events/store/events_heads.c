@@ -7,13 +7,16 @@
  *     n, a     max_count; max_age_s
  *     x        "archived" or "deleted": nothing can be appended
  *
- * What is remembered may be out of date, as others append too. That does no harm: whoever appends
- * moves the head on the condition that it still has the position that was seen, which no other
- * state of that stream has had or will have, and learns how it is when it is not.
+ * What is remembered may be out of date, as others append too. That does no harm: an append moves
+ * the head on the condition that it still has the position that was seen, which no other state of
+ * that stream has had or will have, and a refusal tells the head as it is.
  *
- * A table with one place for each hash; who comes later takes it. One mutex guards all of it.
+ * Remembered heads are a table with one slot for each hash; a later head of another stream takes
+ * the slot over. One mutex guards all of it.
  */
 #include "events/store/events.h"
+
+#include "base/assert_held.h"
 
 #include <time.h>
 
@@ -34,7 +37,7 @@ struct events_heads {
     struct slot slots[];
 };
 
-/* Turns of streams, by their hash. */
+/* Gates of streams, by their hash. */
 struct events_gates {
     struct {
         pthread_mutex_t mutex;
@@ -48,6 +51,7 @@ struct events_gates {
 enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_stream_key stream,
                                     struct hf_str *pk)
 {
+    assert(kind == 's' || kind == 'n');
     *pk = hf_str_of(NULL, 0);
     if (!stream.domain.len)
         return hf_scope_fail(s, HF_INVALID, "the stream has no domain");
@@ -62,6 +66,7 @@ enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_str
                                    stream.id.len, HF_EVENTS_ID_MAX);
     *pk = PATTERN_KEY(s, hf_str_of(&kind, 1), stream.domain, stream.id);
     TRY(hf_scope_built(s));
+    assert(pk->len > 2 && pk->ptr[0] == kind && pk->ptr[1] == '.'); /* STREAM is what follows */
     if (pk->len > EVENTS_PK_MAX)
         return hf_scope_fail(
             s, HF_INVALID,
@@ -169,6 +174,7 @@ bool hf__events_head_expired(const struct hf_events *store, const struct events_
 
 enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store, uint32_t slots)
 {
+    assert(slots > 0);
     store->heads =
         hf__env_zalloc(&store->env, sizeof(*store->heads) + slots * sizeof(store->heads->slots[0]));
     if (!store->heads)
@@ -180,6 +186,8 @@ enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store,
 
 static void slot_clear(struct hf_events *store, struct slot *slot)
 {
+    ASSERT_HELD(&store->heads->mutex);
+    assert(slot->pk || !slot->version);
     hf__env_free(&store->env, slot->pk, slot->pk_len);
     *slot = (struct slot){.pk = NULL};
 }
@@ -210,6 +218,7 @@ static uint64_t hash_of(struct hf_str pk)
 
 static struct slot *slot_of(struct events_heads *heads, uint64_t hash)
 {
+    ASSERT_HELD(&heads->mutex);
     return &heads->slots[hash % heads->len];
 }
 
@@ -232,6 +241,7 @@ bool hf__events_heads_find(struct hf_events *store, struct hf_str pk, struct eve
         head->version = slot->version;
         head->position = slot->position;
         memcpy(head->hash, slot->chain, EVENTS_HASH);
+        assert(head->version && head->position.text[0]);
     }
     pthread_mutex_unlock(&store->heads->mutex);
     return found;
@@ -244,6 +254,7 @@ void hf__events_heads_keep(struct hf_events *store, struct hf_str pk,
     uint64_t hash = hash_of(pk);
     struct slot *slot;
 
+    assert(pk.len && head->version && head->position.text[0] && head->state == EVENTS_LIVE);
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
     if (!slot_is_of(slot, hash, pk)) {
@@ -275,7 +286,7 @@ void hf__events_heads_drop(struct hf_events *store, struct hf_str pk)
     pthread_mutex_unlock(&store->heads->mutex);
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- gates ---------------------------------------------------------------------------------- */
 
 enum hf_status hf__events_gates_new(struct hf_scope *s, struct hf_events *store)
 {

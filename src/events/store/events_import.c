@@ -3,7 +3,7 @@
  *
  * Lines are collected as long as one append can take them, and appended together. Positions are
  * given out in the order in which an append names its streams, so an append takes lines as long as
- * each stream has one run of them: "a a b b" but not "a b a". That keeps the order of all. It is
+ * each stream has one run of them: "a a b b" but not "a b a". That keeps the global order. It is
  * also kept to what one transaction takes, as larger ones are stored less well.
  *
  *  (1) Events keep their ids, so nothing is appended twice, whoever appends it. What is there
@@ -30,6 +30,9 @@ enum {
     FIRST_BYTES = 64 * 1024,
     LINE_MAX_BYTES = 1536 * 1024 * 1024
 };
+
+_Static_assert(BATCH_MAX *ACTIONS_EACH + ACTIONS_STREAM + 1 <= HF_TX_ACTIONS_MAX,
+               "a batch of one stream is one transaction");
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
@@ -71,7 +74,9 @@ static enum hf_status lines_read_more(struct hf_scope *s, struct lines *lines)
 {
     size_t len = 0;
 
+    assert(!lines->ended && lines->from <= lines->to && lines->to <= lines->cap);
     TRY(lines_make_room(s, lines));
+    assert(lines->to < lines->cap);
     TRY(lines->read(s, lines->ptr + lines->to, lines->cap - lines->to, &len, lines->user));
     if (len > lines->cap - lines->to)
         return hf_scope_fail(s, HF_INVALID,
@@ -253,6 +258,7 @@ static enum hf_status append_all(struct import *im)
 
 static enum hf_status batch_end(struct import *im)
 {
+    assert(im->len <= im->cap && im->appends_len <= im->len);
     if (!im->len)
         return HF_OK;
     TRY(append_all(im));
@@ -299,6 +305,8 @@ static void batch_add(struct import *im, const struct hf_stored_event *event, bo
 {
     bool own = hf_str_equal(event->correlation, event->id);
 
+    assert(im->len < im->cap && im->appends_len < HF_EVENTS_STREAMS_MAX + (size_t)same);
+    assert(!same || im->appends_len > 0);
     im->given[im->len] = *event;
     im->given[im->len].blob = hf_str_of(NULL, 0); /* the payload itself is here */
     im->numbers[im->len] = im->lines.number;
@@ -410,8 +418,8 @@ static enum hf_status line_take(struct import *im, struct hf_str line, struct pa
     return status == HF_OK ? HF_OK : fail_at_line(im->s, number, status);
 }
 
-/* Those before it are in; what is wrong with them comes first. They take the memory of the scope, so
- * its error is kept in another. */
+/* The lines before it are appended; an error of theirs comes first. That takes the memory of the
+ * scope, so its error is kept in another one. */
 static enum hf_status line_fail(struct import *im, uint64_t number)
 {
     struct hf_scope *kept = hf_scope_new(hf_scope_env(im->s));

@@ -1,7 +1,7 @@
 /*
  * events/store/events_item.c: how events are stored, and read back.
  *
- * The map of an event, the same bytes in its stream and in the order of all. Names are one letter,
+ * The map of an event, the same bytes in its stream and in the global order. Names are one letter,
  * as they are stored, sent and counted with every event:
  *
  *     a  causation            b  digest of the payload, when that is in the blob store
@@ -17,8 +17,8 @@
  *
  * An item in a stream, or in t.COMMIT, has that map as `e` and the position as `p`. What stands
  * for a large append in a stream, twice, has instead of those `l` (COMMIT), `f` (the first
- * version), `n` (how many) and `o` (NUMBER of the first). events.h has the items of the order of
- * all.
+ * version), `n` (how many) and `o` (NUMBER of the first). events.h has the items of the global
+ * order.
  *
  *  (1) What is left out comes back as it would have been filled in.
  *  (2) Nothing that is read is believed: what cannot be is HF_CORRUPT, and says where.
@@ -49,6 +49,9 @@ struct hf_item hf__events_map(struct hf_scope *s, const struct hf_stored_event *
     struct hf_attr attrs[MAP_ATTRS];
     size_t len = 0;
 
+    assert(event->type.len && event->position.len == HF_POSITION_LEN && event->id.len);
+    assert(!event->blob.len || event->blob.len == HF_BLOB_DIGEST_LEN);
+    assert(!event->hash.len || event->hash.len == EVENTS_HASH);
     if (event->causation.len)
         attrs[len++] = (struct hf_attr)HF_S("a", event->causation);
     if (event->blob.len)
@@ -260,6 +263,7 @@ static enum hf_status own_events(struct hf_scope *s, const struct events_commit 
             *next = (uint32_t)number;
             return HF_OK;
         }
+        assert(*len < room);
         memcpy(texts, commit->position.ptr, HF_POSITION_LEN - 2);
         texts[HF_POSITION_LEN - 2] = walk.name.ptr[1];
         texts[HF_POSITION_LEN - 1] = walk.name.ptr[2];
@@ -280,8 +284,7 @@ enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *st
 {
     *len = 0;
     *next = 0;
-    if (!cap)
-        return hf_scope_fail(s, HF_INVALID, "there is no room for events");
+    assert(cap > 0);
     if (!commit->large.ptr)
         return own_events(s, commit, from, events, cap, len, next);
     return hf__events_large_events(s, store, commit, from, events, cap, len, next);

@@ -36,6 +36,8 @@
 
 enum { PIECES_MAX = 80, HASH_LEN = 32, TIME_LEN = 32 };
 
+_Static_assert((int)HASH_LEN == (int)EVENTS_HASH, "the hash of an event");
+
 static const int64_t second_us = 1000000, day_s = 86400;
 
 /* ---- times ---------------------------------------------------------------------------------- */
@@ -86,6 +88,8 @@ static bool time_text(int64_t time_us, char text[TIME_LEN])
     int64_t days = floor_div(seconds, day_s), of_day = floor_rest(seconds, day_s);
     struct date date = date_of(days);
 
+    assert(us >= 0 && us < second_us && of_day >= 0 && of_day < day_s);
+    assert(days_of(date.year, date.month, date.day) == days);
     if (date.year < 0 || date.year > 9999)
         return false;
     snprintf(text, TIME_LEN, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", (unsigned)date.year,

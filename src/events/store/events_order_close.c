@@ -1,9 +1,9 @@
 /*
- * events/store/events_order_close.c: closing what lies behind a reader, so that nobody can append in front of
- * it any more.
+ * events/store/events_order_close.c: closing what lies behind a reader, so that nobody can append
+ * in front of it any more.
  *
- * Each part of the order of all, a day and a shard, has a marker: the position up to which it is
- * closed. Who appends checks the marker of its part in its transaction (events.h has why that is
+ * Each part of the global order, a day and a shard, has a marker: the position up to which it is
+ * closed. An append checks the marker of its part in its transaction (events.h has why that is
  * enough). Days are closed one after the other for good, once a reader has seen a later one.
  *
  *  (1) `upto` is raised to a day before the list of days in front of it is read that counts; so
@@ -11,7 +11,8 @@
  *  (2) Days are closed for good in their order, and marked as closed after all their shards are. So
  *      when a day is marked, no day before it can come or grow any more.
  *  (3) Markers and `upto` never move back: each write has the condition that it moves forward. A
- *      marker that is missing is made by who closes, so that who appends cannot make an open one.
+ *      marker that is missing is made by the reader that closes, so that no append can make an open
+ *      one.
  */
 #include "events/store/order_close.h"
 
@@ -40,8 +41,10 @@ static struct hf_item key_of(struct hf_scope *s, struct hf_str pk, struct hf_str
 struct events_position hf__events_day_end(struct hf_str day)
 {
     int64_t ms = 0;
+    bool is_day = hf__events_day_begin(day, &ms);
 
-    (void)hf__events_day_begin(day, &ms);
+    assert(is_day);
+    (void)is_day;
     return hf__events_position_floor(ms + DAY_MS);
 }
 
@@ -78,7 +81,7 @@ static void marker_move(struct hf_scope *s, struct hf_events *store, struct hf_s
                                 .values = HF_ITEM(s, HF_S(":to", position_str(to)))};
 }
 
-/* Move all that are behind. Refusals are no failure: who calls reads again what there is. */
+/* Move all that are behind. Refusals are no failure: the caller reads the markers again. */
 static enum hf_status markers_move(struct hf_scope *s, struct hf_events *store, struct hf_str day,
                                    const struct events_position *closed,
                                    const struct events_position *to)
@@ -98,6 +101,7 @@ static enum hf_status markers_move(struct hf_scope *s, struct hf_events *store, 
             request.actions_len++;
         }
     TRY(hf_scope_built(s));
+    assert(request.actions_len > 0); /* the caller has seen one that is behind */
     return request.actions_len == 1 ? hf_update_item(s, store->db, &updates[0], &one)
                                     : hf_transact_write_items(s, store->db, &request, &moved);
 }
@@ -118,6 +122,7 @@ enum hf_status hf__events_close_upto(struct hf_scope *s, struct hf_events *store
     struct events_position least;
     enum hf_status status;
 
+    assert(store->shards >= 1 && store->shards <= ARRAY_LEN(closed));
     for (int attempt = 1;; attempt++) {
         hf_scope_rewind(s, mark);
         TRY(markers_read(s, store, day, closed));
@@ -137,6 +142,7 @@ enum hf_status hf__events_close_upto(struct hf_scope *s, struct hf_events *store
         TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&store->env, CLOSE_DELAY_MS)));
     }
     hf_scope_rewind(s, mark);
+    assert(!position_is_before(&least, to));
     if (bound)
         *bound = least;
     return HF_OK;
@@ -215,6 +221,7 @@ enum hf_status hf__events_close_before(struct hf_scope *s, struct hf_events *sto
     struct hf_item item;
     enum hf_status status;
 
+    assert(hf__events_is_day(day));
     TRY(upto_raise(s, store, day));
     query = days_query(s, store, HF_STR("0"), day, true);
     TRY(hf_scope_built(s));

@@ -6,7 +6,7 @@
  * them; it is read by itself only when the page did not reach it.
  *
  *  (1) The head is read with or after the events, so what it forbids (truncated, deleted) is not
- *      handed out; and the version that a page tells is at least that of its last event.
+ *      handed out; and the version of a page is at least that of its last event.
  *  (2) A query has no upper version: the next item behind the ones that are wanted may stand for a
  *      large append that has them (events.h). It is limited by how many are wanted.
  *  (3) An id is looked for as a position first, as most are; one that a caller chose, and that
@@ -45,6 +45,7 @@ static enum hf_status event_keep(struct reading *r, const struct hf_stored_event
 {
     void *events = r->events;
 
+    assert(r->len < r->o.limit);
     TRY(hf__pattern_grow(r->s, &events, r->len, &r->cap, sizeof(*event)));
     r->events = events;
     r->events[r->len++] = *event;
@@ -80,6 +81,7 @@ static enum hf_status know_head(struct reading *r, const struct events_head *hea
         if (r->events[i].version >= r->first &&
             !hf__events_head_expired(r->store, head, r->events[i].position))
             r->events[kept++] = r->events[i];
+    assert(kept <= r->len);
     r->len = kept;
     if (r->o.backward && (!r->at || r->at > head->version))
         r->at = head->version;
@@ -110,6 +112,7 @@ static enum hf_status take_event(struct reading *r, const struct hf_stored_event
 {
     bool expired = r->have_head && hf__events_head_expired(r->store, &r->head, event->position);
 
+    assert(!is_full(r));
     if (event->version != r->at)
         return fail_missing(r);
     if (!expired && (!r->o.from_us || event->time_us >= r->o.from_us) &&
@@ -220,6 +223,7 @@ static enum hf_status read_page(struct reading *r, struct hf_item *start)
     struct hf_query_result result;
     size_t i = 0;
 
+    assert(!is_full(r) && left > 0 && (r->at || r->o.backward));
     hf__events_version_text(r->at, sk);
     query.values = HF_ITEM(r->s, HF_S(":pk", r->pk),
                            HF_S(":sk", r->at ? hf_str_of(sk, EVENTS_VERSION_LEN) : HF_STR("h")));
@@ -292,6 +296,7 @@ enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
     TRY(read_pages(&r));
     if (!r.o.no_payload)
         TRY(hf__events_payloads(s, store, r.events, r.len));
+    assert(r.have_head && r.len <= r.o.limit); /* (1) */
     last = r.len ? r.events[r.o.backward ? 0 : r.len - 1].version : 0;
     *page = (struct hf_events_page){.events = r.events,
                                     .events_len = r.len,
@@ -326,7 +331,7 @@ enum hf_status hf__events_place_view(struct hf_scope *s, struct hf_item item,
     return HF_OK;
 }
 
-/* An event of a large append is where that was put aside. */
+/* An event of a large append is where it was staged. */
 static struct hf_item place_key(struct hf_scope *s, const struct events_place *place)
 {
     char version[EVENTS_VERSION_LEN + 1];
@@ -385,7 +390,7 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
 }
 
 /* The commit of the event with that position: it has the same with the number of its first event.
- * In the order of all, or where the archived ones are; else absent. One that was put back between
+ * In the global order, or where the archived ones are; else absent. One that was put back between
  * the two looks is found by the third. */
 static enum hf_status read_commit(struct hf_scope *s, struct hf_events *store,
                                   struct hf_str position, struct hf_item *item)
@@ -393,6 +398,7 @@ static enum hf_status read_commit(struct hf_scope *s, struct hf_events *store,
     static const char kinds[] = {'a', 'z', 'a'};
     struct events_position base;
 
+    assert(is_position(position));
     *item = (struct hf_item){NULL, 0};
     memcpy(base.text, position.ptr, HF_POSITION_LEN);
     base.text[HF_POSITION_LEN] = '\0';

@@ -1,6 +1,6 @@
 /*
- * events/store/events_streams.c: what is said about a stream as a whole: info, truncation, limits, the
- * end; and walking over a stream, and over all streams.
+ * events/store/events_streams.c: what is said about a stream as a whole: info, truncation, limits,
+ * the end; and walking over a stream, and over all streams.
  *
  * All of it is in the stream's head (events_heads.c), in attributes that appends do not touch, and
  * beside those:
@@ -16,8 +16,8 @@
  *      meets all there will ever be.
  *
  * There is no list of streams. It would be one more item to write with the first event of each; and
- * who wants to see all streams is about to read much more than that. hf_events_streams() is a Scan
- * of the table for heads, which costs as much as reading all events does.
+ * a program that wants all streams is about to read much more than that. hf_events_streams() is a
+ * Scan of the table for heads, which costs as much as reading all events does.
  */
 #include "events/store/events.h"
 
@@ -380,6 +380,7 @@ enum hf_status hf__events_steps(struct hf_scope *s, struct hf_events *store, str
     enum hf_status status;
     uint64_t next = 0; /* what lies before it was met */
 
+    assert(from > 0 && pk.len > 2 && pk.ptr[0] == 's');
     hf__events_version_text(from, sk);
     query =
         (struct hf_query){.table = store->table,
@@ -396,6 +397,7 @@ enum hf_status hf__events_steps(struct hf_scope *s, struct hf_events *store, str
 
         status = hf__events_step_view(s, item, &step);
         if (status == HF_OK && step.version >= next) {
+            assert(step.count > 0);
             next = step.first + step.count;
             status = fn(s, store, &step, user);
         }
@@ -423,6 +425,7 @@ enum hf_status hf__events_large_pages(struct hf_scope *s, struct hf_events *stor
                                                 (unsigned long)(step->number + step->count - 1)))),
         .consistent = HF_YES};
 
+    assert(step->large.len && step->count > 0);
     TRY(hf_scope_built(s));
     return hf_pages_query(s, store->db, &query, NULL, pages);
 }

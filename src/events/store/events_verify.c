@@ -3,8 +3,8 @@
  *
  * Of each stream all events are read that are physically there, those that are hidden too, and
  * their hashes computed again, from what the sweep has noted in the head (`w`, `g`) to the head
- * itself. Each event is compared with its copy in the order of all, and its blob is read. When all
- * streams are verified the order of all is walked as well, to find what is there and in no stream.
+ * itself. Each event is compared with its copy in the global order, and its blob is read. When all
+ * streams are verified the global order is walked as well, to find what is there and in no stream.
  *
  *  (1) An event that was changed, left out, put in or moved shows: its hash, the version of the
  *      next one, or the head does not fit. Whoever could change all hashes from there on would
@@ -25,9 +25,9 @@ struct verify {
     struct hf_events *store;
     struct hf_events_verified *out;
     struct hf_events_verify_options o;
-    uint64_t ordered;  /* events that were looked at in the order of all */
+    uint64_t ordered;  /* events that were looked at in the global order */
     bool in_order;     /* we are at those */
-    uint64_t reported; /* of how many was told last */
+    uint64_t reported; /* events of the last report */
 };
 
 /* So many more events were looked at. Tells now and then, and in the end. */
@@ -68,7 +68,7 @@ static enum hf_status fail_version(struct chain *c, uint64_t version, const char
                          what);
 }
 
-/* ---- the copy in the order of all ----------------------------------------------------------- */
+/* ---- the copy in the global order ----------------------------------------------------------- */
 
 /* Read the commit of that position, unless it is the one that was read last. It may be moved while
  * we look. */
@@ -159,6 +159,7 @@ static enum hf_status check_event(struct chain *c, const struct hf_stored_event 
 {
     uint8_t content[EVENTS_HASH], hash[EVENTS_HASH];
 
+    assert(c->next > 0 && is_position(event->position));
     if (event->version != c->next)
         return fail_version(c, c->next, "it is missing");
     hf__events_content(event, content);
@@ -291,7 +292,7 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
     }
 }
 
-/* ---- the order of all against the streams --------------------------------------------------- */
+/* ---- the global order against the streams --------------------------------------------------- */
 
 static enum hf_status fail_stray(struct verify *v, const struct events_commit *commit,
                                  uint64_t version)
@@ -356,6 +357,7 @@ static enum hf_status check_events(struct verify *v, const struct events_commit 
     struct hf_get_many_result got;
     struct hf_str pk;
 
+    assert(len > 0 && len <= BATCH);
     *missing = 0;
     TRY(hf__events_stream_pk(v->s, 's', commit->stream, &pk));
     for (size_t i = 0; i < len; i++) {

@@ -1,27 +1,31 @@
 /*
- * events/subscribe/subscribe.c: subscriptions: options, the lease, turns, threads.
+ * events/subscribe/subscribe.c: subscriptions: options, the lease, steps, threads.
  *
  * A subscription that works has the lease of its name: a token in the item q.NAME/q, which every
- * write of it names (subscribe_item.c). Who waits takes over when it has seen no sign of life for a
- * whole lease, on the condition that it is so still. Why the holder stops first: coord/lease.c.
+ * write of it names (subscribe_item.c). One that waits takes over when it has seen no heartbeat for
+ * a whole lease, on the condition that there is none still. Why the holder stops first:
+ * coord/lease.c.
  *
- * A turn renews or takes the lease, looks at the item now and then (is it to begin anew, is
- * something to be handled again), reads events, hands them over, and moves the checkpoint. All of
- * it is done by whoever calls hf_subscription_turn(), or by a thread; another thread renews the
- * lease meanwhile. Both are pumps (coord/pump.c). Appends of this process wake the first.
+ * A step renews or takes the lease, looks at the item now and then (is the subscription to be
+ * rebuilt, are parked events to be handled again), reads events, hands them over, and moves the
+ * checkpoint. The caller of hf_subscription_step() does all of it, or a thread; another thread
+ * renews the lease meanwhile. Both are pumps (coord/pump.c). Appends of this process wake the
+ * first.
  *
  *  (1) No function is called without a lease that is ours by our clock, and what is read is read
  *      behind the checkpoint that was there when it was taken.
- *  (2) What the turn has at hand is forgotten when the lease is lost.
+ *  (2) The events at hand are forgotten when the lease is lost.
  *  (3) After hf_subscription_stop() no function is called, the checkpoint is behind all that were
  *      handled, and the lease is free, as far as the database could be reached.
- *  (4) To begin anew is noted first, which refuses all moves; then the reset function is called;
- *      then one write takes the checkpoint back and changes the token.
+ *  (4) A rebuild is noted first, which refuses all moves; then the reset function is called; then
+ *      one write takes the checkpoint back and changes the token.
  *  (5) A function that does not return although it was canceled is left behind by a stop that has
  *      a deadline: its thread goes on, the lease is given back. The next stop waits for it again,
  *      and closing does so without a limit, as it uses what is freed then.
  */
 #include "events/subscribe/subscribe.h"
+
+#include "base/assert_held.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +62,26 @@ bool hf__sub_stops(struct hf_subscription *sub)
     stops = sub->stopping;
     pthread_mutex_unlock(&sub->mutex);
     return stops;
+}
+
+/* Is the one checkpoint before the other, or the same? What is damaged is not compared. */
+static bool checkpoints_are_in_order(const struct checkpoint *one, const struct checkpoint *other)
+{
+    struct hf_str a = checkpoint_str(one), b = checkpoint_str(other);
+    bool comparable = (is_position(a) && is_position(b)) ||
+                      (a.len == b.len && hf__sub_is_version(a) && hf__sub_is_version(b));
+
+    return !comparable || strcmp(one->text, other->text) <= 0;
+}
+
+void hf__sub_check(const struct hf_subscription *sub)
+{
+    assert(sub->at <= sub->events_len && (sub->events || !sub->events_len));
+    assert((sub->reader != NULL) == (sub->has_source && !sub->of_stream));
+    assert(sub->has_source || !sub->events_len);
+    assert(sub->careful <= sub->window);
+    assert(sub->narrow <= sub->o.batch_max);
+    assert(checkpoints_are_in_order(&sub->written, &sub->handled)); /* never written ahead */
 }
 
 static void set_state(struct hf_subscription *sub, enum hf_subscription_state state)
@@ -179,6 +203,7 @@ static enum hf_status lease_take(struct hf_scope *s, struct hf_subscription *sub
     taker.window = hf__suspects_window(&seen, from_silent);
     asked_us = hf__env_elapsed_us(&sub->env);
     TRY(hf__sub_take(s, sub->store, sub->pk, seen.holder.ptr ? &seen : NULL, &taker, &view));
+    assert(!sub->held); /* what we had before was lost or released */
     hf__sub_source_close(sub);
     hf__suspects_taken(sub, &view, seen.holder.ptr && !from_silent);
     sub->handled = sub->written = view.at;
@@ -221,9 +246,10 @@ static enum hf_status lease_have(struct hf_scope *s, struct hf_subscription *sub
     return lease_take(s, sub, wait_ms);
 }
 
-/* ---- a turn --------------------------------------------------------------------------------- */
+/* ---- a step --------------------------------------------------------------------------------- */
 
-/* Where it begins anew: told, or in front of all, whatever its options say about a start. */
+/* Where a rebuild begins: where the request says, or in front of all events, whatever the options
+ * say about a start. */
 static struct checkpoint rebuild_at(const struct hf_subscription *sub, const struct sub_item *view)
 {
     struct checkpoint at = checkpoint_of(view->rebuild_after);
@@ -255,9 +281,10 @@ static enum hf_status rebuild_begin(struct hf_scope *s, struct hf_subscription *
     enum hf_status status = HF_OK;
 
     TRY(hf__sub_read(s, sub->store, sub->pk, &view));
+    assert(sub->held);
     hf__sub_source_close(sub);
     if (view.rebuild.ptr) {
-        if (!hf__sub_holds(sub)) /* it may be another's by now, who has begun already */
+        if (!hf__sub_holds(sub)) /* another may hold it by now, and have begun already */
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         TRY(check_place(s, sub, view.rebuild_after));
         hf_scope_reset(sub->work);
@@ -359,7 +386,7 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
 
     if (sub->held) {
         status = hf__sub_checkpoint(s, sub);
-        if (status != HF_IN_USE) /* told to begin anew: there is no checkpoint to write any more */
+        if (status != HF_IN_USE) /* it is to be rebuilt: there is no checkpoint to write */
             TRY(status);
         TRY(hf__sub_release(s, sub->store, sub->pk, id_str(&sub->token), failure));
         pthread_mutex_lock(&sub->mutex);
@@ -375,10 +402,14 @@ static enum hf_status step_run(struct hf_scope *s, struct hf_subscription *sub, 
 {
     enum hf_status status;
 
+    if (DEV_CHECKS)
+        hf__sub_check(sub);
     *wait_ms = sub->o.poll_ms;
     if (!sub->gave_up) {
         TRY(lease_have(s, sub, wait_ms));
         status = step_work(s, sub, wait_ms);
+        if (DEV_CHECKS)
+            hf__sub_check(sub);
         if (status == HF_IN_USE) {
             pthread_mutex_lock(&sub->mutex);
             sub->rebuild = true;
@@ -448,7 +479,7 @@ static void worker_wake(void *user)
     hf__pump_wake(sub->worker);
 }
 
-/* A turn: a pump_step_fn. */
+/* A step of the subscription: a pump_step_fn. */
 static int64_t worker_step(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
@@ -530,6 +561,7 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
     sub->listening = status == HF_OK;
     if (status != HF_OK)
         close_pumps(sub);
+    assert((sub->worker != NULL) == sub->listening);
     return status;
 }
 
@@ -553,8 +585,8 @@ static void worker_abandon(struct hf_subscription *sub)
                                (struct hf_str){0});
 }
 
-/* Let the turn that is under way end, until the deadline; then it is canceled. *left: it goes on
- * nevertheless. Without a scope it is waited for. */
+/* Let the step that is under way end, until the deadline; then it is canceled. *left: it goes on
+ * nevertheless. Without a scope there is no deadline. */
 static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left)
 {
     enum hf_status status;
@@ -588,6 +620,7 @@ static enum hf_status final_write(struct hf_subscription *sub)
 {
     enum hf_status status = HF_OK;
 
+    assert(!sub->worker && !sub->heartbeat); /* nobody else is at it any more */
     hf_scope_reset(sub->scope);
     hf_scope_timeout_ms(sub->scope, FINAL_WRITE_MS);
     if (sub->held) {
@@ -773,6 +806,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->of_stream = o.stream.domain.len > 0;
     sub->metrics.state = HF_SUBSCRIPTION_IDLE;
     set_defaults(&sub->o);
+    assert(sub->o.batch_max && sub->o.max_attempts && sub->o.lease_ms >= LEASE_LEAST_MS);
     pthread_mutex_init(&sub->mutex, NULL);
     steady_cond_init(&sub->looked);
     sub->kept = hf_scope_new(&store->env);

@@ -7,9 +7,9 @@
  * hf_group_fetch() claims them. What was tried too often is in the outbox as failed: parked.
  *
  *  (1) An event is read again when it is handed over: the outbox has no payloads, and none is
- *      fetched to feed it. One that is gone by then (truncated, deleted) is left out; who fetches
- *      is told. One that is there and cannot be read (its payload is gone) has failed, and no other
- *      one with it.
+ *      fetched to feed it. One that is gone by then (truncated, deleted) is left out;
+ *      hf_group_fetch() says so. One that is there and cannot be read (its payload is gone) has
+ *      failed, and no other one with it.
  *  (2) In an ordered group the key of a reference is its stream's, and the relay delivers one key
  *      in order. Streams whose keys are too long for an outbox share some: they wait for each
  *      other.
@@ -72,6 +72,7 @@ static enum hf_status feed_event(struct hf_scope *s, struct hf_tx *tx,
                            HF_N("v", event->version), HF_S("p", event->position)),
     };
 
+    assert(event->version && event->stream.domain.len);
     if (group->o.ordered) {
         reference.key = order_key(s, event->stream);
         reference.sequence = event->version;
@@ -241,6 +242,7 @@ static enum hf_status open_relay(struct hf_scope *s, struct hf_group *group)
                                      .on_stuck = report_stuck,
                                      .user = group};
 
+    assert(group->outbox && !group->relay);
     if (!o->handle)
         return HF_OK;
     TRY(hf_sink_new(s, &ops, group, &group->sink));
@@ -431,6 +433,7 @@ enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group, uint32
         }
         len += taken;
     }
+    assert(len <= claimed.events_len);
     list->events = events;
     list->events_len = len;
     return hf_scope_ok(s);

@@ -4,22 +4,22 @@
  *     pk q.NAME, sk q
  *     k    checkpoint: a position, or the version of a stream as 16 digits; absent: at the start
  *     n    events that were handled up to there
- *     t    when k was written, by the clock of who did
- *     h    the token of who has the lease; absent: nobody
- *     o    who that is, for people
+ *     t    when k was written, by the clock of the writer
+ *     h    the token of the holder of the lease; absent: nobody
+ *     o    the label of the holder, for diagnostics
  *     p    through which opening of a directory (coord/opener.c); may be absent
  *     b    replaced by each sign of life
  *     l    the length of the lease, in milliseconds
  *     f    a number that grows by one whenever the lease changes hands
- *     r    it is to begin anew; ra from behind there
+ *     r    a rebuild was requested; ra from behind there
  *     e    why it gave up
  *     w    how many events are handled with care; c how many processes have ended with the event at
  *          ca: subscribe_suspect.c
  *
  *  (1) Every write names the token in its condition, so a stale holder's are refused; and none
- *      moves the checkpoint while it is to begin anew.
+ *      moves the checkpoint while a rebuild is pending.
  *  (2) The checkpoint moves forward only, under one token: a request that is done late, or twice,
- *      cannot take it back. Beginning anew changes the token.
+ *      cannot take it back. A rebuild changes the token.
  *  (3) A transaction moves it from where it was: its effects and the move happen once.
  */
 #include "events/subscribe/subscribe.h"
@@ -32,7 +32,9 @@ enum hf_status hf__sub_pk(struct hf_scope *s, struct hf_str name, struct hf_str 
                                    "the name of a subscription has 1 to %d bytes, not %zu",
                                    HF_SUBSCRIPTION_NAME_MAX, name.len);
     *pk = PATTERN_KEY(s, HF_STR("q"), name);
-    return hf_scope_built(s);
+    TRY(hf_scope_built(s));
+    assert(pk->len > 2 && pk->ptr[0] == 'q' && pk->ptr[1] == '.');
+    return HF_OK;
 }
 
 static uint64_t attr_number(struct hf_item item, const char *name)
@@ -158,6 +160,7 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
         values =
             hf_item_with(s, values, (const struct hf_attr[]){HF_N(":window", taker->window)}, 1);
     }
+    assert(taker->token.len && taker->lease_ms && (!seen || seen->holder.ptr));
     update.values = values;
     status = update_send(s, store, &update, view);
     if (status == HF_CONDITION && view->holder.ptr && hf_str_equal(view->holder, taker->token))
@@ -229,6 +232,7 @@ enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct
         .values = HF_ITEM(s, HF_S(":me", token)),
     };
 
+    assert(token.len);
     TRY(hf_scope_built(s));
     return hf_tx_add(s, tx, &(struct hf_transact_write){.check = &check});
 }
@@ -286,8 +290,10 @@ enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct 
         .values = move_values(s, move),
     };
     struct sub_item view;
-    enum hf_status status = update_send(s, store, &update, &view);
+    enum hf_status status;
 
+    assert(move->token.len && move->to.text[0]);
+    status = update_send(s, store, &update, &view);
     if (status != HF_CONDITION || is_moved(&view, move))
         return status == HF_CONDITION ? HF_OK : status;
     TRY(check_refusal(s, move->token, &view));
@@ -311,6 +317,7 @@ enum hf_status hf__sub_move_tx(struct hf_scope *s, struct hf_events *store, stru
         .returns_on_failure = HF_ON_FAILURE_ALL_OLD,
     };
 
+    assert(move->token.len && move->to.text[0]);
     if (move->from.text[0])
         update.values =
             hf_item_with(s, update.values,
@@ -455,7 +462,7 @@ bool hf__sub_is_version(struct hf_str text)
 }
 
 /* Versions are for those of a stream, positions for those of all: its checkpoint, if there is one,
- * shows which it is. Without one it is seen by who begins anew. */
+ * shows which it is. Without one the rebuild finds out. */
 static enum hf_status check_kind(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                  struct hf_str after)
 {

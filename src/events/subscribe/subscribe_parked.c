@@ -1,13 +1,13 @@
 /*
- * events/subscribe/subscribe_parked.c: events that a subscription has put aside.
+ * events/subscribe/subscribe_parked.c: parked events of a subscription.
  *
- *     pk q.NAME   sk p.POSITION   it is put aside
- *                 sk r.POSITION   it is to be handled again, and waits for who has the lease
+ *     pk q.NAME   sk p.POSITION   it is parked
+ *                 sk r.POSITION   it is to be handled again, and waits for the holder of the lease
  *     d, i, v     its stream and version; y its type
  *     s, x, a, t  status and text of the last failure, attempts, when
  *
- * Putting aside and moving the checkpoint past the event is one transaction, and so is each way
- * between the two: an event is in one place, or was handled.
+ * Parking an event and moving the checkpoint past it is one transaction, and so is each way between
+ * the two: an event is in one place, or was handled.
  */
 #include "events/subscribe/subscribe.h"
 
@@ -60,8 +60,10 @@ enum hf_status hf__sub_park(struct hf_scope *s, struct hf_subscription *sub, str
                               .to = hf__sub_checkpoint_at(sub, event),
                               .handled = sub->handled_count,
                               .forget = hf__suspects_forget(sub)};
+    assert(attempts > 0 && error->status != HF_OK);
     TRY(hf_tx_new(s, sub->store->db, &tx));
     TRY(hf__parked_put(s, sub->store, sub->pk, event, error, attempts, tx));
+    assert(hf_tx_len(tx) == 1); /* the move is the second action */
     TRY(hf__sub_move_tx(s, sub->store, sub->pk, move, tx));
     if (hf_tx_commit(s, tx, NULL) != HF_OK)
         TRY(hf__sub_move_failed(s, 1, move));
@@ -187,13 +189,14 @@ enum hf_status hf_subscription_parked(struct hf_scope *s, struct hf_events *stor
         if ((status = hf_item_check(s, item)) != HF_OK)
             break;
         hf__parked_view(item, &events[list->events_len++]);
+        assert(list->events_len <= cap);
     }
     hf_pages_free(pages);
     list->events = events;
     return status == HF_OK ? hf_scope_built(s) : status;
 }
 
-/* Stale holders remove nothing that their successors have put aside. */
+/* Stale holders remove nothing that their successors have parked. */
 static enum hf_status parked_clear_one(struct hf_scope *s, struct hf_events *store,
                                        struct hf_str pk, struct hf_str sk, struct hf_str token)
 {

@@ -12,7 +12,7 @@
  *
  *  (1) What the function has stays in memory as long as it is looked at.
  *  (2) The lease is not ours any more then: what the function says later changes nothing.
- *  (3) Without threads there is nobody who could look.
+ *  (3) Without threads nothing can look.
  */
 #include "events/subscribe/subscribe.h"
 
@@ -24,6 +24,7 @@ void hf__sub_call_begin(struct hf_subscription *sub, const struct hf_stored_even
                         size_t len, bool replay)
 {
     pthread_mutex_lock(&sub->mutex);
+    assert(len > 0 && !sub->call.len); /* one call at a time */
     sub->call = (struct sub_call){.events = events,
                                   .len = len,
                                   .replay = replay,
@@ -34,6 +35,7 @@ void hf__sub_call_begin(struct hf_subscription *sub, const struct hf_stored_even
 void hf__sub_call_end(struct hf_subscription *sub)
 {
     pthread_mutex_lock(&sub->mutex);
+    assert(sub->call.len);
     while (sub->call.looked_at) /* (1) */
         pthread_cond_wait(&sub->looked, &sub->mutex);
     sub->metrics.stuck = 0;
@@ -77,6 +79,7 @@ static enum hf_status call_resolve(struct hf_scope *s, struct hf_subscription *s
     struct hf_error error;
     bool one = call->len == 1 && !call->replay;
 
+    assert(call->len && call->events && !call->dealt_with);
     if (!call->stuck)
         report_stuck(s, sub, call->events, for_ms, &error);
     if (sub->o.stuck == HF_STUCK_LEAVE)
@@ -119,6 +122,7 @@ int64_t hf__sub_stuck_check(struct hf_scope *s, struct hf_subscription *sub)
     hf_scope_reset(s);
     status = call_resolve(s, sub, &call, id_str(&token), (uint64_t)(now_us - call.since_us) / 1000);
     pthread_mutex_lock(&sub->mutex);
+    assert(sub->call.looked_at && sub->call.len == call.len); /* (1) */
     sub->call.looked_at = false;
     sub->call.dealt_with = status == HF_OK || status == HF_LOST;
     pthread_cond_broadcast(&sub->looked);

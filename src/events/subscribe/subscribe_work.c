@@ -5,7 +5,7 @@
  * checkpoint as it may be, `written` as it is stored; it is never written behind `handled`.
  *
  *  (1) `handled` moves past an event when its function has returned HF_OK, when its transaction was
- *      committed, or when it was put aside, and past events that the options leave out when all
+ *      committed, or when it was parked, and past events that the options leave out when all
  *      before them were handled.
  *  (2) What fails together with others is tried alone before an attempt counts.
  *  (3) Only an event's own failures count: what the database does not do now, conflicts, and being
@@ -158,6 +158,7 @@ enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
         return HF_OK;
     if (!sub->has_source)
         TRY(source_open(s, sub));
+    assert(sub->of_stream || sub->reader);
     sub->at = 0;
     sub->events_len = 0;
     if (sub->of_stream) {
@@ -187,6 +188,7 @@ enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *su
 
     if (strcmp(sub->handled.text, sub->written.text) == 0)
         return HF_OK;
+    assert(sub->handled.text[0]); /* it never goes back to none */
     TRY(hf__sub_move(s, sub->store, sub->pk, &move));
     hf__suspects_forgot(sub, move.forget);
     sub->written = move.to;
@@ -203,6 +205,7 @@ static void events_pass(struct hf_subscription *sub, size_t count, bool handled)
     const struct hf_stored_event *last = &sub->events[sub->at + count - 1];
     int64_t ms = 0;
 
+    assert(count > 0 && count <= sub->events_len - sub->at);
     sub->handled = hf__sub_checkpoint_at(sub, last);
     sub->at += count;
     sub->handled_count += handled ? count : 0;
@@ -235,6 +238,7 @@ static enum hf_status handler_call(struct hf_subscription *sub,
 {
     enum hf_status status;
 
+    assert(count == 1 || !sub->o.each);
     work_begin(sub);
     hf__sub_call_begin(sub, events, count, replay);
     status = sub->o.each ? sub->o.each(sub->work, events, sub->o.user)
@@ -333,6 +337,7 @@ static enum hf_status event_give_up(struct hf_scope *s, struct hf_subscription *
 {
     struct sub_move move;
 
+    assert(sub->attempts >= sub->o.max_attempts && error->status != HF_OK);
     if (sub->o.give_up != HF_GIVE_UP_PARK) {
         stop_in_front(sub, event, error);
         return HF_OK;
@@ -351,6 +356,7 @@ static enum hf_status batch_failed(struct hf_scope *s, struct hf_subscription *s
     const struct hf_stored_event *event = &sub->events[sub->at];
     struct hf_error error = *hf_scope_error(sub->work);
 
+    assert(status != HF_OK && count > 0 && count <= sub->events_len - sub->at);
     if (hf__sub_stops(sub))
         return HF_OK;
     pthread_mutex_lock(&sub->mutex);
@@ -395,6 +401,7 @@ static size_t batch_len(const struct hf_subscription *sub)
     size_t left = sub->events_len - sub->at;
     size_t most = left < sub->o.batch_max ? left : sub->o.batch_max;
 
+    assert(left > 0 && most > 0);
     if (sub->o.each || sub->narrow || sub->attempts || is_careful(sub))
         return 1;
     for (size_t i = 0; i < most; i++)
@@ -425,6 +432,8 @@ static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *su
     bool own = true, ended = false;
     struct hf_error error;
 
+    assert(count > 0 && count <= sub->events_len - sub->at);
+    assert(count == 1 || !is_careful(sub)); /* (4) */
     if (is_careful(sub))
         TRY(hf__suspects_begin(s, sub, &at, &error, &ended));
     if (ended) {

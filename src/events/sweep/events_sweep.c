@@ -3,7 +3,7 @@
  *
  * A Scan finds the heads. Of a stream that was truncated, limited or deleted the oldest events go,
  * some at a time, in one transaction with all that belongs to them: the event, its copy in the
- * order of all (the commit goes, or is put back without it), its id, what it has in r.*; and the
+ * global order (the commit goes, or is put back without it), its id, what it has in r.*; and the
  * head notes up to where (`w`) and the hash of the last one that went (`g`), from which
  * hf_events_verify() goes on.
  *
@@ -14,11 +14,10 @@
  *      go, and the head says that it went (`w`, `g`) and that t.COMMIT is still there (`u`); then
  *      the events, each with its id and r.*; in the end what stands for it in the stream, with
  *      `u`. So whoever comes after a crash finds where to go on.
- *  (3) What an append of several transactions has left aside is made harmless first: x/COMMIT,
- *      without which it cannot become visible, turns into y/COMMIT in one transaction. So does who
- *      finds one of its ids in his way (events_append_ids.c). Then what
- *      lies in t.COMMIT goes. y/COMMIT stays for as long again, as who was taken for dead may still
- *      put something there.
+ *  (3) An unfinished large append is abandoned first: x/COMMIT, without which it cannot become
+ *      visible, is replaced by y/COMMIT in one transaction. An append that needs one of its ids
+ *      does the same (events_append_ids.c). Then the events in t.COMMIT go. y/COMMIT stays for as
+ *      long again, as a writer that was taken for dead may still put something there.
  *  (4) An id goes only if it is that of the append that is removed: another may have taken it.
  *  (5) What goes is hidden when it goes: the head is on the condition that it still says what hides
  *      it. A limit can be taken back; when it was, the head is read again.
@@ -81,6 +80,7 @@ struct hf_update_item hf__sweep_head(const struct sweep *w, const struct sweep_s
         names[names_len++] = (struct hf_attr)HF_S("#u", HF_STR("u"));
         values[values_len++] = (struct hf_attr)HF_S(":u", large);
     }
+    assert(names_len <= ARRAY_LEN(names) && values_len <= ARRAY_LEN(values));
     return (struct hf_update_item){
         .table = w->store->table,
         .key = sweep_key(s, stream->pk, HF_STR("h")),
@@ -135,6 +135,7 @@ static enum hf_status choose_events(const struct sweep *w, const struct sweep_st
         struct events_step step;
         struct hf_stored_event *event = &events[*len];
 
+        assert(*len <= i);
         TRY(hf__events_step_view(w->s, found->items[i], &step));
         if (step.first + step.count > stream->first ||
             !is_old(w, step.large.ptr ? step.large : step.position))
@@ -165,6 +166,7 @@ static enum hf_status remove_events(struct sweep *w, const struct sweep_stream *
                                                 events[len - 1].hash, hf_str_of(NULL, 0));
     struct hf_tx *tx;
 
+    assert(len > 0 && len <= SWEEP_SOME && commits->len > 0 && commits->len <= len);
     TRY(hf_tx_new(w->s, w->store->db, &tx));
     TRY(hf__sweep_read_commits(w, commits));
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));

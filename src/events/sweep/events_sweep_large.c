@@ -1,18 +1,21 @@
 /*
- * events/sweep/events_sweep_large.c: removing large appends: those that may go, and those that were never
- * finished.
+ * events/sweep/events_sweep_large.c: removing large appends: those that may go, and those that were
+ * never finished.
  *
- * A large append (events_append_large.c) has its events in t.COMMIT, which may be more than a transaction
- * can remove. One that is visible is hidden first, by one transaction, and then removed piece by
- * piece; the head remembers that (`u`) until nothing is left. One that never became visible is kept
- * from becoming so, by turning x/COMMIT into y/COMMIT, before anything of it goes. Either way each
- * piece is a transaction of its own, and who comes after a crash goes on with what is there.
+ * A large append (events_append_large.c) has its events in t.COMMIT, which may be more than a
+ * transaction can remove. One that is visible is hidden first, by one transaction, and then removed
+ * piece by piece; the head remembers that (`u`) until nothing is left. One that never became
+ * visible is kept from becoming so, by replacing x/COMMIT by y/COMMIT, before anything of it goes.
+ * Either way each piece is a transaction of its own, and after a crash the next sweep goes on with
+ * what is there.
  *
  * The numbers in parentheses are those of events_sweep.c.
  */
 #include "events/sweep/sweep.h"
 
 #include <holdfast/batch.h>
+
+_Static_assert(SWEEP_SOME * 4 <= HF_TX_ACTIONS_MAX, "an event, its id, its cause, its correlation");
 
 /* ---- large appends -------------------------------------------------------------------------- */
 
@@ -28,6 +31,7 @@ static enum hf_status own_ids(const struct sweep *w, struct hf_str large,
     struct hf_get gets[SWEEP_SOME];
     struct hf_get_many_result got;
 
+    assert(len > 0 && len <= SWEEP_SOME);
     for (size_t i = 0; i < len; i++)
         gets[i] =
             (struct hf_get){.table = w->store->table,
@@ -91,7 +95,7 @@ static enum hf_status is_visible(const struct sweep *w, const struct hf_query_re
     return HF_OK;
 }
 
-/* All of t.COMMIT from a number to another. With `visible` it ends when it turns out to be, and
+/* All of t.COMMIT from a number to another. With `visible` it ends when the append is visible, and
  * says so. */
 static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct hf_str from,
                                    struct hf_str to, bool *visible, uint64_t *count)
@@ -153,7 +157,7 @@ static enum hf_status commits_of(struct sweep *w, const struct events_step *step
     return status;
 }
 
-/* It leaves the order of all, and the head says so. */
+/* It leaves the global order, and the head says so. */
 static enum hf_status large_hide(struct sweep *w, const struct sweep_stream *stream,
                                  const struct events_step *step, bool *again)
 {
@@ -206,6 +210,8 @@ static enum hf_status remove_stubs(struct sweep *w, const struct sweep_stream *s
 enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
                                const struct events_step *step, bool *again)
 {
+    assert(step->large.len && step->count > 0);
+    assert(step->first + step->count <= stream->first); /* all of it may go */
     *again = false;
     if (!hf_str_equal(position_str(&stream->unfinished), step->large)) {
         TRY(large_hide(w, stream, step, again));
@@ -218,7 +224,7 @@ enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
     return remove_stubs(w, stream, step, again);
 }
 
-/* ---- what was left aside (3) ---------------------------------------------------------------- */
+/* ---- unfinished appends (3) ----------------------------------------------------------------- */
 
 enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, struct hf_str large)
 {

@@ -1,6 +1,6 @@
 /*
- * events/sweep/events_sweep_tx.c: the transactions by which a sweep removes events: what belongs to an
- * event, and its copy in the order of all.
+ * events/sweep/events_sweep_tx.c: the transactions by which a sweep removes events: what belongs to
+ * an event, and its copy in the global order.
  *
  * An event is in its stream, once more in a commit of a.DAY.SHARD or z.DAY.SHARD, and it may have
  * an id (i.ID) and be listed under its cause and its correlation (r.ID). A commit has several
@@ -102,6 +102,7 @@ bool hf__sweep_add_commit(struct sweep_commits *commits, struct hf_str position)
 {
     struct events_position base = {{0}};
 
+    assert(position.len == HF_POSITION_LEN && commits->len <= SWEEP_COMMITS_MAX);
     memcpy(base.text, position.ptr, HF_POSITION_LEN);
     hf__events_position_number(&base, 0);
     if (commits->len && memcmp(&base, &commits->list[commits->len - 1], sizeof(base)) == 0)
@@ -117,6 +118,7 @@ enum hf_status hf__sweep_read_commits(const struct sweep *w, struct sweep_commit
     struct hf_get gets[2 * SWEEP_COMMITS_MAX];
     struct hf_get_many_result got;
 
+    assert(commits->len > 0);
     for (size_t i = 0; i < 2 * commits->len; i++) {
         struct hf_str position = position_str(&commits->list[i % commits->len]);
         char kind = i < commits->len ? 'a' : 'z';
@@ -194,6 +196,7 @@ enum hf_status hf__sweep_tx_commits(const struct sweep *w, struct hf_tx *tx,
                                     const struct sweep_commits *commits,
                                     const struct hf_stored_event *events, size_t len, bool *again)
 {
+    assert(commits->len > 0 && commits->items); /* they were read */
     *again = false;
     for (size_t i = 0; i < commits->len; i++)
         *again = *again || (!commits->items[i].ptr && !commits->items[i + commits->len].ptr);
