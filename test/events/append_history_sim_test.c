@@ -462,7 +462,7 @@ static void history(struct sim *sim, void *user)
     sum->reads += m.reads;
 }
 
-TEST(sim_append, appended_once_or_not_at_all)
+TEST(append_history_sim, appended_once_or_not_at_all)
 {
     const struct sim_luck luck = {.lost_requests = 25,
                                   .lost_answers = 40,

@@ -54,7 +54,7 @@ static void check_read(struct kit *k, struct hf_events *store, struct hf_events_
 
 /* D5.5: many events are appended as a whole. Two before it, MANY, two behind it, read from all
  * sides: also from the midst of what is staged. */
-KIT_TEST_TX(large, events_are_read_as_if_they_were_in_their_stream)
+KIT_TEST_TX(append_large, events_are_read_as_if_they_were_in_their_stream)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event *events = hf_scope_alloc(k->scope, (MANY + 4) * sizeof(*events));
@@ -113,7 +113,7 @@ KIT_TEST_TX(large, events_are_read_as_if_they_were_in_their_stream)
 }
 
 /* The most there may be, to as many streams as there may be; and one more of each. */
-KIT_TEST_TX(large, limits_hold_at_and_past)
+KIT_TEST_TX(append_large, limits_hold_at_and_past)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event event = {.type = HF_STR("t")};
@@ -158,7 +158,7 @@ KIT_TEST_TX(large, limits_hold_at_and_past)
 }
 
 /* D5.5: bytes are counted, not only events: what is larger than an item, and than a transaction. */
-KIT_TEST_TX(large, sizes_are_divided_among_items_and_transactions)
+KIT_TEST_TX(append_large, sizes_are_divided_among_items_and_transactions)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event events[30];
@@ -255,18 +255,18 @@ static void break_off(struct kit *k, enum hf_fault_kind kind, uint32_t step)
     }
 }
 
-KIT_TEST_TX(large, what_breaks_off_is_seen_as_a_whole_or_not_at_all)
+KIT_TEST_TX(append_large, what_breaks_off_is_seen_as_a_whole_or_not_at_all)
 {
     break_off(k, HF_FAULT_LOST_REQUEST, 1);
 }
 
-KIT_TEST_TX(large, what_loses_its_answers_is_seen_as_a_whole_or_not_at_all)
+KIT_TEST_TX(append_large, what_loses_its_answers_is_seen_as_a_whole_or_not_at_all)
 {
     break_off(k, HF_FAULT_LOST_ANSWER, 1);
 }
 
 /* (2): what was given up by others cannot become visible. */
-KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
+KIT_TEST_TX(append_large, who_takes_over_ids_ends_the_one_who_had_them)
 {
     struct hf_events *store = open_store(k);
     struct hf_append append = many_with_ids(k, "id");
@@ -300,7 +300,7 @@ KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
 }
 
 /* Nothing else can be in the transaction of what needs several. */
-KIT_TEST_TX(large, nothing_else_can_happen_together_with_it)
+KIT_TEST_TX(append_large, nothing_else_can_happen_together_with_it)
 {
     struct hf_events *store = open_store(k);
     struct hf_put_item put = {.table = k->table,
@@ -320,7 +320,7 @@ KIT_TEST_TX(large, nothing_else_can_happen_together_with_it)
 }
 
 /* (3): readers who close the order meanwhile; others who append meanwhile. */
-KIT_TEST_TX(large, others_who_append_meanwhile_do_not_refuse_it)
+KIT_TEST_TX(append_large, others_who_append_meanwhile_do_not_refuse_it)
 {
     struct hf_events *store = open_store(k), *other = open_store(k);
     struct hf_append append = many_with_ids(k, "id");

@@ -91,7 +91,7 @@ static uint64_t version_of(struct kit *k, struct hf_events *store, const char *i
 }
 
 /* Two appends in one transaction: nothing is there before the commit, all of it is then. (2) */
-KIT_TEST_TX(join, appends_happen_with_the_transaction)
+KIT_TEST_TX(append_tx, appends_happen_with_the_transaction)
 {
     struct work w = work_of(k);
     struct hf_stored_event event;
@@ -123,7 +123,7 @@ KIT_TEST_TX(join, appends_happen_with_the_transaction)
 }
 
 /* One that is not committed leaves nothing; one that is told not to join does not. */
-KIT_TEST_TX(join, what_is_not_committed_does_not_happen)
+KIT_TEST_TX(append_tx, what_is_not_committed_does_not_happen)
 {
     struct work w = work_of(k);
     struct hf_new_event event = {.type = HF_STR("t")};
@@ -143,7 +143,7 @@ KIT_TEST_TX(join, what_is_not_committed_does_not_happen)
 }
 
 /* (4): others were faster: it is built anew, or the expectation is told to be wrong. */
-KIT_TEST_TX(join, others_who_are_faster_let_it_be_built_anew)
+KIT_TEST_TX(append_tx, others_who_are_faster_let_it_be_built_anew)
 {
     struct work w = work_of(k);
 
@@ -165,7 +165,7 @@ KIT_TEST_TX(join, others_who_are_faster_let_it_be_built_anew)
 }
 
 /* (1): ids that are there are found before; only some of them are an error. */
-KIT_TEST_TX(join, the_same_events_again_add_nothing)
+KIT_TEST_TX(append_tx, the_same_events_again_add_nothing)
 {
     struct work w = work_of(k);
 
@@ -183,7 +183,7 @@ KIT_TEST_TX(join, the_same_events_again_add_nothing)
 }
 
 /* As many as there is room for, and one more: then nothing is added. */
-KIT_TEST_TX(join, there_is_room_for_a_hundred_actions)
+KIT_TEST_TX(append_tx, there_is_room_for_a_hundred_actions)
 {
     struct work w = work_of(k);
 

@@ -75,7 +75,7 @@ static int read_while(struct kit *k, struct hf_events *store, struct mover *m, s
 }
 
 /* (4): whenever it happens, no event is missed, and none comes twice. */
-KIT_TEST_TX(all_archived, put_back_meanwhile)
+KIT_TEST_TX(reader_archived, put_back_meanwhile)
 {
     struct hf_events *store = filled(k);
     struct hf_str expected = all_of(k, store), seen;
@@ -98,7 +98,7 @@ KIT_TEST_TX(all_archived, put_back_meanwhile)
 }
 
 /* The same there and back again, at any two moments. */
-KIT_TEST_TX(all_archived, there_and_back_meanwhile)
+KIT_TEST_TX(reader_archived, there_and_back_meanwhile)
 {
     struct hf_events *store = filled(k);
     struct hf_str expected = all_of(k, store), seen;
