@@ -105,7 +105,7 @@ static inline struct hf_str all_of(struct kit *k, struct hf_events *store)
     return text;
 }
 
-/* All is well: in the streams, and in the order of all. */
+/* All is well: in the streams, and in the global order. */
 static inline void check_sound(struct kit *k, struct hf_events *store, uint64_t events)
 {
     struct hf_events_verified verified;

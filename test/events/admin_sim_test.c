@@ -5,7 +5,7 @@
  *
  * What has to hold, in every history, once all have ended:
  *
- *  (1) Everything can be verified: chains, the order of all against the streams, and back.
+ *  (1) Everything can be verified: chains, the global order against the streams, and back.
  *  (2) What was appended, by who was told so, is there at its version, unless it was truncated.
  *  (3) A stream can be moved back out of the archive, and appended to.
  *  (4) Nothing is left of what was swept, or of appends that did not come to their end; unless

@@ -44,7 +44,7 @@ KIT_TEST_TX(aggregate, a_state_has_all_events_of_its_stream)
     CHECK_INT(200, ((struct account *)loaded.state)->cents);
     CHECK_STATUS(HF_NOT_FOUND,
                  hf_aggregate_load(k->scope, store, &account, HF_STR("7"), 5, &loaded));
-    CHECK_ERROR(HF_NOT_FOUND, "account/7 is at version 4, and not yet at 5", k->scope);
+    CHECK_ERROR(HF_NOT_FOUND, "account/7 is at version 4, not yet at version 5", k->scope);
     CHECK(!loaded.state);
     hf_events_close(store);
 }
@@ -85,21 +85,22 @@ TEST(aggregate, a_description_that_lacks_something_is_told)
     bad = good;
     bad.evolve = NULL;
     CHECK_STATUS(HF_INVALID, hf_aggregate_load(s, NULL, &bad, HF_STR("7"), 0, &loaded));
-    CHECK_ERROR(HF_INVALID, "the aggregate account has no evolve function", s);
+    CHECK_ERROR(HF_INVALID, "aggregate account has no evolve function", s);
     bad = good;
     bad.state_size = 0;
     CHECK_STATUS(HF_INVALID, hf_aggregate_load(s, NULL, &bad, HF_STR("7"), 0, &loaded));
-    CHECK_ERROR(HF_INVALID, "the aggregate account has no size of its state", s);
+    CHECK_ERROR(HF_INVALID, "aggregate account has no state_size", s);
     bad = good;
     bad.restore = NULL;
     CHECK_STATUS(HF_INVALID, hf_aggregate_load(s, NULL, &bad, HF_STR("7"), 0, &loaded));
-    CHECK_ERROR(HF_INVALID, "the aggregate account can save its state only", s);
+    CHECK_ERROR(HF_INVALID, "aggregate account has only a save function; set both save and restore",
+                s);
     CHECK_STATUS(HF_INVALID, put(s, NULL, &good, "", 1, 1, NULL));
-    CHECK_ERROR(HF_INVALID, "a command for account needs the id of a stream", s);
+    CHECK_ERROR(HF_INVALID, "a command for account has no stream id", s);
     CHECK_STATUS(HF_INVALID,
                  hf_aggregate_handle(s, NULL, &good, HF_STR("7"),
                                      &(struct hf_command){.user = &transfer}, NULL, NULL));
-    CHECK_ERROR(HF_INVALID, "a command for account has nothing that decides", s);
+    CHECK_ERROR(HF_INVALID, "a command for account has no decide function", s);
     hf_scope_free(s);
 }
 
@@ -227,9 +228,10 @@ KIT_TEST_TX(aggregate, attempts_are_bounded)
                  hf_aggregate_handle(k->scope, store, &account, HF_STR("7"), &command,
                                      HF_OPTIONS(hf_handle_options, .max_attempts = 3), NULL));
     CHECK_INT(3, transfer.decided);
-    CHECK_ERROR(HF_CONDITION,
-                "a command for account/7 was decided 3 times, and each time others were faster",
-                k->scope);
+    CHECK_ERROR(
+        HF_CONDITION,
+        "a command for account/7 was decided 3 times, and each time another writer appended first",
+        k->scope);
     hf_events_close(other);
     hf_events_close(store);
 }
@@ -241,7 +243,7 @@ KIT_TEST_TX(aggregate, events_of_a_command_are_limited)
 
     CHECK_STATUS(HF_LIMIT,
                  put(k->scope, store, &account, "7", 1, HF_AGGREGATE_EVENTS_MAX + 1, NULL));
-    CHECK_ERROR(HF_LIMIT, "a command leads to at most 1000 events", k->scope);
+    CHECK_ERROR(HF_LIMIT, "a command may emit at most 1000 events", k->scope);
     hf_events_close(store);
 }
 
@@ -272,7 +274,7 @@ KIT_TEST_TX(aggregate, a_command_with_an_id_is_handled_once)
     CHECK_INT(21, ((struct account *)handled.state)->cents);
     CHECK_STATUS(HF_DUPLICATE, hf_aggregate_handle(k->scope, store, &account, HF_STR("8"), &command,
                                                    options, &handled));
-    CHECK_ERROR(HF_DUPLICATE, "the command cmd-1 was one for account/7", k->scope);
+    CHECK_ERROR(HF_DUPLICATE, "command id cmd-1 was already used for account/7", k->scope);
     hf_events_close(store);
 }
 
@@ -490,15 +492,17 @@ KIT_TEST_TX(aggregate, a_truncated_stream_has_a_state_only_by_a_snapshot)
     CHECK_OK(hf_aggregate_load(k->scope, store, &with, HF_STR("7"), 0, &loaded));
     CHECK_INT(7, ((struct account *)loaded.state)->events);
     CHECK_STATUS(HF_TRIMMED, hf_aggregate_load(k->scope, store, &without, HF_STR("7"), 0, &loaded));
-    CHECK_ERROR(HF_TRIMMED,
-                "account/7 begins at version 6, and no snapshot that fits stands for those before",
-                k->scope);
+    CHECK_ERROR(
+        HF_TRIMMED,
+        "account/7 begins at version 6, and no usable snapshot covers the versions before it",
+        k->scope);
     CHECK_STATUS(HF_TRIMMED, put(k->scope, store, &without, "7", 1, 1, NULL));
     CHECK_OK(hf_events_truncate(k->scope, store, ACCOUNT("7"), 8)); /* all of it */
     CHECK_STATUS(HF_TRIMMED, hf_aggregate_load(k->scope, store, &with, HF_STR("7"), 0, &loaded));
-    CHECK_ERROR(HF_TRIMMED,
-                "account/7 begins at version 8, and no snapshot that fits stands for those before",
-                k->scope);
+    CHECK_ERROR(
+        HF_TRIMMED,
+        "account/7 begins at version 8, and no usable snapshot covers the versions before it",
+        k->scope);
     hf_events_close(store);
 }
 
@@ -750,7 +754,7 @@ TEST(aggregate, upcasting_goes_step_by_step_up_to_the_current_schema)
     event = stored;
     event.schema = 2;
     CHECK_STATUS(HF_INVALID, hf_event_upcast(s, &fall, 1, &event));
-    CHECK_ERROR(HF_INVALID, "event e of type put was brought from schema 2 down to 1", s);
+    CHECK_ERROR(HF_INVALID, "upcasting event e (type put) lowered its schema from 2 to 1", s);
     event = stored;
     CHECK_OK(hf_event_upcast(s, circle, 2, &event)); /* the schema stops it */
     CHECK_INT(2, event.schema);
@@ -782,7 +786,7 @@ TEST(aggregate, upcasting_comes_to_an_end)
     far.schema = HF_UPCAST_STEPS_MAX + 2;
     event.schema = 1;
     CHECK_STATUS(HF_LIMIT, hf_event_upcast(s, &far, 1, &event));
-    CHECK_ERROR(HF_LIMIT, "event e of type put is never brought up to date", s);
+    CHECK_ERROR(HF_LIMIT, "upcasting event e (type put) does not terminate", s);
     hf_scope_free(s);
 }
 

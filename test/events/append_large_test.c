@@ -1,6 +1,6 @@
 /*
  * test/events/append_large_test.c: appends that are larger than a transaction; (n) is an invariant
- * of events_large.c.
+ * of events_append_large.c.
  */
 #include "events_kit.h"
 
@@ -53,8 +53,8 @@ static void check_read(struct kit *k, struct hf_events *store, struct hf_events_
 }
 
 /* D5.5: many events are appended as a whole. Two before it, MANY, two behind it, read from all
- * sides: also from the midst of what lies aside. */
-KIT_TEST_TX(large, events_are_read_as_if_they_were_in_their_stream)
+ * sides: also from the midst of what is staged. */
+KIT_TEST_TX(append_large, events_are_read_as_if_they_were_in_their_stream)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event *events = hf_scope_alloc(k->scope, (MANY + 4) * sizeof(*events));
@@ -113,7 +113,7 @@ KIT_TEST_TX(large, events_are_read_as_if_they_were_in_their_stream)
 }
 
 /* The most there may be, to as many streams as there may be; and one more of each. */
-KIT_TEST_TX(large, limits_hold_at_and_past)
+KIT_TEST_TX(append_large, limits_hold_at_and_past)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event event = {.type = HF_STR("t")};
@@ -132,7 +132,7 @@ KIT_TEST_TX(large, limits_hold_at_and_past)
                                .events_len = HF_EVENTS_APPEND_MAX / HF_EVENTS_STREAMS_MAX};
     CHECK_STATUS(HF_LIMIT,
                  hf_events_append(k->scope, store, appends, HF_EVENTS_STREAMS_MAX + 1, NULL, NULL));
-    CHECK_ERROR(HF_LIMIT, "an append to 21 streams: it may have 1 to 20", k->scope);
+    CHECK_ERROR(HF_LIMIT, "an append to 21 streams: 1 to 20 are allowed", k->scope);
     appends[0].events_len++;
     CHECK_STATUS(HF_LIMIT,
                  hf_events_append(k->scope, store, appends, HF_EVENTS_STREAMS_MAX, NULL, NULL));
@@ -158,7 +158,7 @@ KIT_TEST_TX(large, limits_hold_at_and_past)
 }
 
 /* D5.5: bytes are counted, not only events: what is larger than an item, and than a transaction. */
-KIT_TEST_TX(large, sizes_are_divided_among_items_and_transactions)
+KIT_TEST_TX(append_large, sizes_are_divided_among_items_and_transactions)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event events[30];
@@ -172,7 +172,7 @@ KIT_TEST_TX(large, sizes_are_divided_among_items_and_transactions)
     memset(bytes, 'x', size);
     for (size_t i = 0; i < 30; i++)
         events[i] = (struct hf_new_event){.type = HF_STR("t"), .payload = hf_bytes_of(bytes, size)};
-    append.events_len = 5; /* three items in the order of all */
+    append.events_len = 5; /* three items in the global order */
     CHECK_OK(hf_events_append(k->scope, store, &append, 1, NULL, &done));
     CHECK_INT(5, done.last);
     for (size_t i = 0; i < 5; i++) {
@@ -255,18 +255,18 @@ static void break_off(struct kit *k, enum hf_fault_kind kind, uint32_t step)
     }
 }
 
-KIT_TEST_TX(large, what_breaks_off_is_seen_as_a_whole_or_not_at_all)
+KIT_TEST_TX(append_large, what_breaks_off_is_seen_as_a_whole_or_not_at_all)
 {
     break_off(k, HF_FAULT_LOST_REQUEST, 1);
 }
 
-KIT_TEST_TX(large, what_loses_its_answers_is_seen_as_a_whole_or_not_at_all)
+KIT_TEST_TX(append_large, what_loses_its_answers_is_seen_as_a_whole_or_not_at_all)
 {
     break_off(k, HF_FAULT_LOST_ANSWER, 1);
 }
 
 /* (2): what was given up by others cannot become visible. */
-KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
+KIT_TEST_TX(append_large, who_takes_over_ids_ends_the_one_who_had_them)
 {
     struct hf_events *store = open_store(k);
     struct hf_append append = many_with_ids(k, "id");
@@ -275,7 +275,7 @@ KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
     struct hf_events_page page;
     struct hf_appended done;
 
-    /* The last step is lost, with all that follows: it all lies aside, ids and all. */
+    /* The last step is lost, with all that follows: all of it is staged, ids and all. */
     CHECK_OK(hf_faulty_set(
         k->scope, k->db,
         (struct hf_fault[]){
@@ -290,16 +290,17 @@ KIT_TEST_TX(large, who_takes_over_ids_ends_the_one_who_had_them)
     CHECK_INT(1, done.last);
     CHECK_INT(0, count_items(k, HF_STR("x")));
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &append, 1, NULL, &done));
-    CHECK_ERROR(HF_DUPLICATE,
-                "the id \"id7\" is that of version 1 of stream \"order/2\" already, another stream",
-                k->scope);
+    CHECK_ERROR(
+        HF_DUPLICATE,
+        "id \"id7\" is already used by version 1 of stream \"order/2\", which is another stream",
+        k->scope);
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     CHECK_INT(0, page.version);
     hf_events_close(store);
 }
 
 /* Nothing else can be in the transaction of what needs several. */
-KIT_TEST_TX(large, nothing_else_can_happen_together_with_it)
+KIT_TEST_TX(append_large, nothing_else_can_happen_together_with_it)
 {
     struct hf_events *store = open_store(k);
     struct hf_put_item put = {.table = k->table,
@@ -319,7 +320,7 @@ KIT_TEST_TX(large, nothing_else_can_happen_together_with_it)
 }
 
 /* (3): readers who close the order meanwhile; others who append meanwhile. */
-KIT_TEST_TX(large, others_who_append_meanwhile_do_not_refuse_it)
+KIT_TEST_TX(append_large, others_who_append_meanwhile_do_not_refuse_it)
 {
     struct hf_events *store = open_store(k), *other = open_store(k);
     struct hf_append append = many_with_ids(k, "id");

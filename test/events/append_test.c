@@ -77,21 +77,19 @@ KIT_TEST_TX(append, expectations_are_held_against_the_stream_as_it_is)
     struct hf_appended done;
 
     CHECK_STATUS(HF_CONDITION, append_some(k, store, ORDER("1"), HF_EXPECT_EXISTS, 0, 1, &done));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" has no event, but there was to be one", k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" does not exist", k->scope);
     CHECK_STATUS(HF_CONDITION, append_some(k, store, ORDER("1"), HF_EXPECT_VERSION, 5, 1, &done));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" has no event, but it was to be at 5", k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is empty, expected version 5", k->scope);
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_VERSION, 0, 30, &done));
     CHECK_INT(30, done.last);
     CHECK_STATUS(HF_CONDITION, append_some(k, store, ORDER("1"), HF_EXPECT_NONE, 0, 1, &done));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 30, but there was to be none",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" already exists (version 30)", k->scope);
     CHECK_INT(30, done.last);
     CHECK_OK(append_some(k, other, ORDER("1"), HF_EXPECT_VERSION, 30, 1, &done));
     CHECK_INT(31, done.first);
     /* This store still remembers 30, and learns otherwise (4). */
     CHECK_STATUS(HF_CONDITION, append_some(k, store, ORDER("1"), HF_EXPECT_VERSION, 30, 1, &done));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 31, but it was to be at 30",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 31, expected version 30", k->scope);
     CHECK_INT(31, done.last);
     CHECK_OK(append_some(k, other, ORDER("1"), HF_EXPECT_ANY, 0, 1, &done));
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 2, &done));
@@ -235,22 +233,24 @@ KIT_TEST_TX(append, the_same_events_again_change_nothing)
 
     two = one_with_id(k, ORDER("1"), "e1", "y");
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &two, 1, NULL, &again));
-    CHECK_ERROR(HF_DUPLICATE,
-                "the id \"e1\" is that of version 1 of stream \"order/1\" already, with other "
-                "content",
-                k->scope);
+    CHECK_ERROR(
+        HF_DUPLICATE,
+        "id \"e1\" is already used by version 1 of stream \"order/1\", with different content",
+        k->scope);
     two = one_with_id(k, ORDER("2"), "e1", "x");
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &two, 1, NULL, &again));
-    CHECK_ERROR(HF_DUPLICATE,
-                "the id \"e1\" is that of version 1 of stream \"order/1\" already, another stream",
-                k->scope);
+    CHECK_ERROR(
+        HF_DUPLICATE,
+        "id \"e1\" is already used by version 1 of stream \"order/1\", which is another stream",
+        k->scope);
     events[1].id = HF_STR("e2");
     events[2].id = HF_STR("e3");
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &three, 1, NULL, &again));
-    CHECK_ERROR(HF_DUPLICATE,
-                "the id \"e1\" is that of version 1 of stream \"order/1\" already, but not all of "
-                "these events are there",
-                k->scope);
+    CHECK_ERROR(
+        HF_DUPLICATE,
+        "id \"e1\" is already used by version 1 of stream \"order/1\", but not all of these "
+        "events exist",
+        k->scope);
     events[0].id = HF_STR("e4");
     CHECK_OK(hf_events_append(k->scope, store, &three, 1, NULL, &done));
     CHECK_INT(4, done.first);
@@ -260,10 +260,11 @@ KIT_TEST_TX(append, the_same_events_again_change_nothing)
     CHECK_INT(6, again.last);
     events[2].id = (struct hf_str){NULL, 0};
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &three, 1, NULL, &again));
-    CHECK_ERROR(HF_DUPLICATE,
-                "the id \"e4\" is that of version 4 of stream \"order/1\" already, and others of "
-                "these events have no ids of their own",
-                k->scope);
+    CHECK_ERROR(
+        HF_DUPLICATE,
+        "id \"e4\" is already used by version 4 of stream \"order/1\", and other events of this "
+        "append have no id",
+        k->scope);
     events[2].id = HF_STR("e2"); /* e2 twice */
     CHECK_STATUS(HF_DUPLICATE, hf_events_append(k->scope, store, &three, 1, NULL, &again));
     CHECK_ERROR(HF_DUPLICATE, "events 2 and 3 have the same id, \"e2\"", k->scope);
@@ -365,16 +366,14 @@ KIT_TEST_TX(append, several_streams_are_appended_to_as_a_whole)
     CHECK_OK(append_some(k, other, ORDER("2"), HF_EXPECT_NONE, 0, 3, &some));
     CHECK_OK(append_some(k, other, ORDER("3"), HF_EXPECT_NONE, 0, 1, &some));
     CHECK_STATUS(HF_CONDITION, hf_events_append(k->scope, store, appends, 3, NULL, done));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/2\" is at version 3, but it was to be at 2",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/2\" is at version 3, expected version 2", k->scope);
     CHECK_INT(3, done[1].last);
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     CHECK_INT(0, page.version);
     appends[1].version = 3;
     appends[2].version = 2;
     CHECK_STATUS(HF_CONDITION, hf_events_append(k->scope, store, appends, 3, NULL, done));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/3\" is at version 1, but it was to be at 2",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/3\" is at version 1, expected version 2", k->scope);
     appends[2].version = 1;
     CHECK_OK(hf_events_append(k->scope, store, appends, 3, NULL, done));
     CHECK_INT(1, done[0].last);
@@ -533,28 +532,32 @@ KIT_TEST_TX(append, texts_are_limited)
         CHECK_ERROR(HF_INVALID, message, k->scope);                                                \
         field = was;                                                                               \
     } while (0)
-    PAST(append.stream.domain, HF_EVENTS_DOMAIN_MAX, "a domain of 256 bytes, more than 255");
-    PAST(append.stream.id, HF_EVENTS_ID_MAX, "a stream's id of 513 bytes, more than 512");
-    PAST(event.type, HF_EVENTS_TYPE_MAX, "event 1: its type has 256 bytes, more than 255");
-    PAST(event.id, HF_EVENTS_ID_MAX, "event 1: its id has 513 bytes, more than 512");
+    PAST(append.stream.domain, HF_EVENTS_DOMAIN_MAX,
+         "the domain has 256 bytes, at most 255 are allowed");
+    PAST(append.stream.id, HF_EVENTS_ID_MAX,
+         "the stream id has 513 bytes, at most 512 are allowed");
+    PAST(event.type, HF_EVENTS_TYPE_MAX,
+         "event 1: its type has 256 bytes, at most 255 are allowed");
+    PAST(event.id, HF_EVENTS_ID_MAX, "event 1: its id has 513 bytes, at most 512 are allowed");
     PAST(event.content_type, HF_EVENTS_TYPE_MAX,
-         "event 1: its content type has 256 bytes, more than 255");
-    PAST(event.causation, HF_EVENTS_ID_MAX, "event 1: its causation has 513 bytes, more than 512");
+         "event 1: its content type has 256 bytes, at most 255 are allowed");
+    PAST(event.causation, HF_EVENTS_ID_MAX,
+         "event 1: its causation has 513 bytes, at most 512 are allowed");
     PAST(event.correlation, HF_EVENTS_ID_MAX,
-         "event 1: its correlation has 513 bytes, more than 512");
+         "event 1: its correlation has 513 bytes, at most 512 are allowed");
     PAST(event.compensates, HF_EVENTS_ID_MAX,
-         "event 1: its compensates has 513 bytes, more than 512");
+         "event 1: its compensates has 513 bytes, at most 512 are allowed");
 #undef PAST
     event.type = HF_STR("");
     CHECK_STATUS(HF_INVALID, hf_events_append(k->scope, store, &append, 1, NULL, NULL));
     CHECK_ERROR(HF_INVALID, "event 1 has no type", k->scope);
     event.type = HF_STR("\xFF");
     CHECK_STATUS(HF_INVALID, hf_events_append(k->scope, store, &append, 1, NULL, NULL));
-    CHECK_ERROR(HF_INVALID, "event 1: its type is not UTF-8", k->scope);
+    CHECK_ERROR(HF_INVALID, "event 1: its type is not valid UTF-8", k->scope);
     event.type = HF_STR("t");
     append.stream.domain = HF_STR("");
     CHECK_STATUS(HF_INVALID, hf_events_append(k->scope, store, &append, 1, NULL, NULL));
-    CHECK_ERROR(HF_INVALID, "a stream without a domain", k->scope);
+    CHECK_ERROR(HF_INVALID, "the stream has no domain", k->scope);
     memset(text, '.', HF_EVENTS_ID_MAX);
     append.stream.domain = hf_str_of(text, HF_EVENTS_DOMAIN_MAX);
     append.stream.id = hf_str_of(text, HF_EVENTS_ID_MAX);

@@ -151,7 +151,7 @@ enum { FILLED = 2 + 1 + 4 + 40 + 3 + 1 };
 
 /* ---- there and back ------------------------------------------------------------------------- */
 
-/* D5.16: ids, times, versions, meta, causes, and the order of all; in pieces of any size. */
+/* D5.16: ids, times, versions, meta, causes, and the global order; in pieces of any size. */
 KIT_TEST_TX(export, everything_comes_back_d5_16)
 {
     struct hf_events *store = open_store(k), *other = open_other(k);
@@ -450,7 +450,7 @@ KIT_TEST_TX(export, versions_are_not_changed_silently_d5_16)
         "\n"
         "{\"domain\":\"order\",\"stream\":\"1\",\"version\":5,\"id\":\"b\",\"type\":\"t\"}\n");
     CHECK_STATUS(HF_CONDITION, import(k, store, &file, &count));
-    CHECK_ERROR(HF_CONDITION, "line 3: stream \"order/1\" is at version 3, but it was to be at 4",
+    CHECK_ERROR(HF_CONDITION, "line 3: stream \"order/1\" is at version 3, expected version 4",
                 k->scope);
     CHECK_INT(1, count); /* (3) */
     free(file.text);
@@ -493,23 +493,23 @@ KIT_TEST_TX(export, bad_lines_are_named)
         {"{\"domain\":\"d\",\"type\":\"t\",\"id\":\"x\",\"typo\":1}\n",
          "line 1: the event has \"typo\", which is no part of one", HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"type\":\"t\",\"id\":\"x\",\"blob\":\"00\"}\n",
-         "line 1: the event's payload was left in a blob store, and is not here", HF_SERIALIZATION,
+         "line 1: the event's payload is in a blob store and not in this line", HF_SERIALIZATION,
          0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":10000000000000000}\n",
-         "line 1: \"before\" is no version", HF_SERIALIZATION, 0},
+         "line 1: \"before\" is not a version", HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"version\":10000000000000000,\"id\":\"1\","
          "\"type\":\"t\",\"payload\":1}\n",
          "line 1: the event's \"version\" is too large", HF_SERIALIZATION, 0},
-        {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":0}\n", "line 1: \"before\" is no version",
-         HF_SERIALIZATION, 0},
+        {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":0}\n",
+         "line 1: \"before\" is not a version", HF_SERIALIZATION, 0},
         {"{\"domain\":\"d\",\"stream\":\"s\",\"before\":\"5\"}\n",
-         "line 1: \"before\" is no version", HF_SERIALIZATION, 0},
+         "line 1: \"before\" is not a version", HF_SERIALIZATION, 0},
         {GOOD("5") "{\"domain\":\"d\",\"stream\":\"s\",\"id\":\"5\",\"type\":\"other\"}\n",
-         "line 2: an event with the id \"5\" is there already and is another: version 4 of stream "
+         "line 2: id \"5\" is already used by another event: version 4 of stream "
          "\"d/s\"",
          HF_DUPLICATE, 1},
         {GOOD("6") "{\"domain\":\"other\",\"id\":\"5\",\"type\":\"t\"}\n",
-         "line 2: an event with the id \"5\" is there already and is another: version 4 of stream "
+         "line 2: id \"5\" is already used by another event: version 4 of stream "
          "\"d/s\"",
          HF_DUPLICATE, 1},
     };

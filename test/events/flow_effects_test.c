@@ -107,7 +107,7 @@ KIT_TEST_TX(flow_effects, what_fails_is_tried_again_after_delays_and_put_aside_i
     CHECK_INT(1, list.events_len);
     CHECK_STR("attempt 4 failed", list.events[0].error_text);
 
-    /* without retries it is put aside at once, and can be run again by hand */
+    /* without retries it is a dead letter at once, and can be run again by hand */
     CHECK_OK(submit(&st, "b", "7", NULL));
     stage_settle(&st, 5000);
     CHECK_LOG("v:b a:b e:b", &st);
@@ -222,7 +222,7 @@ KIT_TEST_TX(flow_effects, what_nobody_knows_is_put_aside)
     stage_settle(&st, 1000);
     list = failed_ones(&st);
     CHECK_INT(1, list.events_len);
-    CHECK_STR("what is in the outbox is no side effect of a flow", list.events[0].error_text);
+    CHECK_STR("the event in the outbox is not a side effect of a flow", list.events[0].error_text);
     CHECK_OK(hf_outbox_discard_all(k->scope, st.outbox, NULL, NULL));
 
     /* a program that does not have that flow any more */

@@ -100,15 +100,14 @@ KIT_TEST_TX(flow, what_cannot_be_registered_is_told)
     struct hf_flows *runtime;
 
     bad.domain.len = 0;
-    check_open(k->scope, store, bad, "flow 1 of those that were given has no domain");
+    check_open(k->scope, store, bad, "flow 1 has no domain");
     bad = good;
     bad.type.len = 0;
-    check_open(k->scope, store, bad, "flow 1 of those that were given has no type");
+    check_open(k->scope, store, bad, "flow 1 has no type");
     bad = good;
     memset(long_text, 'x', sizeof(long_text));
     bad.domain = hf_str_of(long_text, sizeof(long_text));
-    check_open(k->scope, store, bad,
-               "flow 1 of those that were given has a domain of more than 255 bytes");
+    check_open(k->scope, store, bad, "flow 1 has a domain of more than 255 bytes");
     bad = good;
     bad.side_effect = nothing;
     check_open(k->scope, store, bad,
@@ -118,7 +117,7 @@ KIT_TEST_TX(flow, what_cannot_be_registered_is_told)
     bad.aggregate = &other;
     check_open(k->scope, store, bad, "the flow d/a has an aggregate of the domain other");
     other.evolve = NULL;
-    check_open(k->scope, store, bad, "the aggregate other has no evolve function");
+    check_open(k->scope, store, bad, "aggregate other has no evolve function");
 
     CHECK_STATUS(HF_DUPLICATE,
                  hf_flows_open(k->scope, store, NULL, twice, 3, NULL, 0, NULL, &runtime));
@@ -296,7 +295,8 @@ KIT_TEST_TX(flow, attempts_at_a_tree_are_bounded)
     st.o.max_attempts = 3;
     stage_start(&st);
     CHECK_STATUS(HF_CONDITION, submit(&st, "a", "7", NULL));
-    CHECK_ERROR(HF_CONDITION, "the tree of d/a was made 3 times, and each time others were faster",
+    CHECK_ERROR(HF_CONDITION,
+                "the tree of d/a was built 3 times, and each time another writer appended first",
                 k->scope);
     CHECK_LOG("v:a a:a c:a v:a a:a c:a v:a a:a c:a", &st);
     CHECK_TOLD("canceled:a", &st);
@@ -778,8 +778,8 @@ KIT_TEST_TX(flow, of_two_replays_with_a_checkpoint_the_later_one_goes_on)
     CHECK_OK(submit(&st, "a", "7", NULL));
     st.parts[0].user = &st;
     CHECK_STATUS(HF_LOST, hf_flows_replay(k->scope, st.flows, options, &replayed));
-    CHECK(strstr(hf_scope_error_text(k->scope),
-                 "another replay with the checkpoint one has begun") != NULL);
+    CHECK(strstr(hf_scope_error_text(k->scope), "another replay has taken over checkpoint one") !=
+          NULL);
     CHECK_OK(hf_flows_replay(k->scope, st.flows, options, &replayed));
     CHECK_INT(0, replayed.events);
     stage_close(&st);

@@ -272,7 +272,7 @@ TEST(flow_thread, a_shutdown_has_a_deadline)
         CHECK_OK(hf_flows_post(w.s, flows, &event, on_posted, &answers));
     CHECK(wait_for(&door.inside, 1));
     CHECK_STATUS(HF_TIMEOUT, hf_flows_shutdown(w.s, flows, 50));
-    CHECK_ERROR(HF_TIMEOUT, "flows did not come to their end within 50 ms", w.s);
+    CHECK_ERROR(HF_TIMEOUT, "flows did not finish within 50 ms", w.s);
     CHECK_INT(2, atomic_load(&answers.failed)); /* those that were not begun are told */
     CHECK_STATUS(HF_CANCELED, hf_flows_submit(w.s, flows, &event, NULL, NULL));
     atomic_store(&door.open, 1);

@@ -86,8 +86,11 @@ KIT_TEST_TX(flow_tree, pre_apply_may_change_what_an_event_says_but_not_what_it_i
     CHECK_STR("changed", stage_item(&st, stored.id));
     st.parts[0].user = &st;
     CHECK_STATUS(HF_INVALID, submit(&st, "a", "7", NULL));
-    CHECK_ERROR(HF_INVALID, "pre_apply of d/a changed what the event is, and not only what it says",
-                k->scope);
+    CHECK_ERROR(
+        HF_INVALID,
+        "pre_apply of d/a changed the id, stream, type, causation, correlation or compensates of "
+        "the event",
+        k->scope);
     stage_close(&st);
 }
 
@@ -294,19 +297,19 @@ static enum hf_status out_of_place(struct hf_scope *s, struct hf_flow_call *call
 
     (void)event;
     CHECK_STATUS(HF_INVALID, hf_flow_emit(s, call, &other));
-    CHECK_ERROR(HF_INVALID, "events are emitted by consequents, side effects and compensate only",
-                s);
+    CHECK_ERROR(HF_INVALID, "only consequents, side_effect and compensate may emit events", s);
     if (part->validate) {
         CHECK_STATUS(HF_INVALID, hf_flow_write(s, call, &(struct hf_transact_write){.put = &put}));
-        CHECK_ERROR(HF_INVALID, "only apply writes together with the events", s);
+        CHECK_ERROR(HF_INVALID, "only apply may call hf_flow_write()", s);
     } else {
         CHECK_STATUS(HF_INVALID, hf_flow_write(s, call, &none));
     }
     CHECK_STATUS(HF_INVALID, hf_flows_submit(s, part->stage->flows, &other, NULL, NULL));
-    CHECK_ERROR(HF_INVALID,
-                "inside of a flow's functions, or of an observer that is waited for, events cannot "
-                "be submitted and trees not be taken back",
-                s);
+    CHECK_ERROR(
+        HF_INVALID,
+        "a function of a flow, or an observer that is waited for, cannot submit events or revert "
+        "trees",
+        s);
     CHECK(!hf_flow_state(call) && hf_flow_version(call) == 0 && !hf_flow_replaying(call));
     CHECK_INT(1, hf_flow_attempt(call));
     return HF_OK;
@@ -371,10 +374,10 @@ KIT_TEST_TX(flow_tree, a_tree_has_limits)
     CHECK_INT(10, result.events_len);
     levels = 11;
     CHECK_STATUS(HF_LIMIT, hf_flows_submit(k->scope, runtime, &event, NULL, &result));
-    CHECK_ERROR(HF_LIMIT,
-                "the tree of events has more than 10 levels at d/chain: do they lead to "
-                "themselves?",
-                k->scope);
+    CHECK_ERROR(
+        HF_LIMIT,
+        "the tree of events has more than 10 levels at d/chain: do the events cause each other?",
+        k->scope);
     hf_flows_close(runtime);
     CHECK_OK(hf_flows_open(k->scope, store, NULL, flows, 3, NULL, 0,
                            HF_OPTIONS(hf_flows_options, .depth_max = 2), &runtime));
@@ -384,7 +387,7 @@ KIT_TEST_TX(flow_tree, a_tree_has_limits)
     CHECK_STATUS(HF_LIMIT, hf_flows_submit(k->scope, runtime, &event, NULL, &result));
     event = event_of("many", "8");
     CHECK_STATUS(HF_LIMIT, hf_flows_submit(k->scope, runtime, &event, NULL, &result));
-    CHECK_ERROR(HF_LIMIT, "an event leads to at most 1000 others", k->scope);
+    CHECK_ERROR(HF_LIMIT, "an event may emit at most 1000 events", k->scope);
     count = HF_FLOW_EVENTS_MAX;
     CHECK_STATUS(HF_LIMIT, hf_flows_submit(k->scope, runtime, &event, NULL, &result));
     CHECK_ERROR(HF_LIMIT, "a tree has at most 1000 events", k->scope);
@@ -512,7 +515,7 @@ KIT_TEST_TX(flow_tree, an_event_with_an_id_is_stored_once)
     CHECK_INT(5, result.events[6].version);
     CHECK_LOG("", &st);
     CHECK_STATUS(HF_DUPLICATE, hf_flows_submit(k->scope, st.flows, &other, NULL, &result));
-    CHECK_ERROR(HF_DUPLICATE, "the id once is that of a d/a of stream 7", k->scope);
+    CHECK_ERROR(HF_DUPLICATE, "id once is already used by an event d/a of stream 7", k->scope);
     CHECK_INT(5, stage_version(&st, "7"));
     stage_close(&st);
 }

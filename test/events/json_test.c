@@ -225,7 +225,7 @@ TEST(events_json, times)
                                                         "\"time\":\"%s\"}",
                                                         bad[i]),
                                         &event));
-        CHECK_ERROR(HF_SERIALIZATION, "the event's \"time\" is no time", s);
+        CHECK_ERROR(HF_SERIALIZATION, "the event's \"time\" is not a time", s);
     }
     event = plain();
     for (int i = 0; i < 200; i++) { /* also beyond what RFC 3339 can say */
@@ -271,12 +271,12 @@ TEST(events_json, says_what_is_wrong)
         {"{\"domain\":\"d\"}", "the event has no \"type\""},
         {"{\"type\":\"d\"}", "the event has no \"domain\""},
         {"{\"domain\":\"\",\"type\":\"d\"}", "the event has no \"domain\""},
-        {"{\"domain\":\"d\",\"type\":7}", "the event's \"type\" is no text"},
+        {"{\"domain\":\"d\",\"type\":7}", "the event's \"type\" is not a string"},
         {EVENT "\"typo\":1}", "the event has \"typo\", which is no part of one"},
         {EVENT "\"type\":\"t\"}", "the event has \"type\" twice, at byte 33"},
-        {EVENT "\"version\":-1}", "the event's \"version\" is no whole number"},
-        {EVENT "\"version\":1.0}", "the event's \"version\" is no whole number"},
-        {EVENT "\"version\":\"1\"}", "the event's \"version\" is no whole number"},
+        {EVENT "\"version\":-1}", "the event's \"version\" is not a whole number"},
+        {EVENT "\"version\":1.0}", "the event's \"version\" is not a whole number"},
+        {EVENT "\"version\":\"1\"}", "the event's \"version\" is not a whole number"},
         {EVENT "\"version\":18446744073709551616}", "the event's \"version\" is too large"},
         {EVENT "\"schema\":4294967296}", "the event's \"schema\" is too large"},
         {EVENT "\"time_us\":9223372036854775808}", "the event's \"time_us\" is too large"},
@@ -284,8 +284,8 @@ TEST(events_json, says_what_is_wrong)
          "the event has \"time\" and \"time_us\""},
         {EVENT "\"payload\":1,\"payload_base64\":\"AA==\"}",
          "the event has \"payload\" and \"payload_base64\""},
-        {EVENT "\"payload_base64\":\"A\"}", "the event's \"payload_base64\" is no base64"},
-        {EVENT "\"payload_base64\":null}", "the event's \"payload_base64\" is no text"},
+        {EVENT "\"payload_base64\":\"A\"}", "the event's \"payload_base64\" is not base64"},
+        {EVENT "\"payload_base64\":null}", "the event's \"payload_base64\" is not a string"},
         {EVENT "\"hash\":\"00\"}", "the event's \"hash\" is not 64 hexadecimal digits"},
         {EVENT "\"id\":\"\xC0\x80\"}", "the event is no JSON: no UTF-8 in a string at byte 32"},
         {EVENT "\"payload\":{]}}", "the event is no JSON: expected a name in quotes at byte 37"},
@@ -318,7 +318,7 @@ TEST(events_json, an_event_that_is_none)
     event = plain();
     event.causation = HF_STR("\xFF");
     CHECK_STATUS(HF_INVALID, hf_event_to_json(s, &event, &json));
-    CHECK_ERROR(HF_INVALID, "the event \"a1\" has a text that is not UTF-8", s);
+    CHECK_ERROR(HF_INVALID, "event \"a1\" has text that is not valid UTF-8", s);
     CHECK(!json.ptr);
     hf_scope_free(s);
 }

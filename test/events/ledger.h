@@ -18,7 +18,7 @@
  *     subscribers    share one subscription and one log: its checkpoint says where to go on
  *     consumers      share one group and one log: acknowledge, refuse, forget
  *
- * and a sweeper removes what appends have left aside that did not come to their end, and whatever
+ * and a sweeper removes what unfinished appends have staged, and whatever
  * seems so because their writer was stopped.
  *
  * In the end:
@@ -28,11 +28,11 @@
  *      often it was appended; what it was told did not, is not. What nobody knows is there once or
  *      not at all. The events of an append are all there, or none, one behind the other.
  *  (3) A stream has the appends of one writer in the order in which they were made.
- *  (4) The order of all has each event of each stream once, and never contradicts streams.
- *  (5) The log of a reader is the order of all, byte by byte: so none came in front of another that
+ *  (4) The global order has each event of each stream once, and never contradicts streams.
+ *  (5) The log of a reader is the global order, byte by byte: so none came in front of another that
  *      had been read. That of the subscription is too, but for repetitions. The group's has every
  *      event, and nothing else.
- *  (6) The chain of hashes is whole; nothing lies aside after a last sweep.
+ *  (6) The chain of hashes is whole; nothing is staged after a last sweep.
  */
 #ifndef HF_TEST_EVENTS_LEDGER_H
 #define HF_TEST_EVENTS_LEDGER_H
@@ -66,7 +66,7 @@ void nap_ms(int64_t ms);
 struct board {
     atomic_int finish; /* writers end after their append; nobody is hurt any more */
     atomic_uint again; /* appends that were repeated */
-    atomic_uint swept; /* appends and events that a sweep found aside */
+    atomic_uint swept; /* appends and events that a sweep found staged */
 };
 
 struct site {
@@ -157,7 +157,7 @@ struct truth_event {
     bool consumed; /* by the group */
 };
 
-/* All that there is, in the order of all. */
+/* All that there is, in the global order. */
 struct truth {
     struct truth_event *events;
     size_t len;

@@ -10,7 +10,7 @@
 
 enum { IDS_ASKED = 200 };
 
-/* ---- the order of all ----------------------------------------------------------------------- */
+/* ---- the global order ----------------------------------------------------------------------- */
 
 static void note(struct truth *truth, const struct hf_stored_event *event)
 {
@@ -34,7 +34,7 @@ static void note(struct truth *truth, const struct hf_stored_event *event)
     if (truth->len > 1 && strcmp(e[-1].position, e->position) >= 0)
         FAIL("%s comes after %s", e->position, e[-1].position);
     if (e->version != truth->versions[e->stream] + 1) /* (4) */
-        FAIL("in the order of all, stream %d has version %llu after %llu, at %s", e->stream,
+        FAIL("in the global order, stream %d has version %llu after %llu, at %s", e->stream,
              (unsigned long long)e->version, (unsigned long long)truth->versions[e->stream],
              e->position);
     truth->versions[e->stream] = e->version;
@@ -199,7 +199,7 @@ static void check_journals(const struct site *site, const struct truth *truth)
            counts[FATE_REFUSED], counts[FATE_UNKNOWN]);
 }
 
-/* ---- streams (1), ids, and what lies aside (6) ---------------------------------------------- */
+/* ---- streams (1), ids, and what is staged (6) ----------------------------------------------- */
 
 static void check_stream(struct hf_scope *s, struct hf_events *store, int stream,
                          const struct truth *truth)
@@ -224,12 +224,12 @@ static void check_stream(struct hf_scope *s, struct hf_events *store, int stream
                 at++;
             if (at == truth->len ||
                 memcmp(event->position.ptr, truth->events[at].position, HF_POSITION_LEN) != 0)
-                FAIL("version %llu of stream %d is another one in the order of all",
+                FAIL("version %llu of stream %d is another one in the global order",
                      (unsigned long long)version, stream);
         }
     }
     if (version != truth->versions[stream])
-        FAIL("stream %d ends at %llu, and at %llu in the order of all", stream,
+        FAIL("stream %d ends at %llu, and at %llu in the global order", stream,
              (unsigned long long)version, (unsigned long long)truth->versions[stream]);
 }
 
@@ -270,7 +270,7 @@ static void check_aside(struct hf_scope *s, struct hf_db *db, struct hf_events *
     query.values = HF_ITEM(s, HF_S(":pk", HF_STR("x")));
     MUST_OK(s, hf_query(s, db, &query, &result));
     if (result.items_len != 0)
-        FAIL("%zu appends lie aside after a sweep", result.items_len);
+        FAIL("%zu appends are staged after a sweep", result.items_len);
 }
 
 void verdict(struct hf_scope *s, struct hf_db *db, struct hf_events *store, const struct site *site,

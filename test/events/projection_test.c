@@ -286,7 +286,7 @@ KIT_TEST_TX(projection, is_built_again)
 
 /* ---- in the append -------------------------------------------------------------------------- */
 
-/* A version is no place in the order of all, and a position is none in a stream. */
+/* A version is no place in the global order, and a position is none in a stream. */
 KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
 {
     struct hf_events *store = open_store(k);
@@ -305,7 +305,7 @@ KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
         CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
         CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, wrong)); /* it has no checkpoint */
         CHECK_STATUS(HF_INVALID, hf_subscription_drain(k->scope, sub, NULL));
-        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "no version" : "no position"));
+        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "not a version" : "not a position"));
         CHECK_INT(0, totals.resets);
         CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
         append_types(k, store, "ab");
@@ -313,7 +313,7 @@ KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
         CHECK_INT(1, totals.resets);
 
         CHECK_STATUS(HF_INVALID, hf_subscription_rebuild(k->scope, store, NAME, wrong));
-        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "no version" : "no position"));
+        CHECK(strstr(hf_scope_error_text(k->scope), stream ? "not a version" : "not a position"));
         CHECK_OK(hf_subscription_drain(k->scope, sub, NULL));
         CHECK_INT(1, totals.resets);
         CHECK_INT(1, total(k, "b"));

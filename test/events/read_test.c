@@ -168,7 +168,7 @@ KIT_TEST_TX(read, damage_is_told)
     CHECK_OK(hf_delete_item(k->scope, k->db,
                             &(struct hf_delete_item){.table = k->table, .key = key}, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_events_read(k->scope, store, stream, NULL, &page));
-    CHECK_ERROR(HF_CORRUPT, "stream \"order/1\" has no version 3", k->scope);
+    CHECK_ERROR(HF_CORRUPT, "stream \"order/1\": version 3 is missing", k->scope);
     CHECK_STATUS(HF_CORRUPT,
                  hf_events_read(k->scope, store, stream,
                                 HF_OPTIONS(hf_events_read_options, .backward = true), &page));
@@ -240,7 +240,7 @@ KIT_TEST_TX(read, payloads_from_the_blob_store)
 
     CHECK_OK(hf_blob_delete(k->scope, store->blobs, page.events[0].blob));
     CHECK_STATUS(HF_CORRUPT, hf_events_read(k->scope, store, stream, NULL, &page));
-    CHECK(strstr(hf_scope_error_text(k->scope), " is gone: there is no blob "));
+    CHECK(strstr(hf_scope_error_text(k->scope), " is missing: there is no blob "));
     without = open_store(k);
     if (!hf_events_abilities(without).blobs) {
         CHECK_STATUS(HF_LIMIT, hf_events_append(k->scope, without, &append, 1, NULL, NULL));
@@ -374,7 +374,7 @@ KIT_TEST_TX(store, options_are_held_against_the_table)
     CHECK(store == NULL);
     o = (struct hf_events_options){.size = sizeof(o), .table = k->table, .shards = 65};
     CHECK_STATUS(HF_INVALID, hf_events_open(k->scope, k->db, &o, &store));
-    CHECK_ERROR(HF_INVALID, "65 shards are more than 64", k->scope);
+    CHECK_ERROR(HF_INVALID, "shards is 65, at most 64 are allowed", k->scope);
     o.shards = 64;
     CHECK_OK(hf_events_open(k->scope, k->db, &o, &store));
     o.shards = 4;

@@ -129,7 +129,7 @@ KIT_TEST_TX(revert, what_stands_in_the_way_is_listed)
     CHECK_STR("f", check.obstacles[1].event.type);
     CHECK_STATUS(HF_UNSUPPORTED, hf_flows_revert(k->scope, st.flows, HF_STR("root"), NULL));
     CHECK_ERROR(HF_UNSUPPORTED,
-                "2 of 6 events cannot be taken back; event root.1.1: the flow d/c has no "
+                "2 of 6 events cannot be reverted; event root.1.1: the flow d/c has no "
                 "compensate",
                 k->scope);
     CHECK_LOG("", &st);
@@ -139,12 +139,12 @@ KIT_TEST_TX(revert, what_stands_in_the_way_is_listed)
     /* roots only */
     CHECK_OK(hf_flows_can_revert(k->scope, st.flows, HF_STR("root.1"), &check));
     CHECK(!check.can);
-    CHECK_STR("it is no root: event root has caused it", check.obstacles[0].why);
+    CHECK_STR("it is not a root: event root caused it", check.obstacles[0].why);
     CHECK_STATUS(HF_INVALID, hf_flows_revert(k->scope, st.flows, HF_STR("root.1"), NULL));
-    CHECK_ERROR(HF_INVALID,
-                "event root.1 is no root, as event root has caused it: only whole trees are taken "
-                "back",
-                k->scope);
+    CHECK_ERROR(
+        HF_INVALID,
+        "event root.1 is not a root, event root caused it: only whole trees can be reverted",
+        k->scope);
     CHECK_STATUS(HF_INVALID,
                  hf_flows_preview_revert(k->scope, st.flows, HF_STR("root.1"), &preview));
     CHECK_STATUS(HF_NOT_FOUND, hf_flows_revert(k->scope, st.flows, HF_STR("none"), NULL));

@@ -44,7 +44,7 @@ KIT_TEST_TX(streams, info)
     struct hf_appended done;
 
     CHECK_STATUS(HF_NOT_FOUND, hf_events_stream_info(k->scope, store, ORDER("1"), &info));
-    CHECK_ERROR(HF_NOT_FOUND, "stream \"order/1\" has had no event", k->scope);
+    CHECK_ERROR(HF_NOT_FOUND, "stream \"order/1\" does not exist", k->scope);
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, &done));
     CHECK_OK(hf_events_stream_info(k->scope, store, ORDER("1"), &info));
     CHECK_INT(3, info.version);
@@ -149,15 +149,13 @@ KIT_TEST_TX(streams, the_end)
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 2, &done));
     CHECK_OK(append_some(k, other, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL)); /* it remembers */
     CHECK_STATUS(HF_CONDITION, hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_NONE, 0));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, but there was to be none",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" already exists (version 3)", k->scope);
     CHECK_STATUS(HF_CONDITION,
                  hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_VERSION, 2));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, but it was to be at 2",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, expected version 2", k->scope);
     CHECK_STATUS(HF_CONDITION,
                  hf_events_tombstone(k->scope, store, ORDER("2"), HF_EXPECT_EXISTS, 0));
-    CHECK_ERROR(HF_CONDITION, "stream \"order/2\" has no event, but there was to be one", k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/2\" does not exist", k->scope);
     CHECK_STATUS(HF_INVALID,
                  hf_events_tombstone(k->scope, store, ORDER("1"), (enum hf_expect)7, 3));
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_VERSION, 3));
@@ -314,7 +312,7 @@ KIT_TEST_TX(streams, an_archive_that_was_interrupted_is_repeated)
     hf_events_close(store);
 }
 
-/* Large appends have stubs in the order of all, which move. */
+/* Large appends have stubs in the global order, which move. */
 KIT_TEST_TX(streams, large_appends_are_archived)
 {
     enum { LARGE = 150 };

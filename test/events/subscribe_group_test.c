@@ -410,7 +410,9 @@ KIT_TEST_TX(group, ordered_by_stream)
     }
     CHECK_INT(7, count_of(seen.types, "t"));
     CHECK_STATUS(HF_INVALID, hf_group_fetch(k->scope, group, 0, &list));
-    CHECK_ERROR(HF_INVALID, "events of an ordered group go to its handler", k->scope);
+    CHECK_ERROR(HF_INVALID,
+                "hf_group_fetch() does not work on an ordered group: its events go to the handler",
+                k->scope);
     hf_group_close(group);
     hf_events_close(store);
 }

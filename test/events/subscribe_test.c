@@ -440,7 +440,7 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     CHECK_INT(1, list.events_len);
     CHECK(!list.next.ptr);
 
-    /* One again: it fails again (7th), and is put aside again. */
+    /* One again: it fails again (7th), and is parked again. */
     CHECK_OK(hf_subscription_replay(k->scope, store, NAME, two, 1, &done));
     CHECK_INT(1, done);
     CHECK_OK(hf_subscription_parked(k->scope, store, NAME, (struct hf_str){0}, 0, &list));
@@ -451,7 +451,7 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     seen.times = 0;
     two[1] = HF_STR("01KFH2J5M00000000000000000");
     CHECK_STATUS(HF_NOT_FOUND, hf_subscription_replay(k->scope, store, NAME, two, 2, &done));
-    CHECK_ERROR(HF_NOT_FOUND, "\"01KFH2J5M00000000000000000\" is not put aside", k->scope);
+    CHECK_ERROR(HF_NOT_FOUND, "\"01KFH2J5M00000000000000000\" is not parked", k->scope);
     CHECK_INT(1, done);
     drain(k, sub);
     CHECK_STR("a,b,bad", hf_str_from(seen.types));
@@ -464,7 +464,7 @@ KIT_TEST_TX(subscribe, parked_listed_replayed_discarded)
     hf_events_close(store);
 }
 
-/* One that is there and cannot be read is put aside again, and holds up no other. */
+/* One that is there and cannot be read is parked again, and holds up no other. */
 KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
 {
     static const uint8_t large[1000] = {'x'};
@@ -498,7 +498,7 @@ KIT_TEST_TX(subscribe, a_replay_without_its_payload_is_put_aside_again)
     hf_blobs_close(blobs);
 }
 
-/* Whose payload is gone has failed, by itself: it is put aside, or is where it stops; the others
+/* Whose payload is gone has failed, by itself: it is parked, or is where it stops; the others
  * come whole, whatever is asked for at once. */
 KIT_TEST_TX(subscribe, an_event_without_its_payload_fails_alone)
 {
@@ -582,7 +582,7 @@ KIT_TEST_TX(subscribe, a_payload_that_comes_back_is_handed_over)
     CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
     CHECK_OK(hf_blob_delete(k->scope, store->blobs, digest));
     CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
-    CHECK(strstr(hf_scope_error_text(k->scope), "is gone") != NULL);
+    CHECK(strstr(hf_scope_error_text(k->scope), "is missing") != NULL);
     CHECK_STR("gone,z", hf_str_from(seen.types));
     hf_subscription_close(sub);
     hf_events_close(store);
@@ -605,7 +605,7 @@ KIT_TEST_TX(subscribe, one_at_a_time_and_the_stale_one_moves_nothing)
     append_type(k, store, ORDER("1"), "a");
     CHECK_INT(1, drain(k, ann));
     CHECK_STATUS(HF_LOCKED, hf_subscription_step(k->scope, ben, &wait_ms));
-    CHECK_ERROR(HF_LOCKED, "\"ann\" has the subscription \"mailer\"", k->scope);
+    CHECK_ERROR(HF_LOCKED, "subscription \"mailer\" is held by \"ann\"", k->scope);
     CHECK(wait_ms > 0 && wait_ms <= 1000);
     test_advance_ms(k->t, LEASE_MS / 2);
     append_type(k, store, ORDER("1"), "b");
@@ -664,7 +664,7 @@ KIT_TEST_TX(subscribe, begins_anew_when_told)
     CHECK_INT(3, info_of(k, store).handled);
 
     CHECK_STATUS(HF_INVALID, hf_subscription_rebuild(k->scope, store, NAME, HF_STR("x")));
-    CHECK_ERROR(HF_INVALID, "\"x\" is no position and no version", k->scope);
+    CHECK_ERROR(HF_INVALID, "\"x\" is neither a position nor a version", k->scope);
 
     /* From a position on; told while nobody runs it. */
     hf_subscription_close(sub);
@@ -735,17 +735,19 @@ KIT_TEST_TX(subscribe, options_that_cannot_be)
         struct hf_subscribe_options options;
         const char *message;
     } cases[] = {
-        {{.lease_ms = 100}, "the subscription \"mailer\" has 0 functions, not one"},
+        {{.lease_ms = 100}, "subscription \"mailer\": set exactly one of each, batch and project"},
         {{.each = note, .batch = note_batch},
-         "the subscription \"mailer\" has 2 functions, not one"},
+         "subscription \"mailer\": set exactly one of each, batch and project"},
         {{.each = note, .stream = ORDER("1"), .type = HF_STR("a")},
-         "a subscription of one stream has no filters and starts at no time"},
+         "a subscription to one stream cannot have a domain, a type, archived or a start time"},
         {{.each = note, .start = HF_START_AFTER, .after = HF_STR("7")},
-         "\"7\" (after) is no position"},
+         "\"7\" (after) is not a position"},
         {{.each = note, .start = HF_START_AFTER, .stream = ORDER("1"), .after = HF_STR("x")},
-         "\"x\" (after) is no version"},
-        {{.each = note, .batch_max = HF_SUBSCRIPTION_BATCH_MAX + 1}, "batch_max is at most 10000"},
-        {{.each = note, .lease_ms = 19}, "a lease has at least 20 ms"},
+         "\"x\" (after) is not a version"},
+        {{.each = note, .batch_max = HF_SUBSCRIPTION_BATCH_MAX + 1},
+         "batch_max must be at most "
+         "10000"},
+        {{.each = note, .lease_ms = 19}, "lease_ms must be at least 20"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -202,7 +202,7 @@ TEST(subscribe_thread, stops_at_the_deadline)
     wait_for(w.s, &seen.blocked, 1);
     hf_scope_timeout_ms(w.s, 20);
     CHECK_STATUS(HF_TIMEOUT, hf_subscription_stop(w.s, sub));
-    CHECK_ERROR(HF_TIMEOUT, "a function of \"q\" had to be canceled", w.s);
+    CHECK_ERROR(HF_TIMEOUT, "a handler of \"q\" had to be canceled", w.s);
     hf_scope_reset(w.s);
     CHECK_INT(0, atomic_load(&seen.count));
     CHECK_OK(hf_subscription_start(w.s, sub));
@@ -291,7 +291,7 @@ TEST(subscribe_thread, groups_share_events)
     }
 }
 
-/* ---- functions that do not return ------------------------------------------------------------ */
+/* ---- functions that do not return ----------------------------------------------------------- */
 
 struct trap {
     atomic_bool open, waits;

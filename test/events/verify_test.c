@@ -84,7 +84,7 @@ static enum hf_status hear(uint64_t done, uint64_t total, void *user)
     return ++heard->calls == heard->stop_at ? HF_CANCELED : HF_OK;
 }
 
-/* Each event twice: in its stream, and in the order of all; those of large appends, too. */
+/* Each event twice: in its stream, and in the global order; those of large appends, too. */
 KIT_TEST_TX(verify, progress_is_told)
 {
     struct hf_events *store = filled(k);
@@ -150,7 +150,7 @@ KIT_TEST_TX(verify, an_event_that_was_changed)
         if (names[i][0] == 'm')
             attr = (struct hf_attr)HF_M("", HF_ITEM(k->scope, HF_S("x", HF_STR("forged"))));
         put_raw(k, changed(k, good, "e", names[i], attr));
-        check_bad(k, store, 2, "it is not as it was written");
+        check_bad(k, store, 2, "its hash does not match its content");
     }
     put_raw(k, good);
     check_sound(k, store, 7);
@@ -169,7 +169,7 @@ KIT_TEST_TX(verify, events_that_were_left_out_moved_or_put_in)
     delete_raw(k, STREAM, HF_STR("0000000000000002"));
     check_bad(k, store, 2, "it is missing");
     put_raw(k, hf_item_with(k->scope, third, &sk, 1));
-    check_bad(k, store, 2, "it is not as it was written");
+    check_bad(k, store, 2, "its hash does not match its content");
     put_raw(k, second);
     delete_raw(k, STREAM, HF_STR("0000000000000005"));
     check_bad(k, store, 5, "it is missing");
@@ -189,19 +189,19 @@ KIT_TEST_TX(verify, a_head_that_was_changed)
                               HF_N("v", 6), HF_N("w", 2)};
 
     put_raw(k, hf_item_with(k->scope, head, &attrs[0], 1));
-    check_bad(k, store, 5, "the head of the stream says otherwise");
+    check_bad(k, store, 5, "the head of the stream does not match its last event");
     put_raw(k, hf_item_with(k->scope, head, &attrs[1], 1));
-    check_bad(k, store, 4, "the head of the stream says otherwise");
+    check_bad(k, store, 4, "the head of the stream does not match its last event");
     put_raw(k, hf_item_with(k->scope, head, &attrs[2], 1));
     check_bad(k, store, 6, "it is missing");
     put_raw(k, hf_item_with(k->scope, head, &attrs[3], 1)); /* as if the first had been swept */
-    check_bad(k, store, 2, "it is not as it was written");
+    check_bad(k, store, 2, "its hash does not match its content");
     put_raw(k, head);
     check_sound(k, store, 7);
     hf_events_close(store);
 }
 
-/* The order of all against the streams, and the other way round. */
+/* The global order against the streams, and the other way round. */
 KIT_TEST_TX(verify, the_order_of_all)
 {
     struct hf_events *store = filled(k);
@@ -213,12 +213,12 @@ KIT_TEST_TX(verify, the_order_of_all)
     pk = commit_pk(k, "1-1", &sk);
     commit = get_raw(k, pk, sk);
     delete_raw(k, pk, sk);
-    check_bad(k, store, 1, "it is not in the order of all");
+    check_bad(k, store, 1, "it is not in the global order");
     put_raw(k, changed(k, commit, "x01", "t", forged));
-    check_bad(k, store, 2, "its copy in the order of all is another");
+    check_bad(k, store, 2, "its copy in the global order differs");
     attr = (struct hf_attr)HF_N("v", 2);
     put_raw(k, hf_item_with(k->scope, commit, &attr, 1));
-    check_bad(k, store, 1, "the order of all has another event at its position");
+    check_bad(k, store, 1, "the global order has another event at its position");
     put_raw(k, commit);
     check_sound(k, store, 7);
 
@@ -227,7 +227,7 @@ KIT_TEST_TX(verify, the_order_of_all)
     put_raw(k, hf_item_with(k->scope, commit, &attr, 1));
     CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_ERROR(HF_CORRUPT,
-                "stream \"order/1\", version 4: it is in the order of all, and not in its stream",
+                "stream \"order/1\", version 4: it is in the global order, but not in its stream",
                 k->scope);
     CHECK_INT(4, verified.bad_version);
     put_raw(k, commit);
@@ -250,7 +250,7 @@ KIT_TEST_TX(verify, large_appends)
     pk = hf_scope_format(k->scope, "t.%.*s", HF_FMT(hf_value_str(hf_item_get(stub, HF_STR("l")))));
     good = get_raw(k, pk, HF_STR("000010"));
     put_raw(k, changed(k, good, "e", "t", forged));
-    check_bad(k, store, 16, "it is not as it was written");
+    check_bad(k, store, 16, "its hash does not match its content");
     delete_raw(k, pk, HF_STR("000010"));
     check_bad(k, store, 16, "it is missing");
     put_raw(k, good);
@@ -265,5 +265,72 @@ KIT_TEST_TX(verify, a_store_without_a_chain_cannot_be)
     struct hf_events_verified verified;
 
     CHECK_STATUS(HF_UNSUPPORTED, hf_events_verify(k->scope, store, NULL, NULL, &verified));
+    hf_events_close(store);
+}
+
+/* What others have written over keys and positions is reported. No assert fails. */
+KIT_TEST_TX(verify, keys_and_positions_that_are_none)
+{
+    struct hf_events *store = filled(k);
+    struct hf_str forged = HF_STR("not a position, but as lon");
+    struct hf_item second = get_raw(k, STREAM, HF_STR("0000000000000002"));
+    struct hf_item head = get_raw(k, STREAM, HF_STR("h"));
+    struct hf_attr p = HF_S("p", forged);
+    struct hf_events_verified verified;
+    struct hf_events_swept swept;
+    struct hf_stored_event event;
+    struct hf_stream_info info;
+
+    CHECK_INT(HF_POSITION_LEN, forged.len);
+    put_raw(k, hf_item_with(k->scope, second, &p, 1));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
+    CHECK_STATUS(HF_CORRUPT, hf_events_archive(k->scope, store, ORDER("1")));
+    put_raw(k, head);
+    put_raw(k, second);
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("d")), HF_S("sk", HF_STR("123"))));
+    CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
+    delete_raw(k, HF_STR("d"), HF_STR("123"));
+    check_sound(k, store, 7);
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("s.order.9")), HF_S("sk", HF_STR("h")),
+                       HF_S("p", HF_STR("x"))));
+    CHECK_STATUS(HF_CORRUPT, hf_events_stream_info(k->scope, store, ORDER("9"), &info));
+    delete_raw(k, HF_STR("s.order.9"), HF_STR("h"));
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("i.mine")), HF_S("sk", HF_STR("i")),
+                       HF_S("s", HF_STR("order.1")), HF_N("v", 1),
+                       HF_S("p", hf_value_str(hf_item_get(second, HF_STR("p")))), HF_N("n", 0),
+                       HF_S("l", forged)));
+    CHECK_STATUS(HF_CORRUPT, hf_events_get(k->scope, store, HF_STR("mine"), &event));
+    delete_raw(k, HF_STR("i.mine"), HF_STR("i"));
+
+    put_raw(k,
+            HF_ITEM(k->scope, HF_S("pk", HF_STR("x")), HF_S("sk", HF_STR("short")), HF_N("at", 1)));
+    CHECK_STATUS(HF_CORRUPT, hf_events_sweep(k->scope, store, 1, &swept));
+    delete_raw(k, HF_STR("x"), HF_STR("short"));
+    CHECK_OK(hf_events_sweep(k->scope, store, 1, &swept));
+    check_sound(k, store, 7);
+    hf_events_close(store);
+}
+
+/* A list of days that others have written to does not let a reader fail an assert. */
+KIT_TEST_TX(verify, a_day_that_is_none)
+{
+    struct hf_events *store = filled(k);
+    const struct hf_stored_event *events;
+    struct hf_events_reader *reader;
+    size_t len;
+
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("d")), HF_S("sk", HF_STR("123"))));
+    CHECK_OK(hf_events_reader_open(k->scope, store, NULL, &reader));
+    CHECK_STATUS(HF_CORRUPT, hf_events_reader_next(k->scope, reader, &events, &len));
+    hf_events_reader_close(reader);
+    delete_raw(k, HF_STR("d"), HF_STR("123"));
+    put_raw(k, HF_ITEM(k->scope, HF_S("pk", HF_STR("d")), HF_S("sk", HF_STR("1234567x"))));
+    CHECK_OK(hf_events_reader_open(k->scope, store, NULL, &reader));
+    CHECK_STATUS(HF_CORRUPT, hf_events_reader_next(k->scope, reader, &events, &len));
+    hf_events_reader_close(reader);
+    delete_raw(k, HF_STR("d"), HF_STR("1234567x"));
     hf_events_close(store);
 }

@@ -34,11 +34,11 @@ enum hf_status hf__aggregate_check(struct hf_scope *s, const struct hf_aggregate
     if (aggregate->domain.len == 0)
         return hf_scope_fail(s, HF_INVALID, "an aggregate has no domain");
     if (aggregate->state_size == 0 || !aggregate->evolve)
-        return hf_scope_fail(s, HF_INVALID, "the aggregate %.*s has no %s",
-                             HF_FMT(aggregate->domain),
-                             aggregate->evolve ? "size of its state" : "evolve function");
+        return hf_scope_fail(s, HF_INVALID, "aggregate %.*s has no %s", HF_FMT(aggregate->domain),
+                             aggregate->evolve ? "state_size" : "evolve function");
     if (!aggregate->save != !aggregate->restore)
-        return hf_scope_fail(s, HF_INVALID, "the aggregate %.*s can %s its state only",
+        return hf_scope_fail(s, HF_INVALID,
+                             "aggregate %.*s has only a %s function; set both save and restore",
                              HF_FMT(aggregate->domain), aggregate->save ? "save" : "restore");
     return HF_OK;
 }
@@ -78,8 +78,8 @@ struct hf_new_event hf__event_to_new(const struct hf_stored_event *event)
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* A state without events. */
-static enum hf_status blank(struct hf_scope *s, const struct hf_aggregate *aggregate,
-                            struct hf_str id, struct hf_aggregate_state *state)
+static enum hf_status state_init(struct hf_scope *s, const struct hf_aggregate *aggregate,
+                                 struct hf_str id, struct hf_aggregate_state *state)
 {
     struct hf_stream_key stream = {aggregate->domain, id};
 
@@ -90,15 +90,15 @@ static enum hf_status blank(struct hf_scope *s, const struct hf_aggregate *aggre
 }
 
 /* The state of the snapshot, if there is one that fits so far. (3) */
-static enum hf_status begin(struct hf_scope *s, struct hf_events *store,
-                            const struct hf_aggregate *aggregate, struct hf_str id,
-                            uint64_t version, struct hf_aggregate_state *state)
+static enum hf_status state_restore(struct hf_scope *s, struct hf_events *store,
+                                    const struct hf_aggregate *aggregate, struct hf_str id,
+                                    uint64_t version, struct hf_aggregate_state *state)
 {
     struct hf_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot;
     enum hf_status status;
 
-    TRY(blank(s, aggregate, id, state));
+    TRY(state_init(s, aggregate, id, state));
     if (!aggregate->restore)
         return HF_OK;
     status = hf_snapshot_get(s, store, stream, aggregate->name, &snapshot);
@@ -109,6 +109,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_events *store,
     if (snapshot.schema != (aggregate->snapshot_schema ? aggregate->snapshot_schema : 1) ||
         (version && snapshot.version > version))
         return HF_OK;
+    assert(snapshot.version > 0 && state->version == 0);
     TRY(aggregate->restore(s, snapshot.item, state->state, aggregate->user));
     state->version = state->snapshot = snapshot.version;
     return HF_OK;
@@ -138,7 +139,7 @@ struct loader {
 };
 
 /* A failure in the scope of a page as one of the caller's. */
-static enum hf_status passed_on(const struct loader *l, enum hf_status status)
+static enum hf_status fail_from_page(const struct loader *l, enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(l->page);
 
@@ -146,17 +147,17 @@ static enum hf_status passed_on(const struct loader *l, enum hf_status status)
         return HF_OK;
     return error->status == status
                ? hf_scope_fail(l->s, status, "%.*s", HF_FMT(error->message))
-               : hf_scope_fail(l->s, status, "the state of %.*s/%.*s could not be made: %s",
+               : hf_scope_fail(l->s, status, "the state of %.*s/%.*s could not be built: %s",
                                HF_FMT(l->stream.domain), HF_FMT(l->stream.id),
                                hf_status_text(status));
 }
 
-static enum hf_status trimmed(const struct loader *l, uint64_t first)
+static enum hf_status fail_trimmed(const struct loader *l, uint64_t first)
 {
-    return hf_scope_fail(l->s, HF_TRIMMED,
-                         "%.*s/%.*s begins at version %llu, and no snapshot that fits stands for "
-                         "those before",
-                         HF_FMT(l->stream.domain), HF_FMT(l->stream.id), (unsigned long long)first);
+    return hf_scope_fail(
+        l->s, HF_TRIMMED,
+        "%.*s/%.*s begins at version %llu, and no usable snapshot covers the versions before it",
+        HF_FMT(l->stream.domain), HF_FMT(l->stream.id), (unsigned long long)first);
 }
 
 static enum hf_status add_page(const struct loader *l, const struct hf_events_page *page,
@@ -166,10 +167,11 @@ static enum hf_status add_page(const struct loader *l, const struct hf_events_pa
         struct hf_stored_event event = page->events[i];
 
         if (event.version != state->version + 1) /* (2) */
-            return trimmed(l, event.version);
+            return fail_trimmed(l, event.version);
         if (l->upcast)
-            TRY(passed_on(l, l->upcast(l->page, &event, l->user)));
+            TRY(fail_from_page(l, l->upcast(l->page, &event, l->user)));
         TRY(hf__aggregate_evolve(l->s, l->aggregate, &event, state));
+        assert(state->version == page->events[i].version);
         state->read++;
     }
     return HF_OK;
@@ -196,9 +198,9 @@ static enum hf_status add_events(const struct loader *l, struct hf_aggregate_sta
             hf_scope_timeout_ms(l->page, left_ms ? left_ms : 1);
         TRY(hf_scope_sleep_ms(l->s, 0)); /* canceled? */
         o.from = state->version + 1;
-        TRY(passed_on(l, hf_events_read(l->page, l->store, l->stream, &o, &page)));
+        TRY(fail_from_page(l, hf_events_read(l->page, l->store, l->stream, &o, &page)));
         if (!page.events_len && *end >= o.from)
-            return trimmed(l, *end + 1);
+            return fail_trimmed(l, *end + 1);
         TRY(add_page(l, &page, state));
         *end = page.version;
         wanted = l->version && l->version < *end ? l->version : *end;
@@ -206,23 +208,25 @@ static enum hf_status add_events(const struct loader *l, struct hf_aggregate_sta
     return HF_OK;
 }
 
-static enum hf_status load(struct loader *l, struct hf_aggregate_state *state)
+static enum hf_status state_load(struct loader *l, struct hf_aggregate_state *state)
 {
     uint64_t end;
 
-    TRY(begin(l->s, l->store, l->aggregate, l->stream.id, l->version, state));
+    TRY(state_restore(l->s, l->store, l->aggregate, l->stream.id, l->version, state));
     if (!(l->version && state->version == l->version)) {
         TRY(add_events(l, state, &end));
         if (state->snapshot && end < state->snapshot) { /* (3): it is of what was there before */
-            TRY(blank(l->s, l->aggregate, l->stream.id, state));
+            TRY(state_init(l->s, l->aggregate, l->stream.id, state));
             TRY(add_events(l, state, &end));
         }
         if (state->version < l->version)
             return hf_scope_fail(l->s, HF_NOT_FOUND,
-                                 "%.*s/%.*s is at version %llu, and not yet at %llu",
+                                 "%.*s/%.*s is at version %llu, not yet at version %llu",
                                  HF_FMT(l->stream.domain), HF_FMT(l->stream.id),
                                  (unsigned long long)end, (unsigned long long)l->version);
     }
+    assert(state->version >= state->snapshot); /* (2) */
+    assert(!l->version || state->version == l->version);
     return HF_OK;
 }
 
@@ -239,7 +243,7 @@ enum hf_status hf__aggregate_load(struct hf_scope *s, struct hf_events *store,
                        .version = version,
                        .upcast = upcast,
                        .user = user};
-    enum hf_status status = l.page ? load(&l, loaded) : HF_NOMEM;
+    enum hf_status status = l.page ? state_load(&l, loaded) : HF_NOMEM;
 
     if (!l.page)
         (void)hf_scope_fail(s, HF_NOMEM, "no memory for events");
@@ -266,6 +270,7 @@ bool hf__aggregate_is_due(const struct hf_aggregate *aggregate, uint64_t from, u
     uint64_t every =
         aggregate->snapshot_every ? aggregate->snapshot_every : HF_AGGREGATE_SNAPSHOT_EVERY;
 
+    assert(every > 0 && from <= to);
     return aggregate->save && to / every > from / every;
 }
 
@@ -276,6 +281,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
     struct hf_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot = {.version = state->version, .schema = aggregate->snapshot_schema};
 
+    assert(aggregate->save && state->version > 0);
     *saved = false;
     TRY(aggregate->save(s, state->state, &snapshot.item, aggregate->user));
     return hf_snapshot_save(s, store, stream, aggregate->name, &snapshot, saved);
@@ -349,14 +355,14 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
     if (decision->len == HF_AGGREGATE_EVENTS_MAX)
         return hf_scope_fail_limit(s, HF_LIMIT,
                                    HF_ERROR_LIMIT(HF_AGGREGATE_EVENTS_MAX, decision->len + 1),
-                                   "a command leads to at most %d events", HF_AGGREGATE_EVENTS_MAX);
+                                   "a command may emit at most %d events", HF_AGGREGATE_EVENTS_MAX);
     TRY(hf__pattern_grow(s, &events, decision->len, &decision->cap, sizeof(*event)));
     decision->events = events;
     decision->events[decision->len++] = *event;
     return HF_OK;
 }
 
-static const void *copied(struct hf_scope *s, const void *request, size_t size)
+static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
 {
     void *copy = request ? hf_scope_alloc(s, size) : NULL;
 
@@ -379,10 +385,11 @@ enum hf_status hf_decision_write(struct hf_scope *s, struct hf_decision *decisio
     TRY(hf__pattern_grow(s, &with, decision->with_len, &decision->with_cap, sizeof(*action)));
     decision->with = with;
     decision->with[decision->with_len] =
-        (struct hf_transact_write){.check = copied(s, action->check, sizeof(*action->check)),
-                                   .put = copied(s, action->put, sizeof(*action->put)),
-                                   .del = copied(s, action->del, sizeof(*action->del)),
-                                   .update = copied(s, action->update, sizeof(*action->update))};
+        (struct hf_transact_write){.check = request_copy(s, action->check, sizeof(*action->check)),
+                                   .put = request_copy(s, action->put, sizeof(*action->put)),
+                                   .del = request_copy(s, action->del, sizeof(*action->del)),
+                                   .update =
+                                       request_copy(s, action->update, sizeof(*action->update))};
     TRY(hf_scope_built(s));
     decision->with_len++;
     return HF_OK;
@@ -426,7 +433,7 @@ static enum hf_status find_earlier(struct hf_scope *s, const struct handling *h,
             return status;
         if (!hf_str_equal(events[len].stream.domain, h->aggregate->domain) ||
             !hf_str_equal(events[len].stream.id, h->id))
-            return hf_scope_fail(s, HF_DUPLICATE, "the command %.*s was one for %.*s/%.*s",
+            return hf_scope_fail(s, HF_DUPLICATE, "command id %.*s was already used for %.*s/%.*s",
                                  HF_FMT(h->o.id), HF_FMT(events[len].stream.domain),
                                  HF_FMT(events[len].stream.id));
         len++;
@@ -464,8 +471,8 @@ static enum hf_status evolve_all(struct hf_scope *s, const struct handling *h,
 }
 
 /* One time through. HF_CONDITION with *conflict: others were faster. */
-static enum hf_status attempt(struct hf_scope *s, const struct handling *h,
-                              struct hf_handled *handled, bool *conflict)
+static enum hf_status command_attempt(struct hf_scope *s, const struct handling *h,
+                                      struct hf_handled *handled, bool *conflict)
 {
     struct hf_aggregate_state state;
     struct hf_decision decision = {0};
@@ -535,14 +542,14 @@ static void make_snapshot(struct hf_scope *s, const struct handling *h, struct h
 }
 
 /* Decide, and again while others are faster. (1) */
-static enum hf_status decide(struct hf_scope *s, const struct handling *h,
-                             struct hf_handled *handled)
+static enum hf_status command_decide(struct hf_scope *s, const struct handling *h,
+                                     struct hf_handled *handled)
 {
     struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = DELAY_MAX_MS};
 
     for (uint32_t number = 1;; number++) {
         bool conflict = false;
-        enum hf_status status = attempt(s, h, handled, &conflict);
+        enum hf_status status = command_attempt(s, h, handled, &conflict);
 
         if (status == HF_OK) {
             handled->attempts = number;
@@ -552,17 +559,18 @@ static enum hf_status decide(struct hf_scope *s, const struct handling *h,
         if (!conflict)
             return status;
         if (number >= h->o.max_attempts)
-            return hf_scope_fail(s, HF_CONDITION,
-                                 "a command for %.*s/%.*s was decided %u times, and each time "
-                                 "others were faster",
-                                 HF_FMT(h->aggregate->domain), HF_FMT(h->id), number);
+            return hf_scope_fail(
+                s, HF_CONDITION,
+                "a command for %.*s/%.*s was decided %u times, and each time another writer "
+                "appended first",
+                HF_FMT(h->aggregate->domain), HF_FMT(h->id), number);
         TRY(hf__backoff_sleep(s, &backoff));
     }
 }
 
 /* The answer of then, with the state of now, if it was handled before. (5) */
-static enum hf_status earlier(struct hf_scope *s, const struct handling *h,
-                              struct hf_handled *handled)
+static enum hf_status earlier_answer(struct hf_scope *s, const struct handling *h,
+                                     struct hf_handled *handled)
 {
     struct hf_aggregate_state state;
 
@@ -576,22 +584,22 @@ static enum hf_status earlier(struct hf_scope *s, const struct handling *h,
     return HF_OK;
 }
 
-static enum hf_status handle(struct hf_scope *s, const struct handling *h,
-                             struct hf_handled *handled)
+static enum hf_status command_handle(struct hf_scope *s, const struct handling *h,
+                                     struct hf_handled *handled)
 {
     enum hf_status status;
 
     if (!h->o.id.len)
-        return decide(s, h, handled);
-    TRY(earlier(s, h, handled));
+        return command_decide(s, h, handled);
+    TRY(earlier_answer(s, h, handled));
     if (handled->repeated)
         return HF_OK;
-    status = decide(s, h, handled);
+    status = command_decide(s, h, handled);
     if (status != HF_DUPLICATE && !(status == HF_OK && handled->repeated))
         return status;
-    TRY(earlier(s, h, handled)); /* another has handled it at the same time */
+    TRY(earlier_answer(s, h, handled)); /* another has handled it at the same time */
     if (!handled->repeated)
-        return hf_scope_fail(s, HF_DUPLICATE, "an id of an event of the command %.*s is taken",
+        return hf_scope_fail(s, HF_DUPLICATE, "an event id of command %.*s is already in use",
                              HF_FMT(h->o.id));
     return HF_OK;
 }
@@ -613,12 +621,12 @@ enum hf_status hf_aggregate_handle(struct hf_scope *s, struct hf_events *store,
     h.o.max_attempts = h.o.max_attempts ? h.o.max_attempts : HF_AGGREGATE_ATTEMPTS;
     TRY(hf__aggregate_check(s, aggregate));
     if (!command || !command->decide)
-        return hf_scope_fail(s, HF_INVALID, "a command for %.*s has nothing that decides",
+        return hf_scope_fail(s, HF_INVALID, "a command for %.*s has no decide function",
                              HF_FMT(aggregate->domain));
     if (id.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a command for %.*s needs the id of a stream",
+        return hf_scope_fail(s, HF_INVALID, "a command for %.*s has no stream id",
                              HF_FMT(aggregate->domain));
-    status = handle(s, &h, &out);
+    status = command_handle(s, &h, &out);
     if (handled && status == HF_OK)
         *handled = out;
     return status;

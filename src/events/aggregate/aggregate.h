@@ -38,7 +38,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
 void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
                        struct hf_stream_key stream);
 
-/* An event that is to be as it will be told, without version, position and hash. */
+/* A new event in the form of a stored one, without version, position and hash. */
 struct hf_stored_event hf__event_of_new(const struct hf_new_event *event,
                                         struct hf_stream_key stream);
 

@@ -1,5 +1,5 @@
 /*
- * events/aggregate/aggregate_snapshot.c: states that were put aside, to begin with.
+ * events/aggregate/aggregate_snapshot.c: stored states, from which loading begins.
  *
  * A snapshot is an item of the store's table:
  *
@@ -10,9 +10,9 @@
  *     time     when it was made, in microseconds
  *     state    an M
  *
- *  (1) The pair of version and schema only grows: a put is conditional on that, so of two who save
- *      at the same time the newer one stays. A put that is sent again after its answer was lost is
- *      refused by what it has written itself, which is as good.
+ *  (1) The pair of version and schema only grows: a put is conditional on that, so of two snapshots
+ *      that are saved at the same time the newer one stays. A put that is sent again after its
+ *      answer was lost is refused by what it has written itself, which is as good.
  */
 #include "events/aggregate/aggregate.h"
 
@@ -46,6 +46,7 @@ static struct hf_put_item save_request(struct hf_scope *s, struct hf_str table, 
                                     HF_N("time", hf_scope_env(s)->wall_us(hf_scope_env(s)->user)),
                                     HF_M("state", snapshot->item)};
 
+    assert(version != 0 && schema > 0 && snapshot->item.ptr);
     return (struct hf_put_item){
         .table = table,
         .item = hf_item_with(s, key, attrs, ARRAY_LEN(attrs)),

@@ -1,5 +1,6 @@
 /*
- * events/aggregate/aggregate_upcast.c: events of older forms, brought to the one of today when they are read.
+ * events/aggregate/aggregate_upcast.c: events of older forms, brought to the one of today when they
+ * are read.
  *
  * What is stored stays as it is. A function brings an event of its type one schema further, or, by
  * setting the schema, several; then it is looked for the next one, by the type that the event has
@@ -7,12 +8,12 @@
  * written it), is left alone.
  *
  *  (1) The schema of an event never gets lower by this, and each step raises it or changes the
- *      type; who goes round in a circle of types is stopped.
+ *      type; a circle of types is stopped.
  */
 #include "events/aggregate/aggregate.h"
 
-static const struct hf_upcast *find(const struct hf_upcast *upcasts, size_t len,
-                                    const struct hf_stored_event *event)
+static const struct hf_upcast *upcast_find(const struct hf_upcast *upcasts, size_t len,
+                                           const struct hf_stored_event *event)
 {
     for (size_t i = 0; i < len; i++)
         if (hf_str_equal(upcasts[i].type, event->type))
@@ -23,23 +24,24 @@ static const struct hf_upcast *find(const struct hf_upcast *upcasts, size_t len,
 enum hf_status hf_event_upcast(struct hf_scope *s, const struct hf_upcast *upcasts, size_t len,
                                struct hf_stored_event *event)
 {
-    const struct hf_upcast *upcast = find(upcasts, len, event);
+    const struct hf_upcast *upcast = upcast_find(upcasts, len, event);
 
     call_begins(s);
     for (int steps = 0; upcast && upcast->upcast && event->schema < upcast->schema; steps++) {
         uint32_t from = event->schema;
 
         if (steps == HF_UPCAST_STEPS_MAX)
-            return hf_scope_fail(s, HF_LIMIT, "event %.*s of type %.*s is never brought up to date",
+            return hf_scope_fail(s, HF_LIMIT, "upcasting event %.*s (type %.*s) does not terminate",
                                  HF_FMT(event->id), HF_FMT(event->type));
         TRY(upcast->upcast(s, event, from, upcast->user));
         if (event->schema < from) /* (1) */
-            return hf_scope_fail(s, HF_INVALID,
-                                 "event %.*s of type %.*s was brought from schema %u down to %u",
-                                 HF_FMT(event->id), HF_FMT(event->type), from, event->schema);
+            return hf_scope_fail(
+                s, HF_INVALID, "upcasting event %.*s (type %.*s) lowered its schema from %u to %u",
+                HF_FMT(event->id), HF_FMT(event->type), from, event->schema);
         if (event->schema == from)
             event->schema = from + 1;
-        upcast = find(upcasts, len, event);
+        assert(event->schema > from); /* (1) */
+        upcast = upcast_find(upcasts, len, event);
     }
     return HF_OK;
 }

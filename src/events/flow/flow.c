@@ -3,8 +3,8 @@
  *
  * A runtime between a program and its event store. flow_tree.c takes an event, and what follows
  * from it, through the functions of their flows, and collects what is to be stored; flow_submit.c
- * stores it, with one append; flow_queue.c decides who may do that when; flow_effect.c runs side
- * effects, from an outbox; flow_observe.c tells observers; flow_replay.c takes stored events
+ * stores it, with one append; flow_queue.c decides which tree is next; flow_effect.c runs side
+ * effects, from an outbox; flow_observe.c calls observers; flow_replay.c takes stored events
  * through it once more, and revert.c takes trees back.
  *
  * Where other runtimes apply first and store then, a crash in between leaves a projection that is
@@ -18,12 +18,12 @@
  *      used.
  *  (2) For each apply that succeeded, either the tree is stored or its cancel_apply is called
  *      afterwards, in reverse order. Nothing is canceled once the tree is known to be stored.
- *  (3) What happens after a tree was stored (observers, snapshots, telling) does not change what
+ *  (3) What happens after a tree was stored (observers, snapshots, reports) does not change what
  *      its submit returns.
  *  (4) Ids of events follow from the root's, and of events of side effects from the event's: doing
  *      it again gives the same ones, which the store takes once.
- *  (5) In a process, one tree at a time for each queue; a thread that has a turn does not wait for
- *      another one.
+ *  (5) In a process, one tree at a time for each queue; a thread that builds a tree does not wait
+ *      for a queue.
  *  (6) No function of the user's is called while the mutex is held.
  *  (7) Nothing is freed while a thread is inside, whatever deadline there is for closing.
  */
@@ -68,16 +68,16 @@ static enum hf_status check_flow(struct hf_scope *s, const struct hf_flows *flow
     struct hf_events_abilities abilities = hf_events_abilities(flows->store);
 
     if (flow->domain.len == 0 || flow->type.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "flow %zu of those that were given has no %s", number,
+        return hf_scope_fail(s, HF_INVALID, "flow %zu has no %s", number,
                              flow->domain.len ? "type" : "domain");
     if (flow->domain.len > HF_EVENTS_DOMAIN_MAX || flow->type.len > HF_EVENTS_TYPE_MAX)
-        return hf_scope_fail_limit(
-            s, HF_INVALID,
-            flow->domain.len > HF_EVENTS_DOMAIN_MAX
-                ? HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, flow->domain.len)
-                : HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, flow->type.len),
-            "flow %zu of those that were given has a %s of more than %d bytes", number,
-            flow->domain.len > HF_EVENTS_DOMAIN_MAX ? "domain" : "type", HF_EVENTS_DOMAIN_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   flow->domain.len > HF_EVENTS_DOMAIN_MAX
+                                       ? HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, flow->domain.len)
+                                       : HF_ERROR_LIMIT(HF_EVENTS_TYPE_MAX, flow->type.len),
+                                   "flow %zu has a %s of more than %d bytes", number,
+                                   flow->domain.len > HF_EVENTS_DOMAIN_MAX ? "domain" : "type",
+                                   HF_EVENTS_DOMAIN_MAX);
     if (flow->side_effect && !flows->outbox)
         return hf_scope_fail(s, HF_INVALID,
                              "the flow %.*s/%.*s has a side effect, but there is no outbox for it",
@@ -122,6 +122,8 @@ static enum hf_status keep_flows(struct hf_scope *s, struct hf_flows *flows,
         if (compare_flows(&flows->flows[i - 1], &flows->flows[i]) == 0)
             return hf_scope_fail(s, HF_DUPLICATE, "there are two flows for %.*s/%.*s",
                                  HF_FMT(flows->flows[i].domain), HF_FMT(flows->flows[i].type));
+    for (size_t i = 1; i < len; i++)
+        assert(compare_flows(&flows->flows[i - 1], &flows->flows[i]) < 0);
     flows->flows_len = len;
     return HF_OK;
 }
@@ -134,6 +136,7 @@ static void insert_observer(struct hf_flows *flows, const struct hf_flow_observe
     for (; at > 0 && flows->observers[at - 1].priority > observer->priority; at--)
         flows->observers[at] = flows->observers[at - 1];
     flows->observers[at] = *observer;
+    assert(at == 0 || flows->observers[at - 1].priority <= observer->priority);
 }
 
 static enum hf_status keep_observers(struct hf_scope *s, struct hf_flows *flows,
@@ -186,8 +189,9 @@ static void flows_free(struct hf_flows *flows)
 {
     struct hf_env env = flows->env;
 
+    assert(flows->inside == 0);    /* (7) */
     hf__flow_effects_close(flows); /* these submit, */
-    hf__flow_queues_close(flows);  /* and these tell observers */
+    hf__flow_queues_close(flows);  /* and these call observers */
     hf__flow_observers_close(flows);
     hf__waiters_free(&flows->emptied);
     pthread_cond_destroy(&flows->left);
@@ -267,8 +271,7 @@ enum hf_status hf_flows_shutdown(struct hf_scope *s, struct hf_flows *flows, uin
     whole = hf__flow_drain_notices(own, flows) && whole;
     hf_scope_free(own);
     return whole ? HF_OK
-                 : hf_scope_fail(s, HF_TIMEOUT, "flows did not come to their end within %u ms",
-                                 left_ms);
+                 : hf_scope_fail(s, HF_TIMEOUT, "flows did not finish within %u ms", left_ms);
 }
 
 void hf_flows_close(struct hf_flows *flows)
@@ -293,7 +296,10 @@ enum hf_status hf_flows_step(struct hf_scope *s, struct hf_flows *flows, uint32_
     call_begins(s);
     *wait_ms = UINT32_MAX;
     if (!flows->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "these flows have threads of their own");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "these flows have their own threads; open them with no_threads to call "
+            "hf_flows_step()");
     more = hf__flow_run_posted(flows);
     if (flows->relay && !flows->stopping)
         TRY(hf_relay_step(s, flows->relay, wait_ms));
@@ -322,9 +328,9 @@ enum hf_status hf__flow_upcast(struct hf_scope *s, struct hf_stored_event *event
                                 .user = flow->user};
 
         if (steps == HF_UPCAST_STEPS_MAX)
-            return hf_scope_fail(s, HF_LIMIT, "event %.*s of type %.*s is never brought up to date",
+            return hf_scope_fail(s, HF_LIMIT, "upcasting event %.*s (type %.*s) does not terminate",
                                  HF_FMT(event->id), HF_FMT(event->type));
-        TRY(hf__flow_said(s, hf_event_upcast(s, &one, 1, event), "upcast", event));
+        TRY(hf__flow_explain(s, hf_event_upcast(s, &one, 1, event), "upcast", event));
         flow = hf__flow_find(flows, event->stream.domain, event->type); /* it may be renamed */
     }
     return HF_OK;
@@ -362,8 +368,8 @@ static void log_failure(const struct hf_flows *flows, enum hf_flow_outcome outco
                         struct hf_str observer)
 {
     char line[LINE_MAX_LEN];
-    const char *what = outcome == HF_FLOW_EFFECT_RETRY    ? "side effect will be tried again"
-                       : outcome == HF_FLOW_EFFECT_FAILED ? "side effect was put aside"
+    const char *what = outcome == HF_FLOW_EFFECT_RETRY    ? "side effect will be retried"
+                       : outcome == HF_FLOW_EFFECT_FAILED ? "side effect became a dead letter"
                                                           : "observer failed";
     int len;
 
@@ -379,9 +385,9 @@ static void log_failure(const struct hf_flows *flows, enum hf_flow_outcome outco
                        flows->env.user);
 }
 
-void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
-                   const struct hf_stored_event *event, const struct hf_error *error,
-                   uint32_t attempt, struct hf_str observer)
+void hf__flow_report(struct hf_flows *flows, enum hf_flow_outcome outcome,
+                     const struct hf_stored_event *event, const struct hf_error *error,
+                     uint32_t attempt, struct hf_str observer)
 {
     struct hf_flow_output output = {.outcome = outcome,
                                     .event = event,
@@ -395,8 +401,8 @@ void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
         log_failure(flows, outcome, event, error, observer);
 }
 
-enum hf_status hf__flow_said(struct hf_scope *s, enum hf_status status, const char *what,
-                             const struct hf_stored_event *event)
+enum hf_status hf__flow_explain(struct hf_scope *s, enum hf_status status, const char *what,
+                                const struct hf_stored_event *event)
 {
     if (status == HF_OK || hf_scope_error(s)->status == status)
         return status;
@@ -419,6 +425,7 @@ struct hf_str hf__flow_id(struct hf_scope *s, struct hf_flows *flows)
         flows->last_ms++;
         flows->last_count = 0;
     }
+    assert(flows->last_count <= 0xffff);
     now_ms = flows->last_ms;
     count = flows->last_count;
     pthread_mutex_unlock(&flows->mutex);

@@ -16,12 +16,11 @@
 
 /* ---- the runtime ---------------------------------------------------------------------------- */
 
-/* Somebody who waits for a turn: on the stack of a submit, or posted. The first of a queue has it.
- */
+/* A task of a queue: on the stack of a submit, or posted. The first of a queue runs. */
 struct flow_task {
     struct flow_task *next;
     struct hf_scope *scope; /* posted: its own; else NULL */
-    struct hf_scope *waits; /* submitted: of who waits; else NULL */
+    struct hf_scope *waits; /* submitted: the scope of the caller, who waits; else NULL */
     struct hf_flow_event event;
     hf_flow_posted_fn *done;
     void *user;
@@ -29,15 +28,15 @@ struct flow_task {
 
 struct flow_queue {
     struct hf_flows *flows;
-    struct hf_scope *spare; /* of who has the turn: for functions whose failure is not the tree's */
+    struct hf_scope *spare; /* of the running task: for functions whose failure is not the tree's */
     /* all below is guarded by the mutex of the flows */
     struct flow_task *first, **end;
-    pthread_t runner; /* who has the turn, when `running` */
+    pthread_t runner; /* the thread that runs the first task, when `running` */
     bool running;
     struct pump *pump; /* takes what was posted; NULL: nothing was yet, or there are no threads */
 };
 
-/* An event that observers are to be told of by the thread. */
+/* An event that the thread is to hand to an observer. */
 struct flow_notice {
     struct flow_notice *next;
     struct hf_scope *scope; /* holds the notice, too */
@@ -63,8 +62,9 @@ struct hf_flows {
     hf_relay_stuck_fn *on_stuck;
     void *stuck_user;
     struct flow_queue *queues;
-    struct pump *teller;    /* tells notices; NULL: there are no threads, or nobody to tell */
-    struct waiters emptied; /* who waits until queues or notices are empty */
+    struct pump
+        *notifier; /* delivers notices; NULL: there are no threads, or no observers for it */
+    struct waiters emptied; /* those who wait until queues or notices are empty */
     pthread_mutex_t mutex;  /* guards all below, and the queues */
     bool stopping;          /* nothing new is taken */
     uint32_t inside;        /* calls of others that are under way, which use what is here */
@@ -72,7 +72,7 @@ struct hf_flows {
     int64_t last_ms;        /* of ids that were made: they only grow */
     uint32_t last_count;
     struct flow_notice *notices, **notices_end;
-    bool telling; /* a notice is being handled */
+    bool notifying; /* a notice is being handled */
 };
 
 /* ---- flow.c --------------------------------------------------------------------------------- */
@@ -84,14 +84,14 @@ const struct hf_flow *hf__flow_find(const struct hf_flows *flows, struct hf_str 
 /* An event in its current form: an aggregate_upcast_fn. */
 enum hf_status hf__flow_upcast(struct hf_scope *s, struct hf_stored_event *event, void *flows);
 
-/* Tell what became of it; without anybody to tell, failures in the background are logged. */
-void hf__flow_tell(struct hf_flows *flows, enum hf_flow_outcome outcome,
-                   const struct hf_stored_event *event, const struct hf_error *error,
-                   uint32_t attempt, struct hf_str observer);
+/* Report what became of an event; without on_output, failures in the background are logged. */
+void hf__flow_report(struct hf_flows *flows, enum hf_flow_outcome outcome,
+                     const struct hf_stored_event *event, const struct hf_error *error,
+                     uint32_t attempt, struct hf_str observer);
 
-/* A failure that was returned without a word gets one. */
-enum hf_status hf__flow_said(struct hf_scope *s, enum hf_status status, const char *what,
-                             const struct hf_stored_event *event);
+/* A failure that was returned without an error text gets one. */
+enum hf_status hf__flow_explain(struct hf_scope *s, enum hf_status status, const char *what,
+                                const struct hf_stored_event *event);
 
 /* A new id that sorts behind those of this process before. Absent: no memory. */
 struct hf_str hf__flow_id(struct hf_scope *s, struct hf_flows *flows);
@@ -187,18 +187,18 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
 /* Wait a little before the next attempt. */
 enum hf_status hf__flow_pause(struct hf_scope *s, uint32_t attempt);
 
-/* Take an event all the way, by who has the turn. */
+/* Build and store the tree of an event, by the task that runs. */
 enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue,
                              const struct hf_flow_event *event,
                              const struct hf_stored_event *parent, struct hf_flow_result *result);
 
-/* Wait for the turn, and take it. */
+/* Wait until the task may run, and run it. */
 enum hf_status hf__flow_submit(struct hf_scope *s, struct hf_flows *flows,
                                const struct hf_flow_event *event,
                                const struct hf_stored_event *parent, bool inner,
                                struct hf_flow_result *result);
 
-/* ---- flow_queue.c: whose turn it is --------------------------------------------------------- */
+/* ---- flow_queue.c: queues ------------------------------------------------------------------- */
 
 enum hf_status hf__flow_queues_open(struct hf_scope *s, struct hf_flows *flows);
 void hf__flow_queues_close(struct hf_flows *flows);
@@ -208,8 +208,8 @@ void hf__flow_begin(struct hf_flows *flows);
 void hf__flow_end(struct hf_flows *flows);
 void hf__flow_wait(struct hf_flows *flows);
 
-/* Wait for the turn. HF_CANCELED, unless it is for what was begun before (`inner`); HF_TIMEOUT;
- * HF_INVALID: this thread has one already. */
+/* Wait until the task may run. HF_CANCELED, unless it is for what was begun before (`inner`);
+ * HF_TIMEOUT; HF_INVALID: this thread runs a task already. */
 enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct hf_str key,
                               bool inner, struct flow_task *task, struct flow_queue **queue);
 void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue);
@@ -232,7 +232,7 @@ void hf__flow_forget_posted(struct hf_flows *flows);
 enum hf_status hf__flow_observers_open(struct hf_scope *s, struct hf_flows *flows);
 void hf__flow_observers_close(struct hf_flows *flows);
 
-/* Tell all whom it may concern; with `wait`, all of them at once. Returns how many calls. */
+/* Call all observers that want the event; with `wait`, none of them later. Returns how many. */
 uint64_t hf__flow_observe(struct hf_flows *flows, struct hf_scope *spare,
                           const struct hf_stored_event *event, bool wait);
 

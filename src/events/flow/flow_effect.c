@@ -11,7 +11,7 @@
  *  (2) Events that it leads to have ids that follow from the event's, so those that were stored by
  *      an earlier run are not stored again.
  *  (3) One that ran out of attempts, or whose event is damaged or has its payload where we cannot
- *      read, or that nobody here knows what to do for, is put aside; it is never noted as done.
+ *      read, or that has no flow here, becomes a dead letter; it is never noted as done.
  *  (4) So is one that ends its process, after max_crashes of that, by the relay.
  */
 #include "events/flow/flow.h"
@@ -34,6 +34,7 @@ enum hf_status hf__flow_effect_emit(struct hf_scope *s, struct hf_flows *flows, 
                               .aggregate = event->stream.id,
                               .aggregate_type = event->stream.domain};
 
+    assert(flows->outbox && event->id.len);
     TRY(hf_scope_built(s));
     return hf_outbox_emit_tx(s, flows->outbox, &effect, action, NULL);
 }
@@ -58,50 +59,53 @@ static enum hf_status submit_emitted(struct hf_scope *s, struct hf_flow_call *ca
     return HF_OK;
 }
 
-static enum hf_status run(struct hf_scope *s, struct hf_flows *flows,
-                          const struct hf_stored_event *event, const struct hf_flow *flow,
-                          uint32_t attempt)
+static enum hf_status effect_run(struct hf_scope *s, struct hf_flows *flows,
+                                 const struct hf_stored_event *event, const struct hf_flow *flow,
+                                 uint32_t attempt)
 {
     struct hf_flow_call call = {.flows = flows,
                                 .phase = FLOW_EFFECT,
                                 .flow = flow,
                                 .attempt = attempt};
 
+    assert(flow->side_effect && attempt > 0);
     TRY(hf__flow_call(s, &call, flow->side_effect, "side_effect", event));
     return submit_emitted(s, &call, event);
 }
 
 /* It cannot be run, here or at all. (3) */
-static void give_up(struct hf_scope *s, struct hf_flows *flows, struct hf_delivery *delivery,
-                    const struct hf_stored_event *event, uint32_t attempt)
+static void effect_give_up(struct hf_scope *s, struct hf_flows *flows, struct hf_delivery *delivery,
+                           const struct hf_stored_event *event, uint32_t attempt)
 {
+    assert(hf_scope_error(s)->status != HF_OK); /* (3): it is never noted as done */
     delivery->status = hf_scope_error(s)->status;
     delivery->error = hf_scope_error(s)->message;
     delivery->for_good = true;
-    hf__flow_tell(flows, HF_FLOW_EFFECT_FAILED, event, hf_scope_error(s), attempt,
-                  hf_str_of(NULL, 0));
+    hf__flow_report(flows, HF_FLOW_EFFECT_FAILED, event, hf_scope_error(s), attempt,
+                    hf_str_of(NULL, 0));
 }
 
-static void ended(struct hf_scope *s, struct hf_flows *flows, struct hf_delivery *delivery,
-                  const struct hf_stored_event *event, const struct hf_flow *flow, uint32_t attempt)
+static void effect_end(struct hf_scope *s, struct hf_flows *flows, struct hf_delivery *delivery,
+                       const struct hf_stored_event *event, const struct hf_flow *flow,
+                       uint32_t attempt)
 {
     delivery->status = HF_OK;
     if (hf_scope_error(s)->status == HF_OK) {
-        hf__flow_tell(flows, HF_FLOW_EFFECT_DONE, event, NULL, attempt, hf_str_of(NULL, 0));
+        hf__flow_report(flows, HF_FLOW_EFFECT_DONE, event, NULL, attempt, hf_str_of(NULL, 0));
         return;
     }
     if (attempt > flow->effect_retries) {
-        give_up(s, flows, delivery, event, attempt);
+        effect_give_up(s, flows, delivery, event, attempt);
         return;
     }
     delivery->status = hf_scope_error(s)->status;
     delivery->error = hf_scope_error(s)->message;
-    hf__flow_tell(flows, HF_FLOW_EFFECT_RETRY, event, hf_scope_error(s), attempt,
-                  hf_str_of(NULL, 0));
+    hf__flow_report(flows, HF_FLOW_EFFECT_RETRY, event, hf_scope_error(s), attempt,
+                    hf_str_of(NULL, 0));
 }
 
-static enum hf_status deliver(struct hf_scope *s, struct hf_flows *flows,
-                              struct hf_delivery *delivery)
+static enum hf_status effect_deliver(struct hf_scope *s, struct hf_flows *flows,
+                                     struct hf_delivery *delivery)
 {
     struct hf_str id = hf_value_str(hf_item_get(delivery->event->event.headers, HF_STR("event")));
     uint32_t attempt = delivery->event->attempts - delivery->event->crashes + 1;
@@ -112,7 +116,8 @@ static enum hf_status deliver(struct hf_scope *s, struct hf_flows *flows,
     if (id.len)
         status = hf_events_get(s, flows->store, id, &event);
     else
-        (void)hf_scope_fail(s, HF_NOT_FOUND, "what is in the outbox is no side effect of a flow");
+        (void)hf_scope_fail(s, HF_NOT_FOUND,
+                            "the event in the outbox is not a side effect of a flow");
     if (status == HF_OK)
         status = hf__flow_upcast(s, &event, flows);
     else if (status != HF_NOT_FOUND && status != HF_LOST && status != HF_CORRUPT &&
@@ -123,23 +128,23 @@ static enum hf_status deliver(struct hf_scope *s, struct hf_flows *flows,
         status = hf_scope_fail(s, HF_NOT_FOUND, "there is no flow with a side effect for %.*s/%.*s",
                                HF_FMT(event.stream.domain), HF_FMT(event.type));
     if (status != HF_OK) {
-        give_up(s, flows, delivery, &event, attempt);
+        effect_give_up(s, flows, delivery, &event, attempt);
         return HF_OK;
     }
-    status = run(s, flows, &event, flow, attempt);
+    status = effect_run(s, flows, &event, flow, attempt);
     if (status == HF_OK)
         hf_scope_ok(s);
     else if (status == HF_CANCELED && hf_scope_sleep_ms(s, 0) == HF_CANCELED)
         return HF_CANCELED; /* we are stopped, and it is not to blame */
-    ended(s, flows, delivery, &event, flow, attempt);
+    effect_end(s, flows, delivery, &event, flow, attempt);
     return HF_OK;
 }
 
-static enum hf_status send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
-                           size_t len)
+static enum hf_status effects_send(struct hf_scope *s, void *self, struct hf_delivery *deliveries,
+                                   size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        TRY(deliver(s, self, &deliveries[i]));
+        TRY(effect_deliver(s, self, &deliveries[i]));
     return HF_OK;
 }
 
@@ -160,7 +165,7 @@ static void on_error(const struct hf_error *error, void *user)
                        flows->env.user);
 }
 
-/* (4) Of others the sink has told. */
+/* (4) Other failures were reported by the sink. */
 static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome outcome,
                      const struct hf_error *error, void *user)
 {
@@ -171,8 +176,8 @@ static void on_ended(const struct hf_outbox_event *event, enum hf_relay_outcome 
         .type = event->event.type};
 
     if (outcome == HF_RELAY_GIVEN_UP && event->crashes >= flows->max_crashes)
-        hf__flow_tell(flows, HF_FLOW_EFFECT_FAILED, &effect, error, event->attempts,
-                      hf_str_of(NULL, 0));
+        hf__flow_report(flows, HF_FLOW_EFFECT_FAILED, &effect, error, event->attempts,
+                        hf_str_of(NULL, 0));
 }
 
 static void on_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
@@ -189,7 +194,7 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
     const struct hf_sink_ops ops = {.size = sizeof(ops),
                                     .name = "flows",
                                     .batch_max = 1,
-                                    .send = send};
+                                    .send = effects_send};
     struct hf_relay_options o;
     bool needed = false;
 
@@ -202,7 +207,7 @@ enum hf_status hf__flow_effects_open(struct hf_scope *s, struct hf_flows *flows,
         o.only_key.len || o.only_tenant.len || o.no_threads)
         return hf_scope_fail(s, HF_INVALID,
                              "max_attempts, on_ended, on_error, dry_run, only_type, only_key, "
-                             "only_tenant and no_threads of the relay are the flows' own");
+                             "only_tenant and no_threads of the relay are set by the flows");
     o.size = sizeof(o);
     o.max_attempts = ATTEMPTS;
     o.max_crashes = o.max_crashes ? o.max_crashes : HF_FLOW_CRASHES;

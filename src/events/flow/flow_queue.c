@@ -1,13 +1,13 @@
 /*
- * events/flow/flow_queue.c: whose turn it is.
+ * events/flow/flow_queue.c: the queues of flows: which tree is built next.
  *
- * Each queue is a list of those who wait, and the first of it has the turn. Who submits waits on
- * his own thread and works there, in his own scope; what was posted is taken by the thread of the
- * queue, a pump (coord/pump.c) that is made for the first of its kind. A shard key always leads to the same queue: its
- * hash is that of the system this one follows, h = 33 h + c from 5381 on, 32 bits.
+ * A queue is a list of tasks, and its first task runs. A task that was submitted waits and runs on
+ * the thread of its caller, in the caller's scope; a task that was posted runs on the thread of the
+ * queue, a pump (coord/pump.c) that is started for the first one. A shard key always leads to the
+ * same queue: its hash is that of the system this one follows, h = 33 h + c from 5381 on, 32 bits.
  *
- *  (1) Those of one queue take turns in the order in which they came.
- *  (2) Who has a turn does not ask for another one: it might be the one he waits behind.
+ *  (1) The tasks of a queue run one at a time, in the order in which they came.
+ *  (2) A thread that runs a task does not enter a queue: it might wait for itself.
  *  (3) Calls of others that use the flows are counted, and nothing is freed while one is under way.
  */
 #include "events/flow/flow.h"
@@ -31,7 +31,7 @@ struct hf_str hf__flow_key(const struct hf_flows *flows, const struct hf_flow_ev
     return flow && flow->shard_key ? flow->shard_key(event, flow->user) : event->stream.id;
 }
 
-/* ---- who is inside -------------------------------------------------------------------------- */
+/* ---- calls under way ------------------------------------------------------------------------ */
 
 void hf__flow_begin(struct hf_flows *flows)
 {
@@ -57,23 +57,42 @@ void hf__flow_wait(struct hf_flows *flows)
     pthread_mutex_unlock(&flows->mutex);
 }
 
+/* What always holds while the mutex is not being used to change it. */
+static void queue_check(struct flow_queue *queue)
+{
+    struct flow_task **at = &queue->first;
+
+    ASSERT_HELD(&queue->flows->mutex);
+    assert(!*queue->end);
+    assert(!queue->running || queue->first);
+    while (*at) {
+        assert(!(*at)->scope != !(*at)->waits); /* posted, or submitted */
+        at = &(*at)->next;
+    }
+    assert(at == queue->end);
+}
+
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Does this thread have a turn? The mutex is held. (2) */
-static bool has_turn(const struct hf_flows *flows)
+/* Does this thread run a task? (2) */
+static bool thread_is_running(struct hf_flows *flows)
 {
+    ASSERT_HELD(&flows->mutex);
     for (uint32_t i = 0; i < flows->o.partitions; i++)
         if (flows->queues[i].running && pthread_equal(flows->queues[i].runner, pthread_self()))
             return true;
     return false;
 }
 
-/* The mutex is held. (1) */
-static void join(struct flow_queue *queue, struct flow_task *task)
+/* (1) */
+static void queue_add(struct flow_queue *queue, struct flow_task *task)
 {
+    ASSERT_HELD(&queue->flows->mutex);
     task->next = NULL;
     *queue->end = task;
     queue->end = &task->next;
+    if (DEV_CHECKS)
+        queue_check(queue);
 }
 
 static bool is_posted_first(const struct flow_queue *queue)
@@ -81,9 +100,9 @@ static bool is_posted_first(const struct flow_queue *queue)
     return queue->first && !queue->running && queue->first->scope;
 }
 
-/* Nobody has the turn: let the first of the queue have it. Without a thread, what was posted is taken
- * by those who wait behind it. */
-static void wake_first(struct flow_queue *queue)
+/* If no task runs, let the first one. Without a thread, posted tasks are run by those who wait
+ * behind them. */
+static void queue_wake_first(struct flow_queue *queue)
 {
     ASSERT_HELD(&queue->flows->mutex);
     if (!queue->first || queue->running)
@@ -98,34 +117,41 @@ static void wake_first(struct flow_queue *queue)
                 hf__scope_wake(task->waits);
 }
 
-static void quit(struct flow_queue *queue, struct flow_task *task)
+static void queue_remove(struct flow_queue *queue, struct flow_task *task)
 {
     struct flow_task **at = &queue->first;
 
+    ASSERT_HELD(&queue->flows->mutex);
+    assert(!queue->running || task != queue->first); /* that one is being worked on */
     while (*at != task)
         at = &(*at)->next;
     *at = task->next;
     if (!*at)
         queue->end = at;
-    wake_first(queue);
+    if (DEV_CHECKS)
+        queue_check(queue);
+    queue_wake_first(queue);
     if (!queue->first || !queue->pump)
         hf__waiters_tell(&queue->flows->emptied);
 }
 
-static void begin(struct flow_queue *queue)
+static void queue_set_running(struct flow_queue *queue)
 {
+    ASSERT_HELD(&queue->flows->mutex);
+    assert(!queue->running && queue->first);
     queue->running = true;
     queue->runner = pthread_self();
 }
 
-/* Take what was posted and has the turn. The mutex is held, but not meanwhile. */
-static void run_first(struct hf_flows *flows, struct flow_queue *queue)
+/* Run the first task, which was posted. The mutex is held, but not meanwhile. */
+static void queue_run_posted(struct hf_flows *flows, struct flow_queue *queue)
 {
     struct flow_task *task = queue->first;
     struct hf_flow_result result;
     enum hf_status status;
 
-    begin(queue);
+    assert(task && task->scope); /* it was posted */
+    queue_set_running(queue);
     pthread_mutex_unlock(&flows->mutex);
     status = hf__flow_take(task->scope, flows, queue, &task->event, NULL, &result);
     if (task->done)
@@ -137,7 +163,7 @@ static void run_first(struct hf_flows *flows, struct flow_queue *queue)
 }
 
 /* Wait until something has changed in the queue. The mutex is held, but not meanwhile. */
-static enum hf_status wait_for_turn(struct hf_scope *s, struct hf_flows *flows)
+static enum hf_status queue_wait(struct hf_scope *s, struct hf_flows *flows)
 {
     uint32_t wakes = hf__scope_wakes(s);
     enum hf_status status;
@@ -160,23 +186,25 @@ enum hf_status hf__flow_enter(struct hf_scope *s, struct hf_flows *flows, struct
     pthread_mutex_lock(&flows->mutex);
     if (flows->stopping && !inner)
         status = hf_scope_fail(s, HF_CANCELED, "the flows are shut down");
-    else if (has_turn(flows))
-        status = hf_scope_fail(s, HF_INVALID,
-                               "inside of a flow's functions, or of an observer that is waited "
-                               "for, events cannot be submitted and trees not be taken back");
+    else if (thread_is_running(flows))
+        status = hf_scope_fail(
+            s, HF_INVALID,
+            "a function of a flow, or an observer that is waited for, cannot submit events or "
+            "revert trees");
     else
-        join(queue, task);
+        queue_add(queue, task);
     while (status == HF_OK && queue->first != task) {
         if (flows->o.no_threads && is_posted_first(queue)) {
-            run_first(flows, queue);
+            queue_run_posted(flows, queue);
             continue;
         }
-        status = wait_for_turn(s, flows);
+        status = queue_wait(s, flows);
         if (status != HF_OK)
-            quit(queue, task);
+            queue_remove(queue, task);
     }
+    assert(status != HF_OK || queue->first == task);
     if (status == HF_OK)
-        begin(queue);
+        queue_set_running(queue);
     pthread_mutex_unlock(&flows->mutex);
     return status;
 }
@@ -185,15 +213,16 @@ void hf__flow_leave(struct hf_flows *flows, struct flow_queue *queue)
 {
     pthread_mutex_lock(&flows->mutex);
     assert(queue->running && queue->first);
+    assert(pthread_equal(queue->runner, pthread_self()));
     queue->running = false;
-    quit(queue, queue->first);
+    queue_remove(queue, queue->first);
     pthread_mutex_unlock(&flows->mutex);
 }
 
 /* ---- posting -------------------------------------------------------------------------------- */
 
-/* Take what was posted and has the turn: a pump_step_fn. */
-static int64_t take_next(size_t worker, void *user)
+/* Run the first task, if it was posted: a pump_step_fn. */
+static int64_t queue_step(size_t worker, void *user)
 {
     struct flow_queue *queue = user;
     bool more;
@@ -201,19 +230,19 @@ static int64_t take_next(size_t worker, void *user)
     (void)worker;
     pthread_mutex_lock(&queue->flows->mutex);
     if (is_posted_first(queue))
-        run_first(queue->flows, queue);
+        queue_run_posted(queue->flows, queue);
     more = is_posted_first(queue);
     pthread_mutex_unlock(&queue->flows->mutex);
     return more ? 0 : INT64_MAX;
 }
 
 /* Let the queue have a thread, if it has none. */
-static bool start_thread(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue)
+static bool queue_start_thread(struct hf_scope *s, struct hf_flows *flows, struct flow_queue *queue)
 {
     ASSERT_HELD(&flows->mutex);
     if (queue->pump || flows->o.no_threads)
         return true;
-    if (hf__pump_open(s, &(struct pump_options){.workers = 1, .step = take_next, .user = queue},
+    if (hf__pump_open(s, &(struct pump_options){.workers = 1, .step = queue_step, .user = queue},
                       &queue->pump) == HF_OK &&
         hf__pump_start(s, queue->pump) == HF_OK)
         return true;
@@ -254,8 +283,9 @@ static struct flow_task *task_new(struct hf_flows *flows, const struct hf_flow_e
     return task;
 }
 
-static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
-                           const struct hf_flow_event *event, hf_flow_posted_fn *done, void *user)
+static enum hf_status event_post(struct hf_scope *s, struct hf_flows *flows,
+                                 const struct hf_flow_event *event, hf_flow_posted_fn *done,
+                                 void *user)
 {
     struct flow_queue *queue =
         &flows->queues[hf_flows_partition(flows, hf__flow_key(flows, event))];
@@ -270,17 +300,17 @@ static enum hf_status post(struct hf_scope *s, struct hf_flows *flows,
         return hf_scope_fail(s, HF_NOMEM, "no memory to post an event");
     pthread_mutex_lock(&flows->mutex);
     stopping = flows->stopping;
-    posted = !stopping && start_thread(s, flows, queue);
+    posted = !stopping && queue_start_thread(s, flows, queue);
     if (posted) {
-        join(queue, task);
-        wake_first(queue);
+        queue_add(queue, task);
+        queue_wake_first(queue);
     }
     pthread_mutex_unlock(&flows->mutex);
     if (posted)
         return HF_OK;
     hf_scope_free(task->scope);
     return stopping ? hf_scope_fail(s, HF_CANCELED, "the flows are shut down")
-                    : hf_scope_fail(s, HF_LIMIT, "the system has no thread for a queue of flows");
+                    : hf_scope_fail(s, HF_LIMIT, "cannot start a thread for a queue of flows");
 }
 
 enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
@@ -290,7 +320,7 @@ enum hf_status hf_flows_post(struct hf_scope *s, struct hf_flows *flows,
 
     call_begins(s);
     hf__flow_begin(flows);
-    status = post(s, flows, event, done, user);
+    status = event_post(s, flows, event, done, user);
     hf__flow_end(flows);
     return status;
 }
@@ -302,7 +332,7 @@ bool hf__flow_run_posted(struct hf_flows *flows)
     pthread_mutex_lock(&flows->mutex);
     for (uint32_t i = 0; i < flows->o.partitions; i++)
         while (is_posted_first(&flows->queues[i])) {
-            run_first(flows, &flows->queues[i]);
+            queue_run_posted(flows, &flows->queues[i]);
             any = true;
         }
     pthread_mutex_unlock(&flows->mutex);
@@ -318,7 +348,7 @@ void hf__flow_stop(struct hf_flows *flows)
     pthread_mutex_unlock(&flows->mutex);
 }
 
-static bool is_empty(struct hf_flows *flows)
+static bool queues_are_empty(struct hf_flows *flows)
 {
     bool empty = true;
 
@@ -330,23 +360,23 @@ static bool is_empty(struct hf_flows *flows)
 }
 
 /* Without threads, what was posted is taken here. */
-static bool is_drained(void *user)
+static bool queues_are_drained(void *user)
 {
     struct hf_flows *flows = user;
 
     if (flows->o.no_threads)
         (void)hf__flow_run_posted(flows);
-    return is_empty(flows);
+    return queues_are_empty(flows);
 }
 
 bool hf__flow_drain(struct hf_scope *s, struct hf_flows *flows)
 {
-    return hf__waiters_pause(s, &flows->emptied, is_drained, flows, INT64_MAX) == HF_OK ||
-           is_empty(flows);
+    return hf__waiters_pause(s, &flows->emptied, queues_are_drained, flows, INT64_MAX) == HF_OK ||
+           queues_are_empty(flows);
 }
 
 /* The first that was posted and is not being taken, out of its queue. */
-static struct flow_task *take_posted(struct hf_flows *flows)
+static struct flow_task *posted_remove(struct hf_flows *flows)
 {
     struct flow_task *task = NULL;
 
@@ -358,7 +388,7 @@ static struct flow_task *take_posted(struct hf_flows *flows)
         while (task && !task->scope)
             task = task->next;
         if (task)
-            quit(queue, task);
+            queue_remove(queue, task);
     }
     pthread_mutex_unlock(&flows->mutex);
     return task;
@@ -368,8 +398,9 @@ void hf__flow_forget_posted(struct hf_flows *flows)
 {
     struct flow_task *task;
 
-    while ((task = take_posted(flows))) {
-        (void)hf_scope_fail(task->scope, HF_CANCELED, "the flows were shut down before its turn");
+    while ((task = posted_remove(flows))) {
+        (void)hf_scope_fail(task->scope, HF_CANCELED,
+                            "the flows were shut down before the event was processed");
         if (task->done)
             task->done(NULL, hf_scope_error(task->scope), task->user);
         hf_scope_free(task->scope);
@@ -404,6 +435,7 @@ void hf__flow_queues_close(struct hf_flows *flows)
     hf__flow_forget_posted(flows);
     for (uint32_t i = 0; i < flows->o.partitions; i++) {
         hf__pump_close(flows->queues[i].pump);
+        assert(!flows->queues[i].first && !flows->queues[i].running);
         hf_scope_free(flows->queues[i].spare);
     }
 }

@@ -14,8 +14,8 @@
  *
  *  (1) What an apply writes is written together with the checkpoint, which then is behind it: no
  *      event's writes are done twice, and none is passed over.
- *  (2) A checkpoint only grows, and only for who has it: of two replays the later one goes on, and
- *      the other one learns of it at its next write, which does nothing.
+ *  (2) A checkpoint only grows, and only for the replay that has it: of two the later one goes on,
+ *      and the other one learns of it at its next write, which does nothing.
  *  (3) Nothing is refused by a replay: validate and pre_apply are not called.
  */
 #include "events/flow/flow.h"
@@ -79,7 +79,8 @@ static struct hf_put_item claim_request(struct hf_scope *s, const struct replay 
     return put;
 }
 
-static enum hf_status claim(struct hf_scope *s, struct replay *r, struct hf_str *position)
+static enum hf_status checkpoint_claim(struct hf_scope *s, struct replay *r,
+                                       struct hf_str *position)
 {
     for (int i = 0; i < CLAIMS; i++) {
         struct hf_item key = checkpoint_key(s, r), item, there;
@@ -102,8 +103,9 @@ static enum hf_status claim(struct hf_scope *s, struct replay *r, struct hf_str 
         if (status != HF_CONDITION)
             return status;
     }
-    return hf_scope_fail(s, HF_LOST, "others replay with the checkpoint %.*s all the time",
-                         HF_FMT(r->o.checkpoint));
+    return hf_scope_fail(
+        s, HF_LOST, "checkpoint %.*s could not be claimed: other replays claim it at the same time",
+        HF_FMT(r->o.checkpoint));
 }
 
 /* The write that moves it on. (2) */
@@ -120,15 +122,15 @@ static struct hf_put_item move_request(struct hf_scope *s, const struct replay *
                             .values = HF_ITEM(s, HF_S(":b", id_str(&r->me)), HF_S(":p", position))};
 }
 
-static enum hf_status lost(struct hf_scope *s, struct replay *r)
+static enum hf_status checkpoint_lost(struct hf_scope *s, struct replay *r)
 {
     r->lost = true;
-    return hf_scope_fail(s, HF_LOST, "another replay with the checkpoint %.*s has begun",
+    return hf_scope_fail(s, HF_LOST, "another replay has taken over checkpoint %.*s",
                          HF_FMT(r->o.checkpoint));
 }
 
 /* Let it say where we are. */
-static enum hf_status save(struct hf_scope *s, struct replay *r)
+static enum hf_status checkpoint_save(struct hf_scope *s, struct replay *r)
 {
     struct hf_put_item put;
     struct hf_item there;
@@ -138,6 +140,7 @@ static enum hf_status save(struct hf_scope *s, struct replay *r)
         return HF_OK;
     put = move_request(s, r, position_of(r));
     TRY(hf_scope_built(s));
+    assert(is_position(position_of(r)));
     status = hf__pattern_write(s, r->flows->store->db, &(struct hf_transact_write){.put = &put},
                                checkpoint_key(s, r), &there);
     if (status == HF_CONDITION) {
@@ -146,7 +149,7 @@ static enum hf_status save(struct hf_scope *s, struct replay *r)
             hf_str_equal(hf_value_str(hf_item_get(there, HF_STR("position"))), position_of(r));
 
         if (!ours)
-            return lost(s, r);
+            return checkpoint_lost(s, r);
         status = hf_scope_ok(s);
     }
     if (status == HF_OK)
@@ -155,15 +158,15 @@ static enum hf_status save(struct hf_scope *s, struct replay *r)
 }
 
 /* Was it the checkpoint that let the transaction fail? */
-static bool was_checkpoint(const struct hf_error *error)
+static bool is_checkpoint_refused(const struct hf_error *error)
 {
     return error->status == HF_TX_CANCELED && error->reasons_len > 0 &&
            hf_str_equal(error->reasons[0].code, HF_STR("ConditionalCheckFailed"));
 }
 
 /* What the apply has to write, and the checkpoint behind it. (1) */
-static enum hf_status write_all(struct hf_scope *s, struct replay *r,
-                                const struct flow_build *build, struct hf_str position)
+static enum hf_status event_write(struct hf_scope *s, struct replay *r,
+                                  const struct flow_build *build, struct hf_str position)
 {
     struct hf_put_item put;
     struct hf_tx *tx;
@@ -178,13 +181,15 @@ static enum hf_status write_all(struct hf_scope *s, struct replay *r,
     for (size_t i = 0; i < build->with_len; i++)
         TRY(hf_tx_add(s, tx, &build->with[i]));
     status = hf_tx_commit(s, tx, NULL);
-    return status != HF_OK && r->key.len && was_checkpoint(hf_scope_error(s)) ? lost(s, r) : status;
+    return status != HF_OK && r->key.len && is_checkpoint_refused(hf_scope_error(s))
+               ? checkpoint_lost(s, r)
+               : status;
 }
 
 /* ---- states --------------------------------------------------------------------------------- */
 
-static struct replay_state *place_of(struct replay *r, const struct hf_aggregate *aggregate,
-                                     struct hf_str id)
+static struct replay_state *state_find(struct replay *r, const struct hf_aggregate *aggregate,
+                                       struct hf_str id)
 {
     struct replay_state *oldest = &r->states[0];
 
@@ -204,7 +209,7 @@ static struct replay_state *place_of(struct replay *r, const struct hf_aggregate
 static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struct hf_flow *flow,
                                const struct hf_stored_event *event, const struct flow_used **out)
 {
-    struct replay_state *at = place_of(r, flow->aggregate, event->stream.id);
+    struct replay_state *at = state_find(r, flow->aggregate, event->stream.id);
     enum hf_status status;
 
     at->last = ++r->clock;
@@ -226,6 +231,7 @@ static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struc
             status = hf__aggregate_load(at->scope, r->flows->store, flow->aggregate, at->used.id,
                                         event->version, hf__flow_upcast, r->flows, &at->used.state);
     }
+    assert(status != HF_OK || at->used.state.version == event->version);
     if (status != HF_OK) {
         at->used = (struct flow_used){0};
         return hf_scope_fail_because(s, status, hf_scope_error(at->scope),
@@ -239,17 +245,18 @@ static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struc
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static enum hf_status apply(struct hf_scope *s, struct replay *r, const struct hf_flow *flow,
-                            const struct hf_stored_event *event)
+static enum hf_status event_apply(struct hf_scope *s, struct replay *r, const struct hf_flow *flow,
+                                  const struct hf_stored_event *event)
 {
     struct flow_build build = {.flows = r->flows, .attempt = 1, .replay = true};
     struct hf_flow_call call = {
         .flows = r->flows, .build = &build, .phase = FLOW_APPLY, .flow = flow, .attempt = 1};
 
+    assert(flow->apply && !r->lost);
     if (flow->aggregate)
         TRY(state_at(s, r, flow, event, &call.own));
     TRY(hf__flow_call(s, &call, flow->apply, "apply", event));
-    return build.with_len ? write_all(s, r, &build, event->position) : HF_OK;
+    return build.with_len ? event_write(s, r, &build, event->position) : HF_OK;
 }
 
 static void move_to(struct replay *r, struct hf_str position)
@@ -259,9 +266,9 @@ static void move_to(struct replay *r, struct hf_str position)
     r->moved = true;
 }
 
-/* Who asked for it may say that a failure does not matter; then it is behind us. */
-static enum hf_status failed(struct hf_scope *s, struct replay *r, enum hf_status status,
-                             const struct hf_stored_event *event)
+/* The caller (on_error) may say that a failure does not matter; then the event is done. */
+static enum hf_status event_failed(struct hf_scope *s, struct replay *r, enum hf_status status,
+                                   const struct hf_stored_event *event)
 {
     struct hf_error error = *hf_scope_error(s);
 
@@ -269,7 +276,7 @@ static enum hf_status failed(struct hf_scope *s, struct replay *r, enum hf_statu
     if (!r->o.on_error || r->lost)
         return status;
     status = r->o.on_error(s, event, &error, r->o.user);
-    return hf__flow_said(s, status, "the replay", event);
+    return hf__flow_explain(s, status, "the replay", event);
 }
 
 static enum hf_status replay_one(struct hf_scope *s, struct replay *r,
@@ -282,10 +289,10 @@ static enum hf_status replay_one(struct hf_scope *s, struct replay *r,
     r->done.events++;
     if (status == HF_OK && flow && flow->apply && !r->o.no_apply) {
         r->done.applied++;
-        status = apply(s, r, flow, &event);
+        status = event_apply(s, r, flow, &event);
     }
     if (status != HF_OK)
-        TRY(failed(s, r, status, &event));
+        TRY(event_failed(s, r, status, &event));
     move_to(r, event.position);
     if (!r->o.no_observers)
         r->done.observed += hf__flow_observe(r->flows, r->spare, &event, true);
@@ -293,8 +300,8 @@ static enum hf_status replay_one(struct hf_scope *s, struct replay *r,
 }
 
 /* A failure in the scope of an event as one of the caller's. */
-static enum hf_status passed_on(struct hf_scope *s, const struct replay *r, enum hf_status status,
-                                const struct hf_stored_event *event)
+static enum hf_status fail_from_event(struct hf_scope *s, const struct replay *r,
+                                      enum hf_status status, const struct hf_stored_event *event)
 {
     const struct hf_error *error = hf_scope_error(r->page);
 
@@ -315,7 +322,7 @@ static enum hf_status replay_page(struct hf_scope *s, struct replay *r,
         hf_scope_reset(r->page);
         if (left_ms != UINT32_MAX)
             hf_scope_timeout_ms(r->page, left_ms ? left_ms : 1);
-        TRY(passed_on(s, r, replay_one(r->page, r, &events[i]), &events[i]));
+        TRY(fail_from_event(s, r, replay_one(r->page, r, &events[i]), &events[i]));
     }
     return HF_OK;
 }
@@ -338,10 +345,10 @@ static enum hf_status replay_all(struct hf_scope *s, struct replay *r,
             struct hf_error error = *hf_scope_error(s);
 
             if (!r->lost && hf_scope_sleep_ms(s, 0) == HF_OK)
-                (void)!save(s, r);
+                (void)!checkpoint_save(s, r);
             return hf_scope_fail(s, status, "%.*s", HF_FMT(error.message));
         }
-        TRY(save(s, r));
+        TRY(checkpoint_save(s, r));
         if (r->o.on_progress)
             TRY(r->o.on_progress(r->done.events, 0, r->o.user));
         hf_scope_rewind(s, mark);
@@ -350,13 +357,14 @@ static enum hf_status replay_all(struct hf_scope *s, struct replay *r,
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static enum hf_status begin(struct hf_scope *s, struct replay *r, struct hf_str *after)
+static enum hf_status replay_begin(struct hf_scope *s, struct replay *r, struct hf_str *after)
 {
     *after = r->o.after.len ? r->o.after : AT_START;
     if (r->o.checkpoint.len) {
         if (r->o.after.len)
-            return hf_scope_fail(s, HF_INVALID,
-                                 "a replay goes on behind its checkpoint, or behind a position");
+            return hf_scope_fail(
+                s, HF_INVALID,
+                "a replay begins behind its checkpoint or behind a position (after), not both");
         if (r->o.checkpoint.len > HF_EVENTS_ID_MAX)
             return hf_scope_fail_limit(s, HF_INVALID,
                                        HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, r->o.checkpoint.len),
@@ -364,7 +372,7 @@ static enum hf_status begin(struct hf_scope *s, struct replay *r, struct hf_str 
                                        HF_EVENTS_ID_MAX);
         r->key = hf__pattern_join(s, HF_STR("f."), r->o.checkpoint);
         TRY(hf_scope_built(s));
-        TRY(claim(s, r, after));
+        TRY(checkpoint_claim(s, r, after));
     }
     if (hf_str_equal(*after, AT_START)) {
         *after = hf_str_of(NULL, 0);
@@ -375,7 +383,7 @@ static enum hf_status begin(struct hf_scope *s, struct replay *r, struct hf_str 
     return HF_OK;
 }
 
-static enum hf_status run(struct hf_scope *s, struct replay *r)
+static enum hf_status replay_run(struct hf_scope *s, struct replay *r)
 {
     struct hf_events_all_options all = {.size = sizeof(all),
                                         .until = r->o.until,
@@ -384,7 +392,7 @@ static enum hf_status run(struct hf_scope *s, struct replay *r)
     struct hf_events_reader *reader;
     enum hf_status status;
 
-    TRY(begin(s, r, &all.after));
+    TRY(replay_begin(s, r, &all.after));
     TRY(hf_events_reader_open(s, r->flows->store, &all, &reader));
     status = replay_all(s, r, reader);
     hf_events_reader_close(reader);
@@ -402,8 +410,9 @@ static void replay_free(struct replay *r)
     hf__env_free(&env, r, sizeof(*r));
 }
 
-static enum hf_status replay(struct hf_scope *s, struct hf_flows *flows,
-                             const struct hf_replay_options *options, struct hf_replayed *replayed)
+static enum hf_status replay_events(struct hf_scope *s, struct hf_flows *flows,
+                                    const struct hf_replay_options *options,
+                                    struct hf_replayed *replayed)
 {
     struct replay *r = hf__env_zalloc(&flows->env, sizeof(*r));
     enum hf_status status;
@@ -418,10 +427,10 @@ static enum hf_status replay(struct hf_scope *s, struct hf_flows *flows,
     r->spare = hf_scope_new(hf_scope_env(s));
     r->me = hf__pattern_id_make(hf_scope_env(s));
     if (hf_scope_tx(s))
-        status = hf_scope_fail(s, HF_INVALID, "a replay does not fit into a transaction");
+        status = hf_scope_fail(s, HF_INVALID, "a replay cannot be part of a transaction");
     else
-        status =
-            r->page && r->spare ? run(s, r) : hf_scope_fail(s, HF_NOMEM, "no memory for a replay");
+        status = r->page && r->spare ? replay_run(s, r)
+                                     : hf_scope_fail(s, HF_NOMEM, "no memory for a replay");
     if (replayed) {
         *replayed = r->done;
         if (r->position[0])
@@ -438,7 +447,7 @@ enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,
     enum hf_status status;
 
     hf__flow_begin(flows);
-    status = replay(s, flows, options, replayed);
+    status = replay_events(s, flows, options, replayed);
     hf__flow_end(flows);
     return status;
 }

@@ -5,9 +5,9 @@
  * are appended by one call: streams of which a state was used with the version it had, others
  * whatever is there; streams that were only looked at are part of it too, with nothing to append.
  *
- * An append whose answer is lost for good is settled by looking for the root: if it is there, all
- * of it is. If it is not, it may still come, and the caller is told so; who gave the root an id can
- * submit it again.
+ * When the answer of an append is lost for good, its events are looked for: if they are there, it
+ * has happened. If not, it may still happen, and the failure says so (may_have_happened); a caller
+ * who gave the root an id can submit it again.
  */
 #include "events/flow/flow.h"
 
@@ -91,7 +91,9 @@ static void number_events(struct flow_build *build, struct appends *a,
     for (size_t i = 0; i < build->len; i++) {
         size_t at = stream_of(a, build->nodes[i]->event.stream);
 
+        assert(results[at].first > 0);
         build->nodes[i]->event.version = results[at].first + a->list[at].events_len++;
+        assert(build->nodes[i]->event.version <= results[at].last);
     }
 }
 
@@ -110,7 +112,7 @@ static enum hf_status add_effects(struct hf_scope *s, struct flow_build *build)
 }
 
 /* Its answer was lost: is it there? */
-static enum hf_status settle(struct hf_scope *s, struct flow_build *build)
+static enum hf_status tree_find_stored(struct hf_scope *s, struct flow_build *build)
 {
     struct hf_error error = *hf_scope_error(s);
 
@@ -141,7 +143,8 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
         TRY(add_effects(s, build));
     TRY(sort_into_streams(s, build, &a, conflict));
     if (*conflict)
-        return hf_scope_fail(s, HF_CONDITION, "a stream has moved on meanwhile");
+        return hf_scope_fail(s, HF_CONDITION, "another writer has appended to a stream meanwhile");
+    assert(a.len > 0 && a.list[0].events_len > 0); /* the root */
     results = hf_scope_alloc(s, a.len * sizeof(*results));
     TRY(hf_scope_built(s));
     memset(results, 0, a.len * sizeof(*results));
@@ -154,7 +157,7 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
         return HF_OK;
     }
     if (hf_scope_error(s)->may_have_happened)
-        return settle(s, build);
+        return tree_find_stored(s, build);
     *conflict = status == HF_CONDITION;
     *repeated = status == HF_DUPLICATE;
     return status;
@@ -194,6 +197,7 @@ static enum hf_status find_one(struct hf_scope *s, struct hf_flows *flows, struc
         found->events = longer;
         found->cap = cap;
     }
+    assert(found->len < found->cap);
     found->events[found->len++] = event;
     return HF_OK;
 }
@@ -230,7 +234,8 @@ static enum hf_status find_earlier(struct hf_scope *s, struct hf_flows *flows,
     TRY(hf__flow_upcast(s, &now, flows)); /* as what is stored is read */
     if (!is_stream(found.events[0].stream, root->stream.domain, root->stream.id) ||
         !hf_str_equal(found.events[0].type, now.type))
-        return hf_scope_fail(s, HF_DUPLICATE, "the id %.*s is that of a %.*s/%.*s of stream %.*s",
+        return hf_scope_fail(s, HF_DUPLICATE,
+                             "id %.*s is already used by an event %.*s/%.*s of stream %.*s",
                              HF_FMT(root->id), HF_FMT(found.events[0].stream.domain),
                              HF_FMT(found.events[0].type), HF_FMT(found.events[0].stream.id));
     TRY(find_below(s, flows, root->id, 1, &found));
@@ -267,8 +272,8 @@ static void after_success(struct flow_build *build, struct hf_scope *spare)
 
     for (size_t i = 0; i < build->len; i++) {
         effects = effects || (build->nodes[i]->flow && build->nodes[i]->flow->side_effect);
-        hf__flow_tell(flows, HF_FLOW_SUCCESS, &build->nodes[i]->event, NULL, build->attempt,
-                      hf_str_of(NULL, 0));
+        hf__flow_report(flows, HF_FLOW_SUCCESS, &build->nodes[i]->event, NULL, build->attempt,
+                        hf_str_of(NULL, 0));
     }
     if (effects && flows->outbox)
         hf_outbox_wake(flows->outbox);
@@ -277,19 +282,19 @@ static void after_success(struct flow_build *build, struct hf_scope *spare)
     make_snapshots(build, spare);
 }
 
-static void tell_failure(struct hf_scope *s, struct flow_build *build)
+static void report_failure(struct hf_scope *s, struct flow_build *build)
 {
     const struct hf_error *error = hf_scope_error(s);
 
     if (build->refused.type.len)
-        hf__flow_tell(build->flows, HF_FLOW_INVALID, &build->refused, error, build->attempt,
-                      hf_str_of(NULL, 0));
+        hf__flow_report(build->flows, HF_FLOW_INVALID, &build->refused, error, build->attempt,
+                        hf_str_of(NULL, 0));
     for (size_t i = 0; i < build->len; i++)
-        hf__flow_tell(build->flows, HF_FLOW_CANCELED, &build->nodes[i]->event, error,
-                      build->attempt, hf_str_of(NULL, 0));
+        hf__flow_report(build->flows, HF_FLOW_CANCELED, &build->nodes[i]->event, error,
+                        build->attempt, hf_str_of(NULL, 0));
 }
 
-static enum hf_status tell_result(struct hf_scope *s, const struct flow_build *build,
+static enum hf_status result_fill(struct hf_scope *s, const struct flow_build *build,
                                   struct hf_stored_event *events, struct hf_flow_result *result)
 {
     (void)s;
@@ -302,14 +307,15 @@ static enum hf_status tell_result(struct hf_scope *s, const struct flow_build *b
 }
 
 /* One time through; what failed is canceled when it returns. (2) of flow.c */
-static enum hf_status attempt(struct hf_scope *s, struct flow_build *build,
-                              const struct hf_stored_event *root, struct hf_scope *spare,
-                              struct hf_flow_result *result, bool *conflict, bool *repeated)
+static enum hf_status tree_attempt(struct hf_scope *s, struct flow_build *build,
+                                   const struct hf_stored_event *root, struct hf_scope *spare,
+                                   struct hf_flow_result *result, bool *conflict, bool *repeated)
 {
     struct hf_stored_event *events = NULL;
     enum hf_status status = hf__flow_grow(s, build, root, 1);
 
     *conflict = *repeated = false;
+    assert(status != HF_OK || build->len > 0);
     if (status == HF_OK) { /* before it is too late to fail */
         events = hf_scope_alloc(s, build->len * sizeof(*events));
         status = hf_scope_built(s);
@@ -321,18 +327,18 @@ static enum hf_status attempt(struct hf_scope *s, struct flow_build *build,
         return status;
     }
     after_success(build, spare);
-    return tell_result(s, build, events, result);
+    return result_fill(s, build, events, result);
 }
 
 /* Make the tree and store it, and again while others are faster. */
-static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf_scope *spare,
-                           const struct hf_stored_event *root, struct hf_str key,
-                           struct hf_flow_result *result, bool *repeated)
+static enum hf_status tree_submit(struct hf_scope *s, struct hf_flows *flows,
+                                  struct hf_scope *spare, const struct hf_stored_event *root,
+                                  struct hf_str key, struct hf_flow_result *result, bool *repeated)
 {
     for (uint32_t number = 1;; number++) {
         struct flow_build build = {.flows = flows, .attempt = number, .key = key, .effects = true};
         bool conflict;
-        enum hf_status status = attempt(s, &build, root, spare, result, &conflict, repeated);
+        enum hf_status status = tree_attempt(s, &build, root, spare, result, &conflict, repeated);
 
         if (status == HF_OK)
             return HF_OK;
@@ -341,13 +347,14 @@ static enum hf_status take(struct hf_scope *s, struct hf_flows *flows, struct hf
             if (status == HF_OK)
                 continue;
         } else if (conflict) {
-            status = hf_scope_fail(s, HF_CONDITION,
-                                   "the tree of %.*s/%.*s was made %u times, and each time others "
-                                   "were faster",
-                                   HF_FMT(root->stream.domain), HF_FMT(root->type), number);
+            status = hf_scope_fail(
+                s, HF_CONDITION,
+                "the tree of %.*s/%.*s was built %u times, and each time another writer appended "
+                "first",
+                HF_FMT(root->stream.domain), HF_FMT(root->type), number);
         }
         if (!*repeated) /* that is looked into */
-            tell_failure(s, &build);
+            report_failure(s, &build);
         return status;
     }
 }
@@ -368,15 +375,16 @@ enum hf_status hf__flow_take(struct hf_scope *s, struct hf_flows *flows, struct 
         TRY(find_earlier(s, flows, &root, result));
     if (result->repeated)
         return HF_OK;
-    status = take(s, flows, queue->spare, &root, hf__flow_key(flows, event), result, &repeated);
+    status =
+        tree_submit(s, flows, queue->spare, &root, hf__flow_key(flows, event), result, &repeated);
     if (!repeated)
         return status;
     TRY(find_earlier(s, flows, &root, result)); /* another has submitted it at the same time */
     if (result->repeated)
         return HF_OK;
-    status = hf_scope_fail(s, HF_DUPLICATE, "an id of an event in the tree of %.*s is taken",
+    status = hf_scope_fail(s, HF_DUPLICATE, "an event id in the tree of %.*s is already in use",
                            HF_FMT(root.id));
-    hf__flow_tell(flows, HF_FLOW_CANCELED, &root, hf_scope_error(s), 1, hf_str_of(NULL, 0));
+    hf__flow_report(flows, HF_FLOW_CANCELED, &root, hf_scope_error(s), 1, hf_str_of(NULL, 0));
     return status;
 }
 
@@ -409,9 +417,9 @@ enum hf_status hf_flows_submit(struct hf_scope *s, struct hf_flows *flows,
         result = &own;
     *result = (struct hf_flow_result){0};
     if (hf_scope_tx(s))
-        return hf_scope_fail(s, HF_INVALID,
-                             "flows are a transaction by themselves: what is to happen with the "
-                             "events is for hf_flow_write()");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_flows_submit() cannot be part of a transaction; add writes with hf_flow_write()");
     hf__flow_begin(flows);
     status = hf__flow_submit(s, flows, event, o.parent, false, result);
     hf__flow_end(flows);

@@ -5,9 +5,9 @@
  * same way before the next one. What comes out is a build: the events in the order of their
  * creation, the states that were used, and what is to be written with them. Nothing is stored here.
  *
- * States. The first who needs the state of a stream loads it; it is kept with the version that was
- * loaded, which becomes a condition of the append. Every event that is added to the build is put
- * into all states of its stream, so those who come later see it.
+ * States. The first function that needs the state of a stream loads it; it is kept with the version
+ * that was loaded, which becomes a condition of the append. Every event that is added to the build
+ * is put into all states of its stream, so later functions see it.
  *
  *  (1) A state that is handed out has the stored events of its stream up to `base` and those of
  *      the build, and no others.
@@ -26,22 +26,22 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
     if (call->phase != FLOW_CONSEQUENTS && call->phase != FLOW_EFFECT &&
         call->phase != FLOW_COMPENSATE)
         return hf_scope_fail(s, HF_INVALID,
-                             "events are emitted by consequents, side effects and compensate only");
+                             "only consequents, side_effect and compensate may emit events");
     if (event->event.type.len == 0 ||
         (event->stream.domain.len == 0 && call->phase != FLOW_COMPENSATE))
-        return hf_scope_fail(s, HF_INVALID, "an event that was emitted has no %s",
+        return hf_scope_fail(s, HF_INVALID, "an emitted event has no %s",
                              event->event.type.len ? "domain" : "type");
     if (call->emitted_len == HF_FLOW_EVENTS_MAX)
         return hf_scope_fail_limit(s, HF_LIMIT,
                                    HF_ERROR_LIMIT(HF_FLOW_EVENTS_MAX, call->emitted_len + 1),
-                                   "an event leads to at most %d others", HF_FLOW_EVENTS_MAX);
+                                   "an event may emit at most %d events", HF_FLOW_EVENTS_MAX);
     TRY(hf__pattern_grow(s, &emitted, call->emitted_len, &call->emitted_cap, sizeof(*event)));
     call->emitted = emitted;
     call->emitted[call->emitted_len++] = *event;
     return HF_OK;
 }
 
-static const void *copied(struct hf_scope *s, const void *request, size_t size)
+static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
 {
     void *copy = request ? hf_scope_alloc(s, size) : NULL;
 
@@ -60,10 +60,11 @@ enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
     TRY(hf__pattern_grow(s, &with, build->with_len, &build->with_cap, sizeof(*action)));
     build->with = with;
     build->with[build->with_len] =
-        (struct hf_transact_write){.check = copied(s, action->check, sizeof(*action->check)),
-                                   .put = copied(s, action->put, sizeof(*action->put)),
-                                   .del = copied(s, action->del, sizeof(*action->del)),
-                                   .update = copied(s, action->update, sizeof(*action->update))};
+        (struct hf_transact_write){.check = request_copy(s, action->check, sizeof(*action->check)),
+                                   .put = request_copy(s, action->put, sizeof(*action->put)),
+                                   .del = request_copy(s, action->del, sizeof(*action->del)),
+                                   .update =
+                                       request_copy(s, action->update, sizeof(*action->update))};
     TRY(hf_scope_built(s));
     build->with_len++;
     return HF_OK;
@@ -74,7 +75,7 @@ enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
 {
     call_begins(s);
     if (call->phase != FLOW_APPLY)
-        return hf_scope_fail(s, HF_INVALID, "only apply writes together with the events");
+        return hf_scope_fail(s, HF_INVALID, "only apply may call hf_flow_write()");
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
         return hf_scope_fail(s, HF_INVALID,
                              "an action of a transaction is one check, put, delete or update");
@@ -104,7 +105,7 @@ bool hf_flow_replaying(const struct hf_flow_call *call)
 enum hf_status hf__flow_call(struct hf_scope *s, struct hf_flow_call *call, hf_flow_fn *fn,
                              const char *what, const struct hf_stored_event *event)
 {
-    return hf__flow_said(s, fn(s, call, event, call->flow->user), what, event);
+    return hf__flow_explain(s, fn(s, call, event, call->flow->user), what, event);
 }
 
 /* ---- states --------------------------------------------------------------------------------- */
@@ -138,6 +139,7 @@ static enum hf_status use_state(struct hf_scope *s, struct flow_build *build,
     for (size_t i = 0; i < build->len; i++)
         if (is_of(&build->nodes[i]->event, aggregate, id))
             TRY(hf__aggregate_evolve(s, aggregate, &build->nodes[i]->event, &used->state));
+    assert(used->state.version >= used->base && used->state.version - used->base <= build->len);
     used->next = build->used;
     build->used = *out = used;
     return HF_OK;
@@ -152,7 +154,7 @@ enum hf_status hf_flow_load(struct hf_scope *s, struct hf_flow_call *call,
     call_begins(s);
     *loaded = (struct hf_aggregate_state){0};
     if (call->phase == FLOW_CANCEL)
-        return hf_scope_fail(s, HF_INVALID, "cancel_apply has no use for states");
+        return hf_scope_fail(s, HF_INVALID, "cancel_apply cannot load states");
     TRY(hf__aggregate_check(s, aggregate));
     if (!call->build || call->build->replay)
         return hf__aggregate_load(s, call->flows->store, aggregate, id, 0, hf__flow_upcast,
@@ -180,10 +182,11 @@ static enum hf_status add_node(struct hf_scope *s, struct flow_build *build,
     *node = (struct flow_node){.event = *event, .flow = flow};
     for (struct flow_used *used = build->used; used; used = used->next)
         if (is_of(event, used->aggregate, used->id)) {
-            TRY(hf__flow_said(s, hf__aggregate_evolve(s, used->aggregate, event, &used->state),
-                              "evolve", event));
+            TRY(hf__flow_explain(s, hf__aggregate_evolve(s, used->aggregate, event, &used->state),
+                                 "evolve", event));
             node->event.version = used->state.version;
         }
+    assert(build->len < build->cap);
     build->nodes[build->len++] = node;
     *out = node;
     return HF_OK;
@@ -221,7 +224,7 @@ enum hf_status hf__flow_create(struct hf_scope *s, struct hf_flows *flows,
 }
 
 /* What pre_apply may not touch is as it was. */
-static bool is_same(const struct hf_stored_event *a, const struct hf_stored_event *b)
+static bool is_same_identity(const struct hf_stored_event *a, const struct hf_stored_event *b)
 {
     return hf_str_equal(a->id, b->id) && hf_str_equal(a->stream.domain, b->stream.domain) &&
            hf_str_equal(a->stream.id, b->stream.id) && hf_str_equal(a->type, b->type) &&
@@ -236,19 +239,20 @@ static enum hf_status pre_apply(struct hf_scope *s, struct hf_flow_call *call,
     struct hf_stored_event before = *event;
 
     call->phase = FLOW_PRE_APPLY;
-    TRY(hf__flow_said(s, call->flow->pre_apply(s, call, event, call->flow->user), "pre_apply",
-                      event));
-    if (!is_same(&before, event))
-        return hf_scope_fail(s, HF_INVALID,
-                             "pre_apply of %.*s/%.*s changed what the event is, and not only what "
-                             "it says",
-                             HF_FMT(before.stream.domain), HF_FMT(before.type));
+    TRY(hf__flow_explain(s, call->flow->pre_apply(s, call, event, call->flow->user), "pre_apply",
+                         event));
+    if (!is_same_identity(&before, event))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "pre_apply of %.*s/%.*s changed the id, stream, type, causation, correlation or "
+            "compensates of the event",
+            HF_FMT(before.stream.domain), HF_FMT(before.type));
     return HF_OK;
 }
 
 /* Up to where it may be refused. */
-static enum hf_status admit(struct hf_scope *s, struct hf_flow_call *call,
-                            struct hf_stored_event *event)
+static enum hf_status event_admit(struct hf_scope *s, struct hf_flow_call *call,
+                                  struct hf_stored_event *event)
 {
     struct flow_used *own = NULL;
 
@@ -257,6 +261,7 @@ static enum hf_status admit(struct hf_scope *s, struct hf_flow_call *call,
     if (!call->flow)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no flow for %.*s/%.*s",
                              HF_FMT(event->stream.domain), HF_FMT(event->type));
+    assert(call->build && !call->build->replay); /* (3) of flow_replay.c */
     if (call->flow->aggregate)
         TRY(use_state(s, call->build, call->flow->aggregate, event->stream.id, &own));
     call->own = own;
@@ -267,8 +272,10 @@ static enum hf_status admit(struct hf_scope *s, struct hf_flow_call *call,
     return call->flow->pre_apply ? pre_apply(s, call, event) : HF_OK;
 }
 
-static enum hf_status apply(struct hf_scope *s, struct hf_flow_call *call, struct flow_node *node)
+static enum hf_status node_apply(struct hf_scope *s, struct hf_flow_call *call,
+                                 struct flow_node *node)
 {
+    assert(!node->applied && call->flow == node->flow);
     if (node->flow->apply) {
         call->phase = FLOW_APPLY;
         TRY(hf__flow_call(s, call, node->flow->apply, "apply", &node->event));
@@ -310,18 +317,18 @@ enum hf_status hf__flow_grow(struct hf_scope *s, struct flow_build *build,
         build->refused = *event;
         return hf_scope_fail_limit(
             s, HF_LIMIT, hf_error_limit_of("depth_max", build->flows->o.depth_max, depth),
-            "the tree of events has more than %u levels at %.*s/%.*s: do they "
-            "lead to themselves?",
+            "the tree of events has more than %u levels at %.*s/%.*s: do the events cause each "
+            "other?",
             build->flows->o.depth_max, HF_FMT(event->stream.domain), HF_FMT(event->type));
     }
-    status = admit(s, &call, &own);
+    status = event_admit(s, &call, &own);
     if (status == HF_OK)
         status = add_node(s, build, &own, call.flow, &node);
     if (status != HF_OK) {
         build->refused = own;
         return status;
     }
-    TRY(apply(s, &call, node));
+    TRY(node_apply(s, &call, node));
     return call.flow->consequents ? grow_children(s, &call, node, depth) : HF_OK;
 }
 
@@ -339,7 +346,7 @@ enum hf_status hf__flow_add(struct hf_scope *s, struct flow_build *build,
         TRY(use_state(s, build, flow->aggregate, event->stream.id, &own));
     call.own = own;
     TRY(add_node(s, build, event, flow, &node));
-    return flow ? apply(s, &call, node) : HF_OK;
+    return flow ? node_apply(s, &call, node) : HF_OK;
 }
 
 void hf__flow_cancel(struct hf_scope *spare, struct flow_build *build)

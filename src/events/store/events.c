@@ -1,10 +1,10 @@
 /*
- * events/store/events.c: an event store: opening it, its table, who listens, reset. events.h has the
- * table and why nothing is skipped.
+ * events/store/events.c: an event store: opening it, its table, listeners, reset. events.h has
+ * the table and why nothing is skipped.
  *
  *  (1) How many shards there are, and whether there is a chain, is written into the table once, and
  *      everybody goes by that. With two opinions one would append where the other never looks.
- *  (2) Nobody who has left is called any more, and nobody is called while the mutex is held.
+ *  (2) No listener is called after hf_events_unlisten(), and none while the mutex is held.
  */
 #include "events/store/events.h"
 
@@ -19,7 +19,8 @@ static const struct hf_attribute_definition attributes[] = {{HF_STR_INIT("pk"), 
 static const struct hf_key_element keys[] = {{HF_STR_INIT("pk"), HF_KEY_HASH},
                                              {HF_STR_INIT("sk"), HF_KEY_RANGE}};
 
-static enum hf_status ensure(struct hf_scope *s, const struct hf_events *store, bool no_create)
+static enum hf_status table_ensure(struct hf_scope *s, const struct hf_events *store,
+                                   bool no_create)
 {
     const struct hf_throughput throughput = {store->read_units ? store->read_units : 1,
                                              store->write_units ? store->write_units : 1};
@@ -67,8 +68,8 @@ static enum hf_status check_config(struct hf_scope *s, struct hf_events *store,
 }
 
 /* (1) */
-static enum hf_status agree(struct hf_scope *s, struct hf_events *store, uint32_t shards,
-                            bool chain, bool adopt)
+static enum hf_status config_agree(struct hf_scope *s, struct hf_events *store, uint32_t shards,
+                                   bool chain, bool adopt)
 {
     struct hf_item key = config_key(s), found;
     const struct hf_create_table spec = {.table = store->table,
@@ -103,8 +104,8 @@ static enum hf_status no_memory(struct hf_scope *s)
     return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
 }
 
-static enum hf_status name_it(struct hf_scope *s, struct hf_events *store,
-                              const struct hf_events_options *o)
+static enum hf_status store_name(struct hf_scope *s, struct hf_events *store,
+                                 const struct hf_events_options *o)
 {
     struct hf_scope *kept = hf_scope_new(&store->env);
 
@@ -117,13 +118,13 @@ static enum hf_status name_it(struct hf_scope *s, struct hf_events *store,
     if (hf_scope_built(kept) != HF_OK)
         return no_memory(s);
     if (store->table.len > TABLE_NAME_MAX)
-        return hf_scope_fail(s, HF_INVALID, "the name of a table has %zu bytes, more than %d",
+        return hf_scope_fail(s, HF_INVALID, "the table name has %zu bytes, at most %d are allowed",
                              store->table.len, TABLE_NAME_MAX);
     return HF_OK;
 }
 
 /* The placeholders of the update of a head, known once it is known whether there is a chain. */
-static enum hf_status name_head(struct hf_scope *s, struct hf_events *store)
+static enum hf_status store_name_head(struct hf_scope *s, struct hf_events *store)
 {
     store->names_head = store->chain
                             ? HF_ITEM(store->kept, HF_S("#h", HF_STR("h")), HF_S("#p", HF_STR("p")),
@@ -133,34 +134,35 @@ static enum hf_status name_head(struct hf_scope *s, struct hf_events *store)
     return hf_scope_built(store->kept) == HF_OK ? HF_OK : no_memory(s);
 }
 
-static enum hf_status fill(struct hf_scope *s, struct hf_events *store,
-                           const struct hf_events_options *o)
+static enum hf_status store_open(struct hf_scope *s, struct hf_events *store,
+                                 const struct hf_events_options *o)
 {
     bool transactions;
 
     if (o->shards > HF_EVENTS_SHARDS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_SHARDS_MAX, o->shards),
-                                   "%u shards are more than %d", o->shards, HF_EVENTS_SHARDS_MAX);
+                                   "shards is %u, at most %d are allowed", o->shards,
+                                   HF_EVENTS_SHARDS_MAX);
     if (o->blob_bytes > HF_EVENTS_BLOB_BYTES)
-        return hf_scope_fail_limit(
-            s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_BLOB_BYTES, o->blob_bytes),
-            "%u bytes of an event are more than the %d that it may have in an "
-            "item",
-            o->blob_bytes, HF_EVENTS_BLOB_BYTES);
+        return hf_scope_fail_limit(s, HF_INVALID,
+                                   HF_ERROR_LIMIT(HF_EVENTS_BLOB_BYTES, o->blob_bytes),
+                                   "blob_bytes is %u, at most %d are allowed", o->blob_bytes,
+                                   HF_EVENTS_BLOB_BYTES);
     store->blob_bytes = o->blob_bytes ? o->blob_bytes : HF_EVENTS_BLOB_BYTES;
     store->read_units = o->read_units;
     store->write_units = o->write_units;
-    TRY(name_it(s, store, o));
+    TRY(store_name(s, store, o));
     TRY(hf__events_heads_new(s, store, o->heads ? o->heads : HEADS));
-    TRY(hf__events_turns_new(s, store));
+    TRY(hf__events_gates_new(s, store));
     TRY(hf_db_supports(s, store->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions)
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "this database has no transactions, which an event store needs");
-    TRY(ensure(s, store, o->no_create));
-    TRY(agree(s, store, o->shards, !o->no_chain, o->adopt));
+    TRY(table_ensure(s, store, o->no_create));
+    TRY(config_agree(s, store, o->shards, !o->no_chain, o->adopt));
+    assert(store->shards >= 1 && store->shards <= HF_EVENTS_SHARDS_MAX);
     TRY(hf__events_blobs_open(s, store, o->blobs));
-    return name_head(s, store);
+    return store_name_head(s, store);
 }
 
 enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
@@ -181,10 +183,11 @@ enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
     made->env = *hf_scope_env(s);
     made->db = db;
     made->env.random(&random, sizeof(random), made->env.user);
-    atomic_init(&made->turn, random); /* programs that start together begin at different shards */
+    atomic_init(&made->next_shard,
+                random); /* programs that start together begin at different shards */
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->ended, NULL);
-    status = fill(s, made, &o);
+    status = store_open(s, made, &o);
     if (status != HF_OK) {
         hf_events_close(made);
         return status;
@@ -203,7 +206,7 @@ void hf_events_close(struct hf_events *store)
     pthread_cond_destroy(&store->ended);
     pthread_mutex_destroy(&store->mutex);
     hf__events_blobs_close(store);
-    hf__events_turns_free(store);
+    hf__events_gates_free(store);
     hf__events_heads_free(store);
     hf_scope_free(store->kept);
     hf__env_free(&env, store, sizeof(*store));
@@ -222,8 +225,8 @@ enum hf_status hf_events_reset(struct hf_scope *s, struct hf_events *store)
     hf__events_heads_clear(store);
     for (size_t i = 0; i < HF_EVENTS_SHARDS_MAX; i++)
         atomic_store(&store->marked[i], 0);
-    TRY(ensure(s, store, false));
-    return agree(s, store, store->shards, store->chain, false);
+    TRY(table_ensure(s, store, false));
+    return config_agree(s, store, store->shards, store->chain, false);
 }
 
 struct hf_events_abilities hf_events_abilities(const struct hf_events *store)
@@ -238,7 +241,7 @@ struct hf_events_abilities hf_events_abilities(const struct hf_events *store)
                                         .blobs = store->blobs != NULL};
 }
 
-/* ---- who listens ---------------------------------------------------------------------------- */
+/* ---- listeners ------------------------------------------------------------------------------ */
 
 enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
                                 hf_events_wake_fn *wake, void *user)
@@ -249,6 +252,7 @@ enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
     pthread_mutex_lock(&store->mutex);
     while (free < store->wakers_len && (store->wakers[free].wake || store->wakers[free].running))
         free++;
+    assert(store->wakers_len <= EVENTS_WAKERS_MAX && free <= store->wakers_len);
     if (free < EVENTS_WAKERS_MAX) {
         store->wakers[free] = (struct events_waker){.wake = wake, .user = user};
         if (free == store->wakers_len)
@@ -257,8 +261,8 @@ enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
     }
     pthread_mutex_unlock(&store->mutex);
     if (free == EVENTS_WAKERS_MAX)
-        return hf_scope_fail(s, HF_LIMIT, "%d listen to event store %.*s already",
-                             EVENTS_WAKERS_MAX, HF_FMT(store->table));
+        return hf_scope_fail(s, HF_LIMIT, "event store %.*s already has %d listeners",
+                             HF_FMT(store->table), EVENTS_WAKERS_MAX);
     return HF_OK;
 }
 
@@ -270,7 +274,8 @@ void hf_events_unlisten(struct hf_events *store, hf_events_wake_fn *wake, void *
 
         if (waker->wake != wake || waker->user != user)
             continue;
-        waker->wake = NULL; /* (2) nobody begins to call it, and those who do come to an end */
+        assert(atomic_load(&store->listening) > 0);
+        waker->wake = NULL; /* (2) no call begins any more, and those under way end */
         atomic_fetch_sub(&store->listening, 1);
         while (waker->running)
             pthread_cond_wait(&store->ended, &store->mutex);
@@ -297,6 +302,7 @@ void hf__events_wake(struct hf_events *store)
         pthread_mutex_unlock(&store->mutex);
         wake(user);
         pthread_mutex_lock(&store->mutex);
+        assert(waker->running > 0);
         waker->running--;
         waited_for = waited_for || !waker->wake;
     }

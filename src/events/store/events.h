@@ -9,7 +9,7 @@
  *     s.STREAM      VERSION   an event of a stream, whole
  *     s.STREAM      h         its head: version, position and hash of its last event, and what was
  *                             said about the stream (truncated, limits, archived, deleted)
- *     a.DAY.SHARD   COMMIT    the order of all: events of one stream that were appended together,
+ *     a.DAY.SHARD   COMMIT    the global order: events of one stream that were appended together,
  *                             whole again, in one item
  *     z.DAY.SHARD   COMMIT    the same of archived streams
  *     m.DAY.SHARD   m         up to which position that part of the order is closed
@@ -23,39 +23,41 @@
  *     x             COMMIT    such an append was begun, when; goes when it is visible
  *     y             COMMIT    the sweep gave it up, when; goes when nothing of it is left
  *     n.STREAM      n         a snapshot; n.NAME for that of an aggregate that has a name
- *     q.NAME        q         a subscription: its checkpoint, who has it
+ *     q.NAME        q         a subscription: its checkpoint, its holder
  *     f.NAME        f         how far a replay of flows has come, and which one has it
  *     c             config    what the table is: kind, shards, whether there is a chain
  *
  * events_item.c lists the attributes of each. Nothing is listed twice: the event itself is one map,
- * the same bytes in its stream and in the order of all; where it is says the rest (stream, version,
+ * the same bytes in its stream and in the global order; where it is says the rest (stream, version,
  * position).
  *
  * Positions. 10 characters of the time in milliseconds, 4 of a count, 2 of the shard, 10 that
- * nobody else has, in Crockford's base 32, so that texts sort as positions do. Who appends takes
- * one that is greater than that of the head of each stream it appends to, than any it has made and
- * than any it has read: a clock that runs behind does not matter. The events of one commit have
- * positions that differ in their last two characters alone, from 00 on, so an event is found by its
- * position: its commit has the same with 00. An append to several streams, or of more than an item
- * takes, is several commits: their counts follow each other, all else is the same.
+ * nobody else has, in Crockford's base 32, so that texts sort as positions do. An append takes a
+ * position that is greater than that of the head of each stream it appends to, than any that its
+ * store has made and than any that it has read: a clock that runs behind does not matter. The
+ * events of one commit have positions that differ in their last two characters alone, from 00 on,
+ * so an event is found by its position: its commit has the same with 00. An append to several
+ * streams, or of more than an item takes, is several commits: their counts follow each other, all
+ * else is the same.
  *
  * Nothing is skipped. An append is one transaction: the head moves on, on the condition that it is
  * where it was seen; the events are put under their versions, and once more as one item into the
- * order of all; and a check that the marker of that day and shard is there and not closed at or
- * beyond the new position. Who reads the order of all looks what there is in the shards, takes the
- * greatest position that it wants to hand out, closes all shards up to it, and reads again what
+ * global order; and a check that the marker of that day and shard is there and not closed at or
+ * beyond the new position. A reader of the global order looks what there is in the shards, takes
+ * the greatest position that it wants to hand out, closes all shards up to it, and reads again what
  * lies before it: whatever is committed later has a greater position, since its check would have
- * failed. Who is refused learns from the marker up to where it is closed, and tries again behind
- * that; a day that is closed for good is closed up to the first position of the next one. Markers
- * that are closed far enough are not written again, so readers of history write nothing, and idle
- * ones neither. A reader leaves alone for a moment what is new (settle_ms), so that those who
- * append beside it are not refused all the time.
+ * failed. An append that is refused learns from the marker up to where it is closed, and tries
+ * again behind that; a day that is closed for good is closed up to the first position of the next
+ * one. Markers that are closed far enough are not written again, so readers of history write
+ * nothing, and idle readers neither. A reader leaves alone for a moment what is new (settle_ms), so
+ * that appends beside it are not refused all the time.
  *
  * Before a reader moves on to a later day, or begins with one, it raises `upto` to that day, reads
  * the list of days before it again, and closes each for good, in their order; then `closed` is
  * noted at the day. So a day with `closed` can be read, and so can all before it, without another
  * look. A marker is made by the first append that misses it, in one transaction with d/DAY that
- * checks `upto`; or by who closes, for days of the list: then it is closed from the beginning.
+ * checks `upto`; or by a reader that closes a day of the list: then it is closed from the
+ * beginning.
  *
  * All this rests on a query that is asked after a marker was moved seeing every transaction that
  * had passed the marker before, as a whole. Our engine's do. Amazon's service lets a transaction
@@ -63,12 +65,12 @@
  * there yet. Then the reader would miss it. There settle_ms has to be longer than such a moment: a
  * commit that is missed had its position taken longer ago than that.
  *
- * Large appends. Events are put under t.COMMIT, after x/COMMIT says so; then one transaction moves
- * the heads, removes x/COMMIT on the condition that it is there, puts stubs (`l` = COMMIT) into
- * the order of all and into each stream, under the first and under the last version of the range
- * that they stand for, so that reading from either side meets one. The sweep turns x/COMMIT of
- * old ones into y/COMMIT first, and then removes what lies aside: after that the last step cannot
- * succeed any more.
+ * Large appends. Events are staged under t.COMMIT, after x/COMMIT says so; then one transaction
+ * moves the heads, removes x/COMMIT on the condition that it is there, puts stubs (`l` = COMMIT)
+ * into the global order and into each stream, under the first and under the last version of the
+ * range that they stand for, so that reading from either side meets one. The sweep replaces
+ * x/COMMIT of old ones by y/COMMIT first, and then removes the staged events: after that the last
+ * step cannot succeed any more.
  *
  * The chain. hash = SHA-256 of the hash before (32 zero bytes for the first) and of the event,
  * each field with its length in front (events_chain.c lists them). Payloads go in by their SHA-256,
@@ -101,10 +103,17 @@ enum {
 /* The greatest version that has a sort key. */
 #define EVENTS_VERSION_MAX UINT64_C(9999999999999999)
 
+_Static_assert(EVENTS_PART_LEN == 2 + EVENTS_DAY_LEN + 1 + 2, "a.DAY.SHARD");
+_Static_assert(HF_EVENTS_SHARDS_MAX <= 100, "a shard has two digits in a key");
+_Static_assert(HF_BLOB_DIGEST_LEN == 2 * EVENTS_HASH, "a blob is named by its SHA-256");
+_Static_assert(HF_EVENTS_APPEND_MAX <= 999999, "NUMBER has six digits");
+_Static_assert(EVENTS_VERSION_MAX < INT64_MAX - HF_EVENTS_APPEND_MAX, "versions do not overflow");
+
 /* A position, with a NUL behind it; "" is none, and before all others. */
 struct events_position {
     char text[HF_POSITION_LEN + 1];
 };
+_Static_assert(sizeof(struct events_position) == HF_POSITION_LEN + 1, "compared by memcmp()");
 
 static inline struct hf_str position_str(const struct events_position *position)
 {
@@ -114,13 +123,13 @@ static inline struct hf_str position_str(const struct events_position *position)
 /* ---- events.c: the store -------------------------------------------------------------------- */
 
 struct events_waker {
-    hf_events_wake_fn *wake; /* NULL: free, or going */
+    hf_events_wake_fn *wake; /* NULL: the place is free, or about to be */
     void *user;
     uint32_t running; /* calls that have not returned */
 };
 
-struct events_heads; /* events_head.c */
-struct events_turns;
+struct events_heads; /* events_heads.c */
+struct events_gates;
 
 struct hf_events {
     struct hf_env env;
@@ -132,15 +141,15 @@ struct hf_events {
     uint32_t blob_bytes;
     uint32_t read_units, write_units;
     struct hf_blobs *blobs;  /* a part of a blob store that is the table's alone; NULL: none */
-    struct hf_blobs *beside; /* whose part that is, when it is the one beside the database */
+    struct hf_blobs *beside; /* the blob store beside the database, when `blobs` is a part of it */
     struct hf_item names_head, names_pk,
         names_marker; /* placeholders that requests have in common */
     struct events_heads *heads;
-    struct events_turns *turns;
+    struct events_gates *gates;
     _Atomic uint32_t marked[HF_EVENTS_SHARDS_MAX]; /* the last day of which there is a marker */
-    _Atomic uint64_t clock; /* the last time and count that were given out or seen */
-    _Atomic uint64_t busy;  /* shards that somebody here is appending to, a bit each */
-    _Atomic uint32_t turn;  /* where to look for a free one next */
+    _Atomic uint64_t clock;      /* the last time and count that were given out or seen */
+    _Atomic uint64_t busy;       /* shards that somebody here is appending to, a bit each */
+    _Atomic uint32_t next_shard; /* where to look for a free one next */
     _Atomic uint32_t listening;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t ended;  /* a call of a waker returned */
@@ -148,7 +157,7 @@ struct hf_events {
     size_t wakers_len;
 };
 
-/* Call all who listen: something was appended. */
+/* Call all listeners: something was appended. */
 void hf__events_wake(struct hf_events *store);
 
 /* ---- events_position.c: positions, days, shards, markers ------------------------------------ */
@@ -175,6 +184,10 @@ void hf__events_observe(struct hf_events *store, struct hf_str position);
 /* The parts of a position; false: it is none. Any may be NULL. */
 bool hf__events_position_read(struct hf_str position, int64_t *ms, uint32_t *shard,
                               uint32_t *number);
+static inline bool is_position(struct hf_str text)
+{
+    return hf__events_position_read(text, NULL, NULL, NULL);
+}
 
 /* The least position of that time, whatever the shard: greater than all that come before it. */
 struct events_position hf__events_position_floor(int64_t ms);
@@ -182,6 +195,11 @@ struct events_position hf__events_position_floor(int64_t ms);
 /* Days as in keys, from and to the time at which they begin; false: it is no day. */
 void hf__events_day(int64_t ms, char day[EVENTS_DAY_LEN + 1]);
 bool hf__events_day_begin(struct hf_str day, int64_t *ms);
+bool hf__events_is_day(struct hf_str day);
+
+/* HF_CORRUPT: the list of days has something that is no day. */
+enum hf_status hf__events_fail_day(struct hf_scope *s, const struct hf_events *store,
+                                   struct hf_str day);
 
 /* "a.DAY.SHARD", with kind 'a', 'z' or 'm', of that day or of the day and shard of that position;
  * in the scope, absent without memory. */
@@ -201,8 +219,8 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard);
 struct hf_condition_check hf__events_marker_check(struct hf_scope *s, struct hf_events *store,
                                                   struct hf_str position);
 
-/* Is it known that the marker of that position's day and shard is there? Who has appended there
- * knows. */
+/* Is it known that the marker of that position's day and shard is there? A store that has appended
+ * there knows. */
 bool hf__events_marked(const struct hf_events *store, struct hf_str position);
 void hf__events_mark(struct hf_events *store, struct hf_str position, bool there);
 
@@ -212,7 +230,7 @@ void hf__events_mark(struct hf_events *store, struct hf_str position, bool there
 enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *store,
                                       struct hf_str position, bool *over);
 
-/* ---- events_head.c: heads of streams -------------------------------------------------------- */
+/* ---- events_heads.c: heads of streams ------------------------------------------------------- */
 
 enum events_state { EVENTS_LIVE, EVENTS_ARCHIVED, EVENTS_DELETED };
 
@@ -220,10 +238,10 @@ struct events_head {
     uint64_t version; /* 0: it has had no event */
     struct events_position position;
     uint8_t hash[EVENTS_HASH]; /* zero without a chain, and before the first event */
-    uint64_t truncated;        /* versions before this are not read, */
-    uint64_t swept;            /* and those before this are not there; 0: all are */
-    uint64_t max_count;        /* 0: none */
-    uint32_t max_age_s;        /* 0: none */
+    uint64_t truncated;        /* versions before this one are not read; 0: none is hidden */
+    uint64_t swept;            /* versions before this one are removed; 0: none is */
+    uint64_t max_count;        /* so many versions are read; 0: no limit */
+    uint32_t max_age_s;        /* older events are not read; 0: no limit */
     enum events_state state;
 };
 
@@ -262,12 +280,12 @@ void hf__events_heads_keep(struct hf_events *store, struct hf_str pk,
 void hf__events_heads_drop(struct hf_events *store, struct hf_str pk);
 void hf__events_heads_clear(struct hf_events *store);
 
-/* Threads of this process that append to one stream take turns. Who has waited for long goes on all
- * the same. */
-enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store);
-void hf__events_turns_free(struct hf_events *store);
-void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
-void hf__events_turn_give(struct hf_events *store, struct hf_str pk);
+/* Gates: of the threads of this process that append to one stream one is let in at a time. A thread
+ * that has waited for long goes on all the same: gates save attempts, nothing rests on them. */
+enum hf_status hf__events_gates_new(struct hf_scope *s, struct hf_events *store);
+void hf__events_gates_free(struct hf_events *store);
+void hf__events_gate_enter(struct hf_scope *s, struct hf_events *store, struct hf_str pk);
+void hf__events_gate_leave(struct hf_events *store, struct hf_str pk);
 
 /* ---- events_chain.c: hashes ----------------------------------------------------------------- */
 
@@ -280,11 +298,11 @@ void hf__events_chain(const struct hf_stored_event *event, const uint8_t content
 
 /* ---- events_item.c: how events are stored --------------------------------------------------- */
 
-/* A version as a sort key. One that is too large has the key of the greatest: who reads from there
+/* A version as a sort key. One that is too large has the key of the greatest: a read from there
  * finds nothing behind it. */
 void hf__events_version_text(uint64_t version, char text[EVENTS_VERSION_LEN + 1]);
 
-/* The map of an event: what is the same in its stream and in the order of all. Absent fields of the
+/* The map of an event: what is the same in its stream and in the global order. Absent fields of the
  * event, and such with their default, are left out; so are stream, version and position. Poisoned
  * when it cannot be. */
 struct hf_item hf__events_map(struct hf_scope *s, const struct hf_stored_event *event);
@@ -304,7 +322,7 @@ enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
                                     struct hf_stored_event *event);
 
 /*
- * A commit: an item of the order of all (a.DAY.SHARD or z.DAY.SHARD).
+ * A commit: an item of the global order (a.DAY.SHARD or z.DAY.SHARD).
  *
  *     pk, sk   sk is the position of its first event
  *     d, i     domain, id of the stream (left out when empty)
@@ -349,7 +367,7 @@ void hf__events_blobs_close(struct hf_events *store);
 enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
                                    struct hf_stored_event *events, size_t len);
 
-/* ---- events_large.c ------------------------------------------------------------------------- */
+/* ---- events_append_large.c ------------------------------------------------------------------ */
 
 /* What stands in a stream for a part of a large append: see events_item.c. False: the item is none
  * of these. */
@@ -381,8 +399,8 @@ struct hf_item hf__events_begun_key(struct hf_scope *s, struct hf_str large);
 
 /* ---- events_read.c -------------------------------------------------------------------------- */
 
-/* Is the commit of the event with that position there, in the order of all or archived? The events
- * of a large append are visible exactly then. Who sweeps asks this, of COMMIT itself, after
+/* Is the commit of the event with that position there, in the global order or archived? The events
+ * of a large append are visible exactly then. The sweep asks this, of COMMIT itself, after
  * x/COMMIT was removed and before t.COMMIT is. */
 enum hf_status hf__events_is_there(struct hf_scope *s, struct hf_events *store,
                                    struct hf_str position, bool *there);
@@ -410,7 +428,7 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
 enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, struct hf_str id,
                                struct hf_stored_event *event);
 
-/* ---- events_related.c ----------------------------------------------------------------------- */
+/* ---- events_causality.c --------------------------------------------------------------------- */
 
 /* `w` of an item of r.ID: what the event has to do with ID. */
 enum { EVENTS_CAUSED = 1, EVENTS_CORRELATED = 2 };
@@ -479,6 +497,11 @@ typedef enum hf_status events_head_fn(struct hf_scope *s, struct hf_events *stor
 enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store, events_head_fn *fn,
                                     void *user);
 
+/* HF_CONDITION: the stream is at version `actual` (0: it has no event), which is not what was
+ * expected. */
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+                                     enum hf_expect expect, uint64_t version, uint64_t actual);
+
 /* ---- events_archive.c ----------------------------------------------------------------------- */
 
 /* The name of the first event in a commit, or "l". As events leave a commit from its first one on,
@@ -495,8 +518,8 @@ enum hf_status hf__events_moves(struct hf_scope *s, struct hf_events *store,
 
 /* ---- events_sweep_large.c ------------------------------------------------------------------- */
 
-/* Let a large append not become visible any more, unless it has. What it has put aside is left to
- * the sweep, which finds it by y/COMMIT. */
+/* Abandon a large append, so that it cannot become visible any more, unless it has. The events that
+ * it has staged are left to the sweep, which finds them by y/COMMIT. */
 enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, struct hf_str large);
 
 /* ---- events_sweep_blobs.c ------------------------------------------------------------------- */
@@ -504,7 +527,7 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
 /* Remove blobs that were put last more than `older_s` seconds ago and that nobody names. */
 enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *store, uint32_t older_s,
                                       uint64_t *removed);
-/* ---- events_all.c: the order of all --------------------------------------------------------- */
+/* ---- events_reader.c: the global order ------------------------------------------------------ */
 
 /* As hf_events_reader_next(), but of what is at hand: without any event it may be that there are
  * more, or that only others than the options ask for were met (*more). */

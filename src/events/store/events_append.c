@@ -7,39 +7,61 @@
  *     with       what the caller wants to happen together with it
  *     head       of each stream: moves on, if it is where it was seen
  *     event      each event under its version
- *     commit     the events of each stream once more, in the order of all; not yet there
+ *     commit     the events of each stream once more, in the global order; not yet there
  *     marker     a check that this part of the order is open
  *     id         for each id that a caller chose: not taken
  *     related    for each cause and correlation
  *
  *  (1) All events are looked at before anything is sent.
  *  (2) A commit's key has a random part: when it is there, it is ours, and all of the transaction
- *      has happened. So a lost answer is settled by sending the same again. (Where the database is
- *      wrapped so that transactions have tokens, those settle it before.)
- *  (3) What is sent anew, with other positions and versions, is sent only once what was sent before
+ *      has happened. So after a lost answer the same is sent again, and the refusal tells. (Where
+ *      the database is wrapped so that transactions have tokens, those tell before.)
+ *  (3) A new attempt, with other positions and versions, is made only once the request before it
  *      cannot happen any more: a head has moved on, which never goes back; or the marker is closed,
  *      which never opens. A marker that was missing is made, and the same is sent again. A stream
- *      that was archived has its head where it was, and may be put back: nothing is sent anew then,
- *      and the failure says that what was sent before may still happen.
+ *      that was archived has its head where it was, and may be put back: there is no new attempt
+ *      then, and the failure says that the request may still happen.
  *  (4) HF_CONDITION is said of heads as they are, never of remembered ones.
  *  (5) Events that are there by their ids are no mistake: expectations do not matter then.
  */
 #include "events/store/append.h"
 
+#include "base/assert_held.h"
+
 #include <holdfast/batch.h>
 
 enum {
     ATTEMPTS = 10,
-    MARKER_ATTEMPTS = 100, /* readers who close what we were about to use: we are always behind
-                              them then */
-    OWN_SIZE = 160         /* of an item: names, numbers, hash, position */
+    OWN_SIZE = 160 /* of an item: names, numbers, hash, position */
 };
 
 #define DEFAULT_CONTENT "application/json"
 
-static struct hf_str target_text(const struct appending *a, const struct target *t)
+static struct hf_str target_text(const struct appending *a, const struct append_target *t)
 {
     return hf__events_stream_text(a->s, t->append->stream);
+}
+
+void hf__append_check(const struct appending *a)
+{
+    size_t events = 0, divided = 0;
+
+    assert(a->len >= 1 && a->len <= HF_EVENTS_STREAMS_MAX);
+    assert(a->chosen <= a->events_len && a->positions <= a->chosen);
+    assert(a->related <= 2 * a->events_len && a->commits_len <= a->events_len);
+    for (size_t i = 0; i < a->len; i++) {
+        assert(a->targets[i].events == a->events + events); /* one behind the other */
+        assert(a->targets[i].known || !a->targets[i].fresh);
+        events += a->targets[i].len;
+    }
+    for (size_t i = 0; i < a->commits_len; i++) {
+        const struct append_commit *commit = &a->commits[i];
+
+        assert(commit->len >= 1 && commit->len <= EVENTS_COMMIT_MAX);
+        assert(commit->target->events + commit->first == a->events + divided);
+        divided += commit->len;
+    }
+    assert(events == a->events_len && divided == a->events_len);
 }
 
 /* ---- what is to be appended (1) ------------------------------------------------------------- */
@@ -49,8 +71,8 @@ static enum hf_status check_text(const struct appending *a, size_t number, const
 {
     if (limit.actual > limit.max)
         return hf_scope_fail_limit(a->s, HF_INVALID, limit,
-                                   "event %zu: its %s has %zu bytes, more than %zu", number, what,
-                                   (size_t)limit.actual, (size_t)limit.max);
+                                   "event %zu: its %s has %zu bytes, at most %zu are allowed",
+                                   number, what, (size_t)limit.actual, (size_t)limit.max);
     return HF_OK;
 }
 
@@ -71,18 +93,18 @@ static enum hf_status check_event(const struct appending *a, const struct hf_new
     if (event->meta.ptr && hf_item_check(a->s, event->meta) != HF_OK) {
         if (hf_scope_error(a->s)->status == HF_NOMEM)
             return HF_NOMEM;
-        return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is no item", number,
-                             HF_FMT(event->type));
+        return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is not a valid item",
+                             number, HF_FMT(event->type));
     }
     return HF_OK;
 }
 
-static struct hf_str first_of(struct hf_str one, struct hf_str other)
+static struct hf_str text_or(struct hf_str one, struct hf_str other)
 {
     return one.len ? one : other;
 }
 
-static size_t size_of(const struct hf_stored_event *e, size_t pk_len)
+static size_t event_size(const struct hf_stored_event *e, size_t pk_len)
 {
     return OWN_SIZE + pk_len + e->payload.len + e->type.len + e->causation.len +
            e->correlation.len + e->compensates.len + e->id.len + e->content_type.len +
@@ -91,29 +113,28 @@ static size_t size_of(const struct hf_stored_event *e, size_t pk_len)
 
 /* What does not depend on where it will be. An id that we make is known when it is placed, and so
  * is a correlation that is its own. */
-static enum hf_status prepare_event(struct appending *a, const struct target *t,
-                                    const struct hf_new_event *given, struct pending *p,
+static enum hf_status prepare_event(struct appending *a, const struct append_target *t,
+                                    const struct hf_new_event *given, struct append_event *p,
                                     int64_t now_us)
 {
     const struct hf_stored_event *parent = a->o.parent;
     size_t related;
 
     TRY(check_event(a, given, (size_t)(p - a->events) + 1));
-    *p = (struct pending){.chosen = given->id.len > 0};
+    *p = (struct append_event){.chosen = given->id.len > 0};
     p->event = (struct hf_stored_event){
         .id = given->id,
         .stream = t->append->stream,
         .type = given->type,
         .payload = given->payload,
-        .content_type = first_of(given->content_type, HF_STR(DEFAULT_CONTENT)),
+        .content_type = text_or(given->content_type, HF_STR(DEFAULT_CONTENT)),
         .schema = given->schema ? given->schema : 1,
         .time_us = given->time_us ? given->time_us : now_us,
         .meta =
             given->meta.ptr && hf_item_count(given->meta) ? given->meta : (struct hf_item){NULL, 0},
-        .causation = first_of(given->causation, parent ? parent->id : hf_str_of(NULL, 0)),
-        .correlation =
-            first_of(given->correlation,
-                     parent ? first_of(parent->correlation, parent->id) : hf_str_of(NULL, 0)),
+        .causation = text_or(given->causation, parent ? parent->id : hf_str_of(NULL, 0)),
+        .correlation = text_or(given->correlation, parent ? text_or(parent->correlation, parent->id)
+                                                          : hf_str_of(NULL, 0)),
         .compensates = given->compensates};
     if (p->chosen && hf_str_equal(p->event.correlation, p->event.id))
         p->event.correlation = hf_str_of(NULL, 0);
@@ -123,7 +144,7 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
     a->chosen += p->chosen;
     a->positions += p->chosen && hf__events_position_read(given->id, NULL, NULL, NULL);
     a->related += related;
-    p->size = size_of(&p->event, t->pk.len);
+    p->size = event_size(&p->event, t->pk.len);
     TRY(hf__append_measure(a, p));
     hf__events_content(&p->event, p->content);
     a->bytes += 2 * p->size + (related + p->chosen) * (OWN_SIZE + t->pk.len + HF_EVENTS_ID_MAX);
@@ -131,23 +152,23 @@ static enum hf_status prepare_event(struct appending *a, const struct target *t,
 }
 
 static enum hf_status prepare_target(struct appending *a, const struct hf_append *append,
-                                     struct target *t)
+                                     struct append_target *t)
 {
-    *t = (struct target){.append = append,
-                         .events = a->events + a->events_len,
-                         .len = append->events_len};
+    *t = (struct append_target){.append = append,
+                                .events = a->events + a->events_len,
+                                .len = append->events_len};
     TRY(hf__events_stream_pk(a->s, 's', append->stream, &t->pk));
-    for (struct target *other = a->targets; other < t; other++)
+    for (struct append_target *other = a->targets; other < t; other++)
         if (hf_str_equal(other->pk, t->pk))
             return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\" is named twice",
                                  HF_FMT(target_text(a, t)));
     if ((unsigned)append->expect > HF_EXPECT_VERSION)
-        return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\": %d is no expectation",
+        return hf_scope_fail(a->s, HF_INVALID, "stream \"%.*s\": invalid expectation %d",
                              HF_FMT(target_text(a, t)), (int)append->expect);
     return HF_OK;
 }
 
-static enum hf_status prepare(struct appending *a, const struct hf_append *appends)
+static enum hf_status append_prepare(struct appending *a, const struct hf_append *appends)
 {
     int64_t now_us = a->store->env.wall_us(a->store->env.user);
     size_t total = 0;
@@ -155,7 +176,7 @@ static enum hf_status prepare(struct appending *a, const struct hf_append *appen
     if (a->len == 0 || a->len > HF_EVENTS_STREAMS_MAX)
         return hf_scope_fail_limit(a->s, a->len ? HF_LIMIT : HF_INVALID,
                                    HF_ERROR_LIMIT(HF_EVENTS_STREAMS_MAX, a->len),
-                                   "an append to %zu streams: it may have 1 to %d", a->len,
+                                   "an append to %zu streams: 1 to %d are allowed", a->len,
                                    HF_EVENTS_STREAMS_MAX);
     for (size_t i = 0; i < a->len; i++) {
         if (appends[i].events_len > HF_EVENTS_APPEND_MAX - total)
@@ -182,13 +203,13 @@ static enum hf_status prepare(struct appending *a, const struct hf_append *appen
 /* ---- heads and expectations ----------------------------------------------------------------- */
 
 /* May the head be taken to be that of a stream without events, as nothing else would do? */
-static bool is_to_be_new(const struct target *t)
+static bool expects_new(const struct append_target *t)
 {
     return t->append->expect == HF_EXPECT_NONE ||
            (t->append->expect == HF_EXPECT_VERSION && t->append->version == 0);
 }
 
-static enum hf_status read_heads(struct appending *a)
+static enum hf_status heads_read(struct appending *a)
 {
     struct hf_get *gets = hf_scope_alloc(a->s, a->len * sizeof(*gets));
     const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
@@ -209,25 +230,25 @@ static enum hf_status read_heads(struct appending *a)
     return HF_OK;
 }
 
-static enum hf_status look_up(struct appending *a, bool remembered)
+static enum hf_status heads_look_up(struct appending *a, bool remembered)
 {
-    struct target *unknown = NULL;
+    struct append_target *unknown = NULL;
     size_t count = 0;
 
     for (size_t i = 0; i < a->len; i++) {
-        struct target *t = &a->targets[i];
+        struct append_target *t = &a->targets[i];
 
         if (t->known)
             continue;
         if (remembered && t->len)
-            t->known = hf__events_heads_find(a->store, t->pk, &t->head) || is_to_be_new(t);
+            t->known = hf__events_heads_find(a->store, t->pk, &t->head) || expects_new(t);
         if (!t->known) {
             unknown = t;
             count++;
         }
     }
     if (count > 1)
-        return read_heads(a);
+        return heads_read(a);
     if (!unknown)
         return HF_OK;
     TRY(hf__events_head_read(a->s, a->store, unknown->pk, &unknown->head));
@@ -235,7 +256,7 @@ static enum hf_status look_up(struct appending *a, bool remembered)
     return HF_OK;
 }
 
-enum hf_status hf__append_learn(struct appending *a, struct target *t, struct hf_item item)
+enum hf_status hf__append_learn(struct appending *a, struct append_target *t, struct hf_item item)
 {
     TRY(hf__events_head_view(a->s, item, &t->head));
     hf__events_observe(a->store, position_str(&t->head.position));
@@ -244,7 +265,7 @@ enum hf_status hf__append_learn(struct appending *a, struct target *t, struct hf
     return HF_OK;
 }
 
-static bool is_expected(const struct target *t)
+static bool is_expected(const struct append_target *t)
 {
     switch (t->append->expect) {
     case HF_EXPECT_NONE:
@@ -259,56 +280,45 @@ static bool is_expected(const struct target *t)
     return true;
 }
 
-static bool is_possible(const struct target *t)
+static bool is_appendable(const struct append_target *t)
 {
     return t->head.state == EVENTS_LIVE && is_expected(t);
 }
 
-static struct hf_str expectation(const struct appending *a, const struct target *t)
-{
-    if (is_to_be_new(t))
-        return HF_STR("there was to be none");
-    if (t->append->expect == HF_EXPECT_EXISTS)
-        return HF_STR("there was to be one");
-    return hf_scope_format(a->s, "it was to be at %llu", (unsigned long long)t->append->version);
-}
-
 /* (3) */
-static enum hf_status archived(const struct appending *a, struct hf_str name)
+static enum hf_status fail_archived(const struct appending *a, struct hf_str name)
 {
     enum hf_status status =
         hf_scope_fail(a->s, HF_IN_USE, "stream \"%.*s\" is archived", HF_FMT(name));
 
-    return a->lingers ? hf_scope_doubt(a->s) : status;
+    return a->may_still_happen ? hf_scope_doubt(a->s) : status;
 }
 
-static enum hf_status refuse(const struct appending *a, const struct target *t)
+static enum hf_status fail_unexpected(const struct appending *a, const struct append_target *t)
 {
     struct hf_str name = target_text(a, t);
 
+    assert(t->known && t->fresh && !is_appendable(t)); /* (4) */
     for (size_t i = 0; a->results && i < a->len; i++)
         if (a->targets[i].fresh)
             a->results[i].last = a->targets[i].head.version;
     if (t->head.state == EVENTS_DELETED)
         return hf_scope_fail(a->s, HF_LOST, "stream \"%.*s\" was deleted for good", HF_FMT(name));
     if (t->head.state == EVENTS_ARCHIVED)
-        return archived(a, name);
-    if (!t->head.version)
-        return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" has no event, but %.*s",
-                             HF_FMT(name), HF_FMT(expectation(a, t)));
-    return hf_scope_fail(a->s, HF_CONDITION, "stream \"%.*s\" is at version %llu, but %.*s",
-                         HF_FMT(name), (unsigned long long)t->head.version,
-                         HF_FMT(expectation(a, t)));
+        return fail_archived(a, name);
+    return hf__events_unexpected(a->s, t->append->stream, t->append->expect, t->append->version,
+                                 t->head.version);
 }
 
 /* The next version of a stream that was imported may be anything: it has to have a key. */
 static enum hf_status check_versions(const struct appending *a)
 {
     for (size_t i = 0; i < a->len; i++) {
-        const struct target *t = &a->targets[i];
+        const struct append_target *t = &a->targets[i];
 
         if (t->len && t->head.version + t->len > EVENTS_VERSION_MAX)
-            return hf_scope_fail(a->s, HF_LIMIT, "stream \"%.*s\": there is no version behind %llu",
+            return hf_scope_fail(a->s, HF_LIMIT,
+                                 "stream \"%.*s\": no version above %llu is possible",
                                  HF_FMT(target_text(a, t)), (unsigned long long)EVENTS_VERSION_MAX);
     }
     return HF_OK;
@@ -319,18 +329,18 @@ enum hf_status hf__append_heads(struct appending *a, bool remembered, bool *repe
 {
     *repeated = false;
     for (;;) {
-        struct target *bad = NULL;
+        struct append_target *bad = NULL;
 
-        TRY(look_up(a, remembered));
+        TRY(heads_look_up(a, remembered));
         for (size_t i = 0; i < a->len && !bad; i++)
-            if (!is_possible(&a->targets[i]))
+            if (!is_appendable(&a->targets[i]))
                 bad = &a->targets[i];
         if (!bad)
             return check_versions(a);
         if (bad->fresh) {
             if (a->chosen)
                 TRY(hf__append_look_for_ids(a, repeated));
-            return *repeated ? HF_OK : refuse(a, bad);
+            return *repeated ? HF_OK : fail_unexpected(a, bad);
         }
         for (size_t i = 0; i < a->len; i++)
             a->targets[i].known = a->targets[i].fresh;
@@ -346,7 +356,7 @@ enum hf_status hf__append_divide(struct appending *a, bool by_bytes)
     a->commits = hf_scope_alloc(a->s, (a->events_len + 1) * sizeof(*a->commits));
     TRY(hf_scope_built(a->s));
     for (size_t i = 0; i < a->len; i++) {
-        struct commit *commit = NULL;
+        struct append_commit *commit = NULL;
         size_t bytes = 0;
 
         for (size_t j = 0; j < a->targets[i].len; j++) {
@@ -355,23 +365,27 @@ enum hf_status hf__append_divide(struct appending *a, bool by_bytes)
             if (!commit || commit->len == EVENTS_COMMIT_MAX ||
                 (by_bytes && bytes + size > EVENTS_COMMIT_BYTES)) {
                 commit = &a->commits[a->commits_len++];
-                *commit = (struct commit){.target = &a->targets[i], .first = j};
+                *commit = (struct append_commit){.target = &a->targets[i], .first = j};
                 bytes = a->targets[i].pk.len + OWN_SIZE;
             }
             commit->len++;
             bytes += size;
         }
     }
+    if (DEV_CHECKS)
+        hf__append_check(a);
     return HF_OK;
 }
 
-static void place_event(struct appending *a, struct target *t, struct pending *p,
+static void place_event(struct appending *a, struct append_target *t, struct append_event *p,
                         const struct events_position *base, uint32_t number)
 {
     struct hf_stored_event *e = &p->event;
 
+    assert(t->head.state == EVENTS_LIVE && t->next.version < EVENTS_VERSION_MAX);
     p->position = *base;
     hf__events_position_number(&p->position, number);
+    assert(memcmp(t->next.position.text, p->position.text, HF_POSITION_LEN) < 0);
     e->position = position_str(&p->position);
     e->version = ++t->next.version;
     hf__events_version_text(e->version, p->sk);
@@ -392,17 +406,19 @@ void hf__append_place(struct appending *a, const struct events_position *base)
     for (size_t i = 0; i < a->len; i++)
         a->targets[i].next = a->targets[i].head;
     for (size_t i = 0; i < a->commits_len; i++) {
-        struct commit *commit = &a->commits[i];
+        struct append_commit *commit = &a->commits[i];
 
         commit->position = hf__events_position_later(base, (uint32_t)i);
         for (size_t j = 0; j < commit->len; j++)
             place_event(a, commit->target, &commit->target->events[commit->first + j],
                         &commit->position, (uint32_t)j);
     }
+    for (size_t i = 0; i < a->len; i++)
+        assert(a->targets[i].next.version == a->targets[i].head.version + a->targets[i].len);
 }
 
 /* Why an event has no map: a text that is not UTF-8. */
-static enum hf_status blame(struct appending *a, const struct pending *p)
+static enum hf_status fail_map(struct appending *a, const struct append_event *p)
 {
     const struct hf_stored_event *e = &p->event;
     const struct {
@@ -421,22 +437,23 @@ static enum hf_status blame(struct appending *a, const struct pending *p)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (texts[i].text.len &&
             hf_item_check(a->s, HF_ITEM(a->s, HF_S("text", texts[i].text))) == HF_INVALID)
-            return hf_scope_fail(a->s, HF_INVALID, "event %zu: its %s is not UTF-8", number,
+            return hf_scope_fail(a->s, HF_INVALID, "event %zu: its %s is not valid UTF-8", number,
                                  texts[i].name);
-    return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is too deep", number,
-                         HF_FMT(e->type));
+    return hf_scope_fail(a->s, HF_INVALID, "event %zu (%.*s): its meta is nested too deeply",
+                         number, HF_FMT(e->type));
 }
 
-enum hf_status hf__append_map(struct appending *a, struct pending *p)
+enum hf_status hf__append_map(struct appending *a, struct append_event *p)
 {
+    assert(p->event.version && p->event.position.len); /* it was placed */
     p->map = hf__events_map(a->s, &p->event);
-    return hf_item_check(a->s, p->map) == HF_OK ? HF_OK : blame(a, p);
+    return hf_item_check(a->s, p->map) == HF_OK ? HF_OK : fail_map(a, p);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 /* What the results point to lives in the scope: ids that the caller chose are copied. */
-static enum hf_status make_results(struct appending *a)
+static enum hf_status results_alloc(struct appending *a)
 {
     for (size_t i = 0; a->results && i < a->len; i++)
         a->results[i].ids =
@@ -448,7 +465,7 @@ static enum hf_status make_results(struct appending *a)
 }
 
 /* One transaction behind the heads as they are known. */
-static enum hf_status try_it(struct appending *a, enum append_verdict *verdict)
+static enum hf_status append_try(struct appending *a, enum append_verdict *verdict)
 {
     struct events_position base = {.text = ""};
 
@@ -466,7 +483,7 @@ static enum hf_status try_it(struct appending *a, enum append_verdict *verdict)
     return hf__append_send(a, verdict);
 }
 
-static enum hf_status run(struct appending *a)
+static enum hf_status append_run(struct appending *a)
 {
     struct hf_scope_mark mark = hf_scope_mark(a->s);
 
@@ -480,7 +497,7 @@ static enum hf_status run(struct appending *a)
         if (repeated)
             return HF_OK;
         TRY(hf__append_blobs(a));
-        TRY(try_it(a, &verdict));
+        TRY(append_try(a, &verdict));
         if (verdict == APPEND_REPEATED)
             return HF_OK;
         if (verdict == APPEND_DONE) {
@@ -492,9 +509,9 @@ static enum hf_status run(struct appending *a)
     }
 }
 
-/* A stream that many threads of this process append to: they take turns, as each would have to try
- * again for each of the others. It is not needed for more than that. */
-static bool takes_turns(const struct appending *a)
+/* Many threads of this process append to a stream: they go through its gate one by one, as each
+ * would have to try again for each of the others. It is not needed for more than that. */
+static bool needs_gate(const struct appending *a)
 {
     return a->len == 1 && a->events_len && a->targets[0].append->expect != HF_EXPECT_VERSION &&
            a->targets[0].append->expect != HF_EXPECT_NONE;
@@ -502,16 +519,16 @@ static bool takes_turns(const struct appending *a)
 
 static enum hf_status append_now(struct appending *a)
 {
-    bool turns = takes_turns(a);
+    bool gate = needs_gate(a);
     enum hf_status status;
 
-    if (turns)
-        hf__events_turn_take(a->s, a->store, a->targets[0].pk);
+    if (gate)
+        hf__events_gate_enter(a->s, a->store, a->targets[0].pk);
     a->shard = hf__events_shard_take(a->store);
-    status = hf__append_is_large(a) ? hf__append_large(a) : run(a);
+    status = hf__append_is_large(a) ? hf__append_large(a) : append_run(a);
     hf__events_shard_give(a->store, a->shard);
-    if (turns)
-        hf__events_turn_give(a->store, a->targets[0].pk);
+    if (gate)
+        hf__events_gate_leave(a->store, a->targets[0].pk);
     return status;
 }
 
@@ -531,9 +548,9 @@ enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
     joins = tx && !a.o.ignore_tx && hf_tx_db(tx) == store->db;
     if (results)
         memset(results, 0, len * sizeof(*results));
-    status = prepare(&a, appends);
+    status = append_prepare(&a, appends);
     if (status == HF_OK)
-        status = make_results(&a);
+        status = results_alloc(&a);
     if (status == HF_OK)
         status = joins ? hf__append_join(&a, tx) : append_now(&a);
     if (status != HF_OK) {

@@ -1,23 +1,23 @@
 /*
- * events/store/events_archive.c: streams that are taken out of the order of all, and put back.
+ * events/store/events_archive.c: streams that are taken out of the global order, and put back.
  *
  * The head says `x` = "archived", and while commits are being moved `y` = "in" or "out".
- * `k` counts the turns: it grows whenever a move begins. Events stay in their stream; their commits
+ * `k` numbers the moves: it grows whenever one begins. Events stay in their stream; their commits
  * move from a.DAY.SHARD to z.DAY.SHARD, keys and all, so positions stay as they are.
  *
  *  (1) From the update on that sets `x` no event is appended, so a walk over the stream meets all
  *      of its commits. `x` is set first, and goes last.
  *  (2) A commit is moved by one transaction: it is in one of the two parts, never in both and never
- *      in neither. The transaction checks that the head still says what it did, so of two who move
- *      one stream in opposite directions one stops; and that the commit still has the first of its
- *      events, so that nothing comes back that the sweep has taken out meanwhile.
- *  (3) Who comes after a crash walks over the stream again from its beginning, and moves what is
- *      still there. `y` goes when all was moved, and then there is nothing more to do.
- *  (4) All that is written is on the condition of the turn, so a request that was on its way for
- *      long, and sent again meanwhile, does no harm later.
- *  (5) Each move counts itself, in its transaction: d/moved.N has how many went `in` and `out`. Who
- *      reads both parts one after the other knows by that whether something slipped through
- *      between them. N is from the stream, so that those who move others rarely meet.
+ *      in neither. The transaction checks that the head still says what it did, so of two calls
+ *      that move one stream in opposite directions one stops; and that the commit still has the
+ *      first of its events, so that nothing comes back that the sweep has taken out meanwhile.
+ *  (3) After a crash the next call walks over the stream again from its beginning, and moves what
+ *      is still there. `y` goes when all was moved, and then there is nothing more to do.
+ *  (4) Each write is on the condition that the head still has that number, so a request that was on
+ *      its way for long, and sent again meanwhile, does no harm later.
+ *  (5) Each move counts itself, in its transaction: d/moved.N has how many went `in` and `out`. A
+ *      reader of both parts, one after the other, knows by that whether something slipped through
+ *      between them. N is from the stream, so that moves of other streams rarely meet.
  */
 #include "events/store/events.h"
 
@@ -32,12 +32,14 @@ enum {
     COUNTS = 8 /* items that count moves */
 };
 
+_Static_assert(2 + 2 * MOVE_MAX <= HF_TX_ACTIONS_MAX, "check, count, and a put and a delete each");
+
 struct move {
     struct hf_stream_key stream;
     struct hf_str pk;
     char from, to;     /* 'a' and 'z', or the other way round */
     struct hf_str way; /* "in" or "out" */
-    uint64_t turn;     /* the head's, while we move */
+    uint64_t number;   /* the head's, while we move */
     struct events_position commits[MOVE_MAX];
     size_t len;
 };
@@ -51,9 +53,9 @@ static struct hf_condition_check head_check(struct hf_scope *s, struct hf_events
     return (struct hf_condition_check){
         .table = store->table,
         .key = HF_ITEM(s, HF_S("pk", move->pk), HF_S("sk", HF_STR("h"))),
-        .condition = HF_STR("#x = :archived AND #k = :turn"),
+        .condition = HF_STR("#x = :archived AND #k = :number"),
         .names = HF_ITEM(s, HF_S("#k", HF_STR("k")), HF_S("#x", HF_STR("x"))),
-        .values = HF_ITEM(s, HF_S(":archived", HF_STR("archived")), HF_N(":turn", move->turn)),
+        .values = HF_ITEM(s, HF_S(":archived", HF_STR("archived")), HF_N(":number", move->number)),
         .returns_on_failure = HF_ON_FAILURE_ALL_OLD};
 }
 
@@ -67,13 +69,13 @@ struct hf_str hf__events_commit_mark(struct hf_item commit)
     return HF_STR("pk");
 }
 
-struct both {
+struct move_pair {
     struct hf_put_item put;
     struct hf_delete_item del;
 };
 
 static void move_actions(struct hf_scope *s, struct hf_events *store, const struct move *move,
-                         struct hf_item commit, struct both *both)
+                         struct hf_item commit, struct move_pair *both)
 {
     struct hf_str sk = hf_value_str(hf_item_get(commit, HF_STR("sk")));
     struct hf_attr pk = HF_S("pk", hf__events_part_of(s, move->to, sk));
@@ -140,9 +142,11 @@ static enum hf_status move_some(struct hf_scope *s, struct hf_events *store,
     struct hf_transact_write_items tx = {.actions = actions, .actions_len = 1};
     struct hf_get gets[MOVE_MAX];
     struct hf_get_many_result got;
-    struct both both[MOVE_MAX];
+    struct move_pair both[MOVE_MAX];
     size_t bytes = 0, len = 0;
 
+    assert(move->len > 0 && move->len <= MOVE_MAX);
+    assert(move->from != move->to && move->pk.len);
     *left = false;
     for (size_t i = 0; i < move->len; i++)
         gets[i] = (struct hf_get){
@@ -167,12 +171,13 @@ static enum hf_status move_some(struct hf_scope *s, struct hf_events *store,
         len++;
     }
     actions[tx.actions_len++] = (struct hf_transact_write){.update = &count};
+    assert(tx.actions_len == 2 + 2 * len);
     TRY(hf_scope_built(s));
     return len ? hf_transact_write_items(s, store->db, &tx, NULL) : HF_OK;
 }
 
 /* Was it the head that refused? */
-static enum hf_status stopped(struct hf_scope *s, const struct move *move)
+static enum hf_status move_check_stopped(struct hf_scope *s, const struct move *move)
 {
     const struct hf_error *error = hf_scope_error(s);
     struct events_head head;
@@ -185,7 +190,8 @@ static enum hf_status stopped(struct hf_scope *s, const struct move *move)
         head.state == EVENTS_DELETED)
         return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted for good",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
-    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being moved the other way, or was",
+    return hf_scope_fail(s, HF_IN_USE,
+                         "stream \"%.*s\" is being archived and unarchived at the same time",
                          HF_FMT(hf__events_stream_text(s, move->stream)));
 }
 
@@ -204,7 +210,7 @@ static enum hf_status move_all(struct hf_scope *s, struct hf_events *store, stru
             move->len = 0;
             break;
         }
-        TRY(stopped(s, move));
+        TRY(move_check_stopped(s, move));
         if (attempt++ == MOVE_ATTEMPTS || (status != HF_TX_CANCELED && status != HF_TX_CONFLICT &&
                                            !hf_scope_error(s)->may_have_happened))
             return status;
@@ -230,6 +236,7 @@ static enum hf_status add_commit(struct hf_scope *s, struct hf_events *store, st
         return HF_OK;
     if (move->len == MOVE_MAX)
         TRY(move_all(s, store, move));
+    assert(move->len < MOVE_MAX);
     move->commits[move->len++] = commit;
     return HF_OK;
 }
@@ -257,29 +264,29 @@ static enum hf_status add_step(struct hf_scope *s, struct hf_events *store,
 /* ---- in and out ----------------------------------------------------------------------------- */
 
 /* What the head says now; *way is absent when nothing is being moved. */
-static enum hf_status look(struct hf_scope *s, struct hf_events *store, struct move *move,
-                           struct events_head *head, struct hf_str *way)
+static enum hf_status head_look(struct hf_scope *s, struct hf_events *store, struct move *move,
+                                struct events_head *head, struct hf_str *way)
 {
     struct hf_item key = HF_ITEM(s, HF_S("pk", move->pk), HF_S("sk", HF_STR("h"))), item;
-    int64_t turn = 0;
+    int64_t number = 0;
 
     TRY(hf__pattern_read(s, store->db, store->table, key, &item));
     TRY(hf__events_head_view(s, item, head));
     *way = hf_value_str(hf_item_get(item, HF_STR("y")));
-    (void)hf_value_i64(hf_item_get(item, HF_STR("k")), &turn);
-    move->turn = (uint64_t)turn;
+    (void)hf_value_i64(hf_item_get(item, HF_STR("k")), &number);
+    move->number = (uint64_t)number;
     if (head->state == EVENTS_DELETED)
         return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted for good",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
     if (!head->version)
-        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
+        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
     return HF_OK;
 }
 
-/* The update by which a turn begins, and that by which it ends; neither can happen twice. */
-static enum hf_status change(struct hf_scope *s, struct hf_events *store, const struct move *move,
-                             struct hf_str expression, uint64_t to)
+/* The update by which a move begins, and that by which it ends; neither can happen twice. */
+static enum hf_status head_change(struct hf_scope *s, struct hf_events *store,
+                                  const struct move *move, struct hf_str expression, uint64_t to)
 {
     struct hf_item key = HF_ITEM(s, HF_S("pk", move->pk), HF_S("sk", HF_STR("h"))), item;
     bool begins = to != 0;
@@ -287,11 +294,11 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store, const 
         .table = store->table,
         .key = key,
         .update = expression,
-        .condition = !begins      ? HF_STR("#k = :turn AND #x = :archived AND #y = :way")
-                     : move->turn ? HF_STR("#k = :turn AND (attribute_not_exists(#x) OR "
-                                           "#x = :archived)")
-                                  : HF_STR("attribute_not_exists(#k) AND "
-                                           "(attribute_not_exists(#x) OR #x = :archived)"),
+        .condition = !begins        ? HF_STR("#k = :number AND #x = :archived AND #y = :way")
+                     : move->number ? HF_STR("#k = :number AND (attribute_not_exists(#x) OR "
+                                             "#x = :archived)")
+                                    : HF_STR("attribute_not_exists(#k) AND "
+                                             "(attribute_not_exists(#x) OR #x = :archived)"),
         .names =
             HF_ITEM(s, HF_S("#k", HF_STR("k")), HF_S("#x", HF_STR("x")), HF_S("#y", HF_STR("y"))),
         .values = HF_ITEM(s, HF_S(":archived", HF_STR("archived")), HF_S(":way", move->way))};
@@ -300,8 +307,8 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store, const 
 
     if (begins)
         more[len++] = (struct hf_attr)HF_N(":next", to);
-    if (!begins || move->turn)
-        more[len++] = (struct hf_attr)HF_N(":turn", move->turn);
+    if (!begins || move->number)
+        more[len++] = (struct hf_attr)HF_N(":number", move->number);
     update.values = hf_item_with(s, update.values, more, len);
     TRY(hf_scope_built(s));
     return hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key,
@@ -309,8 +316,8 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store, const 
 }
 
 /* *done: there is nothing to do. */
-static enum hf_status begin(struct hf_scope *s, struct hf_events *store, struct move *move,
-                            bool *done)
+static enum hf_status move_begin(struct hf_scope *s, struct hf_events *store, struct move *move,
+                                 bool *done)
 {
     enum hf_status status = HF_CONDITION;
 
@@ -319,49 +326,51 @@ static enum hf_status begin(struct hf_scope *s, struct hf_events *store, struct 
         struct events_head head;
         struct hf_str way;
 
-        TRY(look(s, store, move, &head, &way));
+        TRY(head_look(s, store, move, &head, &way));
         *done = !way.ptr && head.state == (move->to == 'z' ? EVENTS_ARCHIVED : EVENTS_LIVE);
         if (*done || hf_str_equal(way, move->way)) /* (3) */
             return HF_OK;
-        status = change(s, store, move, HF_STR("SET #k = :next, #x = :archived, #y = :way"),
-                        move->turn + 1);
+        status = head_change(s, store, move, HF_STR("SET #k = :next, #x = :archived, #y = :way"),
+                             move->number + 1);
         if (status != HF_CONDITION && status != HF_OK)
             return status;
         /* done, or others were faster: look again */
     }
-    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being moved by others",
+    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being archived or unarchived by others",
                          HF_FMT(hf__events_stream_text(s, move->stream)));
 }
 
-static enum hf_status end(struct hf_scope *s, struct hf_events *store, struct move *move)
+static enum hf_status move_end(struct hf_scope *s, struct hf_events *store, struct move *move)
 {
-    uint64_t turn = move->turn;
+    uint64_t number = move->number;
     struct events_head head;
     struct hf_str way;
     enum hf_status status =
-        change(s, store, move, move->to == 'z' ? HF_STR("REMOVE #y") : HF_STR("REMOVE #x, #y"), 0);
+        head_change(s, store, move, move->to == 'z' ? HF_STR("REMOVE #y") : HF_STR("REMOVE #x, #y"),
+                    0);
 
     if (status != HF_CONDITION)
         return status;
-    TRY(look(s, store, move, &head, &way));
-    if (move->turn == turn && !way.ptr)
-        return HF_OK; /* we did it before, or another who did the same */
-    return hf_scope_fail(s, HF_IN_USE, "stream \"%.*s\" is being moved the other way, or was",
+    TRY(head_look(s, store, move, &head, &way));
+    if (move->number == number && !way.ptr)
+        return HF_OK; /* we did it before, or another call did the same */
+    return hf_scope_fail(s, HF_IN_USE,
+                         "stream \"%.*s\" is being archived and unarchived at the same time",
                          HF_FMT(hf__events_stream_text(s, move->stream)));
 }
 
-static enum hf_status run(struct hf_scope *s, struct hf_events *store, struct move *move)
+static enum hf_status move_run(struct hf_scope *s, struct hf_events *store, struct move *move)
 {
     bool done;
 
     TRY(hf__events_stream_pk(s, 's', move->stream, &move->pk));
     hf__events_heads_drop(store, move->pk);
-    TRY(begin(s, store, move, &done));
+    TRY(move_begin(s, store, move, &done));
     if (done)
         return HF_OK;
     TRY(hf__events_steps(s, store, move->pk, 1, add_step, move));
     TRY(move_all(s, store, move));
-    return end(s, store, move);
+    return move_end(s, store, move);
 }
 
 enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
@@ -369,7 +378,7 @@ enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
 {
     struct move move = {.stream = stream, .from = 'a', .to = 'z', .way = HF_STR("in")};
 
-    return run(s, store, &move);
+    return move_run(s, store, &move);
 }
 
 enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
@@ -377,5 +386,5 @@ enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
 {
     struct move move = {.stream = stream, .from = 'z', .to = 'a', .way = HF_STR("out")};
 
-    return run(s, store, &move);
+    return move_run(s, store, &move);
 }

@@ -36,19 +36,20 @@ void hf__events_blobs_close(struct hf_events *store)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-enum hf_status hf__append_measure(struct appending *a, struct pending *p)
+enum hf_status hf__append_measure(struct appending *a, struct append_event *p)
 {
     const struct hf_stored_event *e = &p->event;
     size_t number = (size_t)(p - a->events) + 1;
 
+    assert(!p->in_blob && p->size >= e->payload.len);
     if (p->size <= a->store->blob_bytes)
         return HF_OK;
     if (e->payload.len > BLOB_SIZE && p->size - e->payload.len + BLOB_SIZE <= EVENTS_ITEM_BYTES) {
         if (!a->store->blobs)
             return hf_scope_fail_limit(
                 a->s, HF_LIMIT, hf_error_limit_of("blob_bytes", a->store->blob_bytes, p->size),
-                "event %zu (%.*s) has %zu bytes, of these %zu of payload: more "
-                "than the %u of an item, and there is no blob store",
+                "event %zu (%.*s) has %zu bytes, %zu of them payload: an item holds at most %u, "
+                "and there is no blob store",
                 number, HF_FMT(e->type), p->size, e->payload.len, a->store->blob_bytes);
         p->in_blob = true;
         p->size = p->size - e->payload.len + BLOB_SIZE;
@@ -56,20 +57,21 @@ enum hf_status hf__append_measure(struct appending *a, struct pending *p)
     }
     if (p->size <= EVENTS_ITEM_BYTES)
         return HF_OK; /* not for its payload */
-    return hf_scope_fail(a->s, HF_LIMIT,
-                         "event %zu (%.*s) has %zu bytes without its payload: more than the %d of "
-                         "an item",
-                         number, HF_FMT(e->type), p->size - e->payload.len, EVENTS_ITEM_BYTES);
+    return hf_scope_fail(
+        a->s, HF_LIMIT,
+        "event %zu (%.*s) has %zu bytes without its payload, an item holds at most %d", number,
+        HF_FMT(e->type), p->size - e->payload.len, EVENTS_ITEM_BYTES);
 }
 
 enum hf_status hf__append_blobs(struct appending *a)
 {
     for (size_t i = 0; i < a->events_len; i++) {
-        struct pending *p = &a->events[i];
+        struct append_event *p = &a->events[i];
         struct hf_str digest;
 
         if (!p->in_blob || p->event.blob.len)
             continue;
+        assert(a->store->blobs);
         TRY(hf_blob_put(a->s, a->store->blobs, p->event.payload, &digest));
         assert(digest.len == HF_BLOB_DIGEST_LEN);
         memcpy(p->blob, digest.ptr, HF_BLOB_DIGEST_LEN);
@@ -84,8 +86,8 @@ enum hf_status hf__append_blobs(struct appending *a)
  * One of these is not in the blob store: an event without its payload is damaged, not absent, and
  * is not to be taken for one that was truncated.
  */
-static enum hf_status gone(struct hf_scope *s, struct hf_events *store,
-                           const struct hf_stored_event *events, size_t len)
+static enum hf_status fail_gone(struct hf_scope *s, struct hf_events *store,
+                                const struct hf_stored_event *events, size_t len)
 {
     struct hf_str why = hf_scope_copy(s, hf_scope_error(s)->message);
     const struct hf_stored_event *event = NULL;
@@ -103,7 +105,8 @@ static enum hf_status gone(struct hf_scope *s, struct hf_events *store,
         if (status != HF_OK)
             return status;
     }
-    return hf_scope_fail(s, HF_CORRUPT, "the payload of event %.*s, blob %.*s, is gone: %.*s",
+    assert(event);
+    return hf_scope_fail(s, HF_CORRUPT, "the payload of event %.*s, blob %.*s, is missing: %.*s",
                          HF_FMT(event->id), HF_FMT(event->blob), HF_FMT(why));
 }
 
@@ -136,7 +139,7 @@ enum hf_status hf__events_payloads(struct hf_scope *s, struct hf_events *store,
             digests[count++] = events[i].blob;
     status = hf_blob_get_many(s, store->blobs, digests, count, bytes);
     if (status == HF_NOT_FOUND)
-        return gone(s, store, events, len);
+        return fail_gone(s, store, events, len);
     TRY(status);
     count = 0;
     for (size_t i = 0; i < len; i++)

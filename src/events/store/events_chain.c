@@ -10,9 +10,9 @@
  *     hash      the hash before, domain, id of the stream, version, position, id of the event,
  *               time, content
  *
- * The content is what makes two events with one id the same: the time is not in it, as who repeats
- * an append without a time of its own has another one. Meta is hashed in the canonical form of
- * items (src/model/value.h), in which equal items have equal bytes.
+ * The content is what makes two events with one id the same: the time is not in it, as an append
+ * without a time of its own gets another one when it is repeated. Meta is hashed in the canonical
+ * form of items (src/model/value.h), in which equal items have equal bytes.
  *
  * SHA-256 is called by the functions that OpenSSL 3 would rather see replaced by EVP, as in
  * src/http/sign.c, for the same reason: there each hash takes memory. SHA256() is such a one.
@@ -33,7 +33,7 @@ static void add_number(SHA256_CTX *hash, uint64_t number)
     SHA256_Update(hash, bytes, sizeof(bytes));
 }
 
-static void add(SHA256_CTX *hash, const void *bytes, size_t len)
+static void add_bytes(SHA256_CTX *hash, const void *bytes, size_t len)
 {
     add_number(hash, len);
     if (len)
@@ -42,10 +42,10 @@ static void add(SHA256_CTX *hash, const void *bytes, size_t len)
 
 static void add_str(SHA256_CTX *hash, struct hf_str text)
 {
-    add(hash, text.ptr, text.len);
+    add_bytes(hash, text.ptr, text.len);
 }
 
-static int digit(char c)
+static int hex_nibble(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
 }
@@ -57,8 +57,8 @@ static void payload_digest(const struct hf_stored_event *event, uint8_t digest[E
 
     if (event->blob.len == 2 * EVENTS_HASH) {
         for (size_t i = 0; i < EVENTS_HASH; i++)
-            digest[i] =
-                (uint8_t)(digit(event->blob.ptr[2 * i]) << 4 | digit(event->blob.ptr[2 * i + 1]));
+            digest[i] = (uint8_t)(hex_nibble(event->blob.ptr[2 * i]) << 4 |
+                                  hex_nibble(event->blob.ptr[2 * i + 1]));
         return;
     }
     SHA256_Init(&hash);
@@ -72,14 +72,15 @@ void hf__events_content(const struct hf_stored_event *event, uint8_t digest[EVEN
     uint8_t payload[EVENTS_HASH];
     SHA256_CTX hash;
 
+    assert(event->type.len);
     payload_digest(event, payload);
     SHA256_Init(&hash);
     add_str(&hash, HF_STR("holdfast event 1"));
     add_str(&hash, event->type);
     add_str(&hash, event->content_type);
     add_number(&hash, event->schema);
-    add(&hash, payload, sizeof(payload));
-    add(&hash, event->meta.ptr, hf_item_count(event->meta) ? event->meta.len : 0);
+    add_bytes(&hash, payload, sizeof(payload));
+    add_bytes(&hash, event->meta.ptr, hf_item_count(event->meta) ? event->meta.len : 0);
     add_str(&hash, event->causation);
     add_str(&hash, hf_str_equal(event->correlation, event->id) ? HF_STR("") : event->correlation);
     add_str(&hash, event->compensates);
@@ -91,14 +92,15 @@ void hf__events_chain(const struct hf_stored_event *event, const uint8_t content
 {
     SHA256_CTX hash;
 
+    assert(event->version && event->position.len == HF_POSITION_LEN && event->id.len);
     SHA256_Init(&hash);
-    add(&hash, before, EVENTS_HASH);
+    add_bytes(&hash, before, EVENTS_HASH);
     add_str(&hash, event->stream.domain);
     add_str(&hash, event->stream.id);
     add_number(&hash, event->version);
     add_str(&hash, event->position);
     add_str(&hash, event->id);
     add_number(&hash, (uint64_t)event->time_us);
-    add(&hash, content, EVENTS_HASH);
+    add_bytes(&hash, content, EVENTS_HASH);
     SHA256_Final(out, &hash);
 }

@@ -1,5 +1,5 @@
 /*
- * events/store/events_export.c: all events out as JSON lines, in the order of all.
+ * events/store/events_export.c: all events out as JSON lines, in the global order.
  *
  * A line is an event (events_json.c), or says where a stream begins whose first events are not
  * there any more:

@@ -3,7 +3,7 @@
  *
  * Lines are collected as long as one append can take them, and appended together. Positions are
  * given out in the order in which an append names its streams, so an append takes lines as long as
- * each stream has one run of them: "a a b b" but not "a b a". That keeps the order of all. It is
+ * each stream has one run of them: "a a b b" but not "a b a". That keeps the global order. It is
  * also kept to what one transaction takes, as larger ones are stored less well.
  *
  *  (1) Events keep their ids, so nothing is appended twice, whoever appends it. What is there
@@ -31,6 +31,9 @@ enum {
     LINE_MAX_BYTES = 1536 * 1024 * 1024
 };
 
+_Static_assert(BATCH_MAX *ACTIONS_EACH + ACTIONS_STREAM + 1 <= HF_TX_ACTIONS_MAX,
+               "a batch of one stream is one transaction");
+
 /* ---- lines ---------------------------------------------------------------------------------- */
 
 struct lines {
@@ -43,7 +46,7 @@ struct lines {
     bool ended;
 };
 
-static enum hf_status make_room(struct hf_scope *s, struct lines *lines)
+static enum hf_status lines_make_room(struct hf_scope *s, struct lines *lines)
 {
     size_t cap = lines->cap ? lines->cap * 2 : FIRST_BYTES;
     char *ptr;
@@ -67,21 +70,24 @@ static enum hf_status make_room(struct hf_scope *s, struct lines *lines)
     return HF_OK;
 }
 
-static enum hf_status read_more(struct hf_scope *s, struct lines *lines)
+static enum hf_status lines_read_more(struct hf_scope *s, struct lines *lines)
 {
     size_t len = 0;
 
-    TRY(make_room(s, lines));
+    assert(!lines->ended && lines->from <= lines->to && lines->to <= lines->cap);
+    TRY(lines_make_room(s, lines));
+    assert(lines->to < lines->cap);
     TRY(lines->read(s, lines->ptr + lines->to, lines->cap - lines->to, &len, lines->user));
     if (len > lines->cap - lines->to)
-        return hf_scope_fail(s, HF_INVALID, "more bytes were read than there is room for");
+        return hf_scope_fail(s, HF_INVALID,
+                             "the read function returned more bytes than it was asked for");
     lines->to += len;
     lines->ended = !len;
     return HF_OK;
 }
 
 /* The next line, without its end; it lives until the next call. Absent: there are no more. */
-static enum hf_status next_line(struct hf_scope *s, struct lines *lines, struct hf_str *line)
+static enum hf_status lines_next(struct hf_scope *s, struct lines *lines, struct hf_str *line)
 {
     size_t seen = 0, len;
 
@@ -104,7 +110,7 @@ static enum hf_status next_line(struct hf_scope *s, struct lines *lines, struct 
             return HF_OK;
         }
         seen = lines->to - lines->from;
-        TRY(read_more(s, lines));
+        TRY(lines_read_more(s, lines));
     }
 }
 
@@ -134,7 +140,7 @@ struct import {
 };
 
 /* What is wrong with a line, as the scope's error has it. */
-static enum hf_status at_line(struct hf_scope *s, uint64_t number, enum hf_status status)
+static enum hf_status fail_at_line(struct hf_scope *s, uint64_t number, enum hf_status status)
 {
     switch (status) {
     case HF_CONDITION:
@@ -196,11 +202,11 @@ static enum hf_status is_there(struct import *im, size_t number, bool *there)
              memcmp(wanted, found, sizeof(wanted)) == 0;
     if (*there)
         return HF_OK;
-    return hf_scope_fail(im->s, HF_DUPLICATE,
-                         "an event with the id \"%.*s\" is there already and is another: version "
-                         "%llu of stream \"%.*s\"",
-                         HF_FMT(event->id), (unsigned long long)other.version,
-                         HF_FMT(hf__events_stream_text(im->s, other.stream)));
+    return hf_scope_fail(
+        im->s, HF_DUPLICATE,
+        "id \"%.*s\" is already used by another event: version %llu of stream \"%.*s\"",
+        HF_FMT(event->id), (unsigned long long)other.version,
+        HF_FMT(hf__events_stream_text(im->s, other.stream)));
 }
 
 static enum hf_status append_one(struct import *im, size_t number)
@@ -225,7 +231,7 @@ static enum hf_status append_each(struct import *im)
         enum hf_status status = append_one(im, i);
 
         if (status != HF_OK)
-            return at_line(im->s, im->numbers[i], status);
+            return fail_at_line(im->s, im->numbers[i], status);
         im->done++;
     }
     return HF_OK;
@@ -252,6 +258,7 @@ static enum hf_status append_all(struct import *im)
 
 static enum hf_status batch_end(struct import *im)
 {
+    assert(im->len <= im->cap && im->appends_len <= im->len);
     if (!im->len)
         return HF_OK;
     TRY(append_all(im));
@@ -260,7 +267,7 @@ static enum hf_status batch_end(struct import *im)
 }
 
 /* What it adds to the items of an append, but for the key of its stream. */
-static size_t size_of(const struct hf_stored_event *event)
+static size_t event_size(const struct hf_stored_event *event)
 {
     return event->payload.len + event->id.len + event->type.len + event->content_type.len +
            event->causation.len + event->correlation.len + event->compensates.len +
@@ -270,7 +277,7 @@ static size_t size_of(const struct hf_stored_event *event)
 /* Does it go into the append that is being collected, and as one more of its last stream? The
  * append is to be one transaction, with one commit for each stream: a large one is placed ahead of
  * the time, and what is appended next would come before it. */
-static bool fits(const struct import *im, const struct hf_stored_event *event, bool *same)
+static bool batch_fits(const struct import *im, const struct hf_stored_event *event, bool *same)
 {
     const struct hf_append *last = im->appends_len ? &im->appends[im->appends_len - 1] : NULL;
 
@@ -279,7 +286,7 @@ static bool fits(const struct import *im, const struct hf_stored_event *event, b
         return true;
     *same = hf_str_equal(last->stream.domain, event->stream.domain) &&
             hf_str_equal(last->stream.id, event->stream.id);
-    if (im->len == im->cap || im->bytes + size_of(event) > BATCH_BYTES ||
+    if (im->len == im->cap || im->bytes + event_size(event) > BATCH_BYTES ||
         (im->len + 1) * ACTIONS_EACH + (im->appends_len + !*same) * ACTIONS_STREAM + 1 >
             HF_TX_ACTIONS_MAX)
         return false;
@@ -294,10 +301,12 @@ static bool fits(const struct import *im, const struct hf_stored_event *event, b
     return im->appends_len < HF_EVENTS_STREAMS_MAX;
 }
 
-static void add(struct import *im, const struct hf_stored_event *event, bool same)
+static void batch_add(struct import *im, const struct hf_stored_event *event, bool same)
 {
     bool own = hf_str_equal(event->correlation, event->id);
 
+    assert(im->len < im->cap && im->appends_len < HF_EVENTS_STREAMS_MAX + (size_t)same);
+    assert(!same || im->appends_len > 0);
     im->given[im->len] = *event;
     im->given[im->len].blob = hf_str_of(NULL, 0); /* the payload itself is here */
     im->numbers[im->len] = im->lines.number;
@@ -316,7 +325,7 @@ static void add(struct import *im, const struct hf_stored_event *event, bool sam
         im->appends[im->appends_len - 1].events_len++;
     else
         im->appends[im->appends_len++] = append_of(im, im->len);
-    im->bytes += size_of(event);
+    im->bytes += event_size(event);
     im->len++;
 }
 
@@ -334,7 +343,7 @@ static enum hf_status parse_event(struct hf_scope *s, struct hf_str line,
         return hf_scope_fail(s, HF_SERIALIZATION, "the event has no \"id\"");
     if (event->blob.len && !event->payload.len)
         return hf_scope_fail(s, HF_SERIALIZATION,
-                             "the event's payload was left in a blob store, and is not here");
+                             "the event's payload is in a blob store and not in this line");
     if (event->version > EVENTS_VERSION_MAX)
         return hf_scope_fail(s, HF_SERIALIZATION, "the event's \"version\" is too large");
     if (!event->content_type.len)
@@ -366,11 +375,11 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
     digits = members[2].raw;
     for (size_t i = 0; i < digits.len; i++) {
         if (digits.ptr[i] < '0' || digits.ptr[i] > '9' || *before > INT64_MAX / 100)
-            return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+            return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is not a version");
         *before = *before * 10 + (uint64_t)(digits.ptr[i] - '0');
     }
     if (!*before || *before > EVENTS_VERSION_MAX)
-        return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is no version");
+        return hf_scope_fail(s, HF_SERIALIZATION, "\"before\" is not a version");
     return HF_OK;
 }
 
@@ -381,44 +390,44 @@ struct parsed {
     struct hf_stored_event event;
 };
 
-static enum hf_status parse(struct hf_scope *s, struct hf_str line, struct parsed *parsed)
+static enum hf_status line_parse(struct hf_scope *s, struct hf_str line, struct parsed *parsed)
 {
     TRY(parse_begin(s, line, &parsed->before, &parsed->stream));
     return parsed->before ? HF_OK : parse_event(s, line, &parsed->event);
 }
 
-static enum hf_status take(struct import *im, struct hf_str line, struct parsed *parsed)
+static enum hf_status line_take(struct import *im, struct hf_str line, struct parsed *parsed)
 {
     uint64_t number = im->lines.number;
     enum hf_status status;
     bool same = false;
 
-    if (parsed->before ? im->len != 0 : !fits(im, &parsed->event, &same)) {
+    if (parsed->before ? im->len != 0 : !batch_fits(im, &parsed->event, &same)) {
         TRY(batch_end(im));
-        TRY(parse(im->s, line, parsed)); /* it was in the memory of the batch */
+        TRY(line_parse(im->s, line, parsed)); /* it was in the memory of the batch */
         if (!parsed->before)
-            (void)fits(im, &parsed->event, &same);
+            (void)batch_fits(im, &parsed->event, &same);
     }
     if (!parsed->before) {
-        add(im, &parsed->event, same);
+        batch_add(im, &parsed->event, same);
         return HF_OK;
     }
     if (im->o.renumber || parsed->before == 1)
         return HF_OK;
     status = hf__events_begin_at(im->s, im->store, parsed->stream, parsed->before);
-    return status == HF_OK ? HF_OK : at_line(im->s, number, status);
+    return status == HF_OK ? HF_OK : fail_at_line(im->s, number, status);
 }
 
-/* Those before it are in; what is wrong with them comes first. They take the memory of the scope, so
- * its error is kept in another. */
-static enum hf_status bad_line(struct import *im, uint64_t number)
+/* The lines before it are appended; an error of theirs comes first. That takes the memory of the
+ * scope, so its error is kept in another one. */
+static enum hf_status line_fail(struct import *im, uint64_t number)
 {
     struct hf_scope *kept = hf_scope_new(hf_scope_env(im->s));
     enum hf_status status = hf_scope_error(im->s)->status;
     struct hf_str said = {0};
 
     if (!kept)
-        return hf_scope_fail(im->s, HF_NOMEM, "no memory for what is wrong with line %llu",
+        return hf_scope_fail(im->s, HF_NOMEM, "no memory for the error of line %llu",
                              (unsigned long long)number);
     (void)hf_scope_fail_from(kept, status, im->s);
     status = batch_end(im);
@@ -433,14 +442,14 @@ static enum hf_status bad_line(struct import *im, uint64_t number)
     return status;
 }
 
-static enum hf_status take_all(struct import *im)
+static enum hf_status lines_take(struct import *im)
 {
     for (;;) {
         struct parsed parsed;
         enum hf_status status;
         struct hf_str line;
 
-        TRY(next_line(im->s, &im->lines, &line));
+        TRY(lines_next(im->s, &im->lines, &line));
         if (!line.ptr && im->o.replace)
             return hf_scope_fail(im->s, HF_SERIALIZATION,
                                  "there is no event to import, so nothing was replaced");
@@ -448,15 +457,15 @@ static enum hf_status take_all(struct import *im)
             return batch_end(im);
         if (is_blank(line))
             continue;
-        status = parse(im->s, line, &parsed);
+        status = line_parse(im->s, line, &parsed);
         if (status == HF_SERIALIZATION)
-            return bad_line(im, im->lines.number);
+            return line_fail(im, im->lines.number);
         if (status != HF_OK)
             return status;
         if (im->o.replace)
             TRY(hf_events_reset(im->s, im->store));
         im->o.replace = false;
-        TRY(take(im, line, &parsed));
+        TRY(line_take(im, line, &parsed));
     }
 }
 
@@ -477,7 +486,7 @@ enum hf_status hf_events_import(struct hf_scope *s, struct hf_events *store,
     im.numbers = hf_scope_alloc(s, im.cap * sizeof(*im.numbers));
     TRY(hf_scope_built(s));
     im.mark = hf_scope_mark(s);
-    status = take_all(&im);
+    status = lines_take(&im);
     hf__env_free(env, im.lines.ptr, im.lines.cap);
     if (count)
         *count = im.added;

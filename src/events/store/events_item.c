@@ -1,7 +1,7 @@
 /*
  * events/store/events_item.c: how events are stored, and read back.
  *
- * The map of an event, the same bytes in its stream and in the order of all. Names are one letter,
+ * The map of an event, the same bytes in its stream and in the global order. Names are one letter,
  * as they are stored, sent and counted with every event:
  *
  *     a  causation            b  digest of the payload, when that is in the blob store
@@ -17,8 +17,8 @@
  *
  * An item in a stream, or in t.COMMIT, has that map as `e` and the position as `p`. What stands
  * for a large append in a stream, twice, has instead of those `l` (COMMIT), `f` (the first
- * version), `n` (how many) and `o` (NUMBER of the first). events.h has the items of the order of
- * all.
+ * version), `n` (how many) and `o` (NUMBER of the first). events.h has the items of the global
+ * order.
  *
  *  (1) What is left out comes back as it would have been filled in.
  *  (2) Nothing that is read is believed: what cannot be is HF_CORRUPT, and says where.
@@ -49,6 +49,9 @@ struct hf_item hf__events_map(struct hf_scope *s, const struct hf_stored_event *
     struct hf_attr attrs[MAP_ATTRS];
     size_t len = 0;
 
+    assert(event->type.len && event->position.len == HF_POSITION_LEN && event->id.len);
+    assert(!event->blob.len || event->blob.len == HF_BLOB_DIGEST_LEN);
+    assert(!event->hash.len || event->hash.len == EVENTS_HASH);
     if (event->causation.len)
         attrs[len++] = (struct hf_attr)HF_S("a", event->causation);
     if (event->blob.len)
@@ -83,11 +86,12 @@ struct hf_item hf__events_item(struct hf_scope *s, struct hf_str pk, struct hf_s
     return HF_ITEM(s, HF_M("e", map), HF_S("p", position), HF_S("pk", pk), HF_S("sk", sk));
 }
 
-static enum hf_status damaged(struct hf_scope *s, const struct hf_stored_event *event)
+static enum hf_status fail_damaged(struct hf_scope *s, const struct hf_stored_event *event)
 {
-    return hf_scope_fail(s, HF_CORRUPT, "the event at %.*s, version %llu of stream \"%.*s\", %s",
+    return hf_scope_fail(s, HF_CORRUPT,
+                         "the event at %.*s, version %llu of stream \"%.*s\", is damaged",
                          HF_FMT(event->position), (unsigned long long)event->version,
-                         HF_FMT(hf__events_stream_text(s, event->stream)), "is damaged");
+                         HF_FMT(hf__events_stream_text(s, event->stream)));
 }
 
 /* One member of the map; false: it cannot be. */
@@ -153,9 +157,9 @@ enum hf_status hf__events_map_view(struct hf_scope *s, struct hf_value map,
                                       .schema = 1};
     while (hf_item_next(item, &walk))
         if (walk.name.len == 1 && !take_member(walk.name.ptr[0], walk.value, event))
-            return damaged(s, event);
+            return fail_damaged(s, event);
     if (!event->type.len)
-        return damaged(s, event); /* (2): no map, or none of an event */
+        return fail_damaged(s, event); /* (2): no map, or none of an event */
     if (!event->correlation.len)
         event->correlation = event->id;
     if (event->blob.len)
@@ -170,8 +174,8 @@ enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
     *event = (struct hf_stored_event){.position = hf_value_str(hf_item_get(item, HF_STR("p"))),
                                       .stream = stream,
                                       .version = version};
-    if (event->position.len != HF_POSITION_LEN)
-        return damaged(s, event);
+    if (!is_position(event->position))
+        return fail_damaged(s, event);
     return hf__events_map_view(s, hf_item_get(item, HF_STR("e")), event);
 }
 
@@ -222,8 +226,8 @@ enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
         commit->count = (uint32_t)count;
     commit->large_from = (uint32_t)from;
     if (good && commit->stream.domain.len && commit->version && commit->stream.id.ptr &&
-        commit->position.len == HF_POSITION_LEN &&
-        (!commit->large.ptr || (commit->large.len == HF_POSITION_LEN && count)))
+        is_position(commit->position) &&
+        (!commit->large.ptr || (is_position(commit->large) && count)))
         return HF_OK;
     return hf_scope_fail(s, HF_CORRUPT, "the commit %.*s/%.*s is damaged",
                          HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),
@@ -231,7 +235,7 @@ enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
 }
 
 /* The number of the event with that name, or -1. */
-static int number_of(struct hf_str name)
+static int event_number(struct hf_str name)
 {
     uint64_t number;
 
@@ -251,7 +255,7 @@ static enum hf_status own_events(struct hf_scope *s, const struct events_commit 
 
     TRY(hf_scope_built(s));
     while (hf_item_next(commit->item, &walk)) {
-        int number = number_of(walk.name);
+        int number = event_number(walk.name);
 
         if (number < 0 || (uint32_t)number < from)
             continue;
@@ -259,6 +263,7 @@ static enum hf_status own_events(struct hf_scope *s, const struct events_commit 
             *next = (uint32_t)number;
             return HF_OK;
         }
+        assert(*len < room);
         memcpy(texts, commit->position.ptr, HF_POSITION_LEN - 2);
         texts[HF_POSITION_LEN - 2] = walk.name.ptr[1];
         texts[HF_POSITION_LEN - 1] = walk.name.ptr[2];
@@ -279,8 +284,7 @@ enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *st
 {
     *len = 0;
     *next = 0;
-    if (!cap)
-        return hf_scope_fail(s, HF_INVALID, "there is no room for events");
+    assert(cap > 0);
     if (!commit->large.ptr)
         return own_events(s, commit, from, events, cap, len, next);
     return hf__events_large_events(s, store, commit, from, events, cap, len, next);

@@ -36,6 +36,8 @@
 
 enum { PIECES_MAX = 80, HASH_LEN = 32, TIME_LEN = 32 };
 
+_Static_assert((int)HASH_LEN == (int)EVENTS_HASH, "the hash of an event");
+
 static const int64_t second_us = 1000000, day_s = 86400;
 
 /* ---- times ---------------------------------------------------------------------------------- */
@@ -86,6 +88,8 @@ static bool time_text(int64_t time_us, char text[TIME_LEN])
     int64_t days = floor_div(seconds, day_s), of_day = floor_rest(seconds, day_s);
     struct date date = date_of(days);
 
+    assert(us >= 0 && us < second_us && of_day >= 0 && of_day < day_s);
+    assert(days_of(date.year, date.month, date.day) == days);
     if (date.year < 0 || date.year > 9999)
         return false;
     snprintf(text, TIME_LEN, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", (unsigned)date.year,
@@ -95,7 +99,7 @@ static bool time_text(int64_t time_us, char text[TIME_LEN])
 }
 
 /* So many digits at *at, which moves behind them; -1: there are none. */
-static int64_t digits(struct hf_str text, size_t *at, size_t len)
+static int64_t digits_read(struct hf_str text, size_t *at, size_t len)
 {
     int64_t number = 0;
 
@@ -109,7 +113,7 @@ static int64_t digits(struct hf_str text, size_t *at, size_t len)
     return number;
 }
 
-static bool take(struct hf_str text, size_t *at, const char *one_of)
+static bool char_take(struct hf_str text, size_t *at, const char *one_of)
 {
     if (*at >= text.len || !char_in(text.ptr[*at], one_of))
         return false;
@@ -124,7 +128,7 @@ static bool read_fraction(struct hf_str text, size_t *at, int64_t *us)
     size_t from;
 
     *us = 0;
-    if (!take(text, at, "."))
+    if (!char_take(text, at, "."))
         return true;
     for (from = *at; *at < text.len && text.ptr[*at] >= '0' && text.ptr[*at] <= '9'; (*at)++) {
         unit /= 10;
@@ -142,29 +146,29 @@ static bool read_zone(struct hf_str text, size_t *at, int64_t *zone)
     bool west;
 
     *zone = 0;
-    if (take(text, at, "Zz"))
+    if (char_take(text, at, "Zz"))
         return *at == text.len;
     west = *at < text.len && text.ptr[*at] == '-';
-    if (!take(text, at, "+-"))
+    if (!char_take(text, at, "+-"))
         return false;
-    hours = digits(text, at, 2);
-    if (!take(text, at, ":"))
+    hours = digits_read(text, at, 2);
+    if (!char_take(text, at, ":"))
         return false;
-    minutes = digits(text, at, 2);
+    minutes = digits_read(text, at, 2);
     *zone = (hours * 60 + minutes) * 60 * (west ? -1 : 1);
     return *at == text.len && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60;
 }
 
 static bool read_clock(struct hf_str text, size_t *at, int64_t *seconds)
 {
-    int64_t hour = digits(text, at, 2), minute, second;
+    int64_t hour = digits_read(text, at, 2), minute, second;
 
-    if (!take(text, at, ":"))
+    if (!char_take(text, at, ":"))
         return false;
-    minute = digits(text, at, 2);
-    if (!take(text, at, ":"))
+    minute = digits_read(text, at, 2);
+    if (!char_take(text, at, ":"))
         return false;
-    second = digits(text, at, 2);
+    second = digits_read(text, at, 2);
     *seconds = (hour * 60 + minute) * 60 + second;
     return hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second < 60;
 }
@@ -175,14 +179,14 @@ static bool read_time(struct hf_str text, int64_t *time_us)
     struct date date;
     size_t at = 0;
 
-    year = digits(text, &at, 4);
-    if (!take(text, &at, "-"))
+    year = digits_read(text, &at, 4);
+    if (!char_take(text, &at, "-"))
         return false;
-    month = digits(text, &at, 2);
-    if (!take(text, &at, "-"))
+    month = digits_read(text, &at, 2);
+    if (!char_take(text, &at, "-"))
         return false;
-    day = digits(text, &at, 2);
-    if (year < 0 || month < 1 || month > 12 || day < 1 || !take(text, &at, "Tt "))
+    day = digits_read(text, &at, 2);
+    if (year < 0 || month < 1 || month > 12 || day < 1 || !char_take(text, &at, "Tt "))
         return false;
     days = days_of(year, month, day);
     date = date_of(days);
@@ -203,7 +207,7 @@ struct pieces {
     size_t len;
 };
 
-static void add(struct pieces *p, struct hf_str piece)
+static void piece_add(struct pieces *p, struct hf_str piece)
 {
     assert(p->len < PIECES_MAX);
     p->list[p->len++] = piece;
@@ -212,8 +216,8 @@ static void add(struct pieces *p, struct hf_str piece)
 /* `label` is all that stands in front of the value: ',"name":'. */
 static void add_text(struct pieces *p, const char *label, struct hf_str text)
 {
-    add(p, hf_str_from(label));
-    add(p, hf__json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
+    piece_add(p, hf_str_from(label));
+    piece_add(p, hf__json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
 }
 
 static void add_optional(struct pieces *p, const char *label, struct hf_str text)
@@ -275,12 +279,12 @@ static void add_payload(struct pieces *p, const struct hf_stored_event *event)
     if (!event->payload.len) /* (3) */
         return;
     if (is_json_type(event->content_type) && is_json_line(p->s, event->payload)) {
-        add(p, HF_STR(",\"payload\":"));
-        add(p, hf_str_of((const char *)event->payload.ptr, event->payload.len));
+        piece_add(p, HF_STR(",\"payload\":"));
+        piece_add(p, hf_str_of((const char *)event->payload.ptr, event->payload.len));
         return;
     }
-    add(p, HF_STR(",\"payload_base64\":"));
-    add(p, hf__json_raw(p->s, (struct hf_attr)HF_B("", event->payload)));
+    piece_add(p, HF_STR(",\"payload_base64\":"));
+    piece_add(p, hf__json_raw(p->s, (struct hf_attr)HF_B("", event->payload)));
 }
 
 static void add_hash(struct pieces *p, struct hf_bytes hash)
@@ -292,9 +296,9 @@ static void add_hash(struct pieces *p, struct hf_bytes hash)
     text = hf_scope_alloc(p->s, hash.len * 2);
     if (text)
         hex_write(text, hash.ptr, hash.len);
-    add(p, HF_STR(",\"hash\":\""));
-    add(p, hf_str_of(text, text ? hash.len * 2 : 0));
-    add(p, HF_STR("\""));
+    piece_add(p, HF_STR(",\"hash\":\""));
+    piece_add(p, hf_str_of(text, text ? hash.len * 2 : 0));
+    piece_add(p, HF_STR("\""));
 }
 
 static void add_time(struct pieces *p, int64_t time_us)
@@ -302,9 +306,9 @@ static void add_time(struct pieces *p, int64_t time_us)
     char text[TIME_LEN];
 
     if (time_text(time_us, text))
-        add(p, hf_scope_format(p->s, ",\"time\":\"%s\"", text));
+        piece_add(p, hf_scope_format(p->s, ",\"time\":\"%s\"", text));
     else
-        add(p, hf_scope_format(p->s, ",\"time_us\":%lld", (long long)time_us));
+        piece_add(p, hf_scope_format(p->s, ",\"time_us\":%lld", (long long)time_us));
 }
 
 static void add_all(struct pieces *p, const struct hf_stored_event *event)
@@ -312,24 +316,25 @@ static void add_all(struct pieces *p, const struct hf_stored_event *event)
     add_text(p, "{\"domain\":", event->stream.domain);
     add_text(p, ",\"stream\":", event->stream.id);
     if (event->version)
-        add(p, hf_scope_format(p->s, ",\"version\":%llu", (unsigned long long)event->version));
+        piece_add(p,
+                  hf_scope_format(p->s, ",\"version\":%llu", (unsigned long long)event->version));
     add_optional(p, ",\"id\":", event->id);
     add_optional(p, ",\"position\":", event->position);
     add_text(p, ",\"type\":", event->type);
     add_time(p, event->time_us);
-    add(p, hf_scope_format(p->s, ",\"schema\":%lu", (unsigned long)event->schema));
+    piece_add(p, hf_scope_format(p->s, ",\"schema\":%lu", (unsigned long)event->schema));
     add_optional(p, ",\"content_type\":", event->content_type);
     add_optional(p, ",\"causation\":", event->causation);
     add_optional(p, ",\"correlation\":", event->correlation);
     add_optional(p, ",\"compensates\":", event->compensates);
     if (hf_item_count(event->meta)) {
-        add(p, HF_STR(",\"meta\":"));
-        add(p, hf_item_to_json(p->s, event->meta));
+        piece_add(p, HF_STR(",\"meta\":"));
+        piece_add(p, hf_item_to_json(p->s, event->meta));
     }
     add_hash(p, event->hash);
     add_optional(p, ",\"blob\":", event->blob);
     add_payload(p, event);
-    add(p, HF_STR("}"));
+    piece_add(p, HF_STR("}"));
 }
 
 enum hf_status hf_event_to_json(struct hf_scope *s, const struct hf_stored_event *event,
@@ -342,13 +347,13 @@ enum hf_status hf_event_to_json(struct hf_scope *s, const struct hf_stored_event
     call_begins(s);
     *json = hf_str_of(NULL, 0);
     if (!event->stream.domain.len || !event->type.len)
-        return hf_scope_fail(s, HF_INVALID, "an event without a %s",
+        return hf_scope_fail(s, HF_INVALID, "the event has no %s",
                              event->type.len ? "domain" : "type");
     add_all(&p, event);
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < p.len; i++) {
         if (!p.list[i].ptr)
-            return hf_scope_fail(s, HF_INVALID, "the event \"%.*s\" has a text that is not UTF-8",
+            return hf_scope_fail(s, HF_INVALID, "event \"%.*s\" has text that is not valid UTF-8",
                                  HF_FMT(event->id));
         len += p.list[i].len;
     }
@@ -364,7 +369,8 @@ enum hf_status hf_event_to_json(struct hf_scope *s, const struct hf_stored_event
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static enum hf_status wrong(struct hf_scope *s, const struct json_member *member, const char *what)
+static enum hf_status fail_member(struct hf_scope *s, const struct json_member *member,
+                                  const char *what)
 {
     return hf_scope_fail(s, HF_SERIALIZATION, "the event's \"%s\" %s", member->name, what);
 }
@@ -379,10 +385,10 @@ static enum hf_status get_text(struct hf_scope *s, const struct json_member *mem
     if (!member->raw.len)
         return HF_OK;
     if (member->raw.ptr[0] != '"')
-        return wrong(s, member, "is no text");
+        return fail_member(s, member, "is not a string");
     status = hf__json_value(s, HF_TYPE_S, member->raw, &value);
     if (status != HF_OK)
-        return status == HF_NOMEM ? status : wrong(s, member, "is no text");
+        return status == HF_NOMEM ? status : fail_member(s, member, "is not a string");
     *text = hf_value_str(value);
     return HF_OK;
 }
@@ -399,9 +405,9 @@ static enum hf_status get_number(struct hf_scope *s, const struct json_member *m
         uint64_t digit = (uint64_t)(unsigned char)member->raw.ptr[i] - '0';
 
         if (digit > 9)
-            return wrong(s, member, "is no whole number");
+            return fail_member(s, member, "is not a whole number");
         if (*number > max / 10 || *number * 10 > max - digit)
-            return wrong(s, member, "is too large");
+            return fail_member(s, member, "is too large");
         *number = *number * 10 + digit;
     }
     return HF_OK;
@@ -420,7 +426,7 @@ static enum hf_status get_time(struct hf_scope *s, const struct json_member *tex
     if (when.ptr && number->raw.len)
         return hf_scope_fail(s, HF_SERIALIZATION, "the event has \"time\" and \"time_us\"");
     if (when.ptr)
-        return read_time(when, time_us) ? HF_OK : wrong(s, text, "is no time");
+        return read_time(when, time_us) ? HF_OK : fail_member(s, text, "is not a time");
     if (negative)
         size.raw = hf_str_of(size.raw.ptr + 1, size.raw.len - 1);
     TRY(get_number(s, &size, (uint64_t)INT64_MAX + negative, 0, &us));
@@ -454,7 +460,7 @@ static enum hf_status get_hash(struct hf_scope *s, const struct json_member *mem
         int low = high < 0 ? -1 : hex_of(text.ptr[2 * i + 1]);
 
         if (low < 0)
-            return wrong(s, member, "is not 64 hexadecimal digits");
+            return fail_member(s, member, "is not 64 hexadecimal digits");
         bytes[i] = (uint8_t)(high << 4 | low);
     }
     *hash = hf_bytes_of(bytes, HASH_LEN);
@@ -494,10 +500,10 @@ static enum hf_status get_payload(struct hf_scope *s, struct hf_str json,
     if (!base64->found)
         return HF_OK;
     if (!base64->raw.len || base64->raw.ptr[0] != '"')
-        return wrong(s, base64, "is no text");
+        return fail_member(s, base64, "is not a string");
     status = hf__json_value(s, HF_TYPE_B, base64->raw, &value);
     if (status != HF_OK)
-        return status == HF_NOMEM ? status : wrong(s, base64, "is no base64");
+        return status == HF_NOMEM ? status : fail_member(s, base64, "is not base64");
     *payload = hf_value_bytes(value);
     return HF_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * events/store/events_position.c: positions, the days and shards that they are in, and the markers that
- * say up to where those are closed.
+ * events/store/events_position.c: positions, the days and shards that they are in, and the markers
+ * that say up to where those are closed.
  *
  * A position is 26 characters of Crockford's base 32, in upper case: to others it is a ULID.
  *
@@ -17,7 +17,7 @@
  *      for those that are taken ahead of time, for appends that take long, which are random enough.
  *  (2) All commits of an append have the same time, and so the same day: one marker is checked.
  *  (3) A marker is made only while its day may still come, in one transaction with d/DAY, so a
- *      reader who lists days sees every day that has a marker.
+ *      reader that lists days sees every day that has a marker.
  */
 #include "events/store/events.h"
 
@@ -61,11 +61,13 @@ static struct events_position write_position(uint64_t clock, uint32_t shard, uin
     struct events_position position;
     char *to = write_digits(position.text, clock >> COUNT_BITS, TIME_DIGITS);
 
+    assert(shard < HF_EVENTS_SHARDS_MAX);
     to = write_digits(to, clock & COUNT_MASK, COUNT_DIGITS);
     to = write_digits(to, shard, SHARD_DIGITS);
     to = write_digits(to, random, RANDOM_DIGITS);
     to = write_digits(to, 0, NUMBER_DIGITS);
     *to = '\0';
+    assert(to == position.text + HF_POSITION_LEN);
     return position;
 }
 
@@ -138,6 +140,7 @@ struct events_position hf__events_position_ahead(struct hf_events *store, uint32
     uint64_t clock = (uint64_t)(ms > 0 && ms < TIME_MAX ? ms : 0) << COUNT_BITS;
     uint64_t seen = atomic_load(&store->clock), of_after, random;
 
+    assert(count >= 1 && count <= COUNT_MASK);
     clock = clock > seen ? clock : seen + 1;
     if (read_clock(after, &of_after) && of_after >= clock)
         clock = of_after + 1;
@@ -161,7 +164,7 @@ struct events_position hf__events_position_later(const struct events_position *b
 
 void hf__events_position_number(struct events_position *position, uint32_t number)
 {
-    assert(number < EVENTS_COMMIT_MAX);
+    assert(number < EVENTS_COMMIT_MAX && position->text[0]);
     write_digits(position->text + HF_POSITION_LEN - NUMBER_DIGITS, number, NUMBER_DIGITS);
 }
 
@@ -236,10 +239,26 @@ bool hf__events_day_begin(struct hf_str day, int64_t *ms)
     return memcmp(again, day.ptr, EVENTS_DAY_LEN) == 0; /* no February 30th, nor before 1970 */
 }
 
+bool hf__events_is_day(struct hf_str day)
+{
+    int64_t ms;
+
+    return hf__events_day_begin(day, &ms);
+}
+
+enum hf_status hf__events_fail_day(struct hf_scope *s, const struct hf_events *store,
+                                   struct hf_str day)
+{
+    return hf_scope_fail(s, HF_CORRUPT,
+                         "event store %.*s: \"%.*s\" in the list of days is not a day",
+                         HF_FMT(store->table), HF_FMT(day));
+}
+
 struct hf_str hf__events_part(struct hf_scope *s, char kind, struct hf_str day, uint32_t shard)
 {
     char *text = hf_scope_alloc(s, EVENTS_PART_LEN + 1);
 
+    assert(kind == 'a' || kind == 'z' || kind == 'm');
     assert(day.len == EVENTS_DAY_LEN && shard < HF_EVENTS_SHARDS_MAX);
     if (!text)
         return hf_str_of(NULL, 0);
@@ -268,7 +287,7 @@ struct hf_str hf__events_part_of(struct hf_scope *s, char kind, struct hf_str po
 
 uint32_t hf__events_shard_take(struct hf_events *store)
 {
-    uint32_t first = atomic_fetch_add(&store->turn, 1) % store->shards;
+    uint32_t first = atomic_fetch_add(&store->next_shard, 1) % store->shards;
 
     for (uint32_t i = 0; i < store->shards; i++) {
         uint32_t shard = (first + i) % store->shards;
@@ -282,6 +301,7 @@ uint32_t hf__events_shard_take(struct hf_events *store)
 
 void hf__events_shard_give(struct hf_events *store, uint32_t shard)
 {
+    assert(shard < store->shards);
     atomic_fetch_and(&store->busy, ~(UINT64_C(1) << shard));
 }
 
@@ -290,9 +310,10 @@ void hf__events_shard_give(struct hf_events *store, uint32_t shard)
 static uint32_t day_number(struct hf_str position, uint32_t *shard)
 {
     int64_t ms = 0;
+    bool read = hf__events_position_read(position, &ms, shard, NULL);
 
-    *shard = 0;
-    hf__events_position_read(position, &ms, shard, NULL);
+    assert(read);
+    (void)read;
     return (uint32_t)(ms / DAY_MS);
 }
 
@@ -352,8 +373,7 @@ static enum hf_status marker_refused(struct hf_scope *s, struct hf_events *store
             upto = hf_value_str(hf_item_get(closed, HF_STR("u")));
         }
         if (!hf__events_day_begin(upto, &ms))
-            return hf_scope_fail(s, HF_CORRUPT, "event store %.*s: \"%.*s\" is no day",
-                                 HF_FMT(store->table), HF_FMT(upto));
+            return hf__events_fail_day(s, store, upto);
         floor = hf__events_position_floor(ms);
         hf__events_observe(store, position_str(&floor));
         *over = true;
@@ -402,6 +422,7 @@ enum hf_status hf__events_marker_make(struct hf_scope *s, struct hf_events *stor
     char day[EVENTS_DAY_LEN + 1];
     int64_t ms = 0;
 
+    assert(is_position(position));
     *over = false;
     hf__events_position_read(position, &ms, NULL, NULL);
     hf__events_day(ms, day);

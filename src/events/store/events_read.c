@@ -6,7 +6,7 @@
  * them; it is read by itself only when the page did not reach it.
  *
  *  (1) The head is read with or after the events, so what it forbids (truncated, deleted) is not
- *      handed out; and the version that a page tells is at least that of its last event.
+ *      handed out; and the version of a page is at least that of its last event.
  *  (2) A query has no upper version: the next item behind the ones that are wanted may stand for a
  *      large append that has them (events.h). It is limited by how many are wanted.
  *  (3) An id is looked for as a position first, as most are; one that a caller chose, and that
@@ -41,10 +41,11 @@ static struct hf_str stream_text(const struct reading *r)
     return hf__events_stream_text(r->s, r->stream);
 }
 
-static enum hf_status keep(struct reading *r, const struct hf_stored_event *event)
+static enum hf_status event_keep(struct reading *r, const struct hf_stored_event *event)
 {
     void *events = r->events;
 
+    assert(r->len < r->o.limit);
     TRY(hf__pattern_grow(r->s, &events, r->len, &r->cap, sizeof(*event)));
     r->events = events;
     r->events[r->len++] = *event;
@@ -80,6 +81,7 @@ static enum hf_status know_head(struct reading *r, const struct events_head *hea
         if (r->events[i].version >= r->first &&
             !hf__events_head_expired(r->store, head, r->events[i].position))
             r->events[kept++] = r->events[i];
+    assert(kept <= r->len);
     r->len = kept;
     if (r->o.backward && (!r->at || r->at > head->version))
         r->at = head->version;
@@ -99,22 +101,23 @@ static enum hf_status need_head(struct reading *r)
     return know_head(r, &head);
 }
 
-static enum hf_status missing(const struct reading *r)
+static enum hf_status fail_missing(const struct reading *r)
 {
-    return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\" has no version %llu",
+    return hf_scope_fail(r->s, HF_CORRUPT, "stream \"%.*s\": version %llu is missing",
                          HF_FMT(stream_text(r)), (unsigned long long)r->at);
 }
 
 /* The next version in order. */
-static enum hf_status take(struct reading *r, const struct hf_stored_event *event)
+static enum hf_status take_event(struct reading *r, const struct hf_stored_event *event)
 {
     bool expired = r->have_head && hf__events_head_expired(r->store, &r->head, event->position);
 
+    assert(!is_full(r));
     if (event->version != r->at)
-        return missing(r);
+        return fail_missing(r);
     if (!expired && (!r->o.from_us || event->time_us >= r->o.from_us) &&
         (!r->o.until_us || event->time_us < r->o.until_us))
-        TRY(keep(r, event));
+        TRY(event_keep(r, event));
     r->at = r->o.backward ? r->at - 1 : r->at + 1;
     r->end = r->end || is_past(r) || (expired && r->o.backward);
     return HF_OK;
@@ -122,7 +125,7 @@ static enum hf_status take(struct reading *r, const struct hf_stored_event *even
 
 /* What is met next begins (or, backward, ends) with `version`. When that is not what is wanted
  * next, what is missing was swept, or is beyond the end: the head knows. */
-static enum hf_status meet(struct reading *r, uint64_t version)
+static enum hf_status meet_version(struct reading *r, uint64_t version)
 {
     bool knew = r->have_head;
 
@@ -138,15 +141,15 @@ static enum hf_status meet(struct reading *r, uint64_t version)
     return HF_OK;
 }
 
-static enum hf_status take_event(struct reading *r, struct hf_item item, uint64_t version)
+static enum hf_status take_event_item(struct reading *r, struct hf_item item, uint64_t version)
 {
     struct hf_stored_event event;
 
-    TRY(meet(r, version));
+    TRY(meet_version(r, version));
     if (is_full(r) || (!r->o.backward && version < r->at)) /* it is being swept */
         return HF_OK;
     TRY(hf__events_item_view(r->s, item, r->stream, version, &event));
-    return take(r, &event);
+    return take_event(r, &event);
 }
 
 /* (2) The part of a large append that is wanted. It has two of these, so one may have been taken.
@@ -155,10 +158,10 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
 {
     uint64_t last = stub->first + stub->count - 1;
 
-    TRY(meet(r, r->o.backward ? (r->at < last ? r->at : last)
-                              : (r->at > stub->first ? r->at : stub->first)));
+    TRY(meet_version(r, r->o.backward ? (r->at < last ? r->at : last)
+                                      : (r->at > stub->first ? r->at : stub->first)));
     if (!is_full(r) && (r->o.backward ? r->at > last : r->at < stub->first))
-        return missing(r);
+        return fail_missing(r);
     while (!is_full(r) && r->at >= stub->first && r->at <= last) {
         uint32_t number = stub->number + (uint32_t)(r->at - stub->first);
         uint64_t before = r->at;
@@ -174,12 +177,12 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
             if (!hf__events_large_number(page.items[i], &at))
                 return hf_scope_fail(r->s, HF_CORRUPT, "an item of append %.*s is damaged",
                                      HF_FMT(stub->large));
-            TRY(take_event(r, page.items[i], stub->first + (at - stub->number)));
+            TRY(take_event_item(r, page.items[i], stub->first + (at - stub->number)));
         }
         if (r->at == before && !is_full(r))
             TRY(need_head(r)); /* it may be half swept */
         if (r->at == before && !is_full(r))
-            return missing(r);
+            return fail_missing(r);
     }
     return HF_OK;
 }
@@ -200,7 +203,7 @@ static enum hf_status take_item(struct reading *r, struct hf_item item)
                              HF_FMT(stream_text(r)), HF_FMT(sk));
     if (hf__events_stub_view(item, &stub))
         return take_stub(r, &stub);
-    return take_event(r, item, version);
+    return take_event_item(r, item, version);
 }
 
 /* (2) */
@@ -220,6 +223,7 @@ static enum hf_status read_page(struct reading *r, struct hf_item *start)
     struct hf_query_result result;
     size_t i = 0;
 
+    assert(!is_full(r) && left > 0 && (r->at || r->o.backward));
     hf__events_version_text(r->at, sk);
     query.values = HF_ITEM(r->s, HF_S(":pk", r->pk),
                            HF_S(":sk", r->at ? hf_str_of(sk, EVENTS_VERSION_LEN) : HF_STR("h")));
@@ -252,16 +256,16 @@ static enum hf_status read_pages(struct reading *r)
     return need_head(r);
 }
 
-static enum hf_status begin(struct reading *r)
+static enum hf_status read_begin(struct reading *r)
 {
     const struct hf_events_read_options *o = &r->o;
 
     if (o->limit > LIMIT_MAX)
         return hf_scope_fail_limit(r->s, HF_INVALID,
                                    hf_error_limit_of("limit", LIMIT_MAX, o->limit),
-                                   "a page of %u events, more than %d", o->limit, LIMIT_MAX);
+                                   "limit is %u, at most %d are allowed", o->limit, LIMIT_MAX);
     if (o->from > INT64_MAX || o->to > INT64_MAX)
-        return hf_scope_fail(r->s, HF_INVALID, "a version of more than 63 bits");
+        return hf_scope_fail(r->s, HF_INVALID, "a version has more than 63 bits");
     r->o.limit = o->limit ? o->limit : LIMIT;
     r->first = 1;
     r->at = o->from;
@@ -288,10 +292,11 @@ enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
     TRY(hf__events_stream_pk(s, 's', stream, &r.pk));
     r.stream = (struct hf_stream_key){hf_scope_copy(s, stream.domain), hf_scope_copy(s, stream.id)};
     TRY(hf_scope_built(s));
-    TRY(begin(&r));
+    TRY(read_begin(&r));
     TRY(read_pages(&r));
     if (!r.o.no_payload)
         TRY(hf__events_payloads(s, store, r.events, r.len));
+    assert(r.have_head && r.len <= r.o.limit); /* (1) */
     last = r.len ? r.events[r.o.backward ? 0 : r.len - 1].version : 0;
     *page = (struct hf_events_page){.events = r.events,
                                     .events_len = r.len,
@@ -315,9 +320,9 @@ enum hf_status hf__events_place_view(struct hf_scope *s, struct hf_item item,
                                    .large = hf_value_str(large)};
     if (!place->stream.len || !hf__events_position_read(place->position, NULL, NULL, NULL) ||
         !hf_value_i64(hf_item_get(item, HF_STR("v")), &version) || version < 1 ||
-        (large.ptr && (place->large.len != HF_POSITION_LEN ||
-                       !hf_value_i64(hf_item_get(item, HF_STR("n")), &number) || number < 0 ||
-                       number >= HF_EVENTS_APPEND_MAX)))
+        (large.ptr &&
+         (!is_position(place->large) || !hf_value_i64(hf_item_get(item, HF_STR("n")), &number) ||
+          number < 0 || number >= HF_EVENTS_APPEND_MAX)))
         return hf_scope_fail(s, HF_CORRUPT, "the item %.*s/%.*s is damaged",
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))),
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("sk")))));
@@ -326,7 +331,7 @@ enum hf_status hf__events_place_view(struct hf_scope *s, struct hf_item item,
     return HF_OK;
 }
 
-/* An event of a large append is where that was put aside. */
+/* An event of a large append is where it was staged. */
 static struct hf_item place_key(struct hf_scope *s, const struct events_place *place)
 {
     char version[EVENTS_VERSION_LEN + 1];
@@ -385,7 +390,7 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
 }
 
 /* The commit of the event with that position: it has the same with the number of its first event.
- * In the order of all, or where the archived ones are; else absent. One that was put back between
+ * In the global order, or where the archived ones are; else absent. One that was put back between
  * the two looks is found by the third. */
 static enum hf_status read_commit(struct hf_scope *s, struct hf_events *store,
                                   struct hf_str position, struct hf_item *item)
@@ -393,6 +398,7 @@ static enum hf_status read_commit(struct hf_scope *s, struct hf_events *store,
     static const char kinds[] = {'a', 'z', 'a'};
     struct events_position base;
 
+    assert(is_position(position));
     *item = (struct hf_item){NULL, 0};
     memcpy(base.text, position.ptr, HF_POSITION_LEN);
     base.text[HF_POSITION_LEN] = '\0';
@@ -459,7 +465,7 @@ enum hf_status hf__events_find(struct hf_scope *s, struct hf_events *store, stru
     *event = (struct hf_stored_event){.version = 0};
     if (!id.len || id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, id.len),
-                                   "an event's id has 1 to %d bytes", HF_EVENTS_ID_MAX);
+                                   "an event id has 1 to %d bytes", HF_EVENTS_ID_MAX);
     if (hf__events_position_read(id, NULL, NULL, NULL))
         TRY(find_at(s, store, id, event));
     if (event->id.len && hf_str_equal(event->id, id))
@@ -484,7 +490,7 @@ enum hf_status hf_events_get(struct hf_scope *s, struct hf_events *store, struct
     TRY(hf__events_head_read(s, store, pk, &head));
     if (head.state == EVENTS_DELETED || found.version < hf__events_head_first(&head) ||
         hf__events_head_expired(store, &head, found.position))
-        return hf_scope_fail(s, HF_NOT_FOUND, "there is no event with the id \"%.*s\" any more",
+        return hf_scope_fail(s, HF_NOT_FOUND, "event \"%.*s\" was truncated or deleted",
                              HF_FMT(id));
     TRY(hf__events_payloads(s, store, &found, 1));
     *event = found;

@@ -1,8 +1,8 @@
 /*
- * events/store/events_streams.c: what is said about a stream as a whole: info, truncation, limits, the
- * end; and walking over a stream, and over all streams.
+ * events/store/events_streams.c: what is said about a stream as a whole: info, truncation, limits,
+ * the end; and walking over a stream, and over all streams.
  *
- * All of it is in the stream's head (events_head.c), in attributes that appends do not touch, and
+ * All of it is in the stream's head (events_heads.c), in attributes that appends do not touch, and
  * beside those:
  *
  *     w, g   versions before w were swept, or never were here; g is the hash of the last of them
@@ -16,8 +16,8 @@
  *      meets all there will ever be.
  *
  * There is no list of streams. It would be one more item to write with the first event of each; and
- * who wants to see all streams is about to read much more than that. hf_events_streams() is a Scan
- * of the table for heads, which costs as much as reading all events does.
+ * a program that wants all streams is about to read much more than that. hf_events_streams() is a
+ * Scan of the table for heads, which costs as much as reading all events does.
  */
 #include "events/store/events.h"
 
@@ -48,13 +48,13 @@ enum hf_status hf__events_swept_view(struct hf_scope *s, struct hf_item item,
     return HF_OK;
 }
 
-static enum hf_status none_yet(struct hf_scope *s, struct hf_stream_key stream)
+static enum hf_status fail_none(struct hf_scope *s, struct hf_stream_key stream)
 {
-    return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
+    return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-static enum hf_status is_deleted(struct hf_scope *s, struct hf_stream_key stream)
+static enum hf_status fail_deleted(struct hf_scope *s, struct hf_stream_key stream)
 {
     return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted",
                          HF_FMT(hf__events_stream_text(s, stream)));
@@ -62,8 +62,9 @@ static enum hf_status is_deleted(struct hf_scope *s, struct hf_stream_key stream
 
 /* An update of a head (1). HF_CONDITION with the item as it is; then what is wrong with it is the
  * caller's to say. */
-static enum hf_status change(struct hf_scope *s, struct hf_events *store,
-                             struct hf_update_item *update, struct hf_str pk, struct hf_item *item)
+static enum hf_status head_change(struct hf_scope *s, struct hf_events *store,
+                                  struct hf_update_item *update, struct hf_str pk,
+                                  struct hf_item *item)
 {
     update->table = store->table;
     update->key = head_key(s, pk);
@@ -73,13 +74,13 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store,
 }
 
 /* Why a change of a stream that is to be there was refused, if it is not or was deleted. */
-static enum hf_status refused(struct hf_scope *s, struct hf_stream_key stream, struct hf_item item,
-                              struct events_head *head)
+static enum hf_status check_refusal(struct hf_scope *s, struct hf_stream_key stream,
+                                    struct hf_item item, struct events_head *head)
 {
     TRY(hf__events_head_view(s, item, head));
     if (head->state == EVENTS_DELETED)
-        return is_deleted(s, stream);
-    return head->version ? HF_OK : none_yet(s, stream);
+        return fail_deleted(s, stream);
+    return head->version ? HF_OK : fail_none(s, stream);
 }
 
 /* ---- info ----------------------------------------------------------------------------------- */
@@ -163,7 +164,7 @@ enum hf_status hf_events_stream_info(struct hf_scope *s, struct hf_events *store
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     TRY(hf__events_head_read(s, store, pk, &head));
     if (!head.version && head.state != EVENTS_DELETED)
-        return none_yet(s, stream);
+        return fail_none(s, stream);
     return info_of(s, store, pk, &head, info);
 }
 
@@ -187,11 +188,11 @@ enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
 
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     if (before > INT64_MAX)
-        return hf_scope_fail(s, HF_INVALID, "there is no version %llu", (unsigned long long)before);
-    status = change(s, store, &update, pk, &item);
+        return hf_scope_fail(s, HF_INVALID, "invalid version %llu", (unsigned long long)before);
+    status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
-    TRY(refused(s, stream, item, &head));
+    TRY(check_refusal(s, stream, item, &head));
     if (before > head.version + 1)
         return hf_scope_fail(s, HF_INVALID,
                              "stream \"%.*s\" is at version %llu and cannot be truncated before "
@@ -232,29 +233,31 @@ enum hf_status hf_events_limit_stream(struct hf_scope *s, struct hf_events *stor
         values[len++] = (struct hf_attr)HF_N(":n", max_count);
     if (len)
         update.values = hf_item_with(s, update.values, values, len);
-    status = change(s, store, &update, pk, &item);
+    status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
-    TRY(refused(s, stream, item, &head));
+    TRY(check_refusal(s, stream, item, &head));
     return hf_scope_fail(s, HF_CORRUPT, "the head of stream \"%.*s\" refused its limits",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-static enum hf_status unexpected(struct hf_scope *s, struct hf_stream_key stream,
-                                 enum hf_expect expect, uint64_t version, uint64_t actual)
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+                                     enum hf_expect expect, uint64_t version, uint64_t actual)
 {
     struct hf_str name = hf__events_stream_text(s, stream);
-    struct hf_str is = actual ? hf_scope_format(s, "is at version %llu", (unsigned long long)actual)
-                              : HF_STR("has no event");
-    struct hf_str was =
-        expect == HF_EXPECT_EXISTS ? HF_STR("there was to be one")
-        : expect == HF_EXPECT_VERSION && version
-            ? hf_scope_format(s, "it was to be at %llu", (unsigned long long)version)
-            : HF_STR("there was to be none");
 
     TRY(hf_scope_built(s));
-    return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" %.*s, but %.*s", HF_FMT(name),
-                         HF_FMT(is), HF_FMT(was));
+    if (expect == HF_EXPECT_EXISTS)
+        return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" does not exist", HF_FMT(name));
+    if (expect == HF_EXPECT_NONE || !version)
+        return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" already exists (version %llu)",
+                             HF_FMT(name), (unsigned long long)actual);
+    if (!actual)
+        return hf_scope_fail(s, HF_CONDITION, "stream \"%.*s\" is empty, expected version %llu",
+                             HF_FMT(name), (unsigned long long)version);
+    return hf_scope_fail(s, HF_CONDITION,
+                         "stream \"%.*s\" is at version %llu, expected version %llu", HF_FMT(name),
+                         (unsigned long long)actual, (unsigned long long)version);
 }
 
 enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
@@ -276,11 +279,10 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
 
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     if ((unsigned)expect > HF_EXPECT_VERSION)
-        return hf_scope_fail(s, HF_INVALID, "stream \"%.*s\": %d is no expectation",
+        return hf_scope_fail(s, HF_INVALID, "stream \"%.*s\": invalid expectation %d",
                              HF_FMT(hf__events_stream_text(s, stream)), (int)expect);
     if (version > INT64_MAX)
-        return hf_scope_fail(s, HF_INVALID, "there is no version %llu",
-                             (unsigned long long)version);
+        return hf_scope_fail(s, HF_INVALID, "invalid version %llu", (unsigned long long)version);
     update.names =
         update.condition.ptr
             ? HF_ITEM(s, HF_S("#v", HF_STR("v")), HF_S("#x", HF_STR("x")), HF_S("#y", HF_STR("y")))
@@ -288,13 +290,13 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
     if (expect == HF_EXPECT_VERSION && version)
         update.values = hf_item_with(s, update.values, &(struct hf_attr)HF_N(":v", version), 1);
     hf__events_heads_drop(store, pk);
-    status = change(s, store, &update, pk, &item);
+    status = head_change(s, store, &update, pk, &item);
     if (status != HF_CONDITION)
         return status;
     TRY(hf__events_head_view(s, item, &head));
     if (head.state == EVENTS_DELETED)
         return HF_OK; /* (1) */
-    return unexpected(s, stream, expect, version, head.version);
+    return hf__events_unexpected(s, stream, expect, version, head.version);
 }
 
 /* A stream whose first events are elsewhere, or nowhere any more. */
@@ -356,9 +358,8 @@ enum hf_status hf__events_step_view(struct hf_scope *s, struct hf_item item,
     step->first = step->version;
     step->count = 1;
     if (!step->large.ptr)
-        return step->position.len == HF_POSITION_LEN ? HF_OK : bad_step(s, item);
-    if (step->large.len != HF_POSITION_LEN ||
-        !hf_value_i64(hf_item_get(item, HF_STR("f")), &first) ||
+        return is_position(step->position) ? HF_OK : bad_step(s, item);
+    if (!is_position(step->large) || !hf_value_i64(hf_item_get(item, HF_STR("f")), &first) ||
         !hf_value_i64(hf_item_get(item, HF_STR("n")), &count) ||
         !hf_value_i64(hf_item_get(item, HF_STR("o")), &number) || first < 1 || count < 1 ||
         number < 0 || number > HF_EVENTS_APPEND_MAX || count > HF_EVENTS_APPEND_MAX)
@@ -379,6 +380,7 @@ enum hf_status hf__events_steps(struct hf_scope *s, struct hf_events *store, str
     enum hf_status status;
     uint64_t next = 0; /* what lies before it was met */
 
+    assert(from > 0 && pk.len > 2 && pk.ptr[0] == 's');
     hf__events_version_text(from, sk);
     query =
         (struct hf_query){.table = store->table,
@@ -395,6 +397,7 @@ enum hf_status hf__events_steps(struct hf_scope *s, struct hf_events *store, str
 
         status = hf__events_step_view(s, item, &step);
         if (status == HF_OK && step.version >= next) {
+            assert(step.count > 0);
             next = step.first + step.count;
             status = fn(s, store, &step, user);
         }
@@ -422,6 +425,7 @@ enum hf_status hf__events_large_pages(struct hf_scope *s, struct hf_events *stor
                                                 (unsigned long)(step->number + step->count - 1)))),
         .consistent = HF_YES};
 
+    assert(step->large.len && step->count > 0);
     TRY(hf_scope_built(s));
     return hf_pages_query(s, store->db, &query, NULL, pages);
 }

@@ -3,8 +3,8 @@
  *
  * Of each stream all events are read that are physically there, those that are hidden too, and
  * their hashes computed again, from what the sweep has noted in the head (`w`, `g`) to the head
- * itself. Each event is compared with its copy in the order of all, and its blob is read. When all
- * streams are verified the order of all is walked as well, to find what is there and in no stream.
+ * itself. Each event is compared with its copy in the global order, and its blob is read. When all
+ * streams are verified the global order is walked as well, to find what is there and in no stream.
  *
  *  (1) An event that was changed, left out, put in or moved shows: its hash, the version of the
  *      next one, or the head does not fit. Whoever could change all hashes from there on would
@@ -25,20 +25,20 @@ struct verify {
     struct hf_events *store;
     struct hf_events_verified *out;
     struct hf_events_verify_options o;
-    uint64_t ordered; /* events that were looked at in the order of all */
-    bool in_order;    /* we are at those */
-    uint64_t told;    /* of how many was told last */
+    uint64_t ordered;  /* events that were looked at in the global order */
+    bool in_order;     /* we are at those */
+    uint64_t reported; /* events of the last report */
 };
 
 /* So many more events were looked at. Tells now and then, and in the end. */
-static enum hf_status progress(struct verify *v, bool ends)
+static enum hf_status report_progress(struct verify *v, bool ends)
 {
     uint64_t done = v->out->events + v->ordered;
     uint64_t total = v->in_order ? 2 * v->out->events : 0;
 
-    if (!v->o.on_progress || (!ends && done - v->told < PROGRESS))
+    if (!v->o.on_progress || (!ends && done - v->reported < PROGRESS))
         return HF_OK;
-    v->told = done;
+    v->reported = done;
     /* Others may append and sweep meanwhile. */
     return v->o.on_progress(done, total && total < done ? done : total, v->o.user);
 }
@@ -56,7 +56,7 @@ struct chain {
     struct events_commit commit;
 };
 
-static enum hf_status bad(struct chain *c, uint64_t version, const char *what)
+static enum hf_status fail_version(struct chain *c, uint64_t version, const char *what)
 {
     struct hf_scope *s = c->v->s;
 
@@ -68,7 +68,7 @@ static enum hf_status bad(struct chain *c, uint64_t version, const char *what)
                          what);
 }
 
-/* ---- the copy in the order of all ----------------------------------------------------------- */
+/* ---- the copy in the global order ----------------------------------------------------------- */
 
 /* Read the commit of that position, unless it is the one that was read last. It may be moved while
  * we look. */
@@ -93,7 +93,7 @@ static enum hf_status read_commit(struct chain *c, const struct hf_stored_event 
         TRY(hf__pattern_read(s, c->v->store->db, c->v->store->table, key, &item));
     }
     if (!item.ptr)
-        return bad(c, event->version, "it is not in the order of all");
+        return fail_version(c, event->version, "it is not in the global order");
     TRY(hf__events_commit_view(s, item, &c->commit));
     c->base = base;
     return HF_OK;
@@ -119,11 +119,12 @@ static enum hf_status check_copy(struct chain *c, const struct hf_stored_event *
     if (!hf_str_equal(commit->stream.domain, c->stream.domain) ||
         !hf_str_equal(commit->stream.id, c->stream.id) ||
         commit->version + in_commit != event->version)
-        return bad(c, event->version, "the order of all has another event at its position");
+        return fail_version(c, event->version,
+                            "the global order has another event at its position");
     if (large.ptr ? !hf_str_equal(commit->large, large) ||
                         commit->large_from + in_commit != number || in_commit >= commit->count
                   : !hf_value_equal(hf_item_get(commit->item, hf_str_of(name, 3)), map))
-        return bad(c, event->version, "its copy in the order of all is another");
+        return fail_version(c, event->version, "its copy in the global order differs");
     return HF_OK;
 }
 
@@ -139,13 +140,14 @@ static enum hf_status check_blob(struct chain *c, const struct hf_stored_event *
     if (!event->blob.len)
         return HF_OK;
     if (!c->v->store->blobs)
-        return hf_scope_fail(s, HF_INVALID,
-                             "events have payloads in a blob store, and this store has none");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "events have payloads in a blob store, and the event store was opened without one");
     status = hf_blob_get(s, c->v->store->blobs, event->blob, &bytes);
     if (status == HF_NOT_FOUND)
-        return bad(c, event->version, "its payload is not in the blob store");
+        return fail_version(c, event->version, "its payload is not in the blob store");
     if (status == HF_CORRUPT)
-        return bad(c, event->version, "its payload in the blob store is damaged");
+        return fail_version(c, event->version, "its payload in the blob store is damaged");
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
     return status;
@@ -157,21 +159,23 @@ static enum hf_status check_event(struct chain *c, const struct hf_stored_event 
 {
     uint8_t content[EVENTS_HASH], hash[EVENTS_HASH];
 
+    assert(c->next > 0 && is_position(event->position));
     if (event->version != c->next)
-        return bad(c, c->next, "it is missing");
+        return fail_version(c, c->next, "it is missing");
     hf__events_content(event, content);
     hf__events_chain(event, content, c->hash, hash);
     if (event->hash.len != EVENTS_HASH || memcmp(hash, event->hash.ptr, EVENTS_HASH) != 0)
-        return bad(c, event->version, "it is not as it was written");
+        return fail_version(c, event->version, "its hash does not match its content");
     if (c->position.text[0] && memcmp(event->position.ptr, c->position.text, HF_POSITION_LEN) <= 0)
-        return bad(c, event->version, "its position is not behind the one before");
+        return fail_version(c, event->version,
+                            "its position is not behind that of the version before");
     TRY(check_copy(c, event, map, large, number));
     TRY(check_blob(c, event));
     memcpy(c->hash, hash, EVENTS_HASH);
     memcpy(c->position.text, event->position.ptr, HF_POSITION_LEN);
     c->next++;
     c->v->out->events++;
-    return progress(c->v, false);
+    return report_progress(c->v, false);
 }
 
 static enum hf_status check_large(struct chain *c, const struct events_step *step)
@@ -189,7 +193,7 @@ static enum hf_status check_large(struct chain *c, const struct events_step *ste
         uint32_t number;
 
         if (!hf__events_large_number(item, &number) || number != step->number + at)
-            status = bad(c, step->first + at, "it is missing");
+            status = fail_version(c, step->first + at, "it is missing");
         else
             status = hf__events_item_view(s, item, c->stream, step->first + at, &event);
         if (status == HF_OK)
@@ -201,7 +205,7 @@ static enum hf_status check_large(struct chain *c, const struct events_step *ste
     }
     hf_pages_free(pages);
     if (status == HF_OK && at != step->count)
-        return bad(c, step->first + at, "it is missing");
+        return fail_version(c, step->first + at, "it is missing");
     return status;
 }
 
@@ -235,11 +239,12 @@ static enum hf_status check_once(struct verify *v, struct hf_stream_key stream, 
         return hf_scope_fail(v->s, HF_NOMEM, "no memory to verify a stream");
     status = hf__events_steps(v->s, v->store, pk, c.next, check_step, &c);
     if (status == HF_OK && c.next <= head->version)
-        status = bad(&c, c.next, "it is missing");
+        status = fail_version(&c, c.next, "it is missing");
     if (status == HF_OK &&
         (memcmp(c.hash, head->hash, EVENTS_HASH) != 0 ||
          (c.position.text[0] && memcmp(&c.position, &head->position, sizeof(c.position)) != 0)))
-        status = bad(&c, head->version, "the head of the stream says otherwise");
+        status =
+            fail_version(&c, head->version, "the head of the stream does not match its last event");
     hf_scope_free(c.kept);
     return status;
 }
@@ -281,19 +286,20 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
         TRY(hf__events_head_view(s, again, &now));
         item = again;
         v->out->events = before;
-        v->told = v->told < before ? v->told : before;
+        v->reported = v->reported < before ? v->reported : before;
         v->out->bad = (struct hf_stream_key){.id = {NULL, 0}};
         v->out->bad_version = 0;
     }
 }
 
-/* ---- the order of all against the streams --------------------------------------------------- */
+/* ---- the global order against the streams --------------------------------------------------- */
 
-static enum hf_status stray(struct verify *v, const struct events_commit *commit, uint64_t version)
+static enum hf_status fail_stray(struct verify *v, const struct events_commit *commit,
+                                 uint64_t version)
 {
     struct chain c = {.v = v, .stream = commit->stream};
 
-    return bad(&c, version, "it is in the order of all, and not in its stream");
+    return fail_version(&c, version, "it is in the global order, but not in its stream");
 }
 
 /* Is the commit still there? What was swept or moved meanwhile is no mistake. */
@@ -351,6 +357,7 @@ static enum hf_status check_events(struct verify *v, const struct events_commit 
     struct hf_get_many_result got;
     struct hf_str pk;
 
+    assert(len > 0 && len <= BATCH);
     *missing = 0;
     TRY(hf__events_stream_pk(v->s, 's', commit->stream, &pk));
     for (size_t i = 0; i < len; i++) {
@@ -394,9 +401,9 @@ static enum hf_status check_commit(struct verify *v, struct hf_item item)
         } while (from && !missing);
     }
     if (!missing)
-        return progress(v, false);
+        return report_progress(v, false);
     TRY(is_there(v, item, &there));
-    return there ? stray(v, &commit, missing) : HF_OK;
+    return there ? fail_stray(v, &commit, missing) : HF_OK;
 }
 
 static enum hf_status check_part(struct verify *v, struct hf_str part)
@@ -452,7 +459,10 @@ static enum hf_status check_order(struct verify *v)
     TRY(hf_scope_built(v->s));
     TRY(hf_pages_query(v->s, v->store->db, &query, NULL, &pages));
     while ((status = hf_pages_next_item(v->s, pages, &item)) == HF_OK && item.ptr) {
-        status = check_day(v, hf_value_str(hf_item_get(item, HF_STR("sk"))));
+        struct hf_str day = hf_value_str(hf_item_get(item, HF_STR("sk")));
+
+        status =
+            hf__events_is_day(day) ? check_day(v, day) : hf__events_fail_day(v->s, v->store, day);
         if (status != HF_OK)
             break;
     }
@@ -482,15 +492,15 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
         TRY(hf__events_each_head(s, store, check_stream, &v));
         v.in_order = true;
         TRY(check_order(&v));
-        return progress(&v, true);
+        return report_progress(&v, true);
     }
     TRY(hf__events_stream_pk(s, 's', *stream, &pk));
     TRY(hf__pattern_read(s, store->db, store->table,
                          HF_ITEM(s, HF_S("pk", pk), HF_S("sk", HF_STR("h"))), &item));
     TRY(hf__events_head_view(s, item, &head));
     if (!item.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" has had no event",
+        return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                              HF_FMT(hf__events_stream_text(s, *stream)));
     TRY(check_stream(s, store, *stream, pk, &head, item, &v));
-    return progress(&v, true);
+    return report_progress(&v, true);
 }

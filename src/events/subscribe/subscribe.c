@@ -1,27 +1,31 @@
 /*
- * events/subscribe/subscribe.c: subscriptions: options, the lease, turns, threads.
+ * events/subscribe/subscribe.c: subscriptions: options, the lease, steps, threads.
  *
  * A subscription that works has the lease of its name: a token in the item q.NAME/q, which every
- * write of it names (subscribe_item.c). Who waits takes over when it has seen no sign of life for a
- * whole lease, on the condition that it is so still. Why the holder stops first: coord/lease.c.
+ * write of it names (subscribe_item.c). One that waits takes over when it has seen no heartbeat for
+ * a whole lease, on the condition that there is none still. Why the holder stops first:
+ * coord/lease.c.
  *
- * A turn renews or takes the lease, looks at the item now and then (is it to begin anew, is
- * something to be handled again), reads events, hands them over, and moves the checkpoint. All of
- * it is done by whoever calls hf_subscription_turn(), or by a thread; another thread renews the
- * lease meanwhile. Both are pumps (coord/pump.c). Appends of this process wake the first.
+ * A step renews or takes the lease, looks at the item now and then (is the subscription to be
+ * rebuilt, are parked events to be handled again), reads events, hands them over, and moves the
+ * checkpoint. The caller of hf_subscription_step() does all of it, or a thread; another thread
+ * renews the lease meanwhile. Both are pumps (coord/pump.c). Appends of this process wake the
+ * first.
  *
  *  (1) No function is called without a lease that is ours by our clock, and what is read is read
  *      behind the checkpoint that was there when it was taken.
- *  (2) What the turn has at hand is forgotten when the lease is lost.
+ *  (2) The events at hand are forgotten when the lease is lost.
  *  (3) After hf_subscription_stop() no function is called, the checkpoint is behind all that were
  *      handled, and the lease is free, as far as the database could be reached.
- *  (4) To begin anew is noted first, which refuses all moves; then the reset function is called;
- *      then one write takes the checkpoint back and changes the token.
+ *  (4) A rebuild is noted first, which refuses all moves; then the reset function is called; then
+ *      one write takes the checkpoint back and changes the token.
  *  (5) A function that does not return although it was canceled is left behind by a stop that has
  *      a deadline: its thread goes on, the lease is given back. The next stop waits for it again,
  *      and closing does so without a limit, as it uses what is freed then.
  */
 #include "events/subscribe/subscribe.h"
+
+#include "base/assert_held.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,14 +41,14 @@ enum {
     STUCK_TIMES = 10,
     LEASE_MS = 20000,
     LEASE_LEAST_MS = 20,
-    LAST_WORDS_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
+    FINAL_WRITE_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
     OWNER_MAX = 256
 };
 
 /* ---- small things --------------------------------------------------------------------------- */
 
-void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
-                  const struct hf_stored_event *event, const struct hf_error *error)
+void hf__sub_notify(struct hf_subscription *sub, enum hf_subscription_event what,
+                    const struct hf_stored_event *event, const struct hf_error *error)
 {
     if (sub->o.on_notice)
         sub->o.on_notice(what, event, error ? error : &(struct hf_error){0}, sub->o.user);
@@ -58,6 +62,26 @@ bool hf__sub_stops(struct hf_subscription *sub)
     stops = sub->stopping;
     pthread_mutex_unlock(&sub->mutex);
     return stops;
+}
+
+/* Is the one checkpoint before the other, or the same? What is damaged is not compared. */
+static bool checkpoints_are_in_order(const struct checkpoint *one, const struct checkpoint *other)
+{
+    struct hf_str a = checkpoint_str(one), b = checkpoint_str(other);
+    bool comparable = (is_position(a) && is_position(b)) ||
+                      (a.len == b.len && hf__sub_is_version(a) && hf__sub_is_version(b));
+
+    return !comparable || strcmp(one->text, other->text) <= 0;
+}
+
+void hf__sub_check(const struct hf_subscription *sub)
+{
+    assert(sub->at <= sub->events_len && (sub->events || !sub->events_len));
+    assert((sub->reader != NULL) == (sub->has_source && !sub->of_stream));
+    assert(sub->has_source || !sub->events_len);
+    assert(sub->careful <= sub->window);
+    assert(sub->narrow <= sub->o.batch_max);
+    assert(checkpoints_are_in_order(&sub->written, &sub->handled)); /* never written ahead */
 }
 
 static void set_state(struct hf_subscription *sub, enum hf_subscription_state state)
@@ -106,11 +130,11 @@ void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)
     pthread_mutex_unlock(&sub->mutex);
     hf__sub_source_close(sub);
     if (held)
-        hf__sub_tell(sub, HF_SUBSCRIPTION_LOST, NULL, hf_scope_error(s));
+        hf__sub_notify(sub, HF_SUBSCRIPTION_LOST, NULL, hf_scope_error(s));
 }
 
 /* Renew it, and note what comes out. Any thread. */
-static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
+static enum hf_status lease_renew(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t asked_us = hf__env_elapsed_us(&sub->env);
     struct pattern_id token;
@@ -139,8 +163,8 @@ static enum hf_status renew(struct hf_scope *s, struct hf_subscription *sub)
 }
 
 /* Another has it: watch its beat. HF_OK: it was silent for so long that it can be replaced. */
-static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
-                            const struct sub_item *view, uint32_t *wait_ms)
+static enum hf_status holder_watch(struct hf_scope *s, struct hf_subscription *sub,
+                                   const struct sub_item *view, uint32_t *wait_ms)
 {
     int64_t now = hf__env_elapsed_us(&sub->env);
     uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
@@ -158,11 +182,11 @@ static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
         return HF_OK;
     if (left_ms < *wait_ms)
         *wait_ms = (uint32_t)left_ms;
-    return hf_scope_fail(s, HF_LOCKED, "\"%.*s\" has the subscription \"%.*s\"",
-                         HF_FMT(view->owner), HF_FMT(sub->name));
+    return hf_scope_fail(s, HF_LOCKED, "subscription \"%.*s\" is held by \"%.*s\"",
+                         HF_FMT(sub->name), HF_FMT(view->owner));
 }
 
-static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status lease_take(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     struct pattern_id token = hf__pattern_id_make(&sub->env);
     struct sub_taker taker = {.token = id_str(&token),
@@ -174,11 +198,12 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
 
     TRY(hf__sub_read(s, sub->store, sub->pk, &seen));
     if (seen.holder.ptr)
-        TRY(watch(s, sub, &seen, wait_ms));
+        TRY(holder_watch(s, sub, &seen, wait_ms));
     from_silent = seen.holder.ptr && !hf_str_equal(seen.holder, id_str(&sub->token));
     taker.window = hf__suspects_window(&seen, from_silent);
     asked_us = hf__env_elapsed_us(&sub->env);
     TRY(hf__sub_take(s, sub->store, sub->pk, seen.holder.ptr ? &seen : NULL, &taker, &view));
+    assert(!sub->held); /* what we had before was lost or released */
     hf__sub_source_close(sub);
     hf__suspects_taken(sub, &view, seen.holder.ptr && !from_silent);
     sub->handled = sub->written = view.at;
@@ -194,18 +219,18 @@ static enum hf_status take(struct hf_scope *s, struct hf_subscription *sub, uint
     sub->metrics.fence = view.fence;
     sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
     pthread_mutex_unlock(&sub->mutex);
-    hf__sub_tell(sub, HF_SUBSCRIPTION_TAKEN, NULL, NULL);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_TAKEN, NULL, NULL);
     return HF_OK;
 }
 
 /* (1) HF_LOCKED: another has it. */
-static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status lease_have(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     int64_t left_us = left_us_of(sub);
     enum hf_status status;
 
-    if (left_us && !sub->beater && left_us < (int64_t)sub->o.lease_ms * 500) {
-        status = renew(s, sub);
+    if (left_us && !sub->heartbeat && left_us < (int64_t)sub->o.lease_ms * 500) {
+        status = lease_renew(s, sub);
         left_us = left_us_of(sub);
         if (status != HF_OK && status != HF_LOST && !left_us)
             return status;
@@ -213,18 +238,19 @@ static enum hf_status have_lease(struct hf_scope *s, struct hf_subscription *sub
     if (left_us)
         return HF_OK;
     if (sub->held) {
-        (void)hf_scope_fail(s, HF_LOST, "the lease of the subscription \"%.*s\" has ended",
+        (void)hf_scope_fail(s, HF_LOST, "the lease of subscription \"%.*s\" has ended",
                             HF_FMT(sub->name));
         hf__sub_lost(s, sub);
     }
     set_state(sub, HF_SUBSCRIPTION_WAITING);
-    return take(s, sub, wait_ms);
+    return lease_take(s, sub, wait_ms);
 }
 
-/* ---- a turn --------------------------------------------------------------------------------- */
+/* ---- a step --------------------------------------------------------------------------------- */
 
-/* Where it begins anew: told, or in front of all, whatever its options say about a start. */
-static struct checkpoint anew_at(const struct hf_subscription *sub, const struct sub_item *view)
+/* Where a rebuild begins: where the request says, or in front of all events, whatever the options
+ * say about a start. */
+static struct checkpoint rebuild_at(const struct hf_subscription *sub, const struct sub_item *view)
 {
     struct checkpoint at = checkpoint_of(view->rebuild_after);
     struct events_position first = hf__events_position_floor(0);
@@ -243,22 +269,22 @@ static enum hf_status check_place(struct hf_scope *s, const struct hf_subscripti
     if (!after.len || hf__sub_is_version(after) == sub->of_stream)
         return HF_OK;
     return hf_scope_fail(s, HF_INVALID,
-                         "the subscription \"%.*s\" was told to begin anew behind \"%.*s\", which "
-                         "is no %s",
+                         "subscription \"%.*s\" is to be rebuilt after \"%.*s\", which is not a %s",
                          HF_FMT(sub->name), HF_FMT(after), sub->of_stream ? "version" : "position");
 }
 
 /* (4) */
-static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub)
+static enum hf_status rebuild_begin(struct hf_scope *s, struct hf_subscription *sub)
 {
     struct pattern_id fresh = hf__pattern_id_make(&sub->env);
     struct sub_item view;
     enum hf_status status = HF_OK;
 
     TRY(hf__sub_read(s, sub->store, sub->pk, &view));
+    assert(sub->held);
     hf__sub_source_close(sub);
     if (view.rebuild.ptr) {
-        if (!hf__sub_holds(sub)) /* it may be another's by now, who has begun already */
+        if (!hf__sub_holds(sub)) /* another may hold it by now, and have begun already */
             return hf_scope_fail(s, HF_LOST, "the lease of the subscription has ended");
         TRY(check_place(s, sub, view.rebuild_after));
         hf_scope_reset(sub->work);
@@ -269,9 +295,9 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
                                          "the reset function of \"%.*s\" failed: %s",
                                          HF_FMT(sub->name), hf_scope_error_text(sub->work));
         TRY(hf__parked_clear(s, sub->store, sub->pk, id_str(&sub->token)));
-        view.at = anew_at(sub, &view);
-        TRY(hf__sub_begin_anew(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
-                               id_str(&fresh)));
+        view.at = rebuild_at(sub, &view);
+        TRY(hf__sub_rebuild(s, sub->store, sub->pk, &view, &view.at, id_str(&sub->token),
+                            id_str(&fresh)));
         view.handled = 0;
         sub->window = sub->careful = sub->crashes = 0;
         sub->counted = false;
@@ -288,7 +314,7 @@ static enum hf_status begin_anew(struct hf_scope *s, struct hf_subscription *sub
 }
 
 /* Now and then: what does the item say, is something to be handled again? */
-static enum hf_status look(struct hf_scope *s, struct hf_subscription *sub)
+static enum hf_status item_look(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t now = hf__env_elapsed_us(&sub->env);
     const struct hf_parked *replays;
@@ -299,9 +325,9 @@ static enum hf_status look(struct hf_scope *s, struct hf_subscription *sub)
         return HF_OK;
     TRY(hf__sub_look(s, sub->store, sub->pk, &view, &replays, &len));
     if (!view.holder.ptr || !hf_str_equal(view.holder, id_str(&sub->token)))
-        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
     if (view.rebuild.ptr)
-        return hf_scope_fail(s, HF_IN_USE, "the subscription is to begin anew");
+        return hf_scope_fail(s, HF_IN_USE, "the subscription is to be rebuilt");
     sub->looked_us = now ? now : 1;
     return hf__sub_replay(s, sub, replays, len);
 }
@@ -312,7 +338,7 @@ static bool is_idle(const struct hf_subscription *sub)
     return sub->at == sub->events_len && sub->has_source && !sub->source_more;
 }
 
-static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status step_work(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     int64_t wait_us;
     bool rebuild;
@@ -321,8 +347,8 @@ static enum hf_status work(struct hf_scope *s, struct hf_subscription *sub, uint
     rebuild = sub->rebuild;
     pthread_mutex_unlock(&sub->mutex);
     if (rebuild)
-        TRY(begin_anew(s, sub));
-    TRY(look(s, sub));
+        TRY(rebuild_begin(s, sub));
+    TRY(item_look(s, sub));
     if (sub->retry_us <= hf__env_elapsed_us(&sub->env)) {
         TRY(hf__sub_source(s, sub));
         TRY(hf__sub_handle(s, sub));
@@ -348,7 +374,7 @@ static uint32_t until_renewal(struct hf_subscription *sub, uint32_t wait_ms)
 {
     int64_t left_ms = (left_us_of(sub) - (int64_t)sub->o.lease_ms * 500) / 1000 + 1;
 
-    if (sub->beater || !sub->held || left_ms >= wait_ms)
+    if (sub->heartbeat || !sub->held || left_ms >= wait_ms)
         return wait_ms;
     return left_ms > 0 ? (uint32_t)left_ms : 0;
 }
@@ -360,7 +386,7 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
 
     if (sub->held) {
         status = hf__sub_checkpoint(s, sub);
-        if (status != HF_IN_USE) /* told to begin anew: there is no checkpoint to write any more */
+        if (status != HF_IN_USE) /* it is to be rebuilt: there is no checkpoint to write */
             TRY(status);
         TRY(hf__sub_release(s, sub->store, sub->pk, id_str(&sub->token), failure));
         pthread_mutex_lock(&sub->mutex);
@@ -372,14 +398,18 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
     return hf_scope_fail_from(s, HF_LOST, sub->why);
 }
 
-static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+static enum hf_status step_run(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     enum hf_status status;
 
+    if (DEV_CHECKS)
+        hf__sub_check(sub);
     *wait_ms = sub->o.poll_ms;
     if (!sub->gave_up) {
-        TRY(have_lease(s, sub, wait_ms));
-        status = work(s, sub, wait_ms);
+        TRY(lease_have(s, sub, wait_ms));
+        status = step_work(s, sub, wait_ms);
+        if (DEV_CHECKS)
+            hf__sub_check(sub);
         if (status == HF_IN_USE) {
             pthread_mutex_lock(&sub->mutex);
             sub->rebuild = true;
@@ -390,7 +420,7 @@ static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint
         }
         if (status == HF_LOST) {
             hf__sub_lost(s, sub);
-            return hf_scope_fail(s, HF_LOCKED, "another has the subscription \"%.*s\"",
+            return hf_scope_fail(s, HF_LOCKED, "another process holds subscription \"%.*s\"",
                                  HF_FMT(sub->name));
         }
         TRY(status);
@@ -410,9 +440,12 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
     call_begins(s);
     *wait_ms = 0;
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" has a thread",
-                             HF_FMT(sub->name));
-    status = turn(s, sub, wait_ms);
+        return hf_scope_fail(
+            s, HF_LOCKED,
+            "subscription \"%.*s\" runs on its own threads; open it with no_threads to call "
+            "hf_subscription_step()",
+            HF_FMT(sub->name));
+    status = step_run(s, sub, wait_ms);
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
     return call_ends(s, status);
@@ -439,15 +472,15 @@ enum hf_status hf_subscription_drain(struct hf_scope *s, struct hf_subscription 
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-static void wake(void *user)
+static void worker_wake(void *user)
 {
     struct hf_subscription *sub = user;
 
     hf__pump_wake(sub->worker);
 }
 
-/* A turn: a pump_step_fn. */
-static int64_t run(size_t worker, void *user)
+/* A step of the subscription: a pump_step_fn. */
+static int64_t worker_step(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
     uint32_t wait_ms = sub->o.poll_ms;
@@ -455,9 +488,9 @@ static int64_t run(size_t worker, void *user)
 
     (void)worker;
     hf_scope_reset(sub->scope);
-    status = turn(sub->scope, sub, &wait_ms);
+    status = step_run(sub->scope, sub, &wait_ms);
     if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
-        hf__sub_tell(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
+        hf__sub_notify(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
         if (!wait_ms)
             wait_ms = sub->o.poll_ms;
     }
@@ -479,22 +512,22 @@ static bool renewal_is_due(struct hf_subscription *sub)
 }
 
 /* Renew the lease, and look whether the function is stuck: a pump_step_fn. */
-static int64_t beat(size_t worker, void *user)
+static int64_t heartbeat_step(size_t worker, void *user)
 {
     struct hf_subscription *sub = user;
     int64_t every_us = (int64_t)terms_of(sub).heartbeat_ms * 1000, wait_us = every_us / 2, stuck_us;
 
     (void)worker;
-    stuck_us = hf__stuck_look(sub->beats, sub);
-    hf_scope_reset(sub->beats);
-    hf_scope_timeout_ms(sub->beats, sub->o.lease_ms); /* later it is of no use */
-    if (renewal_is_due(sub) && renew(sub->beats, sub) != HF_OK)
+    stuck_us = hf__sub_stuck_check(sub->heartbeat_scope, sub);
+    hf_scope_reset(sub->heartbeat_scope);
+    hf_scope_timeout_ms(sub->heartbeat_scope, sub->o.lease_ms); /* later it is of no use */
+    if (renewal_is_due(sub) && lease_renew(sub->heartbeat_scope, sub) != HF_OK)
         wait_us = every_us / 4;
     return hf__env_elapsed_us(&sub->env) + (stuck_us < wait_us ? stuck_us : wait_us);
 }
 
-static enum hf_status start_one(struct hf_scope *s, struct hf_subscription *sub, pump_step_fn *step,
-                                struct pump **pump)
+static enum hf_status pump_start(struct hf_scope *s, struct hf_subscription *sub,
+                                 pump_step_fn *step, struct pump **pump)
 {
     TRY(hf__pump_open(s, &(struct pump_options){.workers = 1, .step = step, .user = sub}, pump));
     return hf__pump_start(s, *pump);
@@ -503,8 +536,8 @@ static enum hf_status start_one(struct hf_scope *s, struct hf_subscription *sub,
 static void close_pumps(struct hf_subscription *sub)
 {
     hf__pump_close(sub->worker);
-    hf__pump_close(sub->beater);
-    sub->worker = sub->beater = NULL;
+    hf__pump_close(sub->heartbeat);
+    sub->worker = sub->heartbeat = NULL;
 }
 
 enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription *sub)
@@ -513,45 +546,47 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
 
     call_begins(s);
     if (sub->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" is to have no threads",
+        return hf_scope_fail(s, HF_INVALID, "subscription \"%.*s\" was opened with no_threads",
                              HF_FMT(sub->name));
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" runs already",
+        return hf_scope_fail(s, HF_LOCKED, "subscription \"%.*s\" is already running",
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
     sub->looked_us = 0;
-    status = start_one(s, sub, beat, &sub->beater);
+    status = pump_start(s, sub, heartbeat_step, &sub->heartbeat);
     if (status == HF_OK)
-        status = start_one(s, sub, run, &sub->worker);
+        status = pump_start(s, sub, worker_step, &sub->worker);
     if (status == HF_OK)
-        status = hf_events_listen(s, sub->store, wake, sub);
+        status = hf_events_listen(s, sub->store, worker_wake, sub);
     sub->listening = status == HF_OK;
     if (status != HF_OK)
         close_pumps(sub);
+    assert((sub->worker != NULL) == sub->listening);
     return status;
 }
 
 /* (5) The lease is others', and what the function says later changes nothing. */
-static void leave_behind(struct hf_subscription *sub)
+static void worker_abandon(struct hf_subscription *sub)
 {
     struct pattern_id token;
     bool held;
 
-    hf__pump_close(sub->beater);
-    sub->beater = NULL;
+    hf__pump_close(sub->heartbeat);
+    sub->heartbeat = NULL;
     pthread_mutex_lock(&sub->mutex);
     held = sub->held && sub->lease.until_us;
     sub->lease.until_us = 0;
     token = sub->token;
     pthread_mutex_unlock(&sub->mutex);
-    hf_scope_reset(sub->beats);
-    hf_scope_timeout_ms(sub->beats, LAST_WORDS_MS);
+    hf_scope_reset(sub->heartbeat_scope);
+    hf_scope_timeout_ms(sub->heartbeat_scope, FINAL_WRITE_MS);
     if (held) /* if that cannot be done, it ends */
-        (void)!hf__sub_release(sub->beats, sub->store, sub->pk, id_str(&token), (struct hf_str){0});
+        (void)!hf__sub_release(sub->heartbeat_scope, sub->store, sub->pk, id_str(&token),
+                               (struct hf_str){0});
 }
 
-/* Let the turn that is under way end, until the deadline; then it is canceled. *left: it goes on
- * nevertheless. Without a scope it is waited for. */
+/* Let the step that is under way end, until the deadline; then it is canceled. *left: it goes on
+ * nevertheless. Without a scope there is no deadline. */
 static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left)
 {
     enum hf_status status;
@@ -560,7 +595,7 @@ static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *s
     if (!sub->worker)
         return HF_OK;
     if (sub->listening)
-        hf_events_unlisten(sub->store, wake, sub);
+        hf_events_unlisten(sub->store, worker_wake, sub);
     sub->listening = false;
     pthread_mutex_lock(&sub->mutex);
     sub->stopping = true;
@@ -574,19 +609,20 @@ static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *s
                               s ? INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS : INT64_MAX) > 0;
     }
     if (*left)
-        leave_behind(sub);
+        worker_abandon(sub);
     else
         close_pumps(sub);
     return status;
 }
 
 /* (3) */
-static enum hf_status last_words(struct hf_subscription *sub)
+static enum hf_status final_write(struct hf_subscription *sub)
 {
     enum hf_status status = HF_OK;
 
+    assert(!sub->worker && !sub->heartbeat); /* nobody else is at it any more */
     hf_scope_reset(sub->scope);
-    hf_scope_timeout_ms(sub->scope, LAST_WORDS_MS);
+    hf_scope_timeout_ms(sub->scope, FINAL_WRITE_MS);
     if (sub->held) {
         status = hf__sub_holds(sub) ? hf__sub_checkpoint(sub->scope, sub) : HF_OK;
         if (status == HF_OK && hf__sub_holds(sub))
@@ -612,22 +648,22 @@ enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *
     bool left;
 
     call_begins(s);
-    if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->beater))
+    if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->heartbeat))
         return hf_scope_fail(
             s, HF_INVALID,
-            "hf_subscription_stop() was called by a function of \"%.*s\": it would "
-            "wait for itself. Let another thread call it",
+            "hf_subscription_stop() was called by a handler of \"%.*s\": it would wait for "
+            "itself; call it on another thread",
             HF_FMT(sub->name));
     status = threads_stop(s, sub, &left);
     if (left)
-        return hf_scope_fail(s, HF_TIMEOUT,
-                             "a function of \"%.*s\" has not returned %d ms after it was canceled: "
-                             "its events are left to others; stop the subscription again, or close "
-                             "it, which waits for the function",
-                             HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
-    last = last_words(sub);
+        return hf_scope_fail(
+            s, HF_TIMEOUT,
+            "a handler of \"%.*s\" has not returned %d ms after it was canceled: its events are "
+            "left to others; stop the subscription again, or close it, which waits for the handler",
+            HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
+    last = final_write(sub);
     if (status != HF_OK)
-        return hf_scope_fail(s, status, "a function of \"%.*s\" had to be canceled",
+        return hf_scope_fail(s, status, "a handler of \"%.*s\" had to be canceled",
                              HF_FMT(sub->name));
     if (last != HF_OK)
         return hf_scope_fail_from(s, last, sub->scope);
@@ -646,7 +682,7 @@ static void sub_free(struct hf_subscription *sub)
     hf_scope_free(sub->scope);
     hf_scope_free(sub->work);
     hf_scope_free(sub->page);
-    hf_scope_free(sub->beats);
+    hf_scope_free(sub->heartbeat_scope);
     pthread_cond_destroy(&sub->looked);
     pthread_mutex_destroy(&sub->mutex);
     hf__env_free(&env, sub, sizeof(*sub));
@@ -659,7 +695,7 @@ void hf_subscription_close(struct hf_subscription *sub)
     if (!sub)
         return;
     (void)threads_stop(NULL, sub, &left);
-    (void)last_words(sub);
+    (void)final_write(sub);
     sub_free(sub);
 }
 
@@ -670,28 +706,31 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
     bool of_stream = o->stream.domain.len > 0;
 
     if (functions != 1)
-        return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" has %d functions, not one",
-                             HF_FMT(name), functions);
-    if (of_stream && (o->domain.ptr || o->type.ptr || o->archived || o->start == HF_START_TIME))
         return hf_scope_fail(s, HF_INVALID,
-                             "a subscription of one stream has no filters and starts at no time");
+                             "subscription \"%.*s\": set exactly one of each, batch and project",
+                             HF_FMT(name));
+    if (of_stream && (o->domain.ptr || o->type.ptr || o->archived || o->start == HF_START_TIME))
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "a subscription to one stream cannot have a domain, a type, archived or a start time");
     if (o->start < 0 || o->start > HF_START_TIME || o->give_up < 0 ||
         o->give_up > HF_GIVE_UP_PARK || o->stuck > HF_STUCK_GIVE_UP)
-        return hf_scope_fail(s, HF_INVALID, "an option of \"%.*s\" has no such value",
+        return hf_scope_fail(s, HF_INVALID,
+                             "subscription \"%.*s\": invalid value of start, give_up or stuck",
                              HF_FMT(name));
     if (o->start == HF_START_AFTER &&
         !(of_stream ? hf__sub_is_version(o->after)
                     : hf__events_position_read(o->after, NULL, NULL, NULL)))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no %s", HF_FMT(o->after),
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is not a %s", HF_FMT(o->after),
                              of_stream ? "version" : "position");
     if (o->reset && !o->project)
-        return hf_scope_fail(s, HF_INVALID, "only projections have a reset function");
+        return hf_scope_fail(s, HF_INVALID, "only a projection can have a reset function");
     if (o->batch_max > HF_SUBSCRIPTION_BATCH_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
                                    HF_ERROR_LIMIT(HF_SUBSCRIPTION_BATCH_MAX, o->batch_max),
-                                   "batch_max is at most %d", HF_SUBSCRIPTION_BATCH_MAX);
+                                   "batch_max must be at most %d", HF_SUBSCRIPTION_BATCH_MAX);
     if (o->lease_ms && o->lease_ms < LEASE_LEAST_MS)
-        return hf_scope_fail(s, HF_INVALID, "a lease has at least %d ms", LEASE_LEAST_MS);
+        return hf_scope_fail(s, HF_INVALID, "lease_ms must be at least %d", LEASE_LEAST_MS);
     return HF_OK;
 }
 
@@ -724,7 +763,7 @@ static void set_defaults(struct hf_subscribe_options *o)
         o->stuck = HF_STUCK_LEAVE;
 }
 
-static struct hf_str keep(struct hf_scope *s, struct hf_str text)
+static struct hf_str text_keep(struct hf_scope *s, struct hf_str text)
 {
     return text.ptr ? hf_scope_copy(s, text) : text;
 }
@@ -733,12 +772,12 @@ static enum hf_status keep_texts(struct hf_subscription *sub, struct hf_str name
 {
     struct hf_subscribe_options *o = &sub->o;
 
-    sub->name = keep(sub->kept, name);
-    o->stream.domain = keep(sub->kept, o->stream.domain);
-    o->stream.id = keep(sub->kept, o->stream.id);
-    o->domain = keep(sub->kept, o->domain);
-    o->type = keep(sub->kept, o->type);
-    o->after = keep(sub->kept, o->after);
+    sub->name = text_keep(sub->kept, name);
+    o->stream.domain = text_keep(sub->kept, o->stream.domain);
+    o->stream.id = text_keep(sub->kept, o->stream.id);
+    o->domain = text_keep(sub->kept, o->domain);
+    o->type = text_keep(sub->kept, o->type);
+    o->after = text_keep(sub->kept, o->after);
     o->owner = hf__pattern_text(sub->kept, hf__pattern_owner(sub->kept, o->owner), OWNER_MAX);
     TRY(hf__sub_pk(sub->kept, name, &sub->pk));
     return hf_scope_built(sub->kept);
@@ -767,15 +806,16 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->of_stream = o.stream.domain.len > 0;
     sub->metrics.state = HF_SUBSCRIPTION_IDLE;
     set_defaults(&sub->o);
+    assert(sub->o.batch_max && sub->o.max_attempts && sub->o.lease_ms >= LEASE_LEAST_MS);
     pthread_mutex_init(&sub->mutex, NULL);
     steady_cond_init(&sub->looked);
     sub->kept = hf_scope_new(&store->env);
     sub->scope = hf_scope_new(&store->env);
     sub->work = hf_scope_new(&store->env);
     sub->page = hf_scope_new(&store->env);
-    sub->beats = hf_scope_new(&store->env);
+    sub->heartbeat_scope = hf_scope_new(&store->env);
     sub->why = hf_scope_new(&store->env);
-    if (sub->kept && sub->scope && sub->work && sub->page && sub->beats && sub->why)
+    if (sub->kept && sub->scope && sub->work && sub->page && sub->heartbeat_scope && sub->why)
         status = keep_texts(sub, name);
     if (status != HF_OK) {
         sub_free(sub);

@@ -17,6 +17,8 @@ enum {
     SUBSCRIPTION_ERROR_MAX = 2048     /* bytes of an error's text that are kept */
 };
 
+_Static_assert((int)EVENTS_VERSION_LEN <= (int)CHECKPOINT_MAX, "a version fits into a checkpoint");
+
 /* A checkpoint, with a NUL behind it; "": none. */
 struct checkpoint {
     char text[CHECKPOINT_MAX + 1];
@@ -50,7 +52,7 @@ struct sub_item {
     struct checkpoint at;
     uint64_t handled;
     int64_t moved_us;
-    struct hf_str rebuild; /* absent: it was not told to */
+    struct hf_str rebuild; /* a rebuild was requested; absent: none was */
     struct hf_str rebuild_after;
     struct hf_str failure;
     uint32_t window; /* subscribe_suspect.c */
@@ -78,15 +80,15 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
                             const struct sub_item *seen, const struct sub_taker *taker,
                             struct sub_item *view);
 
-/* These are HF_LOST when the lease is not that of `token` any more, and HF_IN_USE when it was told
- * to begin anew. */
+/* These are HF_LOST when the lease is not that of `token` any more, and HF_IN_USE when the
+ * subscription is to be rebuilt. */
 enum hf_status hf__sub_renew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                              struct hf_str token);
 
-/* An action that lets a transaction happen only while the lease is that of `token`, and it is to
- * begin anew, or not. */
+/* An action that lets a transaction happen only while the lease is that of `token`, and the
+ * subscription is to be rebuilt, or not. */
 enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str token, bool anew, struct hf_tx *tx);
+                             struct hf_str token, bool rebuilding, struct hf_tx *tx);
 
 enum sub_forget { FORGET_NOTHING, FORGET_COUNT, FORGET_WINDOW }; /* the last one: both */
 
@@ -115,15 +117,15 @@ enum hf_status hf__sub_count(struct hf_scope *s, struct hf_events *store, struct
 enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                struct hf_str token, struct hf_str failure);
 
-/* It begins anew, as `view` says, behind `at`: from now on the lease is that of `fresh`. */
-enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                  const struct sub_item *view, const struct checkpoint *at,
-                                  struct hf_str token, struct hf_str fresh);
+/* The rebuild begins, as `view` says, behind `at`: from now on the lease is that of `fresh`. */
+enum hf_status hf__sub_rebuild(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                               const struct sub_item *view, const struct checkpoint *at,
+                               struct hf_str token, struct hf_str fresh);
 
 /* ---- subscribe_parked.c --------------------------------------------------------------------- */
 
-/* Put an event aside: the action of a transaction that moves the checkpoint; or again, after it was
- * to be handled again. `replay`: the item waits to be handled. */
+/* Park an event: the action of a transaction that moves the checkpoint, or that ends a replay which
+ * failed. `replay`: the item waits to be handled again. */
 enum hf_status hf__parked_put(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                               const struct hf_stored_event *event, const struct hf_error *error,
                               uint32_t attempts, struct hf_tx *tx);
@@ -131,14 +133,14 @@ enum hf_status hf__parked_del(struct hf_scope *s, struct hf_events *store, struc
                               struct hf_str position, bool replay, struct hf_tx *tx);
 void hf__parked_view(struct hf_item item, struct hf_parked *parked);
 
-/* Put an event aside and move the checkpoint behind it, in one transaction, and tell so. *move is
- * what was done, for the thread that works. Fails as hf__sub_move_failed() says. */
+/* Park an event and move the checkpoint behind it, in one transaction, and notify. *move is what
+ * was done, for the thread that works. Fails as hf__sub_move_failed() says. */
 enum hf_status hf__sub_park(struct hf_scope *s, struct hf_subscription *sub, struct hf_str token,
                             const struct hf_stored_event *event, const struct hf_error *error,
                             uint32_t attempts, struct sub_move *move);
 
-/* Remove all of them, as long as the lease is that of `token` and it is to begin anew (HF_LOST);
- * absent: whoever has it. */
+/* Remove all of them, as long as the lease is that of `token` and the subscription is to be rebuilt
+ * (HF_LOST). Without a token: whoever has the lease. */
 enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                 struct hf_str token);
 
@@ -161,38 +163,39 @@ struct sub_call {
 struct hf_subscription {
     struct hf_env env;
     struct hf_events *store;
-    struct hf_scope *kept;  /* texts of the options */
-    struct hf_scope *scope; /* of the thread that works */
-    struct hf_scope *work;  /* of the functions */
-    struct hf_scope *page;  /* events of a stream; those that are handled again */
-    struct hf_scope *beats; /* of the thread that renews */
-    struct hf_scope *why;   /* its error: why the subscription gave up; of who works */
+    struct hf_scope *kept;            /* texts of the options */
+    struct hf_scope *scope;           /* of the thread that works */
+    struct hf_scope *work;            /* of the functions */
+    struct hf_scope *page;            /* events of a stream; those that are handled again */
+    struct hf_scope *heartbeat_scope; /* of the thread that renews */
+    struct hf_scope *why;             /* its error says why it gave up; of the thread that works */
     struct hf_str name, pk;
     struct hf_subscribe_options o;
     bool of_stream;
 
-    /* Of who works. */
+    /* Of the thread that works. */
     struct hf_events_reader *reader;
     bool has_source;  /* reading has begun */
     bool source_more; /* there may be more at once */
     const struct hf_stored_event *events;
     size_t events_len, at;
     uint32_t narrow;            /* so many events are tried one by one */
-    struct checkpoint handled;  /* up to here all were */
-    struct checkpoint written;  /* and so much is stored */
-    uint64_t handled_count;     /* by all, up to `handled` */
-    int64_t written_us;         /* elapsed, when the checkpoint was written */
-    int64_t looked_us;          /* elapsed, when the item was looked at; 0: not yet */
-    uint32_t attempts;          /* of the event that is next, which failed */
-    int64_t retry_us;           /* elapsed: not before; 0: at once */
-    uint32_t window, careful;   /* subscribe_suspect.c: as in the item; so many are left */
+    struct checkpoint handled;  /* all events up to here were handled */
+    struct checkpoint written;  /* the checkpoint as it is stored */
+    uint64_t handled_count;     /* events that were handled up to `handled`, by all holders */
+    int64_t written_us;         /* elapsed time at which the checkpoint was written */
+    int64_t looked_us;          /* elapsed time at which the item was read; 0: not yet */
+    uint32_t attempts;          /* failed attempts of the event that is next */
+    int64_t retry_us;           /* elapsed time of its next attempt; 0: at once */
+    uint32_t window;            /* subscribe_suspect.c: events to be handled with care */
+    uint32_t careful;           /* of these, those that are left */
     struct checkpoint crash_at; /* the event that was under way when processes ended */
-    uint32_t crashes;           /* so often; not counting ours */
-    bool counted;               /* ours is in the item */
+    uint32_t crashes;           /* processes that ended with it, without ours */
+    bool counted;               /* ours is counted in the item */
     struct watch_sight sight;   /* of another holder */
 
     struct pump *worker,
-        *beater; /* one thread each: who works, who renews; NULL: it does not run */
+        *heartbeat; /* pumps with one thread: one works, one renews; NULL: not running */
     bool listening;
     pthread_mutex_t mutex;   /* guards all below */
     pthread_cond_t looked;   /* nobody looks at a call any more */
@@ -205,13 +208,16 @@ struct hf_subscription {
     struct sub_call call;
 };
 
-void hf__sub_tell(struct hf_subscription *sub, enum hf_subscription_event what,
-                  const struct hf_stored_event *event, const struct hf_error *error);
+void hf__sub_notify(struct hf_subscription *sub, enum hf_subscription_event what,
+                    const struct hf_stored_event *event, const struct hf_error *error);
 
 /* The lease is not ours any more: forget what was read. */
 void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub);
 bool hf__sub_holds(struct hf_subscription *sub);
 bool hf__sub_stops(struct hf_subscription *sub);
+
+/* What always holds of what the working thread has; only that thread may ask. */
+void hf__sub_check(const struct hf_subscription *sub);
 
 /* ---- subscribe_work.c ----------------------------------------------------------------------- */
 
@@ -225,12 +231,12 @@ enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub);
 struct checkpoint hf__sub_checkpoint_at(const struct hf_subscription *sub,
                                         const struct hf_stored_event *event);
 
-/* ---- subscribe_suspect.c: events that end the process ---------------------------------------- */
+/* ---- subscribe_suspect.c: events that end the process --------------------------------------- */
 
 /* How many events are handled with care, when the lease is taken as it was seen. */
 uint32_t hf__suspects_window(const struct sub_item *seen, bool from_silent);
 
-/* The lease was taken; from us, who had lost it. */
+/* The lease was taken; `from_us`: from ourselves, after we had lost it. */
 void hf__suspects_taken(struct hf_subscription *sub, const struct sub_item *view, bool from_us);
 
 /* Is the next event at hand to be handled alone, and counted beforehand? */
@@ -251,17 +257,17 @@ void hf__suspects_passed(struct hf_subscription *sub, size_t count);
 enum sub_forget hf__suspects_forget(const struct hf_subscription *sub);
 void hf__suspects_forgot(struct hf_subscription *sub, enum sub_forget forget);
 
-/* ---- subscribe_stuck.c: functions that do not return ----------------------------------------- */
+/* ---- subscribe_stuck.c: functions that do not return ---------------------------------------- */
 
 /* The function is called with these; it has returned. */
-void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *events, size_t len,
-                    bool replay);
-void hf__stuck_returned(struct hf_subscription *sub);
+void hf__sub_call_begin(struct hf_subscription *sub, const struct hf_stored_event *events,
+                        size_t len, bool replay);
+void hf__sub_call_end(struct hf_subscription *sub);
 
 /* Look whether it does not, and deal with that. Returns in how many microseconds to look again. */
-int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub);
+int64_t hf__sub_stuck_check(struct hf_scope *s, struct hf_subscription *sub);
 
-/* ---- subscribe_work.c again ------------------------------------------------------------------ */
+/* ---- subscribe_work.c again ----------------------------------------------------------------- */
 
 /* Handle those that were parked and are to be handled again. */
 enum hf_status hf__sub_replay(struct hf_scope *s, struct hf_subscription *sub,

@@ -7,9 +7,9 @@
  * hf_group_fetch() claims them. What was tried too often is in the outbox as failed: parked.
  *
  *  (1) An event is read again when it is handed over: the outbox has no payloads, and none is
- *      fetched to feed it. One that is gone by then (truncated, deleted) is left out; who fetches
- *      is told. One that is there and cannot be read (its payload is gone) has failed, and no other
- *      one with it.
+ *      fetched to feed it. One that is gone by then (truncated, deleted) is left out;
+ *      hf_group_fetch() says so. One that is there and cannot be read (its payload is gone) has
+ *      failed, and no other one with it.
  *  (2) In an ordered group the key of a reference is its stream's, and the relay delivers one key
  *      in order. Streams whose keys are too long for an outbox share some: they wait for each
  *      other.
@@ -59,8 +59,8 @@ static struct hf_str order_key(struct hf_scope *s, struct hf_stream_key stream)
     return hf_scope_format(s, "%016llx", (unsigned long long)fnv(FNV_BEGIN, key.ptr, key.len));
 }
 
-static enum hf_status feed(struct hf_scope *s, struct hf_tx *tx,
-                           const struct hf_stored_event *event, void *user)
+static enum hf_status feed_event(struct hf_scope *s, struct hf_tx *tx,
+                                 const struct hf_stored_event *event, void *user)
 {
     struct hf_group *group = user;
     struct hf_event reference = {
@@ -72,6 +72,7 @@ static enum hf_status feed(struct hf_scope *s, struct hf_tx *tx,
                            HF_N("v", event->version), HF_S("p", event->position)),
     };
 
+    assert(event->version && event->stream.domain.len);
     if (group->o.ordered) {
         reference.key = order_key(s, event->stream);
         reference.sequence = event->version;
@@ -81,7 +82,7 @@ static enum hf_status feed(struct hf_scope *s, struct hf_tx *tx,
 }
 
 /* What a reference says, without asking the store. */
-static struct hf_stored_event referred(const struct hf_event *reference)
+static struct hf_stored_event reference_view(const struct hf_event *reference)
 {
     int64_t version = 0;
 
@@ -95,15 +96,17 @@ static struct hf_stored_event referred(const struct hf_event *reference)
 }
 
 /* The event itself; HF_NOT_FOUND: it is gone, and `event` is what is known of it. (1) */
-static enum hf_status hydrate(struct hf_scope *s, struct hf_group *group,
-                              const struct hf_event *reference, struct hf_stored_event *event)
+static enum hf_status reference_load(struct hf_scope *s, struct hf_group *group,
+                                     const struct hf_event *reference,
+                                     struct hf_stored_event *event)
 {
     struct hf_events_page page = {0};
     enum hf_status status;
 
-    *event = referred(reference);
+    *event = reference_view(reference);
     if (!event->stream.domain.len || !event->version)
-        return hf_scope_fail(s, HF_CORRUPT, "the outbox of the group \"%.*s\" has no reference",
+        return hf_scope_fail(s, HF_CORRUPT,
+                             "an event in the outbox of group \"%.*s\" is not a reference",
                              HF_FMT(group->name));
     status = hf_events_read(s, group->store, event->stream,
                             HF_OPTIONS(hf_events_read_options, .from = event->version,
@@ -112,7 +115,8 @@ static enum hf_status hydrate(struct hf_scope *s, struct hf_group *group,
     if (status != HF_OK && status != HF_LOST)
         return status;
     if (status == HF_LOST || !page.events_len)
-        return hf_scope_fail(s, HF_NOT_FOUND, "version %llu of \"%.*s/%.*s\" is gone",
+        return hf_scope_fail(s, HF_NOT_FOUND,
+                             "version %llu of stream \"%.*s/%.*s\" was truncated or deleted",
                              (unsigned long long)event->version, HF_FMT(event->stream.domain),
                              HF_FMT(event->stream.id));
     *event = page.events[0];
@@ -125,7 +129,7 @@ static enum hf_status handle_one(struct hf_scope *s, struct hf_group *group,
                                  const struct hf_event *reference)
 {
     struct hf_stored_event event;
-    enum hf_status status = hydrate(s, group, reference, &event);
+    enum hf_status status = reference_load(s, group, reference, &event);
 
     if (status == HF_NOT_FOUND)
         return HF_OK; /* there is nothing to handle */
@@ -133,8 +137,8 @@ static enum hf_status handle_one(struct hf_scope *s, struct hf_group *group,
     return group->o.handle(s, &event, group->o.user);
 }
 
-static enum hf_status send(struct hf_scope *s, void *user, struct hf_delivery *deliveries,
-                           size_t len)
+static enum hf_status group_send(struct hf_scope *s, void *user, struct hf_delivery *deliveries,
+                                 size_t len)
 {
     struct hf_group *group = user;
 
@@ -146,10 +150,10 @@ static enum hf_status send(struct hf_scope *s, void *user, struct hf_delivery *d
     return HF_OK;
 }
 
-static void stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
+static void report_stuck(const struct hf_outbox_event *event, uint64_t for_ms, void *user)
 {
     struct hf_group *group = user;
-    struct hf_stored_event stored = referred(&event->event);
+    struct hf_stored_event stored = reference_view(&event->event);
 
     if (group->o.on_stuck)
         group->o.on_stuck(&stored, for_ms, group->o.user);
@@ -194,7 +198,7 @@ static enum hf_status open_feeder(struct hf_scope *s, struct hf_group *group, st
 {
     const struct hf_group_options *o = &group->o;
     struct hf_subscribe_options feeder = {.size = sizeof(feeder),
-                                          .project = feed,
+                                          .project = feed_event,
                                           .stream = o->stream,
                                           .domain = o->domain,
                                           .type = o->type,
@@ -221,7 +225,7 @@ static enum hf_status open_relay(struct hf_scope *s, struct hf_group *group)
     const struct hf_sink_ops ops = {.size = sizeof(ops),
                                     .name = "group",
                                     .batch_max = 1,
-                                    .send = send};
+                                    .send = group_send};
     struct hf_relay_options relay = {.size = sizeof(relay),
                                      .workers = o->workers,
                                      .poll_ms = o->poll_ms,
@@ -235,9 +239,10 @@ static enum hf_status open_relay(struct hf_scope *s, struct hf_group *group)
                                      .no_threads = o->no_threads,
                                      .stuck_ms = o->stuck_ms,
                                      .stuck = o->stuck,
-                                     .on_stuck = stuck,
+                                     .on_stuck = report_stuck,
                                      .user = group};
 
+    assert(group->outbox && !group->relay);
     if (!o->handle)
         return HF_OK;
     TRY(hf_sink_new(s, &ops, group, &group->sink));
@@ -301,7 +306,8 @@ enum hf_status hf_group_start(struct hf_scope *s, struct hf_group *group)
     enum hf_status status;
 
     if (group->started)
-        return hf_scope_fail(s, HF_LOCKED, "the group \"%.*s\" runs already", HF_FMT(group->name));
+        return hf_scope_fail(s, HF_LOCKED, "group \"%.*s\" is already running",
+                             HF_FMT(group->name));
     if (group->relay)
         TRY(hf_relay_start(s, group->relay));
     status = group->feeder ? hf_subscription_start(s, group->feeder) : HF_OK;
@@ -387,7 +393,7 @@ static enum hf_status take_one(struct hf_scope *s, struct hf_group *group,
     enum hf_status status;
 
     *event = (struct hf_group_event){.attempts = claim->event.attempts, .claim = *claim};
-    status = hydrate(s, group, &claim->event.event, &event->event);
+    status = reference_load(s, group, &claim->event.event, &event->event);
     *out = status == HF_OK || status == HF_NOT_FOUND;
     if (status != HF_CORRUPT && status != HF_UNSUPPORTED)
         return *out ? HF_OK : status;
@@ -407,7 +413,9 @@ enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group, uint32
 
     *list = (struct hf_group_list){0};
     if (group->o.ordered)
-        return hf_scope_fail(s, HF_INVALID, "events of an ordered group go to its handler");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "hf_group_fetch() does not work on an ordered group: its events go to the handler");
     TRY(hf_outbox_claim(s, group->outbox, &options, &claimed));
     events = hf_scope_alloc(s, (claimed.events_len + 1) * sizeof(*events));
     built = hf_scope_built(s);
@@ -425,6 +433,7 @@ enum hf_status hf_group_fetch(struct hf_scope *s, struct hf_group *group, uint32
         }
         len += taken;
     }
+    assert(len <= claimed.events_len);
     list->events = events;
     list->events_len = len;
     return hf_scope_ok(s);
@@ -436,8 +445,9 @@ enum hf_status hf_group_ack(struct hf_scope *s, struct hf_group *group,
     return hf_outbox_published(s, group->outbox, &event->claim);
 }
 
-static enum hf_status fail(struct hf_scope *s, struct hf_group *group,
-                           const struct hf_group_event *event, struct hf_str reason, bool for_good)
+static enum hf_status claim_fail(struct hf_scope *s, struct hf_group *group,
+                                 const struct hf_group_event *event, struct hf_str reason,
+                                 bool for_good)
 {
     struct hf_claim_options options = claim_options(group, 1);
     const struct hf_error error = {.status = HF_INTERNAL,
@@ -449,13 +459,13 @@ static enum hf_status fail(struct hf_scope *s, struct hf_group *group,
 enum hf_status hf_group_nack(struct hf_scope *s, struct hf_group *group,
                              const struct hf_group_event *event, struct hf_str reason)
 {
-    return fail(s, group, event, reason, false);
+    return claim_fail(s, group, event, reason, false);
 }
 
 enum hf_status hf_group_park(struct hf_scope *s, struct hf_group *group,
                              const struct hf_group_event *event, struct hf_str reason)
 {
-    return fail(s, group, event, reason, true);
+    return claim_fail(s, group, event, reason, true);
 }
 
 enum hf_status hf_group_extend(struct hf_scope *s, struct hf_group *group,
@@ -481,7 +491,7 @@ enum hf_status hf_group_parked(struct hf_scope *s, struct hf_group *group, struc
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < failed.events_len; i++) {
         const struct hf_outbox_event *event = &failed.events[i];
-        struct hf_stored_event about = referred(&event->event);
+        struct hf_stored_event about = reference_view(&event->event);
 
         parked[i] = (struct hf_parked){.position = event->ref,
                                        .stream = about.stream,

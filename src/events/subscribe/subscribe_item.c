@@ -4,22 +4,22 @@
  *     pk q.NAME, sk q
  *     k    checkpoint: a position, or the version of a stream as 16 digits; absent: at the start
  *     n    events that were handled up to there
- *     t    when k was written, by the clock of who did
- *     h    the token of who has the lease; absent: nobody
- *     o    who that is, for people
+ *     t    when k was written, by the clock of the writer
+ *     h    the token of the holder of the lease; absent: nobody
+ *     o    the label of the holder, for diagnostics
  *     p    through which opening of a directory (coord/opener.c); may be absent
  *     b    replaced by each sign of life
  *     l    the length of the lease, in milliseconds
  *     f    a number that grows by one whenever the lease changes hands
- *     r    it is to begin anew; ra from behind there
+ *     r    a rebuild was requested; ra from behind there
  *     e    why it gave up
  *     w    how many events are handled with care; c how many processes have ended with the event at
  *          ca: subscribe_suspect.c
  *
  *  (1) Every write names the token in its condition, so a stale holder's are refused; and none
- *      moves the checkpoint while it is to begin anew.
+ *      moves the checkpoint while a rebuild is pending.
  *  (2) The checkpoint moves forward only, under one token: a request that is done late, or twice,
- *      cannot take it back. Beginning anew changes the token.
+ *      cannot take it back. A rebuild changes the token.
  *  (3) A transaction moves it from where it was: its effects and the move happen once.
  */
 #include "events/subscribe/subscribe.h"
@@ -32,10 +32,12 @@ enum hf_status hf__sub_pk(struct hf_scope *s, struct hf_str name, struct hf_str 
                                    "the name of a subscription has 1 to %d bytes, not %zu",
                                    HF_SUBSCRIPTION_NAME_MAX, name.len);
     *pk = PATTERN_KEY(s, HF_STR("q"), name);
-    return hf_scope_built(s);
+    TRY(hf_scope_built(s));
+    assert(pk->len > 2 && pk->ptr[0] == 'q' && pk->ptr[1] == '.');
+    return HF_OK;
 }
 
-static uint64_t number(struct hf_item item, const char *name)
+static uint64_t attr_number(struct hf_item item, const char *name)
 {
     int64_t value = 0;
 
@@ -43,7 +45,7 @@ static uint64_t number(struct hf_item item, const char *name)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static struct hf_str text(struct hf_item item, const char *name)
+static struct hf_str attr_text(struct hf_item item, const char *name)
 {
     return hf_value_str(hf_item_get(item, hf_str_of(name, strlen(name))));
 }
@@ -52,21 +54,21 @@ void hf__sub_view(struct hf_item item, struct sub_item *view)
 {
     *view = (struct sub_item){
         .found = item.ptr != NULL,
-        .holder = text(item, "h"),
-        .owner = text(item, "o"),
-        .opener = text(item, "p"),
-        .beat = text(item, "b"),
-        .lease_ms = (uint32_t)number(item, "l"),
-        .fence = number(item, "f"),
-        .at = checkpoint_of(text(item, "k")),
-        .handled = number(item, "n"),
-        .moved_us = (int64_t)number(item, "t"),
-        .rebuild = text(item, "r"),
-        .rebuild_after = text(item, "ra"),
-        .failure = text(item, "e"),
-        .window = (uint32_t)number(item, "w"),
-        .crashes = (uint32_t)number(item, "c"),
-        .crash_at = checkpoint_of(text(item, "ca")),
+        .holder = attr_text(item, "h"),
+        .owner = attr_text(item, "o"),
+        .opener = attr_text(item, "p"),
+        .beat = attr_text(item, "b"),
+        .lease_ms = (uint32_t)attr_number(item, "l"),
+        .fence = attr_number(item, "f"),
+        .at = checkpoint_of(attr_text(item, "k")),
+        .handled = attr_number(item, "n"),
+        .moved_us = (int64_t)attr_number(item, "t"),
+        .rebuild = attr_text(item, "r"),
+        .rebuild_after = attr_text(item, "ra"),
+        .failure = attr_text(item, "e"),
+        .window = (uint32_t)attr_number(item, "w"),
+        .crashes = (uint32_t)attr_number(item, "c"),
+        .crash_at = checkpoint_of(attr_text(item, "ca")),
     };
 }
 
@@ -87,8 +89,8 @@ enum hf_status hf__sub_read(struct hf_scope *s, struct hf_events *store, struct 
 }
 
 /* Send an update until it is known what became of it. HF_CONDITION: `view` is what is there. */
-static enum hf_status send(struct hf_scope *s, struct hf_events *store,
-                           const struct hf_update_item *update, struct sub_item *view)
+static enum hf_status update_send(struct hf_scope *s, struct hf_events *store,
+                                  const struct hf_update_item *update, struct sub_item *view)
 {
     struct hf_item item;
     enum hf_status status;
@@ -108,12 +110,13 @@ static struct hf_str new_beat(struct hf_scope *s)
 }
 
 /* What a refusal means to the holder of that token. */
-static enum hf_status refused(struct hf_scope *s, struct hf_str token, const struct sub_item *view)
+static enum hf_status check_refusal(struct hf_scope *s, struct hf_str token,
+                                    const struct sub_item *view)
 {
     if (!view->holder.ptr || !hf_str_equal(view->holder, token))
-        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
     if (view->rebuild.ptr)
-        return hf_scope_fail(s, HF_IN_USE, "the subscription is to begin anew");
+        return hf_scope_fail(s, HF_IN_USE, "the subscription is to be rebuilt");
     return HF_OK;
 }
 
@@ -157,12 +160,14 @@ enum hf_status hf__sub_take(struct hf_scope *s, struct hf_events *store, struct 
         values =
             hf_item_with(s, values, (const struct hf_attr[]){HF_N(":window", taker->window)}, 1);
     }
+    assert(taker->token.len && taker->lease_ms && (!seen || seen->holder.ptr));
     update.values = values;
-    status = send(s, store, &update, view);
+    status = update_send(s, store, &update, view);
     if (status == HF_CONDITION && view->holder.ptr && hf_str_equal(view->holder, taker->token))
         return HF_OK;
     if (status == HF_CONDITION)
-        return hf_scope_fail(s, HF_LOCKED, "\"%.*s\" has the subscription", HF_FMT(view->owner));
+        return hf_scope_fail(s, HF_LOCKED, "the subscription is held by \"%.*s\"",
+                             HF_FMT(view->owner));
     return status;
 }
 
@@ -179,11 +184,11 @@ enum hf_status hf__sub_renew(struct hf_scope *s, struct hf_events *store, struct
         .returns = HF_RETURN_ALL_NEW,
     };
     struct sub_item view;
-    enum hf_status status = send(s, store, &update, &view);
+    enum hf_status status = update_send(s, store, &update, &view);
 
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    return refused(s, token, &view);
+    return check_refusal(s, token, &view);
 }
 
 enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
@@ -211,22 +216,23 @@ enum hf_status hf__sub_release(struct hf_scope *s, struct hf_events *store, stru
         update.values =
             hf_item_with(s, update.values, (const struct hf_attr[]){HF_S(":failure", failure)}, 1);
     }
-    status = send(s, store, &update, &view);
+    status = update_send(s, store, &update, &view);
     return status == HF_CONDITION ? HF_OK : status; /* it is not ours in any case */
 }
 
 enum hf_status hf__sub_guard(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str token, bool anew, struct hf_tx *tx)
+                             struct hf_str token, bool rebuilding, struct hf_tx *tx)
 {
     struct hf_condition_check check = {
         .table = store->table,
         .key = key_of(s, pk),
-        .condition = anew ? HF_STR("#h = :me AND attribute_exists(#r)")
-                          : HF_STR("#h = :me AND attribute_not_exists(#r)"),
+        .condition = rebuilding ? HF_STR("#h = :me AND attribute_exists(#r)")
+                                : HF_STR("#h = :me AND attribute_not_exists(#r)"),
         .names = HF_ITEM(s, HF_S("#h", HF_STR("h")), HF_S("#r", HF_STR("r"))),
         .values = HF_ITEM(s, HF_S(":me", token)),
     };
 
+    assert(token.len);
     TRY(hf_scope_built(s));
     return hf_tx_add(s, tx, &(struct hf_transact_write){.check = &check});
 }
@@ -264,7 +270,7 @@ static struct hf_str move_update(const struct sub_move *move)
 }
 
 /* Has that move happened, going by what is there? */
-static bool moved(const struct sub_item *view, const struct sub_move *move)
+static bool is_moved(const struct sub_item *view, const struct sub_move *move)
 {
     return view->holder.ptr && hf_str_equal(view->holder, move->token) && !view->rebuild.ptr &&
            strcmp(view->at.text, move->to.text) == 0;
@@ -284,12 +290,14 @@ enum hf_status hf__sub_move(struct hf_scope *s, struct hf_events *store, struct 
         .values = move_values(s, move),
     };
     struct sub_item view;
-    enum hf_status status = send(s, store, &update, &view);
+    enum hf_status status;
 
-    if (status != HF_CONDITION || moved(&view, move))
+    assert(move->token.len && move->to.text[0]);
+    status = update_send(s, store, &update, &view);
+    if (status != HF_CONDITION || is_moved(&view, move))
         return status == HF_CONDITION ? HF_OK : status;
-    TRY(refused(s, move->token, &view));
-    return hf_scope_fail(s, HF_LOST, "the checkpoint is at \"%s\" already", view.at.text);
+    TRY(check_refusal(s, move->token, &view));
+    return hf_scope_fail(s, HF_LOST, "the checkpoint is already at \"%s\"", view.at.text);
 }
 
 /* (3) */
@@ -309,6 +317,7 @@ enum hf_status hf__sub_move_tx(struct hf_scope *s, struct hf_events *store, stru
         .returns_on_failure = HF_ON_FAILURE_ALL_OLD,
     };
 
+    assert(move->token.len && move->to.text[0]);
     if (move->from.text[0])
         update.values =
             hf_item_with(s, update.values,
@@ -328,9 +337,9 @@ enum hf_status hf__sub_move_failed(struct hf_scope *s, size_t action, const stru
     reason = &error->reasons[action];
     if (hf_str_equal(reason->code, HF_STR("ConditionalCheckFailed"))) {
         hf__sub_view(reason->item, &view);
-        if (moved(&view, move))
+        if (is_moved(&view, move))
             return HF_OK;
-        TRY(refused(s, move->token, &view));
+        TRY(check_refusal(s, move->token, &view));
         return hf_scope_fail(s, HF_LOST, "the checkpoint was moved to \"%s\"", view.at.text);
     }
     for (size_t i = 0; i < error->reasons_len; i++)
@@ -374,16 +383,16 @@ enum hf_status hf__sub_count(struct hf_scope *s, struct hf_events *store, struct
                               (const struct hf_attr[]){HF_S(":to", checkpoint_str(&move->to))}, 1);
     update.names = hf_item_with(s, update.names, names, 2);
     update.values = values;
-    status = send(s, store, &update, &view);
+    status = update_send(s, store, &update, &view);
     if (status != HF_CONDITION)
         return status;
-    TRY(refused(s, move->token, &view));
-    return hf_scope_fail(s, HF_LOST, "the checkpoint is at \"%s\" already", view.at.text);
+    TRY(check_refusal(s, move->token, &view));
+    return hf_scope_fail(s, HF_LOST, "the checkpoint is already at \"%s\"", view.at.text);
 }
 
-enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                  const struct sub_item *view, const struct checkpoint *at,
-                                  struct hf_str token, struct hf_str fresh)
+enum hf_status hf__sub_rebuild(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                               const struct sub_item *view, const struct checkpoint *at,
+                               struct hf_str token, struct hf_str fresh)
 {
     struct hf_update_item update = {
         .table = store->table,
@@ -399,15 +408,15 @@ enum hf_status hf__sub_begin_anew(struct hf_scope *s, struct hf_events *store, s
                     HF_S(":at", checkpoint_str(at)), HF_N(":zero", 0)),
     };
     struct sub_item now;
-    enum hf_status status = send(s, store, &update, &now);
+    enum hf_status status = update_send(s, store, &update, &now);
 
     if (status != HF_CONDITION)
         return status;
     if (now.holder.ptr && hf_str_equal(now.holder, fresh))
         return HF_OK;
     if (now.holder.ptr && hf_str_equal(now.holder, token))
-        return hf_scope_fail(s, HF_IN_USE, "it was told once more to begin anew");
-    return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_IN_USE, "another rebuild was requested");
+    return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
 }
 
 /* ---- for everybody -------------------------------------------------------------------------- */
@@ -453,7 +462,7 @@ bool hf__sub_is_version(struct hf_str text)
 }
 
 /* Versions are for those of a stream, positions for those of all: its checkpoint, if there is one,
- * shows which it is. Without one it is seen by who begins anew. */
+ * shows which it is. Without one the rebuild finds out. */
 static enum hf_status check_kind(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                  struct hf_str after)
 {
@@ -467,7 +476,7 @@ static enum hf_status check_kind(struct hf_scope *s, struct hf_events *store, st
     if (!view.at.text[0] || hf__sub_is_version(after) == of_stream)
         return HF_OK;
     return hf_scope_fail(s, HF_INVALID,
-                         "\"%.*s\" is no %s, and the checkpoint of the subscription is one",
+                         "\"%.*s\" is not a %s, as the checkpoint of the subscription is",
                          HF_FMT(after), of_stream ? "version" : "position");
 }
 
@@ -488,14 +497,14 @@ enum hf_status hf_subscription_rebuild(struct hf_scope *s, struct hf_events *sto
 
     if (after.len && !hf__events_position_read(after, NULL, NULL, NULL) &&
         !hf__sub_is_version(after))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position and no version",
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is neither a position nor a version",
                              HF_FMT(after));
     TRY(hf__sub_pk(s, name, &pk));
     TRY(check_kind(s, store, pk, after));
     update.key = key_of(s, pk);
     update.values = after.len ? HF_ITEM(s, HF_S(":id", new_beat(s)), HF_S(":after", after))
                               : HF_ITEM(s, HF_S(":id", new_beat(s)));
-    status = send(s, store, &update, &view);
+    status = update_send(s, store, &update, &view);
     if (status == HF_CONDITION)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no subscription \"%.*s\"", HF_FMT(name));
     return status;

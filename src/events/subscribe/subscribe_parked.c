@@ -1,13 +1,13 @@
 /*
- * events/subscribe/subscribe_parked.c: events that a subscription has put aside.
+ * events/subscribe/subscribe_parked.c: parked events of a subscription.
  *
- *     pk q.NAME   sk p.POSITION   it is put aside
- *                 sk r.POSITION   it is to be handled again, and waits for who has the lease
+ *     pk q.NAME   sk p.POSITION   it is parked
+ *                 sk r.POSITION   it is to be handled again, and waits for the holder of the lease
  *     d, i, v     its stream and version; y its type
  *     s, x, a, t  status and text of the last failure, attempts, when
  *
- * Putting aside and moving the checkpoint past the event is one transaction, and so is each way
- * between the two: an event is in one place, or was handled.
+ * Parking an event and moving the checkpoint past it is one transaction, and so is each way between
+ * the two: an event is in one place, or was handled.
  */
 #include "events/subscribe/subscribe.h"
 
@@ -60,15 +60,17 @@ enum hf_status hf__sub_park(struct hf_scope *s, struct hf_subscription *sub, str
                               .to = hf__sub_checkpoint_at(sub, event),
                               .handled = sub->handled_count,
                               .forget = hf__suspects_forget(sub)};
+    assert(attempts > 0 && error->status != HF_OK);
     TRY(hf_tx_new(s, sub->store->db, &tx));
     TRY(hf__parked_put(s, sub->store, sub->pk, event, error, attempts, tx));
+    assert(hf_tx_len(tx) == 1); /* the move is the second action */
     TRY(hf__sub_move_tx(s, sub->store, sub->pk, move, tx));
     if (hf_tx_commit(s, tx, NULL) != HF_OK)
         TRY(hf__sub_move_failed(s, 1, move));
     pthread_mutex_lock(&sub->mutex);
     sub->metrics.parked++;
     pthread_mutex_unlock(&sub->mutex);
-    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_PARKED, event, error);
     return HF_OK;
 }
 
@@ -113,8 +115,8 @@ void hf__parked_view(struct hf_item item, struct hf_parked *parked)
 }
 
 /* Items of the subscription with sort keys between the two. */
-static struct hf_query range(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str from, struct hf_str to)
+static struct hf_query range_query(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                   struct hf_str from, struct hf_str to)
 {
     return (struct hf_query){
         .table = store->table,
@@ -128,7 +130,7 @@ static struct hf_query range(struct hf_scope *s, struct hf_events *store, struct
 enum hf_status hf__sub_look(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                             struct sub_item *view, const struct hf_parked **replays, size_t *len)
 {
-    struct hf_query query = range(s, store, pk, HF_STR("q"), HF_STR("r.~"));
+    struct hf_query query = range_query(s, store, pk, HF_STR("q"), HF_STR("r.~"));
     struct hf_query_result result;
     struct hf_parked *list;
 
@@ -168,8 +170,9 @@ enum hf_status hf_subscription_parked(struct hf_scope *s, struct hf_events *stor
 
     *list = (struct hf_parked_list){0};
     TRY(hf__sub_pk(s, name, &pk));
-    query = range(s, store, pk, after.len ? hf__pattern_join(s, after, HF_STR("0")) : HF_STR("p"),
-                  HF_STR("r.~"));
+    query =
+        range_query(s, store, pk, after.len ? hf__pattern_join(s, after, HF_STR("0")) : HF_STR("p"),
+                    HF_STR("r.~"));
     query.filter = HF_STR("attribute_exists(#y)");
     query.names =
         HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk")), HF_S("#y", HF_STR("y")));
@@ -186,15 +189,16 @@ enum hf_status hf_subscription_parked(struct hf_scope *s, struct hf_events *stor
         if ((status = hf_item_check(s, item)) != HF_OK)
             break;
         hf__parked_view(item, &events[list->events_len++]);
+        assert(list->events_len <= cap);
     }
     hf_pages_free(pages);
     list->events = events;
     return status == HF_OK ? hf_scope_built(s) : status;
 }
 
-/* Stale holders remove nothing that their successors have put aside. */
-static enum hf_status clear_one(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                                struct hf_str sk, struct hf_str token)
+/* Stale holders remove nothing that their successors have parked. */
+static enum hf_status parked_clear_one(struct hf_scope *s, struct hf_events *store,
+                                       struct hf_str pk, struct hf_str sk, struct hf_str token)
 {
     struct hf_delete_item del = {.table = store->table,
                                  .key = HF_ITEM(s, HF_S("pk", pk), HF_S("sk", sk))};
@@ -209,14 +213,14 @@ static enum hf_status clear_one(struct hf_scope *s, struct hf_events *store, str
     status = hf_tx_commit(s, tx, NULL);
     if (status == HF_TX_CANCELED &&
         hf_str_equal(hf_scope_error(s)->reasons[0].code, HF_STR("ConditionalCheckFailed")))
-        return hf_scope_fail(s, HF_LOST, "another has taken the subscription over");
+        return hf_scope_fail(s, HF_LOST, "another process has taken over the subscription");
     return status;
 }
 
 enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
                                 struct hf_str token)
 {
-    struct hf_query query = range(s, store, pk, HF_STR("p"), HF_STR("r.~"));
+    struct hf_query query = range_query(s, store, pk, HF_STR("p"), HF_STR("r.~"));
     struct hf_pages *pages;
     struct hf_item item;
     enum hf_status status;
@@ -229,7 +233,7 @@ enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, str
 
         if (sk.len == 1)
             continue;
-        status = clear_one(s, store, pk, sk, token);
+        status = parked_clear_one(s, store, pk, sk, token);
         if (status != HF_OK)
             break;
         hf_scope_rewind(s, mark);
@@ -239,8 +243,8 @@ enum hf_status hf__parked_clear(struct hf_scope *s, struct hf_events *store, str
 }
 
 /* One of them, to be handled again or not at all. HF_NOT_FOUND. */
-static enum hf_status change(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                             struct hf_str position, bool replay)
+static enum hf_status parked_change(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
+                                    struct hf_str position, bool replay)
 {
     struct hf_item key = HF_ITEM(s, HF_S("pk", pk), HF_S("sk", parked_sk(s, false, position)));
     struct hf_item item;
@@ -250,7 +254,7 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store, struct
     TRY(hf_scope_built(s));
     TRY(hf__pattern_read(s, store->db, store->table, key, &item));
     if (!item.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not put aside", HF_FMT(position));
+        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not parked", HF_FMT(position));
     TRY(hf_tx_new(s, store->db, &tx));
     TRY(hf__parked_del(s, store, pk, position, false, tx));
     if (replay) {
@@ -262,13 +266,13 @@ static enum hf_status change(struct hf_scope *s, struct hf_events *store, struct
     }
     status = hf_tx_commit(s, tx, NULL);
     if (status == HF_TX_CANCELED && !hf_scope_error(s)->may_have_happened)
-        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not put aside any more",
-                             HF_FMT(position));
+        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is no longer parked", HF_FMT(position));
     return status;
 }
 
-static enum hf_status change_all(struct hf_scope *s, struct hf_events *store, struct hf_str name,
-                                 struct hf_str pk, bool replay, uint64_t *done)
+static enum hf_status parked_change_all(struct hf_scope *s, struct hf_events *store,
+                                        struct hf_str name, struct hf_str pk, bool replay,
+                                        uint64_t *done)
 {
     struct hf_str after = {0};
 
@@ -281,7 +285,7 @@ static enum hf_status change_all(struct hf_scope *s, struct hf_events *store, st
 
             if (list.events[i].replay)
                 continue;
-            status = change(s, store, pk, list.events[i].position, replay);
+            status = parked_change(s, store, pk, list.events[i].position, replay);
             if (status != HF_OK && status != HF_NOT_FOUND)
                 return status;
             *done += status == HF_OK;
@@ -291,9 +295,9 @@ static enum hf_status change_all(struct hf_scope *s, struct hf_events *store, st
     return HF_OK;
 }
 
-static enum hf_status change_some(struct hf_scope *s, struct hf_events *store, struct hf_str name,
-                                  const struct hf_str *positions, size_t len, bool replay,
-                                  uint64_t *done)
+static enum hf_status parked_change_some(struct hf_scope *s, struct hf_events *store,
+                                         struct hf_str name, const struct hf_str *positions,
+                                         size_t len, bool replay, uint64_t *done)
 {
     uint64_t count = 0;
     struct hf_str pk, missing = {0};
@@ -304,9 +308,9 @@ static enum hf_status change_some(struct hf_scope *s, struct hf_events *store, s
     *done = 0;
     TRY(hf__sub_pk(s, name, &pk));
     if (!positions)
-        return change_all(s, store, name, pk, replay, done);
+        return parked_change_all(s, store, name, pk, replay, done);
     for (size_t i = 0; i < len; i++) {
-        status = change(s, store, pk, positions[i], replay);
+        status = parked_change(s, store, pk, positions[i], replay);
         if (status != HF_OK && status != HF_NOT_FOUND)
             return status;
         *done += status == HF_OK;
@@ -314,7 +318,7 @@ static enum hf_status change_some(struct hf_scope *s, struct hf_events *store, s
             missing = positions[i];
     }
     if (missing.ptr)
-        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not put aside", HF_FMT(missing));
+        return hf_scope_fail(s, HF_NOT_FOUND, "\"%.*s\" is not parked", HF_FMT(missing));
     return HF_OK;
 }
 
@@ -322,12 +326,12 @@ enum hf_status hf_subscription_replay(struct hf_scope *s, struct hf_events *stor
                                       struct hf_str name, const struct hf_str *positions,
                                       size_t len, uint64_t *done)
 {
-    return change_some(s, store, name, positions, len, true, done);
+    return parked_change_some(s, store, name, positions, len, true, done);
 }
 
 enum hf_status hf_subscription_discard(struct hf_scope *s, struct hf_events *store,
                                        struct hf_str name, const struct hf_str *positions,
                                        size_t len, uint64_t *done)
 {
-    return change_some(s, store, name, positions, len, false, done);
+    return parked_change_some(s, store, name, positions, len, false, done);
 }

@@ -12,7 +12,7 @@
  *
  *  (1) What the function has stays in memory as long as it is looked at.
  *  (2) The lease is not ours any more then: what the function says later changes nothing.
- *  (3) Without threads there is nobody who could look.
+ *  (3) Without threads nothing can look.
  */
 #include "events/subscribe/subscribe.h"
 
@@ -20,10 +20,11 @@
 
 enum { LINE_LEN = 400, NAME_LEN = 100 };
 
-void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *events, size_t len,
-                    bool replay)
+void hf__sub_call_begin(struct hf_subscription *sub, const struct hf_stored_event *events,
+                        size_t len, bool replay)
 {
     pthread_mutex_lock(&sub->mutex);
+    assert(len > 0 && !sub->call.len); /* one call at a time */
     sub->call = (struct sub_call){.events = events,
                                   .len = len,
                                   .replay = replay,
@@ -31,9 +32,10 @@ void hf__stuck_call(struct hf_subscription *sub, const struct hf_stored_event *e
     pthread_mutex_unlock(&sub->mutex);
 }
 
-void hf__stuck_returned(struct hf_subscription *sub)
+void hf__sub_call_end(struct hf_subscription *sub)
 {
     pthread_mutex_lock(&sub->mutex);
+    assert(sub->call.len);
     while (sub->call.looked_at) /* (1) */
         pthread_cond_wait(&sub->looked, &sub->mutex);
     sub->metrics.stuck = 0;
@@ -41,25 +43,27 @@ void hf__stuck_returned(struct hf_subscription *sub)
     pthread_mutex_unlock(&sub->mutex);
 }
 
-static void tell(struct hf_scope *s, struct hf_subscription *sub,
-                 const struct hf_stored_event *event, uint64_t for_ms, struct hf_error *error)
+static void report_stuck(struct hf_scope *s, struct hf_subscription *sub,
+                         const struct hf_stored_event *event, uint64_t for_ms,
+                         struct hf_error *error)
 {
     char line[LINE_LEN];
     int len;
 
     *error = (struct hf_error){.status = HF_TIMEOUT,
                                .message =
-                                   hf_scope_format(s, "its function had not returned after %llu ms",
+                                   hf_scope_format(s, "its handler had not returned after %llu ms",
                                                    (unsigned long long)for_ms)};
-    hf__sub_tell(sub, HF_SUBSCRIPTION_STUCK, event, error);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_STUCK, event, error);
     if (!sub->env.log)
         return;
-    len = snprintf(line, sizeof(line),
-                   "the function of the subscription \"%.*s\" has not returned for %llu ms: event "
-                   "%.*s of type %.*s",
-                   (int)(sub->name.len < NAME_LEN ? sub->name.len : NAME_LEN), sub->name.ptr,
-                   (unsigned long long)for_ms, HF_FMT(event->position),
-                   (int)(event->type.len < NAME_LEN ? event->type.len : NAME_LEN), event->type.ptr);
+    len = snprintf(
+        line, sizeof(line),
+        "the handler of subscription \"%.*s\" has not returned for %llu ms: event %.*s of type "
+        "%.*s",
+        (int)(sub->name.len < NAME_LEN ? sub->name.len : NAME_LEN), sub->name.ptr,
+        (unsigned long long)for_ms, HF_FMT(event->position),
+        (int)(event->type.len < NAME_LEN ? event->type.len : NAME_LEN), event->type.ptr);
     if (len > 0)
         sub->env.log(HF_LOG_WARNING,
                      hf_str_of(line, (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1),
@@ -67,20 +71,22 @@ static void tell(struct hf_scope *s, struct hf_subscription *sub,
 }
 
 /* HF_OK: it needs not be looked at again. */
-static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
-                                const struct sub_call *call, struct hf_str token, uint64_t for_ms)
+static enum hf_status call_resolve(struct hf_scope *s, struct hf_subscription *sub,
+                                   const struct sub_call *call, struct hf_str token,
+                                   uint64_t for_ms)
 {
     struct sub_move move;
     struct hf_error error;
     bool one = call->len == 1 && !call->replay;
 
+    assert(call->len && call->events && !call->dealt_with);
     if (!call->stuck)
-        tell(s, sub, call->events, for_ms, &error);
+        report_stuck(s, sub, call->events, for_ms, &error);
     if (sub->o.stuck == HF_STUCK_LEAVE)
         return HF_OK;
     error = (struct hf_error){.status = HF_TIMEOUT,
                               .message =
-                                  hf_scope_format(s, "its function had not returned after %llu ms",
+                                  hf_scope_format(s, "its handler had not returned after %llu ms",
                                                   (unsigned long long)for_ms)};
     /* The thread that works waits for the function, so what is its own does not change. */
     if (sub->o.stuck == HF_STUCK_GIVE_UP && one)
@@ -93,7 +99,7 @@ static enum hf_status deal_with(struct hf_scope *s, struct hf_subscription *sub,
     return HF_OK;
 }
 
-int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub)
+int64_t hf__sub_stuck_check(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t now_us = hf__env_elapsed_us(&sub->env), limit_us = (int64_t)sub->o.stuck_ms * 1000;
     struct pattern_id token;
@@ -114,8 +120,9 @@ int64_t hf__stuck_look(struct hf_scope *s, struct hf_subscription *sub)
     if (!due)
         return call.len && !call.dealt_with ? call.since_us + limit_us - now_us : limit_us;
     hf_scope_reset(s);
-    status = deal_with(s, sub, &call, id_str(&token), (uint64_t)(now_us - call.since_us) / 1000);
+    status = call_resolve(s, sub, &call, id_str(&token), (uint64_t)(now_us - call.since_us) / 1000);
     pthread_mutex_lock(&sub->mutex);
+    assert(sub->call.looked_at && sub->call.len == call.len); /* (1) */
     sub->call.looked_at = false;
     sub->call.dealt_with = status == HF_OK || status == HF_LOST;
     pthread_cond_broadcast(&sub->looked);

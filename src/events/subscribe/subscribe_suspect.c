@@ -1,5 +1,6 @@
 /*
- * events/subscribe/subscribe_suspect.c: events whose function ends the process, and how they are found out.
+ * events/subscribe/subscribe_suspect.c: events whose function ends the process, and how they are
+ * found out.
  *
  * Nothing is written when a function begins. When a process ends, the event that it was handling is
  * somewhere behind the checkpoint, in the order in which they are handled. So whoever takes the
@@ -12,9 +13,9 @@
  *  (2) An event that has ended max_attempts processes is given up as one that has failed so often.
  *  (3) What has failed is counted as a failure, in memory, and no more as a crash; so is what was
  *      under way when the subscription was stopped.
- *  (4) So many events are handled with care (`window`), which is in the item; whoever takes over
- *      from one who was careful doubles it. With the window all that was behind the checkpoint
- *      comes nearer, so it is reached.
+ *  (4) So many events are handled with care (`window`), which is in the item; a holder that takes
+ *      over from a careful one doubles it. With the window all that was behind the checkpoint comes
+ *      nearer, so it is reached.
  *  (5) The window is forgotten by the first move of the checkpoint behind it, which costs nothing.
  *      Where nobody dies there is none.
  */
@@ -40,6 +41,7 @@ void hf__suspects_taken(struct hf_subscription *sub, const struct sub_item *view
     if (from_us && sub->counted && sub->crashes) /* one of them is ours, and we live */
         sub->crashes--;
     sub->counted = false;
+    assert(sub->careful == sub->window);
 }
 
 static uint32_t crashes_at(const struct hf_subscription *sub, const struct checkpoint *at)
@@ -66,14 +68,15 @@ enum hf_status hf__suspects_begin(struct hf_scope *s, struct hf_subscription *su
     uint32_t crashes = crashes_at(sub, at);
     struct sub_move move = move_of(sub);
 
+    assert(at->text[0] && sub->o.max_attempts);
     *ended = crashes >= sub->o.max_attempts; /* (2) */
     if (*ended) {
         *error = (struct hf_error){
             .status = HF_TIMEOUT,
-            .message = hf_scope_format(s,
-                                       "its process ended while it was handled, or was silent for "
-                                       "a whole lease: %u time%s",
-                                       crashes, crashes == 1 ? "" : "s")};
+            .message = hf_scope_format(
+                s,
+                "its process ended while handling it, or was silent for a whole lease: %u time%s",
+                crashes, crashes == 1 ? "" : "s")};
         return hf_scope_built(s);
     }
     TRY(hf__sub_count(s, sub->store, sub->pk, &move, at, crashes + 1));
@@ -112,6 +115,7 @@ enum sub_forget hf__suspects_forget(const struct hf_subscription *sub)
 
 void hf__suspects_forgot(struct hf_subscription *sub, enum sub_forget forget)
 {
+    assert(forget != FORGET_WINDOW || !sub->careful);
     if (forget == FORGET_WINDOW)
         sub->window = 0;
     if (forget != FORGET_NOTHING)

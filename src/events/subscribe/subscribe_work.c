@@ -5,7 +5,7 @@
  * checkpoint as it may be, `written` as it is stored; it is never written behind `handled`.
  *
  *  (1) `handled` moves past an event when its function has returned HF_OK, when its transaction was
- *      committed, or when it was put aside, and past events that the options leave out when all
+ *      committed, or when it was parked, and past events that the options leave out when all
  *      before them were handled.
  *  (2) What fails together with others is tried alone before an attempt counts.
  *  (3) Only an event's own failures count: what the database does not do now, conflicts, and being
@@ -158,6 +158,7 @@ enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
         return HF_OK;
     if (!sub->has_source)
         TRY(source_open(s, sub));
+    assert(sub->of_stream || sub->reader);
     sub->at = 0;
     sub->events_len = 0;
     if (sub->of_stream) {
@@ -187,6 +188,7 @@ enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *su
 
     if (strcmp(sub->handled.text, sub->written.text) == 0)
         return HF_OK;
+    assert(sub->handled.text[0]); /* it never goes back to none */
     TRY(hf__sub_move(s, sub->store, sub->pk, &move));
     hf__suspects_forgot(sub, move.forget);
     sub->written = move.to;
@@ -198,11 +200,12 @@ enum hf_status hf__sub_checkpoint(struct hf_scope *s, struct hf_subscription *su
 }
 
 /* (1) */
-static void pass(struct hf_subscription *sub, size_t count, bool handled)
+static void events_pass(struct hf_subscription *sub, size_t count, bool handled)
 {
     const struct hf_stored_event *last = &sub->events[sub->at + count - 1];
     int64_t ms = 0;
 
+    assert(count > 0 && count <= sub->events_len - sub->at);
     sub->handled = hf__sub_checkpoint_at(sub, last);
     sub->at += count;
     sub->handled_count += handled ? count : 0;
@@ -230,36 +233,38 @@ static void work_begin(struct hf_subscription *sub)
         hf_scope_cancel(sub->work);
 }
 
-static enum hf_status call(struct hf_subscription *sub, const struct hf_stored_event *events,
-                           size_t count, bool replay)
+static enum hf_status handler_call(struct hf_subscription *sub,
+                                   const struct hf_stored_event *events, size_t count, bool replay)
 {
     enum hf_status status;
 
+    assert(count == 1 || !sub->o.each);
     work_begin(sub);
-    hf__stuck_call(sub, events, count, replay);
+    hf__sub_call_begin(sub, events, count, replay);
     status = sub->o.each ? sub->o.each(sub->work, events, sub->o.user)
                          : sub->o.batch(sub->work, events, count, sub->o.user);
-    hf__stuck_returned(sub);
+    hf__sub_call_end(sub);
     return status;
 }
 
 /* Let the function add to the transaction what the events lead to. */
-static enum hf_status project(struct hf_subscription *sub, const struct hf_stored_event *events,
-                              size_t count, struct hf_tx *tx, bool replay)
+static enum hf_status handler_project(struct hf_subscription *sub,
+                                      const struct hf_stored_event *events, size_t count,
+                                      struct hf_tx *tx, bool replay)
 {
     struct hf_tx *former = hf_scope_set_tx(sub->work, tx);
     enum hf_status status = HF_OK;
 
-    hf__stuck_call(sub, events, count, replay);
+    hf__sub_call_begin(sub, events, count, replay);
     for (size_t i = 0; i < count && status == HF_OK; i++)
         status = sub->o.project(sub->work, tx, &events[i], sub->o.user);
-    hf__stuck_returned(sub);
+    hf__sub_call_end(sub);
     hf_scope_set_tx(sub->work, former);
     return status;
 }
 
 /* Does a transaction fail with that because of what the events have added to it? (3) */
-static bool is_own(enum hf_status status)
+static bool is_own_failure(enum hf_status status)
 {
     return status == HF_TX_CANCELED || status == HF_INVALID || status == HF_LIMIT ||
            status == HF_TIMEOUT;
@@ -269,8 +274,8 @@ static bool is_own(enum hf_status status)
  * One transaction: what the function adds, and the move. *own: a failure is that of the events; the
  * error is in the scope of work then, and else in `s`.
  */
-static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
-                             const struct hf_stored_event *events, size_t count, bool *own)
+static enum hf_status batch_commit(struct hf_scope *s, struct hf_subscription *sub,
+                                   const struct hf_stored_event *events, size_t count, bool *own)
 {
     struct sub_move move = {.token = id_str(&sub->token),
                             .from = sub->written,
@@ -284,7 +289,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
     work_begin(sub);
     *own = true;
     TRY(hf_tx_new(sub->work, sub->store->db, &tx));
-    TRY(project(sub, events, count, tx, false));
+    TRY(handler_project(sub, events, count, tx, false));
     action = hf_tx_len(tx);
     TRY(hf__sub_move_tx(sub->work, sub->store, sub->pk, &move, tx));
     status = hf_tx_commit(sub->work, tx, NULL);
@@ -299,7 +304,7 @@ static enum hf_status commit(struct hf_scope *s, struct hf_subscription *sub,
         pthread_mutex_unlock(&sub->mutex);
         return HF_OK;
     }
-    *own = is_own(status);
+    *own = is_own_failure(status);
     return *own ? status : hf_scope_fail_from(s, status, sub->work);
 }
 
@@ -316,21 +321,23 @@ static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_ev
     pthread_mutex_lock(&sub->mutex);
     sub->gave_up = true;
     sub->metrics.state = HF_SUBSCRIPTION_GAVE_UP;
-    snprintf(sub->failure, sizeof(sub->failure), "\"%.*s\" gave up at %.*s, version %llu: %.*s",
-             HF_FMT(sub->name), HF_FMT(event->position), (unsigned long long)event->version,
-             HF_FMT(error->message));
+    snprintf(sub->failure, sizeof(sub->failure),
+             "subscription \"%.*s\" gave up at %.*s, version %llu: %.*s", HF_FMT(sub->name),
+             HF_FMT(event->position), (unsigned long long)event->version, HF_FMT(error->message));
     pthread_mutex_unlock(&sub->mutex);
     hf_scope_reset(sub->why);
     (void)hf_scope_fail_because(sub->why, HF_LOST, error, "%s", sub->failure);
-    hf__sub_tell(sub, HF_SUBSCRIPTION_STOPPED, event, error);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_STOPPED, event, error);
 }
 
 /* It was tried as often as it may be. */
-static enum hf_status tried_out(struct hf_scope *s, struct hf_subscription *sub,
-                                const struct hf_stored_event *event, const struct hf_error *error)
+static enum hf_status event_give_up(struct hf_scope *s, struct hf_subscription *sub,
+                                    const struct hf_stored_event *event,
+                                    const struct hf_error *error)
 {
     struct sub_move move;
 
+    assert(sub->attempts >= sub->o.max_attempts && error->status != HF_OK);
     if (sub->o.give_up != HF_GIVE_UP_PARK) {
         stop_in_front(sub, event, error);
         return HF_OK;
@@ -338,17 +345,18 @@ static enum hf_status tried_out(struct hf_scope *s, struct hf_subscription *sub,
     TRY(hf__sub_park(s, sub, id_str(&sub->token), event, error, sub->attempts, &move));
     hf__suspects_forgot(sub, move.forget);
     sub->written = move.to;
-    pass(sub, 1, false);
+    events_pass(sub, 1, false);
     return HF_OK;
 }
 
 /* The function failed for the events at hand. (2) (3) */
-static enum hf_status failed(struct hf_scope *s, struct hf_subscription *sub, size_t count,
-                             enum hf_status status)
+static enum hf_status batch_failed(struct hf_scope *s, struct hf_subscription *sub, size_t count,
+                                   enum hf_status status)
 {
     const struct hf_stored_event *event = &sub->events[sub->at];
     struct hf_error error = *hf_scope_error(sub->work);
 
+    assert(status != HF_OK && count > 0 && count <= sub->events_len - sub->at);
     if (hf__sub_stops(sub))
         return HF_OK;
     pthread_mutex_lock(&sub->mutex);
@@ -360,16 +368,16 @@ static enum hf_status failed(struct hf_scope *s, struct hf_subscription *sub, si
     }
     if (error.status == HF_OK) {
         error.status = status;
-        error.message = HF_STR("the function said no more than that");
+        error.message = HF_STR("the handler gave no reason");
     }
     sub->attempts++;
     TRY(hf__suspects_failed(s, sub));
     if (sub->attempts < sub->o.max_attempts) {
         sub->retry_us = hf__env_elapsed_us(&sub->env) + (int64_t)backoff_ms(sub) * 1000;
-        hf__sub_tell(sub, HF_SUBSCRIPTION_FAILED, event, &error);
+        hf__sub_notify(sub, HF_SUBSCRIPTION_FAILED, event, &error);
         return HF_OK;
     }
-    return tried_out(s, sub, event, &error);
+    return event_give_up(s, sub, event, &error);
 }
 
 /* ---- handling ------------------------------------------------------------------------------- */
@@ -388,11 +396,12 @@ static bool is_careful(const struct hf_subscription *sub)
     return hf__suspects_careful(sub, &at);
 }
 
-static size_t slice(const struct hf_subscription *sub)
+static size_t batch_len(const struct hf_subscription *sub)
 {
     size_t left = sub->events_len - sub->at;
     size_t most = left < sub->o.batch_max ? left : sub->o.batch_max;
 
+    assert(left > 0 && most > 0);
     if (sub->o.each || sub->narrow || sub->attempts || is_careful(sub))
         return 1;
     for (size_t i = 0; i < most; i++)
@@ -401,9 +410,9 @@ static size_t slice(const struct hf_subscription *sub)
     return most;
 }
 
-/* *own as of commit(). */
-static enum hf_status hydrate(struct hf_scope *s, struct hf_subscription *sub,
-                              struct hf_stored_event *event, bool *own)
+/* *own as of batch_commit(). */
+static enum hf_status payload_fetch(struct hf_scope *s, struct hf_subscription *sub,
+                                    struct hf_stored_event *event, bool *own)
 {
     enum hf_status status = hf__events_payloads(s, sub->store, event, 1);
 
@@ -423,24 +432,26 @@ static enum hf_status handle_some(struct hf_scope *s, struct hf_subscription *su
     bool own = true, ended = false;
     struct hf_error error;
 
+    assert(count > 0 && count <= sub->events_len - sub->at);
+    assert(count == 1 || !is_careful(sub)); /* (4) */
     if (is_careful(sub))
         TRY(hf__suspects_begin(s, sub, &at, &error, &ended));
     if (ended) {
         sub->attempts = sub->crashes;
-        return tried_out(s, sub, events, &error);
+        return event_give_up(s, sub, events, &error);
     }
     if (is_bare(sub, events)) {
         assert(count == 1);
-        status = hydrate(s, sub, &whole, &own);
+        status = payload_fetch(s, sub, &whole, &own);
         events = &whole;
     }
     if (status == HF_OK)
-        status =
-            sub->o.project ? commit(s, sub, events, count, &own) : call(sub, events, count, false);
+        status = sub->o.project ? batch_commit(s, sub, events, count, &own)
+                                : handler_call(sub, events, count, false);
     if (status == HF_OK)
-        pass(sub, count, true);
+        events_pass(sub, count, true);
     else if (own)
-        return failed(s, sub, count, status);
+        return batch_failed(s, sub, count, status);
     else if (status == HF_TX_CONFLICT)
         sub->retry_us = hf__env_elapsed_us(&sub->env) +
                         hf__backoff_jitter_ms(&sub->env, CONFLICT_MS) * INT64_C(1000);
@@ -455,7 +466,7 @@ enum hf_status hf__sub_handle(struct hf_scope *s, struct hf_subscription *sub)
 
     while (sub->at < sub->events_len && done < sub->o.batch_max) {
         struct hf_scope_mark mark = hf_scope_mark(s);
-        size_t count = slice(sub);
+        size_t count = batch_len(sub);
 
         if (hf__sub_stops(sub) || sub->gave_up || sub->retry_us > hf__env_elapsed_us(&sub->env))
             return HF_OK;
@@ -497,7 +508,7 @@ static enum hf_status replay_failed(struct hf_scope *s, struct hf_subscription *
     TRY(hf_tx_new(s, sub->store->db, &tx));
     TRY(hf__parked_put(s, sub->store, sub->pk, event, error, 1, tx));
     TRY(replay_end(s, sub, event->position, tx));
-    hf__sub_tell(sub, HF_SUBSCRIPTION_PARKED, event, error);
+    hf__sub_notify(sub, HF_SUBSCRIPTION_PARKED, event, error);
     return HF_OK;
 }
 
@@ -506,12 +517,12 @@ static enum hf_status replay_call(struct hf_subscription *sub, const struct hf_s
                                   struct hf_tx **tx)
 {
     if (!sub->o.project) {
-        TRY(call(sub, event, 1, true));
+        TRY(handler_call(sub, event, 1, true));
         return hf_tx_new(sub->work, sub->store->db, tx);
     }
     work_begin(sub);
     TRY(hf_tx_new(sub->work, sub->store->db, tx));
-    return project(sub, event, 1, *tx, true);
+    return handler_project(sub, event, 1, *tx, true);
 }
 
 /* Was it canceled only as others wrote the same at the same time? */
@@ -569,7 +580,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
         return hf__sub_stops(sub) ? HF_OK
                                   : replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     status = replay_end(sub->work, sub, parked->position, tx);
-    if (sub->o.project && is_own(status) && !is_conflict(hf_scope_error(sub->work)))
+    if (sub->o.project && is_own_failure(status) && !is_conflict(hf_scope_error(sub->work)))
         return replay_failed(s, sub, page.events, hf_scope_error(sub->work));
     if (status != HF_OK)
         return hf_scope_fail_from(s, status, sub->work);

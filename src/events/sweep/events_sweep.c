@@ -3,7 +3,7 @@
  *
  * A Scan finds the heads. Of a stream that was truncated, limited or deleted the oldest events go,
  * some at a time, in one transaction with all that belongs to them: the event, its copy in the
- * order of all (the commit goes, or is put back without it), its id, what it has in r.*; and the
+ * global order (the commit goes, or is put back without it), its id, what it has in r.*; and the
  * head notes up to where (`w`) and the hash of the last one that went (`g`), from which
  * hf_events_verify() goes on.
  *
@@ -14,11 +14,10 @@
  *      go, and the head says that it went (`w`, `g`) and that t.COMMIT is still there (`u`); then
  *      the events, each with its id and r.*; in the end what stands for it in the stream, with
  *      `u`. So whoever comes after a crash finds where to go on.
- *  (3) What an append of several transactions has left aside is made harmless first: x/COMMIT,
- *      without which it cannot become visible, turns into y/COMMIT in one transaction. So does who
- *      finds one of its ids in his way (events_ids.c). Then what
- *      lies in t.COMMIT goes. y/COMMIT stays for as long again, as who was taken for dead may still
- *      put something there.
+ *  (3) An unfinished large append is abandoned first: x/COMMIT, without which it cannot become
+ *      visible, is replaced by y/COMMIT in one transaction. An append that needs one of its ids
+ *      does the same (events_append_ids.c). Then the events in t.COMMIT go. y/COMMIT stays for as
+ *      long again, as a writer that was taken for dead may still put something there.
  *  (4) An id goes only if it is that of the append that is removed: another may have taken it.
  *  (5) What goes is hidden when it goes: the head is on the condition that it still says what hides
  *      it. A limit can be taken back; when it was, the head is read again.
@@ -81,6 +80,7 @@ struct hf_update_item hf__sweep_head(const struct sweep *w, const struct sweep_s
         names[names_len++] = (struct hf_attr)HF_S("#u", HF_STR("u"));
         values[values_len++] = (struct hf_attr)HF_S(":u", large);
     }
+    assert(names_len <= ARRAY_LEN(names) && values_len <= ARRAY_LEN(values));
     return (struct hf_update_item){
         .table = w->store->table,
         .key = sweep_key(s, stream->pk, HF_STR("h")),
@@ -114,13 +114,18 @@ enum hf_status hf__sweep_oldest(const struct sweep *w, struct hf_str pk, struct 
                              .consistent = HF_YES};
 
     TRY(hf_scope_built(w->s));
-    return hf_query(w->s, w->store->db, &query, result);
+    TRY(hf_query(w->s, w->store->db, &query, result));
+    if (result->items_len > SWEEP_SOME)
+        return hf_scope_fail(w->s, HF_INTERNAL, "a page has %zu items, more than its limit",
+                             result->items_len);
+    return HF_OK;
 }
 
 /* Those at the beginning of the list that go now. *large: the first is one. */
-static enum hf_status choose(const struct sweep *w, const struct sweep_stream *stream,
-                             const struct hf_query_result *found, struct hf_stored_event *events,
-                             size_t *len, struct sweep_commits *commits, struct events_step *large)
+static enum hf_status choose_events(const struct sweep *w, const struct sweep_stream *stream,
+                                    const struct hf_query_result *found,
+                                    struct hf_stored_event *events, size_t *len,
+                                    struct sweep_commits *commits, struct events_step *large)
 {
     size_t bytes = 0;
 
@@ -130,6 +135,7 @@ static enum hf_status choose(const struct sweep *w, const struct sweep_stream *s
         struct events_step step;
         struct hf_stored_event *event = &events[*len];
 
+        assert(*len <= i);
         TRY(hf__events_step_view(w->s, found->items[i], &step));
         if (step.first + step.count > stream->first ||
             !is_old(w, step.large.ptr ? step.large : step.position))
@@ -160,6 +166,7 @@ static enum hf_status remove_events(struct sweep *w, const struct sweep_stream *
                                                 events[len - 1].hash, hf_str_of(NULL, 0));
     struct hf_tx *tx;
 
+    assert(len > 0 && len <= SWEEP_SOME && commits->len > 0 && commits->len <= len);
     TRY(hf_tx_new(w->s, w->store->db, &tx));
     TRY(hf__sweep_read_commits(w, commits));
     TRY(hf_tx_add(w->s, tx, &(struct hf_transact_write){.update = &head}));
@@ -193,7 +200,7 @@ static enum hf_status sweep_some(struct sweep *w, struct sweep_stream *stream, b
 
     *more = *again = false;
     TRY(hf__sweep_oldest(w, stream->pk, HF_STR("0"), HF_STR("A"), &found));
-    TRY(choose(w, stream, &found, events, &len, &commits, &large));
+    TRY(choose_events(w, stream, &found, events, &len, &commits, &large));
     *more = len || large.version;
     if (large.version)
         return hf__sweep_large(w, stream, &large, again);
@@ -201,13 +208,13 @@ static enum hf_status sweep_some(struct sweep *w, struct sweep_stream *stream, b
 }
 
 /* What the item of the head says. */
-static enum hf_status view(const struct sweep *w, struct sweep_stream *stream, struct hf_item item,
-                           struct events_swept *swept)
+static enum hf_status head_view(const struct sweep *w, struct sweep_stream *stream,
+                                struct hf_item item, struct events_swept *swept)
 {
     TRY(hf__events_head_view(w->s, item, &stream->head));
     TRY(hf__events_swept_view(w->s, item, swept));
     stream->unfinished = (struct events_position){{0}};
-    if (swept->unfinished.len == HF_POSITION_LEN)
+    if (is_position(swept->unfinished))
         memcpy(stream->unfinished.text, swept->unfinished.ptr, HF_POSITION_LEN);
     stream->first = stream->head.version + 1;
     if (stream->head.state == EVENTS_DELETED)
@@ -223,7 +230,7 @@ static enum hf_status look_again(const struct sweep *w, struct sweep_stream *str
 
     TRY(hf__pattern_read(w->s, w->store->db, w->store->table,
                          sweep_key(w->s, stream->pk, HF_STR("h")), &item));
-    return view(w, stream, item, &swept);
+    return head_view(w, stream, item, &swept);
 }
 
 static enum hf_status sweep_stream(struct sweep *w, struct sweep_stream *stream)
@@ -268,7 +275,7 @@ static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
 
     (void)s;
     (void)store;
-    TRY(view(w, &stream, item, &swept));
+    TRY(head_view(w, &stream, item, &swept));
     if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
     if (head->state == EVENTS_DELETED)
@@ -289,7 +296,7 @@ enum hf_status hf_events_sweep(struct hf_scope *s, struct hf_events *store, uint
     w.before_ms = hf__env_wall_ms(&store->env) - (int64_t)older_s * 1000;
     status = hf__events_each_head(s, store, sweep_head, &w);
     if (status == HF_OK)
-        status = hf__sweep_aside(&w);
+        status = hf__sweep_unfinished(&w);
     if (status == HF_OK)
         status = hf__events_sweep_blobs(s, store, older_s, &w.swept.blobs);
     if (swept)

@@ -1,18 +1,21 @@
 /*
- * events/sweep/events_sweep_large.c: removing large appends: those that may go, and those that were never
- * finished.
+ * events/sweep/events_sweep_large.c: removing large appends: those that may go, and those that were
+ * never finished.
  *
- * A large append (events_large.c) has its events in t.COMMIT, which may be more than a transaction
- * can remove. One that is visible is hidden first, by one transaction, and then removed piece by
- * piece; the head remembers that (`u`) until nothing is left. One that never became visible is kept
- * from becoming so, by turning x/COMMIT into y/COMMIT, before anything of it goes. Either way each
- * piece is a transaction of its own, and who comes after a crash goes on with what is there.
+ * A large append (events_append_large.c) has its events in t.COMMIT, which may be more than a
+ * transaction can remove. One that is visible is hidden first, by one transaction, and then removed
+ * piece by piece; the head remembers that (`u`) until nothing is left. One that never became
+ * visible is kept from becoming so, by replacing x/COMMIT by y/COMMIT, before anything of it goes.
+ * Either way each piece is a transaction of its own, and after a crash the next sweep goes on with
+ * what is there.
  *
  * The numbers in parentheses are those of events_sweep.c.
  */
 #include "events/sweep/sweep.h"
 
 #include <holdfast/batch.h>
+
+_Static_assert(SWEEP_SOME * 4 <= HF_TX_ACTIONS_MAX, "an event, its id, its cause, its correlation");
 
 /* ---- large appends -------------------------------------------------------------------------- */
 
@@ -28,6 +31,7 @@ static enum hf_status own_ids(const struct sweep *w, struct hf_str large,
     struct hf_get gets[SWEEP_SOME];
     struct hf_get_many_result got;
 
+    assert(len > 0 && len <= SWEEP_SOME);
     for (size_t i = 0; i < len; i++)
         gets[i] =
             (struct hf_get){.table = w->store->table,
@@ -43,8 +47,8 @@ static enum hf_status own_ids(const struct sweep *w, struct hf_str large,
 }
 
 /* Some events of t.COMMIT, each with what belongs to it. */
-static enum hf_status remove_aside(struct sweep *w, struct hf_str large,
-                                   const struct hf_query_result *found, bool *again)
+static enum hf_status remove_staged(struct sweep *w, struct hf_str large,
+                                    const struct hf_query_result *found, bool *again)
 {
     struct hf_stored_event events[SWEEP_SOME];
     bool own[SWEEP_SOME];
@@ -79,7 +83,7 @@ static enum hf_status is_visible(const struct sweep *w, const struct hf_query_re
     for (size_t i = 0; i < found->items_len; i++) {
         struct hf_str position = hf_value_str(hf_item_get(found->items[i], HF_STR("p")));
 
-        if (position.len != HF_POSITION_LEN || !hf__sweep_add_commit(&commits, position))
+        if (!is_position(position) || !hf__sweep_add_commit(&commits, position))
             return hf_scope_fail(w->s, HF_CORRUPT, "an item of %.*s is damaged",
                                  HF_FMT(hf_value_str(hf_item_get(found->items[i], HF_STR("pk")))));
     }
@@ -91,7 +95,7 @@ static enum hf_status is_visible(const struct sweep *w, const struct hf_query_re
     return HF_OK;
 }
 
-/* All of t.COMMIT from a number to another. With `visible` it ends when it turns out to be, and
+/* All of t.COMMIT from a number to another. With `visible` it ends when the append is visible, and
  * says so. */
 static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct hf_str from,
                                    struct hf_str to, bool *visible, uint64_t *count)
@@ -112,7 +116,7 @@ static enum hf_status remove_range(struct sweep *w, struct hf_str large, struct 
                 TRY(is_visible(w, &found, visible));
             if (visible && *visible)
                 return HF_OK;
-            TRY(remove_aside(w, large, &found, &again));
+            TRY(remove_staged(w, large, &found, &again));
             if (again)
                 TRY(hf__sweep_wait(w, &attempt));
             else
@@ -153,9 +157,9 @@ static enum hf_status commits_of(struct sweep *w, const struct events_step *step
     return status;
 }
 
-/* It leaves the order of all, and the head says so. */
-static enum hf_status hide(struct sweep *w, const struct sweep_stream *stream,
-                           const struct events_step *step, bool *again)
+/* It leaves the global order, and the head says so. */
+static enum hf_status large_hide(struct sweep *w, const struct sweep_stream *stream,
+                                 const struct events_step *step, bool *again)
 {
     struct sweep_commits commits = {.len = 0};
     struct hf_update_item head;
@@ -206,9 +210,11 @@ static enum hf_status remove_stubs(struct sweep *w, const struct sweep_stream *s
 enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
                                const struct events_step *step, bool *again)
 {
+    assert(step->large.len && step->count > 0);
+    assert(step->first + step->count <= stream->first); /* all of it may go */
     *again = false;
     if (!hf_str_equal(position_str(&stream->unfinished), step->large)) {
-        TRY(hide(w, stream, step, again));
+        TRY(large_hide(w, stream, step, again));
         if (*again)
             return HF_OK;
         memcpy(stream->unfinished.text, step->large.ptr, HF_POSITION_LEN);
@@ -218,7 +224,7 @@ enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
     return remove_stubs(w, stream, step, again);
 }
 
-/* ---- what was left aside (3) ---------------------------------------------------------------- */
+/* ---- unfinished appends (3) ----------------------------------------------------------------- */
 
 enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, struct hf_str large)
 {
@@ -230,6 +236,9 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
     int attempt = 0;
     bool there;
 
+    if (!is_position(large))
+        return hf_scope_fail(s, HF_CORRUPT, "event store %.*s: the append \"%.*s\" is damaged",
+                             HF_FMT(store->table), HF_FMT(large));
     /* It may be visible, and its mark put once more by a request that was under way for long. */
     TRY(hf__events_is_there(s, store, large, &there));
     for (;;) {
@@ -252,7 +261,7 @@ enum hf_status hf__events_give_up(struct hf_scope *s, struct hf_events *store, s
     }
 }
 
-static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t since_ms)
+static enum hf_status given_up_remove(struct sweep *w, struct hf_str large, int64_t since_ms)
 {
     struct hf_delete_item del = {.table = w->store->table,
                                  .key = sweep_key(w->s, HF_STR("y"), large)};
@@ -266,7 +275,7 @@ static enum hf_status clean_up(struct sweep *w, struct hf_str large, int64_t sin
 }
 
 /* Each item of the partition "x" or "y". */
-static enum hf_status each_aside(struct sweep *w, const char *pk)
+static enum hf_status each_unfinished(struct sweep *w, const char *pk)
 {
     struct hf_query query = {.table = w->store->table,
                              .key_condition = HF_STR("#pk = :pk"),
@@ -286,7 +295,7 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
 
         (void)hf_value_i64(hf_item_get(item, pk[0] == 'y' ? HF_STR("t") : HF_STR("at")), &since_ms);
         if (pk[0] == 'y')
-            status = clean_up(w, large, since_ms);
+            status = given_up_remove(w, large, since_ms);
         else if (since_ms < w->before_ms)
             status = hf__events_give_up(w->s, w->store, large);
         if (status != HF_OK)
@@ -297,8 +306,8 @@ static enum hf_status each_aside(struct sweep *w, const char *pk)
     return status;
 }
 
-enum hf_status hf__sweep_aside(struct sweep *w)
+enum hf_status hf__sweep_unfinished(struct sweep *w)
 {
-    TRY(each_aside(w, "x"));
-    return each_aside(w, "y");
+    TRY(each_unfinished(w, "x"));
+    return each_unfinished(w, "y");
 }

@@ -1,6 +1,6 @@
 /*
- * events/sweep/events_sweep_tx.c: the transactions by which a sweep removes events: what belongs to an
- * event, and its copy in the order of all.
+ * events/sweep/events_sweep_tx.c: the transactions by which a sweep removes events: what belongs to
+ * an event, and its copy in the global order.
  *
  * An event is in its stream, once more in a commit of a.DAY.SHARD or z.DAY.SHARD, and it may have
  * an id (i.ID) and be listed under its cause and its correlation (r.ID). A commit has several
@@ -50,8 +50,8 @@ enum hf_status hf__sweep_wait(const struct sweep *w, int *attempt)
     if (++*attempt == ATTEMPTS)
         return hf_scope_fail(
             w->s, HF_IN_USE,
-            "the sweep was refused %d times by what others did; or something is missing, "
-            "which hf_events_verify() tells",
+            "the sweep was refused %d times by concurrent changes, or something is missing: run "
+            "hf_events_verify()",
             ATTEMPTS);
     return hf_scope_sleep_ms(w->s, hf__backoff_jitter_ms(&w->store->env, DELAY_MS));
 }
@@ -102,6 +102,7 @@ bool hf__sweep_add_commit(struct sweep_commits *commits, struct hf_str position)
 {
     struct events_position base = {{0}};
 
+    assert(position.len == HF_POSITION_LEN && commits->len <= SWEEP_COMMITS_MAX);
     memcpy(base.text, position.ptr, HF_POSITION_LEN);
     hf__events_position_number(&base, 0);
     if (commits->len && memcmp(&base, &commits->list[commits->len - 1], sizeof(base)) == 0)
@@ -117,6 +118,7 @@ enum hf_status hf__sweep_read_commits(const struct sweep *w, struct sweep_commit
     struct hf_get gets[2 * SWEEP_COMMITS_MAX];
     struct hf_get_many_result got;
 
+    assert(commits->len > 0);
     for (size_t i = 0; i < 2 * commits->len; i++) {
         struct hf_str position = position_str(&commits->list[i % commits->len]);
         char kind = i < commits->len ? 'a' : 'z';
@@ -133,8 +135,8 @@ enum hf_status hf__sweep_read_commits(const struct sweep *w, struct sweep_commit
 }
 
 /* Is it one of the events that go? It is named by the end of its position. */
-static bool goes(struct hf_str name, struct hf_str base, const struct hf_stored_event *events,
-                 size_t len)
+static bool is_swept(struct hf_str name, struct hf_str base, const struct hf_stored_event *events,
+                     size_t len)
 {
     const size_t end = HF_POSITION_LEN - 2;
 
@@ -146,8 +148,8 @@ static bool goes(struct hf_str name, struct hf_str base, const struct hf_stored_
 }
 
 /* The commit without its events that go; absent: there are no others. */
-static struct hf_item without(const struct sweep *w, struct hf_item item, struct hf_str base,
-                              const struct hf_stored_event *events, size_t len)
+static struct hf_item commit_without(const struct sweep *w, struct hf_item item, struct hf_str base,
+                                     const struct hf_stored_event *events, size_t len)
 {
     size_t count = hf_item_count(item), kept = 0, left = 0;
     struct hf_attr *attrs = hf_scope_alloc(w->s, (count + 1) * sizeof(*attrs));
@@ -156,7 +158,7 @@ static struct hf_item without(const struct sweep *w, struct hf_item item, struct
     while (attrs && hf_item_next(item, &walk)) {
         bool event = walk.name.len == 3 && walk.name.ptr[0] == 'x';
 
-        if (event && goes(walk.name, base, events, len))
+        if (event && is_swept(walk.name, base, events, len))
             continue;
         left += event;
         attrs[kept++] = (struct hf_attr){.name = walk.name, .value = walk.value};
@@ -165,12 +167,12 @@ static struct hf_item without(const struct sweep *w, struct hf_item item, struct
 }
 
 /* (1): it goes, or is put back without those events, if it still has what it had. */
-static enum hf_status take_out(const struct sweep *w, struct hf_tx *tx, struct hf_item item,
-                               const struct hf_stored_event *events, size_t len)
+static enum hf_status commit_take_out(const struct sweep *w, struct hf_tx *tx, struct hf_item item,
+                                      const struct hf_stored_event *events, size_t len)
 {
     struct hf_str base = hf_value_str(hf_item_get(item, HF_STR("sk")));
     struct hf_str has = hf__events_commit_mark(item);
-    struct hf_item rest = without(w, item, base, events, len);
+    struct hf_item rest = commit_without(w, item, base, events, len);
     struct hf_put_item *put;
 
     TRY(hf_scope_built(w->s));
@@ -194,11 +196,12 @@ enum hf_status hf__sweep_tx_commits(const struct sweep *w, struct hf_tx *tx,
                                     const struct sweep_commits *commits,
                                     const struct hf_stored_event *events, size_t len, bool *again)
 {
+    assert(commits->len > 0 && commits->items); /* they were read */
     *again = false;
     for (size_t i = 0; i < commits->len; i++)
         *again = *again || (!commits->items[i].ptr && !commits->items[i + commits->len].ptr);
     for (size_t i = 0; i < 2 * commits->len && !*again; i++)
         if (commits->items[i].ptr)
-            TRY(take_out(w, tx, commits->items[i], events, len));
+            TRY(commit_take_out(w, tx, commits->items[i], events, len));
     return HF_OK;
 }

@@ -13,6 +13,9 @@ enum {
     SWEEP_COMMITS_MAX = 25
 };
 
+_Static_assert(SWEEP_SOME < SWEEP_COMMITS_MAX, "each event may have a commit of its own");
+_Static_assert(SWEEP_COMMITS_MAX + 1 <= HF_TX_ACTIONS_MAX, "a large append is hidden at once");
+
 struct sweep {
     struct hf_scope *s;
     struct hf_events *store;
@@ -82,7 +85,7 @@ enum hf_status hf__sweep_tx_commits(const struct sweep *w, struct hf_tx *tx,
 enum hf_status hf__sweep_large(struct sweep *w, struct sweep_stream *stream,
                                const struct events_step *step, bool *again);
 
-/* What appends have left aside that did not come to their end (3). */
-enum hf_status hf__sweep_aside(struct sweep *w);
+/* What unfinished large appends have staged (3). */
+enum hf_status hf__sweep_unfinished(struct sweep *w);
 
 #endif

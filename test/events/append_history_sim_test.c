@@ -1,7 +1,7 @@
 /*
- * test/events/sim_append_test.c: appends under bad luck. Answers get lost, requests are done late
- * or twice, writers are paused and die, their clocks differ by seconds; a sweeper takes away what
- * large appends have put aside, whether their writer is dead or slow.
+ * test/events/append_history_sim_test.c: appends under bad luck. Answers get lost, requests are
+ * done late or twice, writers are paused and die, their clocks differ by seconds; a sweeper takes
+ * away what large appends have staged, whether their writer is dead or slow.
  *
  * Writers append to the same streams: with ids that they chose (and then again and again, until
  * they know what became of it, also in their next life), with ids of the store's, with an exact
@@ -16,9 +16,9 @@
  *  (3) Appending again what is there says so, with the versions of the first time, however late.
  *  (4) An exact version that was expected is refused only when the stream was at another one, and
  *      the refusal tells which; it never lets two through.
- *  (5) A reader of all, who is killed and goes on behind the last event that it noted, has noted in
- *      the end exactly the order of all. It never contradicts streams.
- *  (6) The chain is whole, and nothing lies aside after a last sweep.
+ *  (5) A reader of the global order, who is killed and goes on behind the last event that it noted,
+ *      has noted in the end exactly the global order. It never contradicts streams.
+ *  (6) The chain is whole, and nothing is staged after a last sweep.
  */
 #include <holdfast/events.h>
 
@@ -462,7 +462,7 @@ static void history(struct sim *sim, void *user)
     sum->reads += m.reads;
 }
 
-TEST(sim_append, appended_once_or_not_at_all)
+TEST(append_history_sim, appended_once_or_not_at_all)
 {
     const struct sim_luck luck = {.lost_requests = 25,
                                   .lost_answers = 40,

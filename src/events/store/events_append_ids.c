@@ -1,5 +1,5 @@
 /*
- * events/store/events_ids.c: ids of events that callers choose.
+ * events/store/events_append_ids.c: ids of events that callers choose.
  *
  * Each is an item of its own, put in the transaction of its event on the condition that it is not
  * there:
@@ -9,12 +9,12 @@
  *     h        the hash of its content (events_chain.c)
  *     l, n     of a large append: COMMIT, and the event's NUMBER in it
  *
- * An id may be there of a large append that did not become visible (events_large.c): one that has
- * crashed, or one that is under way. Who finds it gives that one up, and the id is free: so who has
- * crashed can repeat what he was doing at once.
+ * An id may be there of a large append that did not become visible (events_append_large.c): one
+ * that has crashed, or one that is under way. An append that needs the id abandons that one, and
+ * the id is free: so after a crash the same append can be repeated at once.
  *
  * An id that we made is a position, and has no such item: so one that is chosen, and looks like a
- * position, is looked for in the order of all as well, before anything is sent. Nobody can know the
+ * position, is looked for in the global order as well, before anything is sent. Nobody can know the
  * position of an event that is not there yet.
  *
  * An append whose ids are all there, of the same events in the same stream, one behind the other as
@@ -32,8 +32,8 @@
 
 static int by_id(const void *one, const void *other)
 {
-    const struct pending *a = *(const struct pending *const *)one;
-    const struct pending *b = *(const struct pending *const *)other;
+    const struct append_event *a = *(const struct append_event *const *)one;
+    const struct append_event *b = *(const struct append_event *const *)other;
     size_t len = a->event.id.len < b->event.id.len ? a->event.id.len : b->event.id.len;
     int order = memcmp(a->event.id.ptr, b->event.id.ptr, len);
 
@@ -44,14 +44,15 @@ static int by_id(const void *one, const void *other)
 enum hf_status hf__append_check_ids(struct appending *a)
 {
     struct hf_scope_mark mark = hf_scope_mark(a->s);
-    const struct pending **list = hf_scope_alloc(a->s, a->chosen * sizeof(*list));
+    const struct append_event **list = hf_scope_alloc(a->s, a->chosen * sizeof(*list));
     size_t len = 0;
 
     TRY(hf_scope_built(a->s));
     for (size_t i = 0; i < a->events_len; i++)
         if (a->events[i].chosen)
             list[len++] = &a->events[i];
-    qsort(list, len, sizeof(const struct pending *), by_id);
+    assert(len == a->chosen);
+    qsort(list, len, sizeof(const struct append_event *), by_id);
     for (size_t i = 1; i < len; i++)
         if (hf_str_equal(list[i - 1]->event.id, list[i]->event.id)) {
             size_t one = (size_t)(list[i - 1] - a->events), other = (size_t)(list[i] - a->events);
@@ -72,8 +73,8 @@ static struct hf_item id_key(struct hf_scope *s, struct hf_str id)
     return HF_ITEM(s, HF_S("pk", hf__pattern_join(s, HF_STR("i."), id)), HF_S("sk", HF_STR("i")));
 }
 
-struct hf_item hf__append_id_item(struct appending *a, const struct target *t,
-                                  const struct pending *p, struct hf_str large, size_t number)
+struct hf_item hf__append_id_item(struct appending *a, const struct append_target *t,
+                                  const struct append_event *p, struct hf_str large, size_t number)
 {
     struct hf_attr attrs[8];
     size_t len = 0;
@@ -95,18 +96,19 @@ struct hf_item hf__append_id_item(struct appending *a, const struct target *t,
 /* ---- were they there before? ---------------------------------------------------------------- */
 
 /* An event and what its id says, absent when that is free. */
-struct meeting {
-    const struct target *target;
-    const struct pending *pending;
+struct id_match {
+    const struct append_target *target;
+    const struct append_event *pending;
     struct events_place place;
     struct hf_bytes content;
     bool found;
 };
 
 /* Is that large append visible? If not it is given up, and stays invisible. */
-static enum hf_status judge_large(struct appending *a, const struct events_place *place,
-                                  bool *there)
+static enum hf_status large_decide(struct appending *a, const struct events_place *place,
+                                   bool *there)
 {
+    assert(place->large.len);
     TRY(hf__events_is_there(a->s, a->store, place->position, there));
     if (*there)
         return HF_OK;
@@ -114,7 +116,8 @@ static enum hf_status judge_large(struct appending *a, const struct events_place
     return hf__events_is_there(a->s, a->store, place->position, there);
 }
 
-static enum hf_status free_id(struct appending *a, const struct pending *p, struct hf_str large)
+static enum hf_status id_free(struct appending *a, const struct append_event *p,
+                              struct hf_str large)
 {
     struct hf_delete_item del = {.table = a->store->table,
                                  .key = id_key(a->s, p->event.id),
@@ -131,29 +134,30 @@ static enum hf_status free_id(struct appending *a, const struct pending *p, stru
 }
 
 /* The large append that was asked for last, as all events of one have the same answer. */
-struct judged {
+struct large_verdict {
     struct hf_str large;
     bool there;
 };
 
 /* Is the event of that id there? One of this very append is not yet. */
-static enum hf_status is_found(struct appending *a, const struct pending *p,
-                               const struct events_place *place, struct judged *judged, bool *found)
+static enum hf_status match_decide(struct appending *a, const struct append_event *p,
+                                   const struct events_place *place, struct large_verdict *judged,
+                                   bool *found)
 {
     *found = !place->large.len;
     if (*found || hf_str_equal(place->large, a->begun) ||
         hf_str_equal(place->large, a->begun_before))
         return HF_OK;
     if (!hf_str_equal(judged->large, place->large)) {
-        TRY(judge_large(a, place, &judged->there));
+        TRY(large_decide(a, place, &judged->there));
         judged->large = place->large;
     }
     *found = judged->there;
-    return *found ? HF_OK : free_id(a, p, place->large);
+    return *found ? HF_OK : id_free(a, p, place->large);
 }
 
 /* The event that has that position, and it for its id. */
-static enum hf_status meet_position(struct appending *a, struct meeting *m)
+static enum hf_status match_position(struct appending *a, struct id_match *m)
 {
     uint8_t *content = hf_scope_alloc(a->s, EVENTS_HASH);
     struct hf_stored_event event;
@@ -174,14 +178,14 @@ static enum hf_status meet_position(struct appending *a, struct meeting *m)
     return HF_OK;
 }
 
-static bool may_be_position(const struct meeting *m)
+static bool may_be_position(const struct id_match *m)
 {
     return m->pending->chosen && !m->found &&
            hf__events_position_read(m->pending->event.id, NULL, NULL, NULL);
 }
 
 /* Ids that are positions of events of this store: most often there is not even a commit. */
-static enum hf_status read_positions(struct appending *a, struct meeting *list)
+static enum hf_status read_positions(struct appending *a, struct id_match *list)
 {
     const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
     struct hf_get *gets = hf_scope_alloc(a->s, 2 * a->positions * sizeof(*gets));
@@ -206,6 +210,7 @@ static enum hf_status read_positions(struct appending *a, struct meeting *list)
                                                HF_S("sk", position_str(&base)))};
     }
     TRY(hf_scope_built(a->s));
+    assert(len <= 2 * a->positions);
     if (!len)
         return HF_OK;
     TRY(hf_get_many(a->s, a->store->db, gets, len, &options, &result));
@@ -215,16 +220,16 @@ static enum hf_status read_positions(struct appending *a, struct meeting *list)
             continue;
         len += 2;
         if (result.items[len - 2].ptr || result.items[len - 1].ptr)
-            TRY(meet_position(a, &list[i]));
+            TRY(match_position(a, &list[i]));
     }
     return HF_OK;
 }
 
-static enum hf_status read_ids(struct appending *a, struct meeting *list)
+static enum hf_status read_ids(struct appending *a, struct id_match *list)
 {
     const struct hf_many_options options = {.size = sizeof(options), .consistent = true};
     struct hf_get *gets = hf_scope_alloc(a->s, a->events_len * sizeof(*gets));
-    struct judged judged = {.there = false};
+    struct large_verdict judged = {.there = false};
     struct hf_get_many_result result;
     size_t len = 0;
 
@@ -245,7 +250,7 @@ static enum hf_status read_ids(struct appending *a, struct meeting *list)
             continue;
         TRY(hf__events_place_view(a->s, item, &list[i].place));
         list[i].content = hf_value_bytes(hf_item_get(item, HF_STR("h")));
-        TRY(is_found(a, &a->events[i], &list[i].place, &judged, &list[i].found));
+        TRY(match_decide(a, &a->events[i], &list[i].place, &judged, &list[i].found));
     }
     return a->positions ? read_positions(a, list) : HF_OK;
 }
@@ -262,66 +267,69 @@ static struct hf_str place_text(struct appending *a, const struct events_place *
         HF_FMT(hf__events_stream_text(a->s, (struct hf_stream_key){parts[0], parts[1]})));
 }
 
-static enum hf_status taken(struct appending *a, const struct meeting *m, const char *but)
+static enum hf_status fail_taken(struct appending *a, const struct id_match *m, const char *but)
 {
     struct hf_str place = place_text(a, &m->place);
 
-    return hf_scope_fail(a->s, HF_DUPLICATE, "the id \"%.*s\" is that of %.*s already, %s",
+    return hf_scope_fail(a->s, HF_DUPLICATE, "id \"%.*s\" is already used by %.*s, %s",
                          HF_FMT(m->pending->event.id), HF_FMT(place), but);
 }
 
 /* Is what is there what is to be appended? `before`: the event before it in the same stream. */
-static enum hf_status compare(struct appending *a, const struct meeting *m,
-                              const struct meeting *before)
+static enum hf_status match_check(struct appending *a, const struct id_match *m,
+                                  const struct id_match *before)
 {
     struct hf_str stream = hf_str_of(m->target->pk.ptr + 2, m->target->pk.len - 2);
 
+    assert(m->found);
     if (!hf_str_equal(m->place.stream, stream))
-        return taken(a, m, "another stream");
+        return fail_taken(a, m, "which is another stream");
     if (m->content.len != EVENTS_HASH ||
         memcmp(m->content.ptr, m->pending->content, EVENTS_HASH) != 0)
-        return taken(a, m, "with other content");
+        return fail_taken(a, m, "with different content");
     if (before && m->place.version != before->place.version + 1)
-        return taken(a, m, "not behind the event before it");
+        return fail_taken(a, m, "which does not follow the event before it");
     return HF_OK;
 }
 
 /* Some are there. */
-static enum hf_status judge(struct appending *a, const struct meeting *list)
+static enum hf_status matches_check(struct appending *a, const struct id_match *list)
 {
-    const struct meeting *there = NULL;
+    const struct id_match *there = NULL;
 
     for (size_t i = 0; i < a->events_len && !there; i++)
         there = list[i].found ? &list[i] : NULL;
+    assert(there);
     for (size_t i = 0; i < a->events_len; i++) {
         bool behind = i && list[i].target == list[i - 1].target && list[i - 1].found;
 
         if (list[i].found)
-            TRY(compare(a, &list[i], behind ? &list[i - 1] : NULL));
+            TRY(match_check(a, &list[i], behind ? &list[i - 1] : NULL));
     }
     for (size_t i = 0; i < a->events_len; i++)
         if (!list[i].found)
-            return taken(a, there,
-                         list[i].pending->chosen
-                             ? "but not all of these events are there"
-                             : "and others of these events have no ids of their own");
+            return fail_taken(a, there,
+                              list[i].pending->chosen
+                                  ? "but not all of these events exist"
+                                  : "and other events of this append have no id");
     return HF_OK;
 }
 
 /* As they were answered then. */
-static enum hf_status answer(struct appending *a, const struct meeting *list)
+static enum hf_status results_repeat(struct appending *a, const struct id_match *list)
 {
     for (size_t i = 0; a->results && i < a->len; i++) {
-        const struct target *t = &a->targets[i];
+        const struct append_target *t = &a->targets[i];
         struct hf_appended *result = &a->results[i];
         struct hf_str *ids = (struct hf_str *)(uintptr_t)result->ids;
-        const struct meeting *last;
+        const struct id_match *last;
 
         result->repeated = true;
         result->last = t->head.version;
         if (!t->len)
             continue;
         last = &list[t->events - a->events + (ptrdiff_t)t->len - 1];
+        assert(last->found && last->target == t && last->place.version >= t->len);
         result->first = last->place.version - t->len + 1;
         result->last = last->place.version;
         result->position = hf_scope_copy(a->s, last->place.position);
@@ -333,21 +341,22 @@ static enum hf_status answer(struct appending *a, const struct meeting *list)
 
 enum hf_status hf__append_look_for_ids(struct appending *a, bool *repeated)
 {
-    struct meeting *list = hf_scope_alloc(a->s, a->events_len * sizeof(*list));
+    struct id_match *list = hf_scope_alloc(a->s, a->events_len * sizeof(*list));
     size_t found = 0;
 
+    assert(a->chosen > 0);
     *repeated = false;
     TRY(hf_scope_built(a->s));
     for (size_t i = 0, at = 0; i < a->len; i++)
         for (size_t j = 0; j < a->targets[i].len; j++, at++)
             list[at] =
-                (struct meeting){.target = &a->targets[i], .pending = &a->targets[i].events[j]};
+                (struct id_match){.target = &a->targets[i], .pending = &a->targets[i].events[j]};
     TRY(read_ids(a, list));
     for (size_t i = 0; i < a->events_len; i++)
         found += list[i].found;
     if (!found)
         return HF_OK;
-    TRY(judge(a, list));
+    TRY(matches_check(a, list));
     *repeated = true;
-    return answer(a, list);
+    return results_repeat(a, list);
 }

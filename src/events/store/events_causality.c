@@ -1,5 +1,5 @@
 /*
- * events/store/events_related.c: events by what caused them, by correlation, as a tree.
+ * events/store/events_causality.c: events by what caused them, by correlation, as a tree.
  *
  * r.ID has an item for each event that ID caused or that is correlated with ID, sorted by position,
  * which says where the event is (struct events_place). Those are read, and then the heads of their
@@ -30,6 +30,7 @@ static enum hf_status heads_of(struct hf_scope *s, struct hf_events *store,
     struct hf_get *gets = hf_scope_alloc(s, len * sizeof(*gets));
     struct hf_get_many_result got;
 
+    assert(len > 0);
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < len; i++) {
         struct hf_str pk;
@@ -90,6 +91,7 @@ static enum hf_status add_place(struct hf_scope *s, struct places *places, struc
         places->list = list;
         places->cap = cap;
     }
+    assert(places->len < places->cap);
     item = hf_item_copy(s, item); /* the page goes */
     TRY(hf_scope_built(s));
     TRY(hf__events_place_view(s, item, &places->list[places->len]));
@@ -141,8 +143,8 @@ static void drop_place(struct places *places, struct hf_str position)
     places->len = kept;
 }
 
-static enum hf_status missing(struct hf_scope *s, struct hf_str id,
-                              const struct hf_stored_event *event)
+static enum hf_status fail_missing(struct hf_scope *s, struct hf_str id,
+                                   const struct hf_stored_event *event)
 {
     return hf_scope_fail(s, HF_CORRUPT,
                          "the event at %.*s, version %llu of stream \"%.*s\", is missing, though "
@@ -165,9 +167,9 @@ static enum hf_status name_missing(struct hf_scope *s, const struct events_place
 }
 
 /* (2) */
-static enum hf_status hydrate(struct hf_scope *s, struct hf_events *store, struct hf_str id,
-                              const struct places *places, struct hf_stored_event *events,
-                              size_t *len)
+static enum hf_status places_load(struct hf_scope *s, struct hf_events *store, struct hf_str id,
+                                  const struct places *places, struct hf_stored_event *events,
+                                  size_t *len)
 {
     bool *readable = hf_scope_alloc(s, places->len + 1);
 
@@ -182,7 +184,8 @@ static enum hf_status hydrate(struct hf_scope *s, struct hf_events *store, struc
         if (!readable[i] || (!events[i].id.len && places->list[i].large.ptr))
             continue;
         if (!events[i].id.len)
-            return missing(s, id, &events[i]);
+            return fail_missing(s, id, &events[i]);
+        assert(*len <= i);
         events[(*len)++] = events[i];
     }
     return hf__events_payloads(s, store, events, *len);
@@ -191,10 +194,11 @@ static enum hf_status hydrate(struct hf_scope *s, struct hf_events *store, struc
 static enum hf_status check_id(struct hf_scope *s, struct hf_str id)
 {
     if (!id.len)
-        return hf_scope_fail(s, HF_INVALID, "the id of an event is empty");
+        return hf_scope_fail(s, HF_INVALID, "the event id is empty");
     if (id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, id.len),
-                                   "an id of %zu bytes, more than %d", id.len, HF_EVENTS_ID_MAX);
+                                   "the event id has %zu bytes, at most %d are allowed", id.len,
+                                   HF_EVENTS_ID_MAX);
     return HF_OK;
 }
 
@@ -206,7 +210,7 @@ static enum hf_status caused_by(struct hf_scope *s, struct hf_events *store, str
     TRY(find_places(s, store, id, EVENTS_CAUSED, &places));
     *events = hf_scope_alloc(s, (places.len + 1) * sizeof(**events));
     TRY(hf_scope_built(s));
-    return hydrate(s, store, id, &places, *events, len);
+    return places_load(s, store, id, &places, *events, len);
 }
 
 enum hf_status hf_events_caused_by(struct hf_scope *s, struct hf_events *store, struct hf_str id,
@@ -244,7 +248,7 @@ enum hf_status hf_events_correlated(struct hf_scope *s, struct hf_events *store,
     }
     if (status != HF_OK && status != HF_NOT_FOUND)
         return status;
-    TRY(hydrate(s, store, correlation, &places, list + own, len));
+    TRY(places_load(s, store, correlation, &places, list + own, len));
     *events = list;
     *len += own;
     return HF_OK;
@@ -271,6 +275,7 @@ static enum hf_status add_node(struct hf_scope *s, struct level *level, struct h
         level->list = list;
         level->cap = cap;
     }
+    assert(level->len < level->cap);
     level->list[level->len++] = node;
     return HF_OK;
 }
@@ -314,8 +319,7 @@ enum hf_status hf_events_tree(struct hf_scope *s, struct hf_events *store, struc
             TRY(add_children(s, store, level.list[i], &below));
         if (below.len && depth == depth_max) {
             *tree = (struct hf_event_tree){.children_len = 0};
-            return hf_scope_fail(s, HF_LIMIT,
-                                 "what follows from event \"%.*s\" is more than %lu levels deep",
+            return hf_scope_fail(s, HF_LIMIT, "the tree of event \"%.*s\" has more than %lu levels",
                                  HF_FMT(id), (unsigned long)depth_max);
         }
         level = below;

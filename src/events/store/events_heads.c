@@ -1,5 +1,5 @@
 /*
- * events/store/events_head.c: heads of streams: their item, and those that are remembered.
+ * events/store/events_heads.c: heads of streams: their item, and those that are remembered.
  *
  *     pk, sk   "s.STREAM", "h"
  *     v, p, h  version, position, hash of the last event; all are absent when there was none
@@ -7,17 +7,20 @@
  *     n, a     max_count; max_age_s
  *     x        "archived" or "deleted": nothing can be appended
  *
- * What is remembered may be out of date, as others append too. That does no harm: whoever appends
- * moves the head on the condition that it still has the position that was seen, which no other
- * state of that stream has had or will have, and learns how it is when it is not.
+ * What is remembered may be out of date, as others append too. That does no harm: an append moves
+ * the head on the condition that it still has the position that was seen, which no other state of
+ * that stream has had or will have, and a refusal tells the head as it is.
  *
- * A table with one place for each hash; who comes later takes it. One mutex guards all of it.
+ * Remembered heads are a table with one slot for each hash; a later head of another stream takes
+ * the slot over. One mutex guards all of it.
  */
 #include "events/store/events.h"
 
+#include "base/assert_held.h"
+
 #include <time.h>
 
-enum { TURNS = 64, TURN_MS = 2000 };
+enum { GATES = 64, GATE_WAIT_MS = 2000 };
 
 struct slot {
     uint64_t hash;
@@ -34,13 +37,13 @@ struct events_heads {
     struct slot slots[];
 };
 
-/* Turns of streams, by their hash. */
-struct events_turns {
+/* Gates of streams, by their hash. */
+struct events_gates {
     struct {
         pthread_mutex_t mutex;
-        pthread_cond_t given;
+        pthread_cond_t freed;
         bool taken; /* by whoever appends now */
-    } turns[TURNS];
+    } list[GATES];
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -48,26 +51,29 @@ struct events_turns {
 enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_stream_key stream,
                                     struct hf_str *pk)
 {
+    assert(kind == 's' || kind == 'n');
     *pk = hf_str_of(NULL, 0);
     if (!stream.domain.len)
-        return hf_scope_fail(s, HF_INVALID, "a stream without a domain");
+        return hf_scope_fail(s, HF_INVALID, "the stream has no domain");
     if (stream.domain.len > HF_EVENTS_DOMAIN_MAX)
         return hf_scope_fail_limit(s, HF_INVALID,
                                    HF_ERROR_LIMIT(HF_EVENTS_DOMAIN_MAX, stream.domain.len),
-                                   "a domain of %zu bytes, more than %d", stream.domain.len,
-                                   HF_EVENTS_DOMAIN_MAX);
+                                   "the domain has %zu bytes, at most %d are allowed",
+                                   stream.domain.len, HF_EVENTS_DOMAIN_MAX);
     if (stream.id.len > HF_EVENTS_ID_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_EVENTS_ID_MAX, stream.id.len),
-                                   "a stream's id of %zu bytes, more than %d", stream.id.len,
-                                   HF_EVENTS_ID_MAX);
+                                   "the stream id has %zu bytes, at most %d are allowed",
+                                   stream.id.len, HF_EVENTS_ID_MAX);
     *pk = PATTERN_KEY(s, hf_str_of(&kind, 1), stream.domain, stream.id);
     TRY(hf_scope_built(s));
+    assert(pk->len > 2 && pk->ptr[0] == kind && pk->ptr[1] == '.'); /* STREAM is what follows */
     if (pk->len > EVENTS_PK_MAX)
-        return hf_scope_fail(s, HF_INVALID,
-                             "the key of stream \"%.*s...\" has %zu bytes, more than %d: a dot and "
-                             "a percent sign in it take three",
-                             (int)(stream.domain.len < 20 ? stream.domain.len : 20),
-                             stream.domain.ptr, pk->len, EVENTS_PK_MAX);
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "the key of stream \"%.*s...\" has %zu bytes, at most %d are allowed; a dot or a "
+            "percent sign takes three",
+            (int)(stream.domain.len < 20 ? stream.domain.len : 20), stream.domain.ptr, pk->len,
+            EVENTS_PK_MAX);
     return HF_OK;
 }
 
@@ -117,8 +123,7 @@ enum hf_status hf__events_head_view(struct hf_scope *s, struct hf_item item,
         !number_of(item, HF_STR("t"), &head->truncated) ||
         !number_of(item, HF_STR("n"), &head->max_count) ||
         !number_of(item, HF_STR("w"), &head->swept) || !number_of(item, HF_STR("a"), &max_age_s) ||
-        max_age_s > UINT32_MAX ||
-        (head->version != 0) != hf__events_position_read(position, NULL, NULL, NULL) ||
+        max_age_s > UINT32_MAX || (head->version ? !is_position(position) : position.len != 0) ||
         (hash.len && hash.len != EVENTS_HASH))
         return hf_scope_fail(s, HF_CORRUPT, "the head of stream %.*s is damaged",
                              HF_FMT(hf_value_str(hf_item_get(item, HF_STR("pk")))));
@@ -169,6 +174,7 @@ bool hf__events_head_expired(const struct hf_events *store, const struct events_
 
 enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store, uint32_t slots)
 {
+    assert(slots > 0);
     store->heads =
         hf__env_zalloc(&store->env, sizeof(*store->heads) + slots * sizeof(store->heads->slots[0]));
     if (!store->heads)
@@ -178,8 +184,10 @@ enum hf_status hf__events_heads_new(struct hf_scope *s, struct hf_events *store,
     return HF_OK;
 }
 
-static void empty(struct hf_events *store, struct slot *slot)
+static void slot_clear(struct hf_events *store, struct slot *slot)
 {
+    ASSERT_HELD(&store->heads->mutex);
+    assert(slot->pk || !slot->version);
     hf__env_free(&store->env, slot->pk, slot->pk_len);
     *slot = (struct slot){.pk = NULL};
 }
@@ -188,7 +196,7 @@ void hf__events_heads_clear(struct hf_events *store)
 {
     pthread_mutex_lock(&store->heads->mutex);
     for (uint32_t i = 0; i < store->heads->len; i++)
-        empty(store, &store->heads->slots[i]);
+        slot_clear(store, &store->heads->slots[i]);
     pthread_mutex_unlock(&store->heads->mutex);
 }
 
@@ -210,10 +218,11 @@ static uint64_t hash_of(struct hf_str pk)
 
 static struct slot *slot_of(struct events_heads *heads, uint64_t hash)
 {
+    ASSERT_HELD(&heads->mutex);
     return &heads->slots[hash % heads->len];
 }
 
-static bool is_of(const struct slot *slot, uint64_t hash, struct hf_str pk)
+static bool slot_is_of(const struct slot *slot, uint64_t hash, struct hf_str pk)
 {
     return slot->pk && slot->hash == hash && hf_str_equal(hf_str_of(slot->pk, slot->pk_len), pk);
 }
@@ -227,11 +236,12 @@ bool hf__events_heads_find(struct hf_events *store, struct hf_str pk, struct eve
     *head = (struct events_head){.version = 0};
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
-    found = is_of(slot, hash, pk);
+    found = slot_is_of(slot, hash, pk);
     if (found) {
         head->version = slot->version;
         head->position = slot->position;
         memcpy(head->hash, slot->chain, EVENTS_HASH);
+        assert(head->version && head->position.text[0]);
     }
     pthread_mutex_unlock(&store->heads->mutex);
     return found;
@@ -244,10 +254,11 @@ void hf__events_heads_keep(struct hf_events *store, struct hf_str pk,
     uint64_t hash = hash_of(pk);
     struct slot *slot;
 
+    assert(pk.len && head->version && head->position.text[0] && head->state == EVENTS_LIVE);
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
-    if (!is_of(slot, hash, pk)) {
-        empty(store, slot);
+    if (!slot_is_of(slot, hash, pk)) {
+        slot_clear(store, slot);
         slot->pk = store->env.alloc(NULL, 0, pk.len, store->env.user);
         if (slot->pk) {
             memcpy(slot->pk, pk.ptr, pk.len);
@@ -270,57 +281,57 @@ void hf__events_heads_drop(struct hf_events *store, struct hf_str pk)
 
     pthread_mutex_lock(&store->heads->mutex);
     slot = slot_of(store->heads, hash);
-    if (is_of(slot, hash, pk))
-        empty(store, slot);
+    if (slot_is_of(slot, hash, pk))
+        slot_clear(store, slot);
     pthread_mutex_unlock(&store->heads->mutex);
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- gates ---------------------------------------------------------------------------------- */
 
-enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store)
+enum hf_status hf__events_gates_new(struct hf_scope *s, struct hf_events *store)
 {
-    store->turns = hf__env_zalloc(&store->env, sizeof(*store->turns));
-    if (!store->turns)
+    store->gates = hf__env_zalloc(&store->env, sizeof(*store->gates));
+    if (!store->gates)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
-    for (size_t i = 0; i < TURNS; i++) {
-        pthread_mutex_init(&store->turns->turns[i].mutex, NULL);
-        steady_cond_init(&store->turns->turns[i].given);
+    for (size_t i = 0; i < GATES; i++) {
+        pthread_mutex_init(&store->gates->list[i].mutex, NULL);
+        steady_cond_init(&store->gates->list[i].freed);
     }
     return HF_OK;
 }
 
-void hf__events_turns_free(struct hf_events *store)
+void hf__events_gates_free(struct hf_events *store)
 {
-    for (size_t i = 0; store->turns && i < TURNS; i++) {
-        pthread_cond_destroy(&store->turns->turns[i].given);
-        pthread_mutex_destroy(&store->turns->turns[i].mutex);
+    for (size_t i = 0; store->gates && i < GATES; i++) {
+        pthread_cond_destroy(&store->gates->list[i].freed);
+        pthread_mutex_destroy(&store->gates->list[i].mutex);
     }
-    hf__env_free(&store->env, store->turns, sizeof(*store->turns));
+    hf__env_free(&store->env, store->gates, sizeof(*store->gates));
 }
 
-void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
+void hf__events_gate_enter(struct hf_scope *s, struct hf_events *store, struct hf_str pk)
 {
-    size_t i = hash_of(pk) % TURNS;
-    pthread_mutex_t *mutex = &store->turns->turns[i].mutex;
-    int64_t wait_us = (int64_t)hf_scope_left_ms(s, TURN_MS) * 1000;
+    size_t i = hash_of(pk) % GATES;
+    pthread_mutex_t *mutex = &store->gates->list[i].mutex;
+    int64_t wait_us = (int64_t)hf_scope_left_ms(s, GATE_WAIT_MS) * 1000;
     struct timespec until;
     int waited = 0;
 
     pthread_mutex_lock(mutex);
-    if (store->turns->turns[i].taken)
+    if (store->gates->list[i].taken)
         until = steady_in_us(wait_us);
-    while (store->turns->turns[i].taken && waited == 0)
-        waited = pthread_cond_timedwait(&store->turns->turns[i].given, mutex, &until);
-    store->turns->turns[i].taken = true;
+    while (store->gates->list[i].taken && waited == 0)
+        waited = pthread_cond_timedwait(&store->gates->list[i].freed, mutex, &until);
+    store->gates->list[i].taken = true;
     pthread_mutex_unlock(mutex);
 }
 
-void hf__events_turn_give(struct hf_events *store, struct hf_str pk)
+void hf__events_gate_leave(struct hf_events *store, struct hf_str pk)
 {
-    size_t i = hash_of(pk) % TURNS;
+    size_t i = hash_of(pk) % GATES;
 
-    pthread_mutex_lock(&store->turns->turns[i].mutex);
-    store->turns->turns[i].taken = false;
-    pthread_cond_signal(&store->turns->turns[i].given);
-    pthread_mutex_unlock(&store->turns->turns[i].mutex);
+    pthread_mutex_lock(&store->gates->list[i].mutex);
+    store->gates->list[i].taken = false;
+    pthread_cond_signal(&store->gates->list[i].freed);
+    pthread_mutex_unlock(&store->gates->list[i].mutex);
 }

@@ -1,6 +1,6 @@
 /*
- * test/events/append_join_test.c: appends in the transaction of the scope; (n) is an invariant of
- * events_join.c. And what appends do about markers.
+ * test/events/append_tx_test.c: appends in the transaction of the scope; (n) is an invariant of
+ * events_append_tx.c. And what appends do about markers.
  */
 #include "events/store/events.h"
 #include "events_kit.h"
@@ -91,7 +91,7 @@ static uint64_t version_of(struct kit *k, struct hf_events *store, const char *i
 }
 
 /* Two appends in one transaction: nothing is there before the commit, all of it is then. (2) */
-KIT_TEST_TX(join, appends_happen_with_the_transaction)
+KIT_TEST_TX(append_tx, appends_happen_with_the_transaction)
 {
     struct work w = work_of(k);
     struct hf_stored_event event;
@@ -104,10 +104,11 @@ KIT_TEST_TX(join, appends_happen_with_the_transaction)
     CHECK_INT(1, w.done[0].last);
     CHECK_INT(1, w.done[1].last);
     CHECK(memcmp(w.done[0].position.ptr, w.done[1].position.ptr, HF_POSITION_LEN) < 0);
-    CHECK_INT(7, hf_tx_len(tx)); /* head, event, commit of each; one marker */
+    CHECK_INT(7, hf_tx_len(tx));               /* head, event, commit of each; one marker */
+    CHECK_INT(0, atomic_load(&w.store->busy)); /* each has given back the shard that it took */
     CHECK_STATUS(HF_INVALID, append_some(k, w.store, ORDER("1"), HF_EXPECT_ANY, 0, 1, &done));
     CHECK_ERROR(HF_INVALID,
-                "stream \"order/1\" is in this transaction already, and no item can be twice",
+                "stream \"order/1\" is already part of this transaction; append to it only once",
                 k->scope);
     CHECK_INT(7, hf_tx_len(tx));
     CHECK_INT(0, version_of(k, w.store, "1"));
@@ -122,7 +123,7 @@ KIT_TEST_TX(join, appends_happen_with_the_transaction)
 }
 
 /* One that is not committed leaves nothing; one that is told not to join does not. */
-KIT_TEST_TX(join, what_is_not_committed_does_not_happen)
+KIT_TEST_TX(append_tx, what_is_not_committed_does_not_happen)
 {
     struct work w = work_of(k);
     struct hf_new_event event = {.type = HF_STR("t")};
@@ -142,7 +143,7 @@ KIT_TEST_TX(join, what_is_not_committed_does_not_happen)
 }
 
 /* (4): others were faster: it is built anew, or the expectation is told to be wrong. */
-KIT_TEST_TX(join, others_who_are_faster_let_it_be_built_anew)
+KIT_TEST_TX(append_tx, others_who_are_faster_let_it_be_built_anew)
 {
     struct work w = work_of(k);
 
@@ -157,15 +158,14 @@ KIT_TEST_TX(join, others_who_are_faster_let_it_be_built_anew)
     w.version = 2;
     CHECK_STATUS(HF_CONDITION, hf_tx_run(k->scope, k->db, build, &w, NULL));
     CHECK_INT(2, w.built);
-    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, but it was to be at 2",
-                k->scope);
+    CHECK_ERROR(HF_CONDITION, "stream \"order/1\" is at version 3, expected version 2", k->scope);
     CHECK_INT(3, w.done[0].last);
     CHECK_INT(1, version_of(k, w.store, "2"));
     close_work(&w);
 }
 
 /* (1): ids that are there are found before; only some of them are an error. */
-KIT_TEST_TX(join, the_same_events_again_add_nothing)
+KIT_TEST_TX(append_tx, the_same_events_again_add_nothing)
 {
     struct work w = work_of(k);
 
@@ -183,7 +183,7 @@ KIT_TEST_TX(join, the_same_events_again_add_nothing)
 }
 
 /* As many as there is room for, and one more: then nothing is added. */
-KIT_TEST_TX(join, there_is_room_for_a_hundred_actions)
+KIT_TEST_TX(append_tx, there_is_room_for_a_hundred_actions)
 {
     struct work w = work_of(k);
 

@@ -1,6 +1,6 @@
 /*
- * events/all_sim_test.c: the order of all under bad luck. Several append, with clocks that differ
- * by seconds or by days, and are paused, lose answers, and die; others read meanwhile.
+ * events/reader_sim_test.c: the global order under bad luck. Several append, with clocks that
+ * differ by seconds or by days, and are paused, lose answers, and die; others read meanwhile.
  *
  * What has to hold, in every history:
  *
@@ -221,7 +221,7 @@ static const struct sim_luck bad_luck = {.lost_requests = 15,
                                          .wall_skew_ms = 3000,
                                          .drift_ppm = 500};
 
-TEST(all_sim, nothing_is_skipped_with_clocks_that_differ)
+TEST(reader_sim, nothing_is_skipped_with_clocks_that_differ)
 {
     struct reading sum = {.shards = 2};
 
@@ -229,7 +229,7 @@ TEST(all_sim, nothing_is_skipped_with_clocks_that_differ)
     CHECK(!sim_is_whole() || (sum.events > 6000 && sum.read_early > sum.events / 4));
 }
 
-TEST(all_sim, nothing_is_skipped_with_clocks_that_differ_by_days)
+TEST(reader_sim, nothing_is_skipped_with_clocks_that_differ_by_days)
 {
     struct sim_luck luck = bad_luck;
     struct reading sum = {.shards = 1};
@@ -241,7 +241,7 @@ TEST(all_sim, nothing_is_skipped_with_clocks_that_differ_by_days)
 
 /* Nothing goes wrong but that all run at the same time: many histories, of the places where they
  * may meet. */
-TEST(all_sim, nothing_is_skipped_between_two_steps)
+TEST(reader_sim, nothing_is_skipped_between_two_steps)
 {
     const struct sim_luck luck = {.slow = 300, .slow_ms = 40, .wall_skew_ms = 5};
     struct reading sum = {.shards = 3};

@@ -1,6 +1,6 @@
 /*
- * test/events/related_test.c: by id, by cause, by correlation, as a tree; (n) is an invariant of
- * events_related.c.
+ * test/events/causality_test.c: by id, by cause, by correlation, as a tree; (n) is an invariant of
+ * events_causality.c.
  */
 #include "events_kit.h"
 
@@ -48,7 +48,7 @@ static struct hf_str tree_text(struct kit *k, const struct hf_event_tree *tree)
 }
 
 /* D5.1: by id, on every database, whether the id was chosen or is the position. */
-KIT_TEST_TX(related, by_id_d5_1)
+KIT_TEST_TX(causality, by_id_d5_1)
 {
     struct hf_events *store = open_store(k);
     struct hf_stored_event event;
@@ -67,7 +67,7 @@ KIT_TEST_TX(related, by_id_d5_1)
 }
 
 /* D5.2: events by their cause are whole. */
-KIT_TEST_TX(related, caused_by_is_whole_d5_2)
+KIT_TEST_TX(causality, caused_by_is_whole_d5_2)
 {
     struct hf_events *store = open_store(k);
     const struct hf_stored_event *events;
@@ -101,7 +101,7 @@ KIT_TEST_TX(related, caused_by_is_whole_d5_2)
 }
 
 /* A correlation that is no event's id; one that was said to be the event's own. */
-KIT_TEST_TX(related, correlations_of_all_kinds)
+KIT_TEST_TX(causality, correlations_of_all_kinds)
 {
     struct hf_events *store = open_store(k);
     const struct hf_stored_event *events;
@@ -120,7 +120,7 @@ KIT_TEST_TX(related, correlations_of_all_kinds)
 }
 
 /* (1): more than a batch, and more than a page. */
-KIT_TEST_TX(related, all_pages_are_followed)
+KIT_TEST_TX(causality, all_pages_are_followed)
 {
     enum { EACH = 30, APPENDS = 9 };
     struct hf_events *store = open_store(k);
@@ -150,7 +150,7 @@ KIT_TEST_TX(related, all_pages_are_followed)
     hf_events_close(store);
 }
 
-KIT_TEST_TX(related, a_tree)
+KIT_TEST_TX(causality, a_tree)
 {
     struct hf_events *store = open_store(k);
     struct hf_event_tree tree;
@@ -172,13 +172,13 @@ KIT_TEST_TX(related, a_tree)
     /* The limit, and one past it. */
     CHECK_OK(hf_events_tree(k->scope, store, HF_STR("root"), 3, &tree));
     CHECK_STATUS(HF_LIMIT, hf_events_tree(k->scope, store, HF_STR("root"), 2, &tree));
-    CHECK_ERROR(HF_LIMIT, "what follows from event \"root\" is more than 2 levels deep", k->scope);
+    CHECK_ERROR(HF_LIMIT, "the tree of event \"root\" has more than 2 levels", k->scope);
     CHECK_INT(0, tree.children_len);
     hf_events_close(store);
 }
 
 /* (3) */
-KIT_TEST_TX(related, a_circle_has_an_end)
+KIT_TEST_TX(causality, a_circle_has_an_end)
 {
     struct hf_events *store = open_store(k);
     struct hf_event_tree tree;
@@ -187,7 +187,7 @@ KIT_TEST_TX(related, a_circle_has_an_end)
     add(k, store, "1", "egg", "hen", NULL);
     add(k, store, "1", "self", "self", NULL);
     CHECK_STATUS(HF_LIMIT, hf_events_tree(k->scope, store, HF_STR("hen"), 0, &tree));
-    CHECK_ERROR(HF_LIMIT, "what follows from event \"hen\" is more than 100 levels deep", k->scope);
+    CHECK_ERROR(HF_LIMIT, "the tree of event \"hen\" has more than 100 levels", k->scope);
     CHECK_STATUS(HF_LIMIT, hf_events_tree(k->scope, store, HF_STR("self"), 5, &tree));
     hf_events_close(store);
 }
@@ -202,7 +202,7 @@ static void remove_item(struct kit *k, const char *pk, const char *sk)
 }
 
 /* (2): what is missing is said, unless it may be. */
-KIT_TEST_TX(related, nothing_is_left_out_silently)
+KIT_TEST_TX(causality, nothing_is_left_out_silently)
 {
     struct hf_events *store = open_store(k);
     const struct hf_stored_event *events;

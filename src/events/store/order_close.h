@@ -1,9 +1,9 @@
 /*
- * events/store/close.h: days of the order of all, and closing them: what readers and events_close.c
- * share.
+ * events/store/order_close.h: days of the global order, and closing them: what readers and
+ * events_order_close.c share.
  */
-#ifndef HF_EVENTS_STORE_CLOSE_H
-#define HF_EVENTS_STORE_CLOSE_H
+#ifndef HF_EVENTS_STORE_ORDER_CLOSE_H
+#define HF_EVENTS_STORE_ORDER_CLOSE_H
 
 #include "events/store/events.h"
 

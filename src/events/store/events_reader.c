@@ -1,7 +1,8 @@
 /*
- * events/store/events_all.c: reading all events in their order. events_close.c closes what lies behind.
+ * events/store/events_reader.c: reading all events in their order. events_order_close.c closes what
+ * lies behind.
  *
- * The order of all is kept in parts: a day has a part for each shard, a.DAY.SHARD, with commits
+ * The global order is kept in parts: a day has a part for each shard, a.DAY.SHARD, with commits
  * sorted by position; those of archived streams are in z.DAY.SHARD. A reader is on one day at a
  * time. It merges the parts of that day, commit by commit: commits do not interleave, as the
  * positions of one differ in their last two characters alone.
@@ -14,7 +15,7 @@
  * of them up to the greatest of these, and reads on from where it was up to there. When there is
  * none but a later day is there, it closes its day for good, reads what is left, and moves on.
  *
- * Closing refuses those who append right now and have taken their position already: they have to
+ * Closing refuses appends that are under way and have taken their position already: they have to
  * try again. So a reader leaves alone what is younger than settle_ms as long as there is something
  * older, and otherwise waits for so long, once, before it closes. In a steady flow of appends whose
  * clocks agree nobody is refused, and what a reader sees is settle_ms old. Nothing but speed rests
@@ -35,10 +36,12 @@
  *      move between them. What goes the way that we read is seen once or twice; what goes the other
  *      way may be missed, so moves that way are counted (events_archive.c): when one has happened
  *      since we began with the range, nothing of what was read is handed out, and all that is left
- *      of the range is read again, the other way round. So neither many who archive nor many who
- *      put back hold a reader up; only both at once do.
+ *      of the range is read again, the other way round. So neither many archives nor many
+ *      unarchives hold a reader up; only both at once do.
  */
-#include "events/store/close.h"
+#include "events/store/order_close.h"
+
+#include "base/assert_held.h"
 
 #include <holdfast/pages.h>
 
@@ -93,6 +96,25 @@ struct hf_events_reader {
     struct hf_stored_event *out;
 };
 
+/* What always holds between two calls of the reader. */
+static void reader_check(const struct hf_events_reader *r)
+{
+    const size_t shards = r->store->shards;
+
+    assert(r->limit > 0 && r->limit <= LIMIT_MAX && r->page > 0);
+    assert(r->parts_len == (r->archived ? 2 : 1) * shards);
+    assert(!r->final || r->day.text[0]);
+    assert(!r->in_range || (r->day.text[0] && r->to.text[0]));
+    assert(!position_is_before(&r->bound, &r->to)); /* nothing is read that is not closed */
+    for (size_t i = 0; i < r->parts_len; i++) {
+        const struct part *part = &r->parts[i];
+
+        assert(part->kind == (i < shards ? 'a' : 'z') && part->shard == i % shards);
+        assert(part->at <= part->items_len && (part->items || !part->items_len));
+        assert(!part->has_commit || part->at < part->items_len);
+    }
+}
+
 /* ---- a range -------------------------------------------------------------------------------- */
 
 static void part_leave(struct part *part)
@@ -116,6 +138,7 @@ static void range_begin(struct hf_events_reader *r, const struct events_position
     r->to = r->until.text[0] && position_is_before(&r->until, bound) ? r->until : *bound;
     r->in_range = r->to.text[0] && !position_is_before(&r->to, &first);
     r->has_moves = false;
+    assert(!position_is_before(&r->bound, &r->to));
 }
 
 /* The first key that may be in a range: commits whose first event is before `from` may have events
@@ -159,6 +182,7 @@ static enum hf_status part_read(struct hf_scope *s, struct hf_events_reader *r, 
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct hf_page page;
 
+    assert(!part->has_commit && part->at == part->items_len); /* the page at hand is used up */
     part->items = NULL;
     part->items_len = part->at = 0;
     if (part->pages && part->page != r->page) { /* pages may be larger now */
@@ -186,8 +210,10 @@ static enum hf_status part_read(struct hf_scope *s, struct hf_events_reader *r, 
 /* The next commit of the page at hand. */
 static enum hf_status part_view(struct hf_scope *s, struct hf_events_reader *r, struct part *part)
 {
-    enum hf_status status = hf__events_commit_view(r->extra, part->items[part->at], &part->commit);
+    enum hf_status status;
 
+    assert(!part->has_commit && part->at < part->items_len);
+    status = hf__events_commit_view(r->extra, part->items[part->at], &part->commit);
     if (status != HF_OK)
         return hf_scope_fail_from(s, status, r->extra);
     part->has_commit = true;
@@ -248,9 +274,10 @@ static enum hf_status range_read(struct hf_scope *s, struct hf_events_reader *r)
         if (attempt > 2)
             TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&r->env, MOVED_DELAY_MS)));
     }
-    return hf_scope_fail(s, HF_IN_USE,
-                         "streams of \"%.*s\" are being archived and put back all the time",
-                         HF_FMT(r->store->table));
+    return hf_scope_fail(
+        s, HF_IN_USE,
+        "streams of \"%.*s\" are archived and unarchived too often to be read in order; try again",
+        HF_FMT(r->store->table));
 }
 
 /* ---- handing out ---------------------------------------------------------------------------- */
@@ -266,8 +293,8 @@ static bool is_wanted(const struct hf_events_reader *r, const struct hf_stored_e
 }
 
 /* The payload of one that has it in the blob store; its size is added to what was fetched. */
-static enum hf_status fetch(struct hf_scope *s, struct hf_events_reader *r,
-                            struct hf_stored_event *event, size_t *fetched)
+static enum hf_status payload_fetch(struct hf_scope *s, struct hf_events_reader *r,
+                                    struct hf_stored_event *event, size_t *fetched)
 {
     enum hf_status status;
 
@@ -283,13 +310,14 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_events_reader *r,
 /* Go on behind that commit. */
 static void part_step(struct part *part)
 {
+    assert(part->has_commit && part->at < part->items_len);
     part->at++;
     part->number = 0;
     part->has_commit = false;
 }
 
 /* Is the commit of another domain than is asked for? Then it is passed over unread. */
-static bool is_passed(struct hf_events_reader *r, struct part *part)
+static bool commit_pass_over(struct hf_events_reader *r, struct part *part)
 {
     struct events_position last = position_of(part->commit.position);
 
@@ -307,10 +335,11 @@ static bool is_passed(struct hf_events_reader *r, struct part *part)
  * Take of `got` events, which follow each other, those that are wanted. *next is the number of the
  * event to go on with, 0: as it is. (2): with a failure those before it were taken.
  */
-static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
-                           struct hf_stored_event *out, size_t got, size_t *len, size_t *fetched,
-                           uint32_t *next)
+static enum hf_status events_take(struct hf_scope *s, struct hf_events_reader *r,
+                                  struct hf_stored_event *out, size_t got, size_t *len,
+                                  size_t *fetched, uint32_t *next)
 {
+    assert(out == r->out + *len && got <= r->limit - *len);
     for (size_t i = 0; i < got; i++) {
         struct events_position position = position_of(out[i].position);
 
@@ -325,7 +354,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
             return HF_OK;
         }
         if (is_wanted(r, &out[i])) {
-            enum hf_status status = fetch(s, r, &out[i], fetched);
+            enum hf_status status = payload_fetch(s, r, &out[i], fetched);
 
             if (status != HF_OK) {
                 (void)hf__events_position_read(out[i].position, NULL, NULL, next);
@@ -341,8 +370,8 @@ static enum hf_status take(struct hf_scope *s, struct hf_events_reader *r,
 }
 
 /* Events of the commit at hand, as many as there is room for. */
-static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
-                           size_t *len, size_t *fetched)
+static enum hf_status commit_emit(struct hf_scope *s, struct hf_events_reader *r, struct part *part,
+                                  size_t *len, size_t *fetched)
 {
     struct hf_stored_event *out = r->out + *len;
     bool large = part->commit.large.ptr != NULL;
@@ -350,7 +379,8 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
     uint32_t next;
     enum hf_status status;
 
-    if (is_passed(r, part)) {
+    assert(part->has_commit && *len < r->limit);
+    if (commit_pass_over(r, part)) {
         part_step(part);
         return HF_OK;
     }
@@ -362,7 +392,8 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
         return hf_scope_fail_from(s, status, r->extra);
     for (size_t i = 0; large && i < got; i++) /* those that are not wanted, too */
         bytes += out[i].payload.len;
-    status = take(s, r, out, got, len, fetched, &next);
+    assert(got <= cap);
+    status = events_take(s, r, out, got, len, fetched, &next);
     *fetched += bytes;
     part->number = next;
     if (status == HF_OK && !next)
@@ -371,7 +402,7 @@ static enum hf_status emit(struct hf_scope *s, struct hf_events_reader *r, struc
 }
 
 /* The part with the least commit at hand; NULL: none, or a part has to be read first. */
-static struct part *least(struct hf_events_reader *r)
+static struct part *part_least(struct hf_events_reader *r)
 {
     struct part *found = NULL;
 
@@ -392,8 +423,8 @@ static struct part *least(struct hf_events_reader *r)
 /* ---- moving on ------------------------------------------------------------------------------ */
 
 /*
- * Up to where to close next: the newest commit behind the bound that nobody who appends now is
- * likely to come before. "": there is none.
+ * Up to where to close next: the newest commit behind the bound that no append of now is likely to
+ * come before. "": there is none.
  */
 static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader *r,
                                     struct events_position *to)
@@ -424,8 +455,8 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
 
 /* The same, as the last position that commit may have: a reader may have begun in the midst of it.
  */
-static enum hf_status choose(struct hf_scope *s, struct hf_events_reader *r,
-                             struct events_position *to)
+static enum hf_status choose_bound(struct hf_scope *s, struct hf_events_reader *r,
+                                   struct events_position *to)
 {
     TRY(choose_commit(s, r, to));
     if (to->text[0])
@@ -475,16 +506,17 @@ static enum hf_status day_enter(struct hf_scope *s, struct hf_events_reader *r,
 }
 
 /* All up to the bound was handed out: find more. */
-static enum hf_status advance(struct hf_scope *s, struct hf_events_reader *r, bool *moved)
+static enum hf_status reader_advance(struct hf_scope *s, struct hf_events_reader *r, bool *moved)
 {
     struct events_position to;
     struct day later;
 
+    assert(!r->in_range);
     *moved = false;
     if (r->until.text[0] && !position_is_before(&r->bound, &r->until))
         return HF_OK;
     if (r->day.text[0] && !r->final) {
-        TRY(choose(s, r, &to));
+        TRY(choose_bound(s, r, &to));
         if (to.text[0]) {
             TRY(hf__events_close_upto(s, r->store, day_str(&r->day), &to, &to));
             range_begin(r, &to);
@@ -524,23 +556,28 @@ enum hf_status hf__events_reader_step(struct hf_scope *s, struct hf_events_reade
         hf_scope_timeout_ms(r->extra, left_ms ? left_ms : 1);
     for (size_t i = 0; i < r->parts_len; i++)
         r->parts[i].has_commit = false;
+    if (DEV_CHECKS)
+        reader_check(r);
     if (!r->in_range)
-        return advance(s, r, more);
+        return reader_advance(s, r, more);
     TRY(range_read(s, r));
-    while (*len < r->limit && fetched <= FETCHED_MAX && (part = least(r)) != NULL) {
-        enum hf_status status = emit(s, r, part, len, &fetched);
+    while (*len < r->limit && fetched <= FETCHED_MAX && (part = part_least(r)) != NULL) {
+        enum hf_status status = commit_emit(s, r, part, len, &fetched);
 
         /* What was handed out is in the pages at hand: none is read before the next call. */
         if (status == HF_OK && !part->has_commit && part->at < part->items_len)
             status = part_view(s, r, part);
         if (status != HF_OK)
-            return *len ? HF_OK : status; /* (2): what fails again is told by the next call */
+            return *len ? HF_OK : status; /* (2): the next call fails again */
     }
     r->page = (uint32_t)(PAGE_ALL / r->parts_len);
     r->in_range = false;
     for (size_t i = 0; i < r->parts_len && !r->in_range; i++)
         r->in_range = r->parts[i].at < r->parts[i].items_len || r->parts[i].pages ||
                       position_is_before(&r->parts[i].last, &r->to);
+    assert(*len <= r->limit);
+    if (DEV_CHECKS)
+        reader_check(r);
     return HF_OK;
 }
 
@@ -602,12 +639,13 @@ static struct events_position before_time(int64_t us)
 static enum hf_status check_options(struct hf_scope *s, const struct hf_events_all_options *o)
 {
     if (o->after.ptr && !hf__events_position_read(o->after, NULL, NULL, NULL))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is no position", HF_FMT(o->after));
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (after) is not a position", HF_FMT(o->after));
     if (o->until.ptr && !hf__events_position_read(o->until, NULL, NULL, NULL))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (until) is no position", HF_FMT(o->until));
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" (until) is not a position", HF_FMT(o->until));
     if (o->after.ptr && o->from_us)
-        return hf_scope_fail(s, HF_INVALID,
-                             "a reader begins behind a position or at a time, not both");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "a reader begins behind a position (after) or at a time (from_us), not both");
     if (o->from_us < 0)
         return hf_scope_fail(s, HF_INVALID, "a reader cannot begin before 1970");
     return HF_OK;

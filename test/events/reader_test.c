@@ -1,5 +1,5 @@
 /*
- * events/all_test.c: reading all events in their order; (n) is an invariant of events_all.c.
+ * events/reader_test.c: reading all events in their order; (n) is an invariant of events_reader.c.
  */
 #include <holdfast/events.h>
 
@@ -57,7 +57,7 @@ static struct hf_appended append_one(struct kit *k, struct hf_events *store,
     return done;
 }
 
-KIT_TEST_TX(all, in_order_whole_and_what_comes)
+KIT_TEST_TX(reader, in_order_whole_and_what_comes)
 {
     struct hf_events *store = open_store(k);
     struct hf_events_reader *r = open_reader(k, store, (struct hf_events_all_options){.limit = 2});
@@ -92,7 +92,7 @@ KIT_TEST_TX(all, in_order_whole_and_what_comes)
 }
 
 /* A page has as many as fit, of whichever appends. */
-KIT_TEST_TX(all, a_page_has_many_appends)
+KIT_TEST_TX(reader, a_page_has_many_appends)
 {
     struct hf_events *store = open_store(k);
     struct hf_events_reader *r = open_reader(k, store, (struct hf_events_all_options){.limit = 50});
@@ -113,7 +113,7 @@ KIT_TEST_TX(all, a_page_has_many_appends)
     hf_events_close(store);
 }
 
-KIT_TEST_TX(all, from_where_and_up_to_where)
+KIT_TEST_TX(reader, from_where_and_up_to_where)
 {
     struct hf_events *store = open_store(k);
     struct hf_events_all_options all = {0};
@@ -153,7 +153,7 @@ KIT_TEST_TX(all, from_where_and_up_to_where)
 }
 
 /* Also when all up to there is closed already. */
-KIT_TEST_TX(all, from_the_midst_of_the_last_append)
+KIT_TEST_TX(reader, from_the_midst_of_the_last_append)
 {
     struct hf_events *store = open_store(k);
     struct hf_events_all_options all = {0};
@@ -169,7 +169,7 @@ KIT_TEST_TX(all, from_the_midst_of_the_last_append)
     hf_events_close(store);
 }
 
-KIT_TEST_TX(all, only_some)
+KIT_TEST_TX(reader, only_some)
 {
     struct hf_events *store = open_store(k);
     struct hf_stream_key item = {HF_STR("item"), HF_STR("")};
@@ -200,7 +200,7 @@ KIT_TEST_TX(all, only_some)
 }
 
 /* (1): who is behind by its clock is told so by the markers, and comes later. */
-KIT_TEST_TX(all, nothing_comes_in_front)
+KIT_TEST_TX(reader, nothing_comes_in_front)
 {
     struct hf_events *ahead = open_store(k), *behind = open_store(k);
     struct hf_events_reader *r;
@@ -222,7 +222,7 @@ KIT_TEST_TX(all, nothing_comes_in_front)
 }
 
 /* A history of days: who reads it again writes nothing, also when it may not. */
-KIT_TEST_TX(all, history_is_read_without_a_write)
+KIT_TEST_TX(reader, history_is_read_without_a_write)
 {
     struct hf_events *store = open_store(k);
 
@@ -241,7 +241,7 @@ KIT_TEST_TX(all, history_is_read_without_a_write)
 }
 
 /* (2) */
-KIT_TEST_TX(all, goes_on_after_a_failure)
+KIT_TEST_TX(reader, goes_on_after_a_failure)
 {
     static const char *const operations[] = {"Query", "BatchGetItem", "TransactWriteItems",
                                              "UpdateItem", "GetItem"};
@@ -282,7 +282,7 @@ KIT_TEST_TX(all, goes_on_after_a_failure)
 }
 
 /* What is archived is elsewhere, under the same key. */
-KIT_TEST_TX(all, archived_ones_when_asked)
+KIT_TEST_TX(reader, archived_ones_when_asked)
 {
     struct hf_events *store = open_store(k);
     struct hf_str position;
@@ -313,7 +313,7 @@ KIT_TEST_TX(all, archived_ones_when_asked)
 }
 
 /* A page of the database is much shorter than what there is; all parts are followed. */
-KIT_TEST_TX(all, many_pages)
+KIT_TEST_TX(reader, many_pages)
 {
     enum { APPENDS = 60, EACH = 20 };
     struct hf_events *store = open_store(k);
@@ -355,7 +355,7 @@ KIT_TEST_TX(all, many_pages)
 
 /* An append that is larger than a transaction: it is there as a whole, in pages. Its place is some
  * time ahead, so one of another stream that was appended later may come before it. */
-KIT_TEST_TX(all, large_appends)
+KIT_TEST_TX(reader, large_appends)
 {
     enum { MANY = 2500 };
     struct hf_events *store = open_store(k);
@@ -400,7 +400,7 @@ KIT_TEST_TX(all, large_appends)
     hf_events_close(store);
 }
 
-KIT_TEST_TX(all, options_that_cannot_be)
+KIT_TEST_TX(reader, options_that_cannot_be)
 {
     struct hf_events *store = open_store(k);
     struct hf_events_reader *r;
@@ -408,11 +408,11 @@ KIT_TEST_TX(all, options_that_cannot_be)
         struct hf_events_all_options options;
         const char *message;
     } cases[] = {
-        {{.after = HF_STR("x")}, "\"x\" (after) is no position"},
+        {{.after = HF_STR("x")}, "\"x\" (after) is not a position"},
         {{.until = HF_STR("01KFH2J5M0000000000000000U")},
-         "\"01KFH2J5M0000000000000000U\" (until) is no position"},
+         "\"01KFH2J5M0000000000000000U\" (until) is not a position"},
         {{.after = HF_STR("01KFH2J5M00000000000000000"), .from_us = 1},
-         "a reader begins behind a position or at a time, not both"},
+         "a reader begins behind a position (after) or at a time (from_us), not both"},
         {{.from_us = -1}, "a reader cannot begin before 1970"},
     };
 
@@ -427,7 +427,7 @@ KIT_TEST_TX(all, options_that_cannot_be)
 }
 
 /* Everything that is behind `end` came after it was asked for. */
-KIT_TEST_TX(all, the_end_is_closed)
+KIT_TEST_TX(reader, the_end_is_closed)
 {
     struct hf_events *store = open_store(k), *other = open_store(k);
     struct events_position end;
@@ -481,7 +481,7 @@ static void sweep(struct kit *k)
     hf_events_close(store);
 }
 
-TEST(all, any_allocation_may_fail)
+TEST(reader, any_allocation_may_fail)
 {
     kit_run(t, "memory:", sweep);
 }

@@ -1,9 +1,9 @@
 /*
- * events/store/events_close.c: closing what lies behind a reader, so that nobody can append in front of
- * it any more.
+ * events/store/events_order_close.c: closing what lies behind a reader, so that nobody can append
+ * in front of it any more.
  *
- * Each part of the order of all, a day and a shard, has a marker: the position up to which it is
- * closed. Who appends checks the marker of its part in its transaction (events.h has why that is
+ * Each part of the global order, a day and a shard, has a marker: the position up to which it is
+ * closed. An append checks the marker of its part in its transaction (events.h has why that is
  * enough). Days are closed one after the other for good, once a reader has seen a later one.
  *
  *  (1) `upto` is raised to a day before the list of days in front of it is read that counts; so
@@ -11,9 +11,10 @@
  *  (2) Days are closed for good in their order, and marked as closed after all their shards are. So
  *      when a day is marked, no day before it can come or grow any more.
  *  (3) Markers and `upto` never move back: each write has the condition that it moves forward. A
- *      marker that is missing is made by who closes, so that who appends cannot make an open one.
+ *      marker that is missing is made by the reader that closes, so that no append can make an open
+ *      one.
  */
-#include "events/store/close.h"
+#include "events/store/order_close.h"
 
 #include <holdfast/batch.h>
 #include <holdfast/pages.h>
@@ -22,7 +23,7 @@ enum { CLOSE_ATTEMPTS = 20, CLOSE_DELAY_MS = 10, DAY_MS = 24 * 60 * 60 * 1000 };
 
 #define LAST_DAY HF_STR("99999999")
 
-static int order(struct hf_str a, struct hf_str b)
+static int text_compare(struct hf_str a, struct hf_str b)
 {
     size_t len = a.len < b.len ? a.len : b.len;
     int cmp = len ? memcmp(a.ptr, b.ptr, len) : 0;
@@ -40,8 +41,10 @@ static struct hf_item key_of(struct hf_scope *s, struct hf_str pk, struct hf_str
 struct events_position hf__events_day_end(struct hf_str day)
 {
     int64_t ms = 0;
+    bool is_day = hf__events_day_begin(day, &ms);
 
-    (void)hf__events_day_begin(day, &ms);
+    assert(is_day);
+    (void)is_day;
     return hf__events_position_floor(ms + DAY_MS);
 }
 
@@ -78,7 +81,7 @@ static void marker_move(struct hf_scope *s, struct hf_events *store, struct hf_s
                                 .values = HF_ITEM(s, HF_S(":to", position_str(to)))};
 }
 
-/* Move all that are behind. Refusals are no failure: who calls reads again what there is. */
+/* Move all that are behind. Refusals are no failure: the caller reads the markers again. */
 static enum hf_status markers_move(struct hf_scope *s, struct hf_events *store, struct hf_str day,
                                    const struct events_position *closed,
                                    const struct events_position *to)
@@ -98,6 +101,7 @@ static enum hf_status markers_move(struct hf_scope *s, struct hf_events *store, 
             request.actions_len++;
         }
     TRY(hf_scope_built(s));
+    assert(request.actions_len > 0); /* the caller has seen one that is behind */
     return request.actions_len == 1 ? hf_update_item(s, store->db, &updates[0], &one)
                                     : hf_transact_write_items(s, store->db, &request, &moved);
 }
@@ -118,6 +122,7 @@ enum hf_status hf__events_close_upto(struct hf_scope *s, struct hf_events *store
     struct events_position least;
     enum hf_status status;
 
+    assert(store->shards >= 1 && store->shards <= ARRAY_LEN(closed));
     for (int attempt = 1;; attempt++) {
         hf_scope_rewind(s, mark);
         TRY(markers_read(s, store, day, closed));
@@ -137,6 +142,7 @@ enum hf_status hf__events_close_upto(struct hf_scope *s, struct hf_events *store
         TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&store->env, CLOSE_DELAY_MS)));
     }
     hf_scope_rewind(s, mark);
+    assert(!position_is_before(&least, to));
     if (bound)
         *bound = least;
     return HF_OK;
@@ -157,7 +163,7 @@ static enum hf_status upto_raise(struct hf_scope *s, struct hf_events *store, st
     TRY(hf_scope_built(s));
     TRY(hf__pattern_read(s, store->db, store->table, key, &item));
     upto = hf_value_str(hf_item_get(item, HF_STR("u")));
-    if (upto.ptr && order(upto, day) >= 0)
+    if (upto.ptr && text_compare(upto, day) >= 0)
         return HF_OK;
     status =
         hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
@@ -215,6 +221,7 @@ enum hf_status hf__events_close_before(struct hf_scope *s, struct hf_events *sto
     struct hf_item item;
     enum hf_status status;
 
+    assert(hf__events_is_day(day));
     TRY(upto_raise(s, store, day));
     query = days_query(s, store, HF_STR("0"), day, true);
     TRY(hf_scope_built(s));
@@ -222,9 +229,10 @@ enum hf_status hf__events_close_before(struct hf_scope *s, struct hf_events *sto
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_str open = hf_value_str(hf_item_get(item, HF_STR("sk")));
 
-        if (order(open, day) >= 0)
+        if (text_compare(open, day) >= 0)
             break;
-        status = day_close(s, store, open);
+        status = hf__events_is_day(open) ? day_close(s, store, open)
+                                         : hf__events_fail_day(s, store, open);
         if (status != HF_OK)
             break;
     }
@@ -252,9 +260,8 @@ enum hf_status hf__events_day_find(struct hf_scope *s, struct hf_events *store, 
     TRY(hf_query(s, store->db, &query, &result));
     if (result.items_len) {
         text = hf_value_str(hf_item_get(result.items[0], HF_STR("sk")));
-        if (text.len != EVENTS_DAY_LEN)
-            return hf_scope_fail(s, HF_CORRUPT, "the list of days of \"%.*s\" has \"%.*s\"",
-                                 HF_FMT(store->table), HF_FMT(text));
+        if (!hf__events_is_day(text))
+            return hf__events_fail_day(s, store, text);
         memcpy(day->text, text.ptr, text.len);
         day->closed = hf_value_true(hf_item_get(result.items[0], HF_STR("closed")));
     }
@@ -329,7 +336,7 @@ enum hf_status hf__events_end(struct hf_scope *s, struct hf_events *store,
         if (end->text[0])
             break;
         if (!hf__events_day_begin(day_str(&day), &ms))
-            return hf_scope_fail(s, HF_CORRUPT, "\"%s\" is no day", day.text);
+            return hf__events_fail_day(s, store, day_str(&day));
         hf__events_day(ms - 1, before);
         from = hf_scope_copy(s, hf_str_of(before, EVENTS_DAY_LEN));
         TRY(hf_scope_built(s));

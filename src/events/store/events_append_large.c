@@ -1,28 +1,29 @@
 /*
- * events/store/events_large.c: appends that are larger than a transaction, and how their events are read.
+ * events/store/events_append_large.c: appends that are larger than a transaction, and how their
+ * events are read.
  *
- * All events are written aside first, under the position of the first one, COMMIT:
+ * All events are staged first, under the position of the first one, COMMIT:
  *
- *     x/COMMIT           `at` (milliseconds since 1970) and `n`: so many events are being put aside
+ *     x/COMMIT           `at` (milliseconds since 1970) and `n`: so many events are being staged
  *     t.COMMIT/NUMBER    each event, as it would be in its stream; NUMBER counts through all
  *                        streams
  *     r.*, i.*           what relates to them, and their ids, with `l` and `n` to say where they
  *                        are
  *
  * One transaction makes them visible: it moves the heads, puts a commit for each thousand events
- * into the order of all, and two stubs into each stream, and removes x/COMMIT, on the condition
+ * into the global order, and two stubs into each stream, and removes x/COMMIT, on the condition
  * that it is there. events.h says how the stubs look.
  *
- *  (1) Nobody sees a part: what lies aside is seen through a commit or a stub only. Who comes by an
- *      id or by what relates to it asks whether the commit is there.
- *  (2) Who removes x/COMMIT decides: its append, or who gives it up (the sweep; who finds an id
- *      that an append has taken which did not come to its end). What was given up cannot become
- *      visible.
- *  (3) The position is taken some time ahead, as putting events aside takes a while, and a position
- *      that readers have closed meanwhile would be refused, and all that lies aside be in vain. The
- *      clock of the store is not moved by that; that of others is once they see it.
- *  (4) An attempt that cannot come to its end is given up: x/COMMIT turns into y/COMMIT, by which
- *      the sweep finds what lies aside, and removes it with its ids and r.*.
+ *  (1) Nobody sees a part: staged events are seen through a commit or a stub only. A reader that
+ *      finds one by its id, or by what relates to it, asks whether the commit is there.
+ *  (2) The request that removes x/COMMIT decides: that of its append, or that which abandons it (by
+ *      the sweep, or by an append that needs an id which an unfinished one has taken). What was
+ *      abandoned cannot become visible.
+ *  (3) The position is taken some time ahead, as staging events takes a while, and a position that
+ *      readers have closed meanwhile would be refused, with all that was staged for it. This does
+ *      not move the clock of the store; it moves those of other stores once they see the position.
+ *  (4) An attempt that cannot succeed is abandoned: x/COMMIT is replaced by y/COMMIT, by which the
+ *      sweep finds the staged events, and removes them with their ids and r.*.
  *  (5) x/COMMIT is put only while its append is neither visible nor given up: a request that comes
  *      twice, the second time when all is done, would have the sweep remove what is visible.
  */
@@ -44,9 +45,10 @@ static void number_text(uint32_t number, char text[EVENTS_NUMBER_LEN])
 {
     for (int i = EVENTS_NUMBER_LEN - 1; i >= 0; i--, number /= 10)
         text[i] = (char)('0' + number % 10);
+    assert(number == 0); /* it has no more digits */
 }
 
-static struct hf_str aside_pk(struct hf_scope *s, struct hf_str large)
+static struct hf_str staged_pk(struct hf_scope *s, struct hf_str large)
 {
     return hf__pattern_join(s, HF_STR("t."), large);
 }
@@ -56,7 +58,7 @@ struct hf_item hf__events_large_key(struct hf_scope *s, struct hf_str large, uin
     char sk[EVENTS_NUMBER_LEN];
 
     number_text(number, sk);
-    return HF_ITEM(s, HF_S("pk", aside_pk(s, large)), HF_S("sk", hf_str_of(sk, sizeof(sk))));
+    return HF_ITEM(s, HF_S("pk", staged_pk(s, large)), HF_S("sk", hf_str_of(sk, sizeof(sk))));
 }
 
 struct hf_item hf__events_begun_key(struct hf_scope *s, struct hf_str large)
@@ -79,7 +81,7 @@ bool hf__events_stub_view(struct hf_item item, struct events_stub *stub)
     uint64_t number;
 
     *stub = (struct events_stub){.large = hf_value_str(hf_item_get(item, HF_STR("l")))};
-    if (stub->large.len != HF_POSITION_LEN ||
+    if (!is_position(stub->large) ||
         !number_in(item, HF_STR("f"), INT64_MAX - HF_EVENTS_APPEND_MAX, &stub->first) ||
         !number_in(item, HF_STR("n"), HF_EVENTS_APPEND_MAX, &stub->count) ||
         !number_in(item, HF_STR("o"), HF_EVENTS_APPEND_MAX, &number) || !stub->count)
@@ -120,7 +122,7 @@ enum hf_status hf__events_large_page(struct hf_scope *s, struct hf_events *store
     number_text(to, high);
     query.values =
         HF_ITEM(s, HF_S(":high", hf_str_of(high, sizeof(high))),
-                HF_S(":low", hf_str_of(low, sizeof(low))), HF_S(":pk", aside_pk(s, large)));
+                HF_S(":low", hf_str_of(low, sizeof(low))), HF_S(":pk", staged_pk(s, large)));
     do {
         TRY(hf_scope_built(s));
         TRY(hf_query(s, store->db, &query, page));
@@ -137,6 +139,7 @@ enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *sto
     struct hf_query_result page;
     uint32_t number = 0;
 
+    assert(commit->large.len && cap > 0 && *len == 0);
     if (from >= commit->count)
         return HF_OK;
     TRY(hf__events_large_page(s, store, commit->large, commit->large_from + from,
@@ -155,7 +158,7 @@ enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *sto
     return HF_OK;
 }
 
-/* ---- putting aside -------------------------------------------------------------------------- */
+/* ---- staging -------------------------------------------------------------------------------- */
 
 static enum hf_status write_all(struct appending *a, const struct hf_write *writes, size_t len)
 {
@@ -199,16 +202,16 @@ static enum hf_status put_begun(struct appending *a)
 }
 
 /* The items of some events, and what relates to them; *len is how many events those are. */
-static enum hf_status put_chunk(struct appending *a, const struct target *t, size_t first,
+static enum hf_status put_chunk(struct appending *a, const struct append_target *t, size_t first,
                                 size_t *len)
 {
     struct hf_write *writes = hf_scope_alloc(a->s, 3 * CHUNK_EVENTS * sizeof(*writes));
-    struct hf_str pk = aside_pk(a->s, a->begun);
+    struct hf_str pk = staged_pk(a->s, a->begun);
     size_t bytes = 0, writes_len = 0;
 
     TRY(hf_scope_built(a->s));
     for (*len = 0; first + *len < t->len && *len < CHUNK_EVENTS && bytes < CHUNK_BYTES; ++*len) {
-        struct pending *p = &t->events[first + *len];
+        struct append_event *p = &t->events[first + *len];
         size_t number = (size_t)(p - a->events), related_len;
         struct hf_item related[2];
         char sk[EVENTS_NUMBER_LEN];
@@ -224,11 +227,12 @@ static enum hf_status put_chunk(struct appending *a, const struct target *t, siz
             writes[writes_len++] = (struct hf_write){.table = a->store->table, .put = related[i]};
         bytes += p->size;
     }
+    assert(*len > 0 && writes_len <= (size_t)3 * CHUNK_EVENTS);
     TRY(hf_scope_built(a->s));
     return write_all(a, writes, writes_len);
 }
 
-static enum hf_status put_aside(struct appending *a)
+static enum hf_status stage_events(struct appending *a)
 {
     struct hf_scope_mark mark = hf_scope_mark(a->s);
 
@@ -250,8 +254,8 @@ static enum hf_status id_actions(struct appending *a, size_t *first,
     struct hf_str before = a->begun_before.len ? a->begun_before : a->begun;
 
     for (*len = 0; *first < a->events_len && *len < HF_TX_ACTIONS_MAX; ++*first) {
-        const struct pending *p = &a->events[*first];
-        const struct target *t = a->targets;
+        const struct append_event *p = &a->events[*first];
+        const struct append_target *t = a->targets;
         struct hf_put_item put = {
             .table = a->store->table,
             .condition = HF_STR("attribute_not_exists(#pk) OR #l = :l OR #l = :o"),
@@ -262,6 +266,7 @@ static enum hf_status id_actions(struct appending *a, size_t *first,
             continue;
         while (p >= t->events + t->len)
             t++;
+        assert(t < a->targets + a->len);
         put.item = hf__append_id_item(a, t, p, a->begun, *first);
         actions[(*len)++] = (struct hf_transact_write){.put = APPEND_KEEP(a->s, put)};
     }
@@ -297,7 +302,7 @@ static enum hf_status send_ids(struct appending *a, const struct hf_transact_wri
         }
         if (attempt == IDS_ATTEMPTS)
             return hf_scope_fail(a->s, HF_TX_CONFLICT,
-                                 "others are appending events with the same ids");
+                                 "other writers are appending events with the same ids");
         TRY(hf_scope_sleep_ms(a->s, hf__backoff_jitter_ms(&a->store->env,
                                                           IDS_DELAY_MS * (uint32_t)attempt)));
     }
@@ -335,11 +340,12 @@ static enum hf_status add_begun(struct appending *a)
 }
 
 /* What stands for the events in their stream, under their first and under their last version. */
-static enum hf_status add_stubs(struct appending *a, const struct target *t)
+static enum hf_status add_stubs(struct appending *a, const struct append_target *t)
 {
-    const struct pending *ends[] = {&t->events[0], &t->events[t->len - 1]};
+    const struct append_event *ends[] = {&t->events[0], &t->events[t->len - 1]};
     size_t number = (size_t)(t->events - a->events);
 
+    assert(t->len > 0 && ends[1]->event.version == t->head.version + t->len);
     for (size_t i = 0; i < (t->len > 1 ? 2 : 1); i++)
         TRY(hf__append_add_put(a,
                                HF_ITEM(a->s, HF_N("f", t->head.version + 1), HF_S("l", a->begun),
@@ -351,8 +357,8 @@ static enum hf_status add_stubs(struct appending *a, const struct target *t)
 
 static enum hf_status add_large_commit(struct appending *a, size_t i)
 {
-    const struct commit *commit = &a->commits[i];
-    const struct target *t = commit->target;
+    const struct append_commit *commit = &a->commits[i];
+    const struct append_target *t = commit->target;
     struct hf_str position = position_str(&commit->position);
     struct hf_attr attrs[8];
     size_t len = 0;
@@ -366,6 +372,7 @@ static enum hf_status add_large_commit(struct appending *a, size_t i)
     attrs[len++] = (struct hf_attr)HF_S("pk", hf__events_part_of(a->s, 'a', position));
     attrs[len++] = (struct hf_attr)HF_S("sk", position);
     attrs[len++] = (struct hf_attr)HF_N("v", t->events[commit->first].event.version);
+    assert(len <= ARRAY_LEN(attrs));
     return hf__append_add_put(a, hf_item_make(a->s, attrs, len), ACTION_COMMIT, i);
 }
 
@@ -425,9 +432,9 @@ static void give_up(struct appending *a)
     enum hf_status status = s ? hf__events_give_up(s, a->store, a->begun) : HF_NOMEM;
     bool there = true; /* it may have become visible in between */
 
-    if (a->lingers && status == HF_OK &&
+    if (a->may_still_happen && status == HF_OK &&
         hf__events_is_there(s, a->store, a->begun, &there) == HF_OK)
-        a->lingers = there;
+        a->may_still_happen = there;
     hf_scope_free(s);
 }
 
@@ -436,7 +443,7 @@ static enum hf_status try_large(struct appending *a, enum append_verdict *verdic
     bool repeated = false;
 
     TRY(put_begun(a));
-    TRY(put_aside(a));
+    TRY(stage_events(a));
     if (a->chosen)
         TRY(put_ids(a, &repeated));
     if (repeated) {
@@ -447,15 +454,16 @@ static enum hf_status try_large(struct appending *a, enum append_verdict *verdic
     return hf__append_send(a, verdict);
 }
 
-/* Ids that are there already are found before anything is put aside. */
+/* Ids that are there already are found before anything is staged. */
 static enum hf_status prepare_large(struct appending *a, bool *repeated)
 {
     *repeated = false;
     if (a->o.with_len)
-        return hf_scope_fail(a->s, HF_LIMIT,
-                             "%zu events with %zu bytes are more than a transaction has room for, "
-                             "so nothing else can happen together with them",
-                             a->events_len, a->bytes);
+        return hf_scope_fail(
+            a->s, HF_LIMIT,
+            "%zu events with %zu bytes do not fit into one transaction, so no other actions can "
+            "be part of the append",
+            a->events_len, a->bytes);
     TRY(hf__append_divide(a, false));
     return a->chosen ? hf__append_look_for_ids(a, repeated) : HF_OK;
 }
@@ -466,12 +474,13 @@ enum hf_status hf__append_large(struct appending *a)
     struct hf_scope_mark mark;
     bool repeated;
 
+    assert(hf__append_is_large(a) && a->events_len > 0);
     TRY(prepare_large(a, &repeated));
     if (repeated)
         return HF_OK;
     mark = hf_scope_mark(a->s);
     for (uint32_t attempt = 0;; attempt++) {
-        enum append_verdict verdict = APPEND_ANEW;
+        enum append_verdict verdict = APPEND_RETRY;
         enum hf_status status;
 
         TRY(hf__append_heads(a, attempt == 0, &repeated));
@@ -487,7 +496,7 @@ enum hf_status hf__append_large(struct appending *a)
             hf__append_done(a);
             return HF_OK;
         }
-        if (status == HF_OK || !a->doubtful)
+        if (status == HF_OK || !a->ambiguous)
             give_up(a);
         if (status != HF_OK || verdict == APPEND_REPEATED)
             return status;

@@ -1,13 +1,13 @@
 /*
- * events/store/events_join.c: an append as a part of the scope's transaction.
+ * events/store/events_append_tx.c: an append as a part of the scope's transaction.
  *
  * Its actions are those of an append of its own (events_append.c), without anybody to send them
- * again: the transaction is its maker's, and is built anew by him, or by hf_tx_run().
+ * again: the transaction is the caller's, and is built again by the caller, or by hf_tx_run().
  *
- *  (1) Heads are read, not remembered, and ids are looked for, so what can be known before is told
- *      by the append and not by the commit.
+ *  (1) Heads are read, not remembered, and ids are looked for, so what can be known before makes
+ *      the append fail and not the commit.
  *  (2) No item can be in a transaction twice. A later append of the same transaction goes to the
- *      same part of the order of all, behind the earlier one, and needs no check of its own then:
+ *      same part of the global order, behind the earlier one, and needs no check of its own then:
  *      a marker that is open at a position is open behind it. A stream can be appended to once.
  *  (3) The marker is made, if it is missing, before the transaction is; unless it is known that it
  *      was there, as it does not go.
@@ -21,13 +21,13 @@ struct joined {
     struct events_position position; /* of its first commit; none: it had no events */
     struct hf_str *pks;              /* of its streams, those that are only checked too */
     struct events_head *heads;       /* as they will be */
-    struct action_of *what;          /* of its actions */
+    struct append_action *what;      /* of its actions */
     size_t len;
 };
 
 /* ---- the end of the transaction ------------------------------------------------------------- */
 
-static void committed(void *user)
+static void on_committed(void *user)
 {
     struct joined *joined = user;
 
@@ -36,13 +36,14 @@ static void committed(void *user)
             hf__events_heads_keep(joined->store, joined->pks[i], &joined->heads[i]);
     if (!joined->position.text[0])
         return;
+    assert(is_position(position_str(&joined->position)));
     hf__events_mark(joined->store, position_str(&joined->position), true);
     hf__events_wake(joined->store);
 }
 
-/* (4) Heads will be read anew; a marker that is closed tells up to where. Ids and what the caller
- * wanted besides are not ours to change. */
-static bool refused(const struct hf_cancel_reason *reasons, size_t len, void *user)
+/* (4) Heads will be read again; a closed marker has the position up to which it is closed. Ids and
+ * what the caller wanted besides are not ours to change. */
+static bool on_refused(const struct hf_cancel_reason *reasons, size_t len, void *user)
 {
     struct joined *joined = user;
 
@@ -71,8 +72,8 @@ static enum hf_status check_room(struct appending *a, const struct hf_tx *tx, bo
     return hf_scope_fail_limit(
         a->s, HF_LIMIT,
         HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, hf_tx_len(tx) + hf__append_actions_len(a)),
-        "%zu events with %zu bytes take %zu actions: more than a transaction with "
-        "%zu actions has room for, which may have %d, and %d bytes",
+        "%zu events with %zu bytes take %zu actions and do not fit into a transaction that has "
+        "%zu already: at most %d actions and %d bytes are allowed",
         a->events_len, a->bytes, hf__append_actions_len(a), hf_tx_len(tx), HF_TX_ACTIONS_MAX,
         EVENTS_TX_BYTES);
 }
@@ -84,7 +85,7 @@ static enum hf_status look_at_tx(struct appending *a, const struct hf_tx *tx,
     const struct joined *joined = NULL;
 
     *before = NULL;
-    while ((joined = hf__tx_joined(tx, committed, joined)) != NULL) {
+    while ((joined = hf__tx_joined(tx, on_committed, joined)) != NULL) {
         if (joined->store != a->store)
             continue;
         for (size_t i = 0; i < joined->len; i++)
@@ -92,7 +93,8 @@ static enum hf_status look_at_tx(struct appending *a, const struct hf_tx *tx,
                 if (hf_str_equal(joined->pks[i], a->targets[j].pk))
                     return hf_scope_fail(
                         a->s, HF_INVALID,
-                        "stream \"%.*s\" is in this transaction already, and no item can be twice",
+                        "stream \"%.*s\" is already part of this transaction; append to it only "
+                        "once",
                         HF_FMT(hf__events_stream_text(a->s, a->targets[j].append->stream)));
         if (joined->position.text[0])
             *before = joined;
@@ -127,9 +129,10 @@ static enum hf_status open_marker(struct appending *a, struct events_position *p
                 return HF_OK;
         }
         if (attempt == 10)
-            return hf_scope_fail(a->s, HF_TX_CONFLICT,
-                                 "the order of all events is closed again "
-                                 "and again before one can be appended");
+            return hf_scope_fail(
+                a->s, HF_TX_CONFLICT,
+                "readers closed the global order each time before the events could be appended; "
+                "try again");
     }
 }
 
@@ -141,13 +144,14 @@ static bool is_same_part(struct appending *a, const struct events_position *one,
 }
 
 /* Where the events will be; *checked: the transaction has a check of that marker. */
-static enum hf_status place(struct appending *a, const struct joined *before, bool *checked)
+static enum hf_status tx_place(struct appending *a, const struct joined *before, bool *checked)
 {
     struct events_position base = {.text = ""};
     uint32_t shard;
 
     *checked = false;
     if (a->commits_len && before) {
+        assert(before->store == a->store && is_position(position_str(&before->position)));
         hf__events_position_read(position_str(&before->position), NULL, &shard, NULL);
         a->shard = shard;
         hf__events_observe(a->store, position_str(&before->position));
@@ -181,7 +185,7 @@ static struct joined *keep_joined(struct appending *a)
     return joined;
 }
 
-static enum hf_status join(struct appending *a, struct hf_tx *tx)
+static enum hf_status tx_join(struct appending *a, struct hf_tx *tx)
 {
     const struct joined *before;
     struct joined *joined;
@@ -195,24 +199,27 @@ static enum hf_status join(struct appending *a, struct hf_tx *tx)
     if (repeated)
         return HF_OK;
     TRY(hf__append_blobs(a));
-    TRY(place(a, before, &checked));
+    TRY(tx_place(a, before, &checked));
     TRY(check_room(a, tx, checked));
     TRY(hf__append_actions(a));
+    assert(!checked || a->what[a->actions_len - 1].kind == ACTION_MARKER);
     if (checked)
         a->actions_len--; /* the marker's is the last one (2) */
     joined = keep_joined(a);
     TRY(hf_scope_built(a->s));
-    TRY(hf__tx_join(a->s, tx, a->actions, a->actions_len, committed, refused, joined));
+    TRY(hf__tx_join(a->s, tx, a->actions, a->actions_len, on_committed, on_refused, joined));
     hf__append_results(a);
     return HF_OK;
 }
 
 enum hf_status hf__append_join(struct appending *a, struct hf_tx *tx)
 {
+    uint32_t taken =
+        hf__events_shard_take(a->store); /* a->shard may become that of an earlier one */
     enum hf_status status;
 
-    a->shard = hf__events_shard_take(a->store);
-    status = join(a, tx);
-    hf__events_shard_give(a->store, a->shard);
+    a->shard = taken;
+    status = tx_join(a, tx);
+    hf__events_shard_give(a->store, taken);
     return status;
 }

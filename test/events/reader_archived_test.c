@@ -1,6 +1,6 @@
 /*
- * test/events/all_archived_test.c: readers of all, with archived streams, while those are being
- * archived and put back; (n) is an invariant of events_all.c.
+ * test/events/reader_archived_test.c: readers of the global order, with archived streams, while
+ * those are being archived and put back; (n) is an invariant of events_reader.c.
  */
 #include "admin_kit.h"
 
@@ -75,7 +75,7 @@ static int read_while(struct kit *k, struct hf_events *store, struct mover *m, s
 }
 
 /* (4): whenever it happens, no event is missed, and none comes twice. */
-KIT_TEST_TX(all_archived, put_back_meanwhile)
+KIT_TEST_TX(reader_archived, put_back_meanwhile)
 {
     struct hf_events *store = filled(k);
     struct hf_str expected = all_of(k, store), seen;
@@ -98,7 +98,7 @@ KIT_TEST_TX(all_archived, put_back_meanwhile)
 }
 
 /* The same there and back again, at any two moments. */
-KIT_TEST_TX(all_archived, there_and_back_meanwhile)
+KIT_TEST_TX(reader_archived, there_and_back_meanwhile)
 {
     struct hf_events *store = filled(k);
     struct hf_str expected = all_of(k, store), seen;

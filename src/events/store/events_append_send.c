@@ -1,9 +1,10 @@
 /*
- * events/store/events_send.c: the transaction of an append, and what becomes of it. events_append.c has
- * the order of its actions, and the numbers that stand in parentheses here.
+ * events/store/events_append_send.c: the transaction of an append, and what becomes of it.
+ * events_append.c has the order of its actions, and the numbers that stand in parentheses here.
  */
 #include "events/store/append.h"
 
+#include "base/assert_held.h"
 #include "base/base32.h"
 
 enum {
@@ -19,8 +20,9 @@ void *hf__append_keep(struct hf_scope *s, const void *request, size_t size)
     return copy ? memcpy(copy, request, size) : NULL;
 }
 
-static struct hf_str stream_of(const struct target *t)
+static struct hf_str stream_of(const struct append_target *t)
 {
+    assert(t->pk.len > 2 && t->pk.ptr[0] == 's');
     return hf_str_of(t->pk.ptr + 2, t->pk.len - 2);
 }
 
@@ -32,8 +34,9 @@ enum hf_status hf__append_add(struct appending *a, struct hf_transact_write acti
     if (!action.check && !action.put && !action.del && !action.update)
         return hf_scope_built(a->s); /* its request could not be kept */
     assert(a->actions_len < HF_TX_ACTIONS_MAX);
+    assert(!!action.check + !!action.put + !!action.del + !!action.update == 1);
     a->actions[a->actions_len] = action;
-    a->what[a->actions_len++] = (struct action_of){kind, (uint32_t)index};
+    a->what[a->actions_len++] = (struct append_action){kind, (uint32_t)index};
     return HF_OK;
 }
 
@@ -51,12 +54,12 @@ enum hf_status hf__append_add_put(struct appending *a, struct hf_item item, enum
                           index);
 }
 
-static struct hf_item head_key(struct appending *a, const struct target *t)
+static struct hf_item head_key(struct appending *a, const struct append_target *t)
 {
     return HF_ITEM(a->s, HF_S("pk", t->pk), HF_S("sk", HF_STR("h")));
 }
 
-static struct hf_item values_of_head(struct appending *a, const struct target *t)
+static struct hf_item values_of_head(struct appending *a, const struct append_target *t)
 {
     struct hf_attr attrs[4];
     size_t len = 0;
@@ -70,7 +73,7 @@ static struct hf_item values_of_head(struct appending *a, const struct target *t
     return hf_item_make(a->s, attrs, len);
 }
 
-static struct hf_update_item head_update(struct appending *a, const struct target *t)
+static struct hf_update_item head_update(struct appending *a, const struct append_target *t)
 {
     return (struct hf_update_item){
         .table = a->store->table,
@@ -86,7 +89,7 @@ static struct hf_update_item head_update(struct appending *a, const struct targe
 }
 
 /* The stream gets no event: it is only to be as it was expected. */
-static struct hf_condition_check head_check(struct appending *a, const struct target *t)
+static struct hf_condition_check head_check(struct appending *a, const struct append_target *t)
 {
     struct hf_condition_check check = {.table = a->store->table,
                                        .key = head_key(a, t),
@@ -106,14 +109,14 @@ static struct hf_condition_check head_check(struct appending *a, const struct ta
 }
 
 /* Is there anything to be said about the head? */
-static bool has_head_action(const struct target *t)
+static bool has_head_action(const struct append_target *t)
 {
     return t->len || t->append->expect != HF_EXPECT_ANY;
 }
 
 enum hf_status hf__append_add_head(struct appending *a, size_t i)
 {
-    struct target *t = &a->targets[i];
+    struct append_target *t = &a->targets[i];
 
     if (!has_head_action(t))
         return HF_OK;
@@ -132,18 +135,20 @@ enum hf_status hf__append_add_head(struct appending *a, size_t i)
 
 enum hf_status hf__append_add_marker(struct appending *a)
 {
-    struct hf_condition_check check =
-        hf__events_marker_check(a->s, a->store, position_str(&a->commits[0].position));
+    struct hf_condition_check check;
+
+    assert(a->commits_len > 0);
+    check = hf__events_marker_check(a->s, a->store, position_str(&a->commits[0].position));
 
     return hf__append_add(a, (struct hf_transact_write){.check = APPEND_KEEP(a->s, check)},
                           ACTION_MARKER, 0);
 }
 
-/* The item of the order of all; its attributes are in the order in which items keep them. */
+/* The item of the global order; its attributes are in the order in which items keep them. */
 static enum hf_status add_commit(struct appending *a, size_t i)
 {
-    const struct commit *commit = &a->commits[i];
-    const struct target *t = commit->target;
+    const struct append_commit *commit = &a->commits[i];
+    const struct append_target *t = commit->target;
     struct hf_str position = position_str(&commit->position);
     struct hf_attr *attrs = hf_scope_alloc(a->s, (commit->len + 5) * sizeof(*attrs));
     char *names = hf_scope_alloc(a->s, 3 * commit->len);
@@ -165,8 +170,8 @@ static enum hf_status add_commit(struct appending *a, size_t i)
     return hf__append_add_put(a, hf_item_make(a->s, attrs, len), ACTION_COMMIT, i);
 }
 
-static struct hf_item related_item(struct appending *a, const struct target *t,
-                                   const struct pending *p, struct hf_str id, int what,
+static struct hf_item related_item(struct appending *a, const struct append_target *t,
+                                   const struct append_event *p, struct hf_str id, int what,
                                    struct hf_str large, size_t number)
 {
     struct hf_attr attrs[8];
@@ -184,8 +189,9 @@ static struct hf_item related_item(struct appending *a, const struct target *t,
     return hf_item_make(a->s, attrs, len);
 }
 
-size_t hf__append_related(struct appending *a, const struct target *t, const struct pending *p,
-                          struct hf_str large, size_t number, struct hf_item items[2])
+size_t hf__append_related(struct appending *a, const struct append_target *t,
+                          const struct append_event *p, struct hf_str large, size_t number,
+                          struct hf_item items[2])
 {
     const struct hf_stored_event *e = &p->event;
     bool both = !p->own_correlation && hf_str_equal(e->causation, e->correlation);
@@ -200,8 +206,8 @@ size_t hf__append_related(struct appending *a, const struct target *t, const str
     return len;
 }
 
-static enum hf_status add_event(struct appending *a, const struct target *t,
-                                const struct pending *p)
+static enum hf_status add_event(struct appending *a, const struct append_target *t,
+                                const struct append_event *p)
 {
     struct hf_str none = {NULL, 0};
     size_t index = (size_t)(p - a->events), related_len;
@@ -233,6 +239,8 @@ enum hf_status hf__append_actions(struct appending *a)
 {
     size_t len = hf__append_actions_len(a);
 
+    if (DEV_CHECKS)
+        hf__append_check(a);
     a->actions = hf_scope_alloc(a->s, (len + 1) * sizeof(*a->actions));
     a->what = hf_scope_alloc(a->s, (len + 1) * sizeof(*a->what));
     a->actions_len = 0;
@@ -321,13 +329,13 @@ static struct refusal read_refusal(const struct appending *a, const struct hf_er
     return r;
 }
 
-/* Heads as the refusal told them; those that it did not tell are read. *stay: none has moved on, or
+/* Heads as the refusal has them; those that it lacks are read. *stay: none has moved on, or
  * never will again. */
 static enum hf_status learn_heads(struct appending *a, const struct hf_error *error, bool *stay)
 {
     *stay = true;
     for (size_t i = 0; i < error->reasons_len && i < a->actions_len; i++) {
-        struct target *t = &a->targets[a->what[i].index];
+        struct append_target *t = &a->targets[a->what[i].index];
         struct hf_item item = error->reasons[i].item;
         struct events_position before;
 
@@ -350,6 +358,7 @@ static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool
 {
     struct hf_str position = position_str(&a->commits[0].position), upto;
 
+    assert(a->commits_len > 0 && is_position(position));
     if (!item.ptr) {
         struct hf_condition_check check = hf__events_marker_check(a->s, a->store, position);
 
@@ -364,8 +373,8 @@ static enum hf_status pass_marker(struct appending *a, struct hf_item item, bool
     return HF_OK;
 }
 
-/* Has it happened? The commit is there then; who may have sent it before looks for himself, in a
- * scope of its own: that of the append has the reasons of the refusal. */
+/* Has it happened? The commit is there then. After an ambiguous attempt it is looked for, in
+ * another scope: that of the append has the reasons of the refusal. */
 static enum hf_status has_happened(struct appending *a, const struct refusal *r, bool *there)
 {
     uint32_t left_ms = hf_scope_left_ms(a->s, UINT32_MAX);
@@ -373,11 +382,11 @@ static enum hf_status has_happened(struct appending *a, const struct refusal *r,
     struct hf_scope *s;
 
     *there = r->done;
-    if (*there || !a->doubtful || !a->commits_len)
+    if (*there || !a->ambiguous || !a->commits_len)
         return HF_OK;
     s = hf_scope_new(hf_scope_env(a->s));
     if (!s)
-        return hf_scope_fail(a->s, HF_NOMEM, "no memory to look what became of an append");
+        return hf_scope_fail(a->s, HF_NOMEM, "no memory to find out whether an append happened");
     if (left_ms != UINT32_MAX)
         hf_scope_timeout_ms(s, left_ms ? left_ms : 1);
     status = hf__events_is_there(s, a->store, position_str(&a->commits[0].position), there);
@@ -388,13 +397,13 @@ static enum hf_status has_happened(struct appending *a, const struct refusal *r,
 }
 
 /* Nothing that trying again helps against. */
-static enum hf_status give_up(struct appending *a, const struct hf_error *error,
-                              const struct refusal *r)
+static enum hf_status fail_refused(struct appending *a, const struct hf_error *error,
+                                   const struct refusal *r)
 {
     if (r->begun)
-        return hf_scope_fail(a->s, HF_TX_CONFLICT,
-                             "the append was given up: another one with the same ids has taken "
-                             "over, or it was swept");
+        return hf_scope_fail(
+            a->s, HF_TX_CONFLICT,
+            "the append was abandoned: another append took its ids, or the sweep removed it");
     if (r->with || !r->invalid)
         return error->status;
     return hf_scope_fail(a->s, HF_INVALID, "%.*s: %.*s", HF_FMT(r->invalid->code),
@@ -402,7 +411,7 @@ static enum hf_status give_up(struct appending *a, const struct hf_error *error,
 }
 
 /* It was canceled. *again: the same can be sent again, after a while. */
-static enum hf_status judge(struct appending *a, enum append_verdict *verdict, bool *again)
+static enum hf_status refusal_judge(struct appending *a, enum append_verdict *verdict, bool *again)
 {
     struct hf_error error = *hf_scope_error(a->s);
     struct refusal r = read_refusal(a, &error);
@@ -413,7 +422,7 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
         *verdict = APPEND_DONE;
         return HF_OK;
     }
-    *verdict = APPEND_ANEW;
+    *verdict = APPEND_RETRY;
     if (r.ids) {
         TRY(hf__append_look_for_ids(a, &repeated));
         if (repeated) {
@@ -423,35 +432,36 @@ static enum hf_status judge(struct appending *a, enum append_verdict *verdict, b
         *again = !r.heads && !r.marker; /* they were of an append that never came to its end */
     }
     if ((r.with || r.begun) && !r.heads && !r.ids) /* before others take the place of the reasons */
-        return give_up(a, &error, &r);
+        return fail_refused(a, &error, &r);
     if (r.heads)
         TRY(learn_heads(a, &error, &stay));
     if (r.marker) {
-        a->doubtful =
-            a->doubtful || !r.marker_item.ptr; /* a request that comes twice may find it */
+        a->ambiguous =
+            a->ambiguous || !r.marker_item.ptr; /* a request that comes twice may find it */
         TRY(pass_marker(a, r.marker_item, &closed));
     }
     if (r.heads || closed) {
         a->moved += r.heads;
         a->closed += closed;
-        a->lingers = a->doubtful && stay && !closed; /* (3) */
-        a->doubtful = false;
+        a->may_still_happen = a->ambiguous && stay && !closed; /* (3) */
+        a->ambiguous = false;
         return HF_OK;
     }
     if (!r.ids && !r.marker && !r.busy)
-        return give_up(a, &error, &r);
+        return fail_refused(a, &error, &r);
     *again = true;
     return HF_OK;
 }
 
-static enum hf_status busy(struct appending *a, uint32_t times)
+static enum hf_status fail_busy(struct appending *a, uint32_t times)
 {
-    return hf_scope_fail(a->s, HF_TX_CONFLICT, "stream \"%.*s\": others were faster, %u times",
+    return hf_scope_fail(a->s, HF_TX_CONFLICT,
+                         "stream \"%.*s\": other writers appended first, %u times",
                          HF_FMT(hf__events_stream_text(a->s, a->targets[0].append->stream)), times);
 }
 
 /* Longer and longer, but for the first time, when others were just a little faster. */
-static enum hf_status wait(struct appending *a, uint32_t times)
+static enum hf_status attempt_wait(struct appending *a, uint32_t times)
 {
     if (times <= 1)
         return HF_OK;
@@ -462,15 +472,16 @@ static enum hf_status wait(struct appending *a, uint32_t times)
 enum hf_status hf__append_wait(struct appending *a)
 {
     if (a->moved >= a->o.max_attempts || a->closed >= CLOSED_MAX)
-        return busy(a, a->moved + a->closed);
-    return wait(a, a->moved);
+        return fail_busy(a, a->moved + a->closed);
+    return attempt_wait(a, a->moved);
 }
 
 /* It failed, and so it ends. */
-static enum hf_status end(struct appending *a, enum hf_status status)
+static enum hf_status append_fail(struct appending *a, enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(a->s);
 
+    assert(status != HF_OK);
     if (status == HF_TX_CANCELED && error->reasons_len) {
         struct refusal r = read_refusal(a, error);
 
@@ -479,24 +490,25 @@ static enum hf_status end(struct appending *a, enum hf_status status)
                 hf_scope_fail(a->s, HF_THROTTLED, "stream \"%.*s\": too many requests",
                               HF_FMT(hf__events_stream_text(a->s, a->targets[0].append->stream)));
         else if (!r.with && !r.invalid && r.busy)
-            status = busy(a, a->o.max_attempts);
+            status = fail_busy(a, a->o.max_attempts);
     } else if (error->status != status) {
-        status =
-            busy(a, a->o.max_attempts); /* what was looked up since has taken the reasons' place */
+        status = fail_busy(
+            a, a->o.max_attempts); /* what was looked up since has taken the reasons' place */
     }
-    return a->doubtful ? hf_scope_doubt(a->s) : status;
+    return a->ambiguous ? hf_scope_doubt(a->s) : status;
 }
 
 enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict)
 {
-    /* Without a commit nothing would tell that it has happened: (2) is by a token then. */
+    /* Without a commit nothing would show that it has happened: (2) is by a token then. */
     const struct pattern_id token = hf__pattern_id_make(&a->store->env);
     const struct hf_transact_write_items request = {.actions = a->actions,
                                                     .actions_len = a->actions_len,
                                                     .token = a->commits_len ? (struct hf_str){0}
                                                                             : id_str(&token)};
 
-    a->doubtful = false;
+    assert(a->actions_len > 0 && a->actions_len <= HF_TX_ACTIONS_MAX && a->o.max_attempts > 0);
+    a->ambiguous = false;
     for (uint32_t attempt = 1;; attempt++) {
         enum hf_status status = hf_transact_write_items(a->s, a->store->db, &request, NULL);
         const struct hf_error *error = hf_scope_error(a->s);
@@ -505,28 +517,29 @@ enum hf_status hf__append_send(struct appending *a, enum append_verdict *verdict
         *verdict = APPEND_DONE;
         if (status == HF_OK)
             return HF_OK;
-        a->doubtful = a->doubtful || error->may_have_happened;
+        a->ambiguous = a->ambiguous || error->may_have_happened;
         if (status == HF_TX_CANCELED) {
             again = false;
-            status = judge(a, verdict, &again);
+            status = refusal_judge(a, verdict, &again);
             if (status == HF_OK && !again)
                 return HF_OK;
             status = status == HF_OK ? HF_TX_CANCELED : status;
         }
         if (!again || attempt >= a->o.max_attempts)
-            return end(a, status);
-        status = wait(a, attempt);
+            return append_fail(a, status);
+        status = attempt_wait(a, attempt);
         if (status != HF_OK)
-            return end(a, status);
+            return append_fail(a, status);
     }
 }
 
 void hf__append_results(struct appending *a)
 {
     for (size_t i = 0; a->results && i < a->len; i++) {
-        const struct target *t = &a->targets[i];
+        const struct append_target *t = &a->targets[i];
         struct hf_str *ids = (struct hf_str *)(uintptr_t)a->results[i].ids;
 
+        assert(ids && t->next.version == t->head.version + t->len);
         a->results[i].first = t->len ? t->head.version + 1 : t->head.version;
         a->results[i].last = t->next.version;
         a->results[i].position = position_str(&t->next.position);
@@ -543,6 +556,7 @@ void hf__append_done(struct appending *a)
     hf__append_results(a);
     if (!a->events_len)
         return;
+    assert(a->commits_len > 0);
     hf__events_mark(a->store, position_str(&a->commits[0].position), true);
     hf__events_wake(a->store);
 }

@@ -1,6 +1,6 @@
 /*
- * test/events/append_doubt_test.c: an append whose first try may still happen, and that is refused
- * then; (n) is an invariant of events_append.c.
+ * test/events/append_ambiguous_test.c: an append whose first try may still happen, and that is
+ * refused then; (n) is an invariant of events_append.c.
  */
 #include "admin_kit.h"
 
@@ -77,7 +77,7 @@ static struct hf_events *open_with_two(struct kit *k)
 }
 
 /* (3): the archive may be left again, with the head where it was: what was sent can happen then. */
-KIT_TEST_TX(append_doubt, an_archive_leaves_it)
+KIT_TEST_TX(append_ambiguous, an_archive_leaves_it)
 {
     struct hf_events *store = open_with_two(k);
     bool doubt;
@@ -87,9 +87,9 @@ KIT_TEST_TX(append_doubt, an_archive_leaves_it)
     hf_events_close(store);
 }
 
-/* The same of a large append. What it has put aside is given up, so that it cannot become visible;
+/* The same of a large append. What it has staged is given up, so that it cannot become visible;
  * only when that fails, too, it may. */
-KIT_TEST_TX(append_doubt, a_large_one_is_given_up)
+KIT_TEST_TX(append_ambiguous, a_large_one_is_given_up)
 {
     struct hf_events *store = open_with_two(k);
     bool doubt;
@@ -102,7 +102,7 @@ KIT_TEST_TX(append_doubt, a_large_one_is_given_up)
 }
 
 /* Nothing that was sent before can happen any more. */
-KIT_TEST_TX(append_doubt, what_cannot_happen_any_more_leaves_none)
+KIT_TEST_TX(append_ambiguous, what_cannot_happen_any_more_leaves_none)
 {
     static const struct {
         meddle_fn *fn;
@@ -125,7 +125,7 @@ KIT_TEST_TX(append_doubt, what_cannot_happen_any_more_leaves_none)
 }
 
 /* A stream that is archived, and of which nothing was sent. */
-KIT_TEST_TX(append_doubt, nothing_was_sent)
+KIT_TEST_TX(append_ambiguous, nothing_was_sent)
 {
     struct hf_events *store = open_with_two(k);
 
