@@ -18,7 +18,7 @@
 
 enum { FIRST_ROOM = 64 };
 
-static int hex(char c)
+static int lower_hex_value(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -28,7 +28,7 @@ static bool read_digest(struct hf_str text, uint8_t digest[USES_DIGEST])
     if (text.len != HF_BLOB_DIGEST_LEN)
         return false;
     for (size_t i = 0; i < USES_DIGEST; i++) {
-        int high = hex(text.ptr[2 * i]), low = hex(text.ptr[2 * i + 1]);
+        int high = lower_hex_value(text.ptr[2 * i]), low = lower_hex_value(text.ptr[2 * i + 1]);
 
         if (high < 0 || low < 0)
             return false;
@@ -83,8 +83,9 @@ static enum hf_status is_used(struct hf_scope *s, struct hf_str digest, bool *us
     return HF_OK;
 }
 
-static enum hf_status sweep(struct hf_scope *s, struct uses *uses, struct hf_blobs *blobs,
-                            uint32_t older_s, uses_find_fn *find, void *user, uint64_t *removed)
+static enum hf_status refs_sweep(struct hf_scope *s, struct uses *uses, struct hf_blobs *blobs,
+                                 uint32_t older_s, uses_find_fn *find, void *user,
+                                 uint64_t *removed)
 {
     const struct hf_env *env = uses->env;
     int64_t began_us = env->wall_us(env->user), took_s;
@@ -101,7 +102,7 @@ enum hf_status hf__uses_sweep(struct hf_scope *s, const struct hf_env *env, stru
                               uint32_t older_s, uses_find_fn *find, void *user, uint64_t *removed)
 {
     struct uses uses = {.env = env};
-    enum hf_status status = sweep(s, &uses, blobs, older_s, find, user, removed);
+    enum hf_status status = refs_sweep(s, &uses, blobs, older_s, find, user, removed);
 
     hf__env_free(env, uses.list, uses.cap * USES_DIGEST);
     return status;

@@ -31,7 +31,7 @@ static size_t escaped_len(struct hf_str part)
     return len;
 }
 
-static char *escape(char *to, struct hf_str part)
+static char *part_escape(char *to, struct hf_str part)
 {
     for (size_t i = 0; i < part.len; i++) {
         char c = part.ptr[i];
@@ -60,7 +60,7 @@ struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, si
     for (size_t i = 0; i < count; i++) {
         if (i)
             *to++ = '.';
-        to = escape(to, parts[i]);
+        to = part_escape(to, parts[i]);
     }
     *to = '\0';
     return hf_str_of(text, len);
@@ -101,7 +101,7 @@ struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t ma
 }
 
 /* The length of the part without its escapes, or SIZE_MAX when one is none (2). */
-static size_t unescape(char *to, struct hf_str part)
+static size_t part_unescape(char *to, struct hf_str part)
 {
     size_t len = 0;
 
@@ -134,7 +134,7 @@ enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, stru
     for (; at <= key.len && found < count; found++) {
         const char *dot = at < key.len ? memchr(key.ptr + at, '.', key.len - at) : NULL;
         size_t end = dot ? (size_t)(dot - key.ptr) : key.len;
-        size_t len = unescape(to, hf_str_of(key.ptr + at, end - at));
+        size_t len = part_unescape(to, hf_str_of(key.ptr + at, end - at));
 
         if (len == SIZE_MAX)
             break;

@@ -155,7 +155,7 @@ static struct hf_item records_key(struct hf_scope *s, const struct hf_create_tab
 }
 
 /* (5), (7) May a table not be both? Of a kind that we do not know, only an event store says so. */
-static bool excludes(enum pattern_kind kind, struct hf_str other)
+static bool kind_excludes(enum pattern_kind kind, struct hf_str other)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (hf_str_equal(other, hf_str_from(kinds[i].name)))
@@ -228,7 +228,7 @@ static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
 
 #define OTHER_LIBRARY "@paradoxical-io/common-aws"
 
-static const char *importer(enum pattern_kind kind)
+static const char *import_command(enum pattern_kind kind)
 {
     return kind == KIND_LOCKS      ? "lock import"
            : kind == KIND_VALUES   ? "kv import"
@@ -239,12 +239,12 @@ static const char *importer(enum pattern_kind kind)
 /* What its users are to do; an empty text: nothing is known of such a table. */
 static struct hf_str import_hint(struct hf_scope *s, struct hf_str table, enum pattern_kind kind)
 {
-    if (!importer(kind))
+    if (!import_command(kind))
         return HF_STR("");
     return hf_scope_format(s,
                            ". It looks like a table of " OTHER_LIBRARY ": 'holdfast %s "
                            "--from %.*s --table ANOTHER' copies what it has",
-                           importer(kind), HF_FMT(table));
+                           import_command(kind), HF_FMT(table));
 }
 
 /* Is this what that library stores? cli/import/cmd_import.c has its layout. */
@@ -335,8 +335,8 @@ static enum hf_status no_other_counts(struct hf_scope *s, struct hf_db *db,
     return HF_OK;
 }
 
-static enum hf_status foreign(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
-                              struct hf_item item, int64_t unseen)
+static enum hf_status fail_foreign(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                                   struct hf_item item, int64_t unseen)
 {
     struct hf_str hint =
         item.ptr && is_common_aws(kind, item) ? import_hint(s, table, kind) : HF_STR("");
@@ -350,8 +350,8 @@ static enum hf_status foreign(struct hf_scope *s, struct hf_str table, enum patt
                          HF_FMT(table), kinds[kind].what, HF_FMT(seen), HF_FMT(hint));
 }
 
-static enum hf_status another(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
-                              struct hf_str other)
+static enum hf_status fail_other_kind(struct hf_scope *s, struct hf_str table,
+                                      enum pattern_kind kind, struct hf_str other)
 {
     return hf_scope_fail(s, HF_INVALID, "table %.*s is not %s: it is %.*s. Use another table",
                          HF_FMT(table), kinds[kind].what, HF_FMT(what_is(s, other)));
@@ -375,12 +375,13 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
         if (hf_str_equal(other, hf__kind_name(kind)) && !look)
             continue;
         if (other.len)
-            return excludes(kind, other) ? another(s, spec->table, kind, other) : HF_OK;
+            return kind_excludes(kind, other) ? fail_other_kind(s, spec->table, kind, other)
+                                              : HF_OK;
         TRY(first_item(s, db, spec->table, &item, &unseen));
         if (!item.ptr && !unseen)
             return HF_OK;
         if (look)
-            return foreign(s, spec->table, kind, item, unseen);
+            return fail_foreign(s, spec->table, kind, item, unseen);
     }
 }
 
@@ -408,7 +409,7 @@ enum hf_status hf__kind_look(struct hf_scope *s, struct hf_db *db,
     if (*marked)
         return HF_OK;
     TRY(find_other(s, db, spec, &other));
-    return excludes(kind, other) ? another(s, spec->table, kind, other) : HF_OK;
+    return kind_excludes(kind, other) ? fail_other_kind(s, spec->table, kind, other) : HF_OK;
 }
 
 /* ---- checking ------------------------------------------------------------------------------- */
@@ -424,7 +425,7 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
                              "program's. Use another table",
                              HF_FMT(table), kinds[kind].what);
     if (!hf_str_equal(found, hf__kind_name(kind)))
-        return another(s, table, kind, found);
+        return fail_other_kind(s, table, kind, found);
     if (!hf_value_i64(format, &number) || number < 1)
         return hf_scope_fail(s, HF_CORRUPT, "table %.*s is %s, but does not say in which format",
                              HF_FMT(table), kinds[kind].what);
@@ -465,7 +466,7 @@ static struct hf_condition_check no_config(struct hf_scope *s, const struct hf_c
                                        .condition = HF_STR("attribute_not_exists(#kind)"),
                                        .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR)))};
 
-    if (!excludes(kind, hf__kind_name(KIND_OUTBOX))) {
+    if (!kind_excludes(kind, hf__kind_name(KIND_OUTBOX))) {
         check.condition = HF_STR("attribute_not_exists(#kind) OR #kind <> :events");
         check.values = HF_ITEM(s, HF_S(":events", hf__kind_name(KIND_EVENTS)));
     }
@@ -493,7 +494,7 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
         checks[len++] = no_common(s, spec, kind);
     if (kind != KIND_EVENTS && kind != KIND_OUTBOX)
         checks[len++] = no_config(s, spec, kind);
-    if (excludes(kind, hf__kind_name(KIND_RECORDS)))
+    if (kind_excludes(kind, hf__kind_name(KIND_RECORDS)))
         checks[len++] = no_records(s, spec);
     assert(len <= CHECKS);
     return len;
@@ -532,8 +533,8 @@ static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
         if (mark->ptr)
             return hf_scope_fail(s, HF_CONDITION, "The conditional request failed");
         TRY(find_other(s, db, spec, &other));
-        if (excludes(kind, other))
-            return another(s, spec->table, kind, other);
+        if (kind_excludes(kind, other))
+            return fail_other_kind(s, spec->table, kind, other);
         TRY(hf__backoff_sleep(s, &backoff));
     }
     return hf_scope_fail(s, HF_IN_USE,
@@ -614,8 +615,8 @@ static enum hf_status check_shared(struct hf_scope *s, struct hf_str table, enum
     struct hf_item_walk walk = {0};
 
     while (hf_item_next(of, &walk))
-        if (excludes(kind, walk.name))
-            return another(s, table, kind, walk.name);
+        if (kind_excludes(kind, walk.name))
+            return fail_other_kind(s, table, kind, walk.name);
     return HF_OK;
 }
 

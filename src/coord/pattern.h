@@ -105,23 +105,24 @@ struct json_member {
 
 /* The next character behind blanks, '\0' at the end; take it, if it is that one; nothing but blanks
  * may be left. */
-char hf__json_look(struct json_reader *r);
-bool hf__json_take(struct json_reader *r, char c);
-enum hf_status hf__json_end(struct json_reader *r);
+char hf__pattern_json_look(struct json_reader *r);
+bool hf__pattern_json_take(struct json_reader *r, char c);
+enum hf_status hf__pattern_json_end(struct json_reader *r);
 
 /* Pass over a value; over members of the object, or elements of the list, that begins here, noting
  * where those are that are looked for; over an object, which has to be all of the text. */
-enum hf_status hf__json_pass(struct json_reader *r, int depth);
-enum hf_status hf__json_all(struct json_reader *r, int depth, char end, struct json_member *members,
-                            size_t len);
-enum hf_status hf__json_object(struct json_reader *r, struct json_member *members, size_t len);
+enum hf_status hf__pattern_json_pass(struct json_reader *r, int depth);
+enum hf_status hf__pattern_json_all(struct json_reader *r, int depth, char end,
+                                    struct json_member *members, size_t len);
+enum hf_status hf__pattern_json_object(struct json_reader *r, struct json_member *members,
+                                       size_t len);
 
 /* What a JSON string says as an S, or as a B in base64; what a number says as an N:
  * HF_SERIALIZATION when it does not. And the JSON string of an S or a B; absent: no memory, or no
  * UTF-8. */
-enum hf_status hf__json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
-                              struct hf_value *value);
-struct hf_str hf__json_raw(struct hf_scope *s, struct hf_attr attr);
+enum hf_status hf__pattern_json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
+                                      struct hf_value *value);
+struct hf_str hf__pattern_json_raw(struct hf_scope *s, struct hf_attr attr);
 
 /* ---- plain.c -------------------------------------------------------------------------------- */
 

@@ -179,7 +179,7 @@ static bool lacks_timing(const struct pump *pump)
 }
 
 /* (2), (6) */
-static void rest(struct pump *pump, int64_t now_us)
+static void worker_rest(struct pump *pump, int64_t now_us)
 {
     ASSERT_HELD(&pump->mutex);
     pump->resting++;
@@ -198,7 +198,7 @@ static void rest(struct pump *pump, int64_t now_us)
 }
 
 /* One step, on this thread. (4) */
-static int64_t call(struct pump *pump, struct pump_worker *worker, int64_t now_us)
+static int64_t worker_step(struct pump *pump, struct pump_worker *worker, int64_t now_us)
 {
     int64_t next_us;
 
@@ -234,9 +234,9 @@ static void *run_worker(void *user)
         int64_t now_us = hf__env_elapsed_us(&pump->env);
 
         if (pump->begun && is_due(pump, now_us)) /* (3) */
-            (void)call(pump, worker, now_us);
+            (void)worker_step(pump, worker, now_us);
         else
-            rest(pump, now_us);
+            worker_rest(pump, now_us);
     }
     worker->over = true;
     pthread_cond_broadcast(&pump->ended);
@@ -282,7 +282,7 @@ int64_t hf__pump_step(struct pump *pump)
     assert(!pump->o.workers && "a pump with threads was called");
     pthread_mutex_lock(&pump->mutex);
     if (!pump->ending) {
-        next_us = call(pump, &pump->workers[0], hf__env_elapsed_us(&pump->env));
+        next_us = worker_step(pump, &pump->workers[0], hf__env_elapsed_us(&pump->env));
         pump->due_us = INT64_MAX; /* the caller knows */
     }
     pthread_mutex_unlock(&pump->mutex);

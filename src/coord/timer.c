@@ -86,7 +86,7 @@ static void wait_until(struct timer_thread *thread, int64_t until_us)
 }
 
 /* The mutex is held, but not during the call. */
-static void call(struct timer_thread *thread, struct timer *timer)
+static void timer_call(struct timer_thread *thread, struct timer *timer)
 {
     int64_t wait;
 
@@ -105,7 +105,7 @@ static void call(struct timer_thread *thread, struct timer *timer)
     pthread_cond_broadcast(&thread->ended);
 }
 
-static void *loop(void *user)
+static void *thread_run(void *user)
 {
     struct timer_thread *thread = user;
 
@@ -115,7 +115,7 @@ static void *loop(void *user)
         int64_t due = timer ? timer->due_us : INT64_MAX;
 
         if (due <= now_us()) {
-            call(thread, timer);
+            timer_call(thread, timer);
             pthread_mutex_unlock(&thread->mutex); /* who wants it gets it, however much is due */
             sched_yield();
             pthread_mutex_lock(&thread->mutex);
@@ -147,7 +147,7 @@ static enum hf_status thread_make(struct hf_scope *s, void **object)
     pthread_mutex_init(&thread->mutex, NULL);
     steady_cond_init(&thread->changed);
     pthread_cond_init(&thread->ended, NULL);
-    if (pthread_create(&thread->thread, NULL, loop, thread) != 0) {
+    if (pthread_create(&thread->thread, NULL, thread_run, thread) != 0) {
         thread_free(thread);
         return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a timer");
     }
@@ -172,8 +172,8 @@ static const struct hf_shared_kind beats = {thread_make, thread_end};
 /* ---- timers --------------------------------------------------------------------------------- */
 
 /* On the thread that `db` has for it, or one of its own. */
-static enum hf_status start(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
-                            struct timer **out)
+static enum hf_status timer_new(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
+                                struct timer **out)
 {
     const struct hf_env *env = hf_scope_env(s);
     struct timer *timer = hf__env_zalloc(env, sizeof(*timer));
@@ -205,17 +205,17 @@ static enum hf_status start(struct hf_scope *s, struct hf_db *db, timer_fn *run,
 
 enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **timer)
 {
-    return start(s, NULL, run, user, timer);
+    return timer_new(s, NULL, run, user, timer);
 }
 
 enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
                               struct timer **timer)
 {
-    return start(s, db, run, user, timer);
+    return timer_new(s, db, run, user, timer);
 }
 
 /* The mutex is held. (4): it is due from now on, unless it is already. */
-static void wake(struct timer *timer)
+static void timer_make_due(struct timer *timer)
 {
     int64_t now = now_us();
 
@@ -227,7 +227,7 @@ static void wake(struct timer *timer)
 void hf__timer_wake(struct timer *timer)
 {
     pthread_mutex_lock(&timer->thread->mutex);
-    wake(timer);
+    timer_make_due(timer);
     pthread_mutex_unlock(&timer->thread->mutex);
 }
 
@@ -235,7 +235,7 @@ void hf__timer_wake_in(struct timer *timer, int64_t us)
 {
     pthread_mutex_lock(&timer->thread->mutex);
     if (timer->thread->running == timer || timer->due_us > now_us() + us)
-        wake(timer);
+        timer_make_due(timer);
     pthread_mutex_unlock(&timer->thread->mutex);
 }
 

@@ -74,14 +74,14 @@ const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx)
 
 /* ---- putting it together -------------------------------------------------------------------- */
 
-static const void *copied(struct hf_scope *s, const void *request, size_t size)
+static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
 {
     void *copy = hf_scope_alloc(s, size);
 
     return copy ? memcpy(copy, request, size) : NULL;
 }
 
-static enum hf_status grow(struct hf_scope *s, struct hf_tx *tx)
+static enum hf_status actions_grow(struct hf_scope *s, struct hf_tx *tx)
 {
     size_t cap = tx->cap ? 2 * tx->cap : SOME;
     struct hf_transact_write *actions = hf_scope_alloc(s, cap * sizeof(*actions));
@@ -109,21 +109,21 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
         return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, tx->len + 1),
                                    "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
     if (tx->len == tx->cap)
-        TRY(grow(s, tx));
+        TRY(actions_grow(s, tx));
     if (action->check)
-        own.check = copied(s, action->check, sizeof(*action->check));
+        own.check = request_copy(s, action->check, sizeof(*action->check));
     if (action->put)
-        own.put = copied(s, action->put, sizeof(*action->put));
+        own.put = request_copy(s, action->put, sizeof(*action->put));
     if (action->del)
-        own.del = copied(s, action->del, sizeof(*action->del));
+        own.del = request_copy(s, action->del, sizeof(*action->del));
     if (action->update)
-        own.update = copied(s, action->update, sizeof(*action->update));
+        own.update = request_copy(s, action->update, sizeof(*action->update));
     TRY(hf_scope_built(s));
     tx->actions[tx->len++] = own;
     return HF_OK;
 }
 
-static enum hf_status listen(struct hf_scope *s, struct hf_tx *tx, struct listener given)
+static enum hf_status listener_add(struct hf_scope *s, struct hf_tx *tx, struct listener given)
 {
     struct listener *listener;
 
@@ -141,7 +141,7 @@ enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_
                                void *user)
 {
     call_begins(s);
-    return listen(s, tx, (struct listener){.done = done, .user = user});
+    return listener_add(s, tx, (struct listener){.done = done, .user = user});
 }
 
 enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
@@ -155,7 +155,7 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
     for (size_t i = 0; status == HF_OK && i < len; i++)
         status = hf_tx_add(s, tx, &actions[i]);
     if (status == HF_OK)
-        status = listen(s, tx, listener);
+        status = listener_add(s, tx, listener);
     if (status != HF_OK && !tx->committed)
         tx->len = listener.first;
     return status;
@@ -261,7 +261,7 @@ static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
     return status;
 }
 
-static enum hf_status send(struct hf_scope *s, struct hf_tx *tx, struct hf_str token)
+static enum hf_status tx_send(struct hf_scope *s, struct hf_tx *tx, struct hf_str token)
 {
     bool transactions;
 
@@ -294,7 +294,7 @@ enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
     OPTIONS_COPY(&o, options);
     if (tx->committed)
         return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
-    status = send(s, tx, o.token);
+    status = tx_send(s, tx, o.token);
     if (status != HF_OK)
         return tx->doubtful ? hf_scope_doubt(s) : status;
     tx->committed = true;

@@ -35,8 +35,8 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c,
-                             const struct hf_counters_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, const struct hf_counters *c,
+                                   const struct hf_counters_options *o)
 {
     const struct hf_attribute_definition attributes[] = {{c->hash, HF_SCALAR_S},
                                                          {c->sort, HF_SCALAR_S}};
@@ -61,7 +61,7 @@ void hf_counters_close(struct hf_counters *c)
     if (!c)
         return;
     env = c->env;
-    hf__marks_free(&c->marks);
+    hf__counter_marks_free(&c->marks);
     hf_scope_free(c->names);
     hf__env_free(&env, c, sizeof(*c));
 }
@@ -83,7 +83,7 @@ static struct hf_counters *counters_new(struct hf_scope *s, struct hf_db *db,
     c->writers = o->writers ? o->writers : WRITERS_DEFAULT;
     c->requests = o->requests ? o->requests : REQUESTS_DEFAULT;
     c->shards = o->shards ? o->shards : 1;
-    hf__marks_init(&c->marks, &c->env);
+    hf__counter_marks_init(&c->marks, &c->env);
     c->names = hf_scope_new(&c->env);
     if (c->names) {
         c->table = hf_scope_copy(c->names, o->table.len ? o->table : table);
@@ -152,7 +152,7 @@ enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of counters");
     status = check_names(s, c);
     if (status == HF_OK)
-        status = ensure(s, c, &o);
+        status = table_ensure(s, c, &o);
     if (status != HF_OK) {
         hf_counters_close(c);
         return status;
@@ -189,7 +189,7 @@ struct attempt {
     struct hf_item item; /* whole, unless the mark was known and it was accepted */
 };
 
-static enum verdict judge(const struct attempt *a)
+static enum verdict refusal_judge(const struct attempt *a)
 {
     const struct counter_change *change = &a->change;
     const struct counter_seen *seen = &a->seen;
@@ -225,7 +225,7 @@ static enum hf_status one_round(struct hf_scope *s, struct hf_counters *c,
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     TRY(hf__counter_see(s, at, a->item, a->change.mark, &a->seen));
-    a->verdict = status == HF_OK ? ACCEPTED : judge(a);
+    a->verdict = status == HF_OK ? ACCEPTED : refusal_judge(a);
     if (a->verdict == LIMIT)
         return hf__counter_limit(s, at, a->change.by, a->seen.value);
     if (a->verdict == FORGOTTEN)
@@ -236,13 +236,13 @@ static enum hf_status one_round(struct hf_scope *s, struct hf_counters *c,
 }
 
 /* Rounds until there is a verdict, under one mark. */
-static enum hf_status rounds(struct hf_scope *s, struct hf_counters *c, const struct counter_at *at,
-                             struct attempt *a)
+static enum hf_status change_rounds(struct hf_scope *s, struct hf_counters *c,
+                                    const struct counter_at *at, struct attempt *a)
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
 
     a->change.guarded = !a->change.known;
-    a->change.gone = hf__mark_hint(&c->marks, at->text);
+    a->change.gone = hf__counter_mark_hint(&c->marks, at->text);
     for (int round = 1;; round++) {
         TRY(one_round(s, c, at, a));
         if (a->verdict != AGAIN)
@@ -254,7 +254,7 @@ static enum hf_status rounds(struct hf_scope *s, struct hf_counters *c, const st
         if (round > 2)
             TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&c->env, round < 20 ? 10 : 100)));
         a->change.gone = a->seen.gone;
-        hf__mark_set_hint(&c->marks, at->text, a->seen.gone);
+        hf__counter_mark_set_hint(&c->marks, at->text, a->seen.gone);
     }
 }
 
@@ -274,7 +274,7 @@ static void drop_some(struct hf_scope *s, struct hf_counters *c, const struct co
         struct counter_seen seen;
 
         if (hf__counter_see(s, at, result.attributes, (struct counter_mark){0}, &seen) == HF_OK)
-            hf__mark_set_hint(&c->marks, at->text, seen.gone);
+            hf__counter_mark_set_hint(&c->marks, at->text, seen.gone);
     }
 }
 
@@ -283,7 +283,7 @@ static enum hf_status under_own_mark(struct hf_scope *s, struct hf_counters *c,
                                      const struct counter_at *at, struct attempt *a)
 {
     for (;;) {
-        struct mark *mark = hf__mark_take(&c->marks, at->text);
+        struct mark *mark = hf__counter_mark_take(&c->marks, at->text);
         enum hf_status status;
         bool known, done;
 
@@ -293,12 +293,12 @@ static enum hf_status under_own_mark(struct hf_scope *s, struct hf_counters *c,
         a->change.last = mark->last;
         a->change.mark.id = hf_str_of(mark->id, MARK_LEN);
         a->verdict = 0;
-        status = rounds(s, c, at, a);
+        status = change_rounds(s, c, at, a);
         done = status == HF_OK && a->verdict != NEW_MARK;
         if (done)
             mark->last = a->seen.last;
         /* What failed without a doubt has left a mark that the item knows as it was. */
-        hf__mark_give(&c->marks, mark, done || (known && status != HF_OK && !a->doubtful));
+        hf__counter_mark_give(&c->marks, mark, done || (known && status != HF_OK && !a->doubtful));
         if (status != HF_OK || done)
             return status;
     }
@@ -330,8 +330,8 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
 
 /* A database refuses to add to what is no number. Whose mistake is that? HF_CORRUPT when it is the
  * item's, which somebody else has written. */
-static enum hf_status explain(struct hf_scope *s, struct hf_counters *c,
-                              const struct counter_at *at, struct counter_mark mark)
+static enum hf_status refusal_explain(struct hf_scope *s, struct hf_counters *c,
+                                      const struct counter_at *at, struct counter_mark mark)
 {
     struct hf_str message = hf_scope_copy(s, hf_scope_error(s)->message);
     struct counter_seen seen;
@@ -352,13 +352,13 @@ enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
     *out = 0;
     *again = false;
     if (change.mark.id.ptr)
-        status = rounds(s, c, at, &a);
+        status = change_rounds(s, c, at, &a);
     else if (c->plain)
         status = under_none(s, c, at, &a);
     else
         status = under_own_mark(s, c, at, &a);
     if (status == HF_INVALID && !a.doubtful)
-        status = explain(s, c, at, a.change.mark);
+        status = refusal_explain(s, c, at, a.change.mark);
     if (status != HF_OK) {
         *out = status == HF_LIMIT ? a.seen.value : 0;
         return a.doubtful ? hf_scope_doubt(s) : status; /* (2) */
@@ -373,7 +373,7 @@ enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
 /* ---- adding --------------------------------------------------------------------------------- */
 
 /* A bound as the options have it. */
-static int64_t bound(int64_t option, int64_t none)
+static int64_t option_bound(int64_t option, int64_t none)
 {
     return option == 0 ? none : option == HF_ZERO ? 0 : option;
 }
@@ -387,8 +387,8 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
     bool never = false;
 
     OPTIONS_COPY(&o, options);
-    floor = bound(o.floor, INT64_MIN);
-    ceiling = bound(o.ceiling, INT64_MAX);
+    floor = option_bound(o.floor, INT64_MIN);
+    ceiling = option_bound(o.ceiling, INT64_MAX);
     if (floor > ceiling)
         return hf_scope_fail(s, HF_INVALID, "%.*s: the floor is above the ceiling",
                              HF_FMT(hf__counter_name(s, at)));
@@ -405,10 +405,10 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
 }
 
 /* Where to add, and what. */
-static enum hf_status prepare(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
-                              struct hf_str request, int64_t by,
-                              const struct hf_counter_options *options, struct counter_at *at,
-                              struct counter_change *change)
+static enum hf_status add_prepare(struct hf_scope *s, struct hf_counters *c,
+                                  struct hf_counter_key key, struct hf_str request, int64_t by,
+                                  const struct hf_counter_options *options, struct counter_at *at,
+                                  struct counter_change *change)
 {
     TRY(hf__counter_at(s, c, key, 0, at));
     TRY(hf__counter_bounds(s, at, by, options, change));
@@ -426,9 +426,10 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_counters *c, struct 
     return hf__counter_spread(s, c, key, request, at);
 }
 
-static enum hf_status add(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
-                          struct hf_str request, int64_t by,
-                          const struct hf_counter_options *options, int64_t *value, bool *again)
+static enum hf_status counter_add(struct hf_scope *s, struct hf_counters *c,
+                                  struct hf_counter_key key, struct hf_str request, int64_t by,
+                                  const struct hf_counter_options *options, int64_t *value,
+                                  bool *again)
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at at;
@@ -439,7 +440,7 @@ static enum hf_status add(struct hf_scope *s, struct hf_counters *c, struct hf_c
     if (value)
         *value = 0;
     *again = false;
-    TRY(prepare(s, c, key, request, by, options, &at, &change));
+    TRY(add_prepare(s, c, key, request, by, options, &at, &change));
     status = hf__counter_change(s, c, &at, change, &out, again);
     if (status == HF_OK)
         hf_scope_rewind(s, memory);
@@ -455,7 +456,7 @@ enum hf_status hf_counter_add(struct hf_scope *s, struct hf_counters *c, struct 
 {
     bool again;
 
-    return add(s, c, key, hf_str_of(NULL, 0), by, options, value, &again);
+    return counter_add(s, c, key, hf_str_of(NULL, 0), by, options, value, &again);
 }
 
 enum hf_status hf_counter_incr(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
@@ -482,8 +483,8 @@ enum hf_status hf_counter_add_once(struct hf_scope *s, struct hf_counters *c,
 {
     bool unasked;
 
-    return add(s, c, key, request.ptr ? request : HF_STR(""), by, options, value,
-               again ? again : &unasked);
+    return counter_add(s, c, key, request.ptr ? request : HF_STR(""), by, options, value,
+                       again ? again : &unasked);
 }
 
 enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
@@ -499,7 +500,7 @@ enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
 
     call_begins(s);
     memset(action, 0, sizeof(*action));
-    TRY(prepare(s, c, key, request, by, options, &at, &change));
+    TRY(add_prepare(s, c, key, request, by, options, &at, &change));
     if (request.ptr) { /* nobody sees the answer, so it is before that old ids are dropped */
         TRY(hf__pattern_read(s, c->db, c->table, at.key, &item));
         hf__counter_drops(s, c, item, &drops);

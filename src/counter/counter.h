@@ -50,18 +50,18 @@ struct marks {
     struct mark_hint hints[HINTS]; /* when marks were dropped last, as far as we know */
 };
 
-void hf__marks_init(struct marks *marks, const struct hf_env *env);
-void hf__marks_free(struct marks *marks);
+void hf__counter_marks_init(struct marks *marks, const struct hf_env *env);
+void hf__counter_marks_free(struct marks *marks);
 
 /* A mark for the item that nobody else uses, until it is given back; NULL: no memory. */
-struct mark *hf__mark_take(struct marks *marks, struct hf_str text);
+struct mark *hf__counter_mark_take(struct marks *marks, struct hf_str text);
 
 /* Give it back: to be used again, or never. NULL is accepted. */
-void hf__mark_give(struct marks *marks, struct mark *mark, bool again);
+void hf__counter_mark_give(struct marks *marks, struct mark *mark, bool again);
 
 /* When marks of that item were dropped last; 0: never, or we do not know. */
-int64_t hf__mark_hint(struct marks *marks, struct hf_str text);
-void hf__mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone);
+int64_t hf__counter_mark_hint(struct marks *marks, struct hf_str text);
+void hf__counter_mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone);
 
 /* ---- the table ------------------------------------------------------------------------------ */
 

@@ -16,7 +16,7 @@ static uint64_t hash_of(struct hf_str text)
     return fnv_fold(fnv(FNV_BEGIN, text.ptr, text.len));
 }
 
-void hf__marks_init(struct marks *marks, const struct hf_env *env)
+void hf__counter_marks_init(struct marks *marks, const struct hf_env *env)
 {
     marks->env = env;
     pthread_mutex_init(&marks->mutex, NULL);
@@ -36,7 +36,7 @@ static void unlink_mark(struct marks *marks, struct mark *mark)
     marks->len--;
 }
 
-void hf__marks_free(struct marks *marks)
+void hf__counter_marks_free(struct marks *marks)
 {
     while (marks->oldest) {
         struct mark *mark = marks->oldest;
@@ -64,7 +64,7 @@ static struct mark *mark_new(struct marks *marks, struct hf_str text, uint64_t h
     return mark;
 }
 
-struct mark *hf__mark_take(struct marks *marks, struct hf_str text)
+struct mark *hf__counter_mark_take(struct marks *marks, struct hf_str text)
 {
     uint64_t hash = hash_of(text);
     struct mark *mark;
@@ -79,7 +79,7 @@ struct mark *hf__mark_take(struct marks *marks, struct hf_str text)
     return mark ? mark : mark_new(marks, text, hash);
 }
 
-void hf__mark_give(struct marks *marks, struct mark *mark, bool again)
+void hf__counter_mark_give(struct marks *marks, struct mark *mark, bool again)
 {
     struct mark *gone = mark;
 
@@ -101,7 +101,7 @@ void hf__mark_give(struct marks *marks, struct mark *mark, bool again)
         hf__env_free(marks->env, gone, gone->size);
 }
 
-int64_t hf__mark_hint(struct marks *marks, struct hf_str text)
+int64_t hf__counter_mark_hint(struct marks *marks, struct hf_str text)
 {
     uint64_t hash = hash_of(text);
     struct mark_hint hint;
@@ -112,7 +112,7 @@ int64_t hf__mark_hint(struct marks *marks, struct hf_str text)
     return hint.hash == hash ? hint.gone : 0;
 }
 
-void hf__mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone)
+void hf__counter_mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone)
 {
     uint64_t hash = hash_of(text);
 

@@ -19,8 +19,8 @@ enum { TRIES_MAX = 20 };
 /* ---- adding --------------------------------------------------------------------------------- */
 
 /* (1): let the first item say how many there are. Doing it again changes nothing. */
-static enum hf_status announce(struct hf_scope *s, struct hf_counters *c,
-                               const struct counter_at *first)
+static enum hf_status shards_announce(struct hf_scope *s, struct hf_counters *c,
+                                      const struct counter_at *first)
 {
     struct hf_update_item update = {.table = c->table,
                                     .key = first->key,
@@ -47,12 +47,12 @@ static enum hf_status announce_once(struct hf_scope *s, struct hf_counters *c,
     struct mark *mark;
 
     TRY(hf_scope_built(s));
-    mark = hf__mark_take(&c->marks, text);
+    mark = hf__counter_mark_take(&c->marks, text);
     if (!mark || !mark->last)
-        status = announce(s, c, first);
+        status = shards_announce(s, c, first);
     if (mark)
         mark->last = 1;
-    hf__mark_give(&c->marks, mark, status == HF_OK);
+    hf__counter_mark_give(&c->marks, mark, status == HF_OK);
     return status;
 }
 
@@ -204,9 +204,9 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
  * seen. *gone: that one is there no more. An item that was never changed under a mark cannot be
  * told from what it becomes when it is: then it has to be looked at again.
  */
-static enum hf_status replace(struct hf_scope *s, struct hf_counters *c,
-                              const struct counter_at *at, const struct counter_seen *seen,
-                              struct hf_item successor, bool *gone)
+static enum hf_status item_replace(struct hf_scope *s, struct hf_counters *c,
+                                   const struct counter_at *at, const struct counter_seen *seen,
+                                   struct hf_item successor, bool *gone)
 {
     struct hf_str condition =
         seen->born.ptr ? HF_STR("#born = :born") : HF_STR("attribute_not_exists(#born)");
@@ -262,7 +262,7 @@ static enum hf_status remove_one(struct hf_scope *s, struct hf_counters *c,
             *shards = seen.shards;
         if (shard == 0 && seen.shards > 1)
             left = stub_of(s, c, &at, &seen);
-        TRY(replace(s, c, &at, &seen, left, &gone));
+        TRY(item_replace(s, c, &at, &seen, left, &gone));
     }
     return HF_OK;
 }

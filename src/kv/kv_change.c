@@ -56,7 +56,7 @@ struct outcome {
 
 /* ---- one round ------------------------------------------------------------------------------ */
 
-static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_view *seen)
+static enum hf_status item_read(struct hf_scope *s, const struct job *job, struct kv_view *seen)
 {
     const struct hf_kv *kv = job->kv;
     const struct hf_attr names[] = {{.name = HF_STR("#hash"), .type = HF_TYPE_S, .text = kv->hash},
@@ -84,8 +84,8 @@ static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_
 }
 
 /* The request of a plan; a tombstone is put (4). */
-static enum hf_status build(struct hf_scope *s, const struct job *job, struct outcome *o,
-                            struct kv_request *request, struct hf_transact_write *action)
+static enum hf_status request_build(struct hf_scope *s, const struct job *job, struct outcome *o,
+                                    struct kv_request *request, struct hf_transact_write *action)
 {
     const struct hf_kv *kv = job->kv;
     struct hf_value stored;
@@ -118,7 +118,7 @@ static enum hf_status build(struct hf_scope *s, const struct job *job, struct ou
     return hf_scope_built(s);
 }
 
-static enum hf_status doubt(struct hf_scope *s, const struct job *job)
+static enum hf_status fail_in_doubt(struct hf_scope *s, const struct job *job)
 {
     (void)hf_scope_fail(s, HF_IO,
                         "key \"%.*s\" of table %.*s: an answer was lost, and as others have "
@@ -128,8 +128,8 @@ static enum hf_status doubt(struct hf_scope *s, const struct job *job)
 }
 
 /* HF_OK: done; HF_CONDITION: not done, *now is what is there; else what the database says. */
-static enum hf_status send(struct hf_scope *s, const struct job *job, struct outcome *o,
-                           struct kv_view *now)
+static enum hf_status change_send(struct hf_scope *s, const struct job *job, struct outcome *o,
+                                  struct kv_view *now)
 {
     struct hf_transact_write action;
     struct kv_request request;
@@ -138,7 +138,7 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
     enum kv_verdict verdict;
     bool doubtful;
 
-    TRY(build(s, job, o, &request, &action));
+    TRY(request_build(s, job, o, &request, &action));
     status = hf__pattern_write(s, job->kv->db, &action, request.key, &item);
     hf__kv_remember(job->kv->memory, &job->place,
                     status == HF_OK && action.put ? o->version : hf_str_of(NULL, 0));
@@ -152,19 +152,19 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
                           : KV_NOT_DONE;
     if (verdict == KV_DONE)
         return hf_scope_ok(s);
-    return verdict == KV_UNKNOWN && doubtful ? doubt(s, job) : HF_CONDITION;
+    return verdict == KV_UNKNOWN && doubtful ? fail_in_doubt(s, job) : HF_CONDITION;
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-static enum hf_status refused(struct hf_scope *s, const struct job *job, const char *why)
+static enum hf_status fail_condition(struct hf_scope *s, const struct job *job, const char *why)
 {
     return hf_scope_fail(s, HF_CONDITION, "key \"%.*s\" of table %.*s %s", KV_FMT(job->place.key),
                          HF_FMT(job->kv->table), why);
 }
 
 /* (3): between rounds others get their turn. */
-static enum hf_status wait(struct hf_scope *s, const struct job *job, uint32_t round)
+static enum hf_status round_wait(struct hf_scope *s, const struct job *job, uint32_t round)
 {
     if (round >= job->attempts)
         return hf_scope_fail(s, HF_TX_CONFLICT,
@@ -175,7 +175,7 @@ static enum hf_status wait(struct hf_scope *s, const struct job *job, uint32_t r
 }
 
 /* HF_CONDITION: the plan was to refuse; o->base.seen is what is there. */
-static enum hf_status run(struct hf_scope *s, const struct job *job, struct outcome *o)
+static enum hf_status job_run(struct hf_scope *s, const struct job *job, struct outcome *o)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct kv_view now = {0};
@@ -188,13 +188,13 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
 
         *o = (struct outcome){.base = {.kind = KV_BASE_SEEN, .seen = now}};
         if (!known)
-            TRY(look(s, job, &o->base.seen));
+            TRY(item_read(s, job, &o->base.seen));
         TRY(job->plan(s, job, &o->base.seen, &o->plan));
         if (o->plan.what == KEEP)
             return HF_OK;
         if (o->plan.what == REFUSE)
-            return refused(s, job, "has a value");
-        status = send(s, job, o, &now);
+            return fail_condition(s, job, "has a value");
+        status = change_send(s, job, o, &now);
         if (status != HF_CONDITION)
             return status;
         /* Who has guessed knows better now. Who has waited had better look again. */
@@ -202,7 +202,7 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
         if (known)
             continue;
         hf_scope_rewind(s, mark);
-        TRY(wait(s, job, round));
+        TRY(round_wait(s, job, round));
     }
 }
 
@@ -210,13 +210,13 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
 static enum hf_status run_once(struct hf_scope *s, const struct job *job, struct outcome *o,
                                struct kv_view *now)
 {
-    enum hf_status status = send(s, job, o, now);
+    enum hf_status status = change_send(s, job, o, now);
 
     if (status != HF_CONDITION)
         return status;
     if (!now->live)
-        return refused(s, job, "has no value");
-    return refused(s, job, "has another version");
+        return fail_condition(s, job, "has no value");
+    return fail_condition(s, job, "has another version");
 }
 
 static struct hf_kv_entry entry_of(const struct job *job, const struct outcome *o)
@@ -295,9 +295,9 @@ static enum hf_status tell_other(struct hf_scope *s, const struct job *job, stru
     return HF_CONDITION;
 }
 
-static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                          struct hf_value value, const struct hf_kv_set_options *options,
-                          bool asked, struct hf_kv_entry *entry)
+static enum hf_status value_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                                struct hf_value value, const struct hf_kv_set_options *options,
+                                bool asked, struct hf_kv_entry *entry)
 {
     struct hf_kv_set_options o;
     struct outcome outcome;
@@ -314,7 +314,7 @@ static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
         TRY(plan_set(s, &job, &now, &outcome.plan));
         status = run_once(s, &job, &outcome, &now);
     } else {
-        status = run(s, &job, &outcome);
+        status = job_run(s, &job, &outcome);
         now = outcome.base.seen;
     }
     if (status == HF_CONDITION)
@@ -332,8 +332,8 @@ enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
     struct hf_kv_entry ignored;
 
     if (entry)
-        return set(s, kv, key, value, options, true, entry);
-    return kv_done(s, mark, set(s, kv, key, value, options, false, &ignored));
+        return value_set(s, kv, key, value, options, true, entry);
+    return kv_done(s, mark, value_set(s, kv, key, value, options, false, &ignored));
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */
@@ -362,13 +362,13 @@ static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf
     job.attempts = attempts_of(o.max_attempts);
     TRY(hf__kv_place(s, kv, key, &job.place));
     if (!o.if_version.ptr) {
-        TRY(run(s, &job, &outcome));
+        TRY(job_run(s, &job, &outcome));
         *old = hf__kv_entry(job.place.key, &outcome.base.seen);
         return HF_OK;
     }
     /* To hand out what is deleted takes a look. */
     if (asked)
-        TRY(look(s, &job, &now));
+        TRY(item_read(s, &job, &now));
     outcome = (struct outcome){.base = {.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}},
                                .plan = {.what = DELETE}};
     *old = hf__kv_entry(job.place.key, &now);
@@ -434,7 +434,7 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     if (entry)
         *entry = (struct hf_kv_entry){0};
     TRY(change_job(s, kv, key, change, user, options, &job));
-    TRY(run(s, &job, &outcome));
+    TRY(job_run(s, &job, &outcome));
     if (!entry)
         return kv_done(s, mark, HF_OK);
     *entry = entry_of(&job, &outcome);
@@ -444,14 +444,14 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
 /* ---- in transactions ------------------------------------------------------------------------ */
 
 /* The action lives in the scope, and so does all that it names but the table's own texts. */
-static enum hf_status act(struct hf_scope *s, const struct job *job, struct outcome *o,
-                          struct hf_transact_write *action, struct hf_kv_entry *entry)
+static enum hf_status action_make(struct hf_scope *s, const struct job *job, struct outcome *o,
+                                  struct hf_transact_write *action, struct hf_kv_entry *entry)
 {
     struct kv_request *request = hf_scope_alloc(s, sizeof(*request));
 
     if (!request)
         return hf_scope_built(s);
-    TRY(build(s, job, o, request, action));
+    TRY(request_build(s, job, o, request, action));
     if (entry)
         *entry = entry_of(job, o);
     return hf_scope_built(s);
@@ -474,7 +474,7 @@ enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     if (o.if_version.ptr)
         outcome.base = (struct kv_base){.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}};
     TRY(plan_set(s, &job, NULL, &outcome.plan));
-    return act(s, &job, &outcome, action, entry);
+    return action_make(s, &job, &outcome, action, entry);
 }
 
 enum hf_status hf_kv_delete_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -491,7 +491,7 @@ enum hf_status hf_kv_delete_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_k
     TRY(hf__kv_place(s, kv, key, &job.place));
     if (o.if_version.ptr)
         outcome.base = (struct kv_base){.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}};
-    return act(s, &job, &outcome, action, NULL);
+    return action_make(s, &job, &outcome, action, NULL);
 }
 
 enum hf_status hf_kv_change_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -504,9 +504,9 @@ enum hf_status hf_kv_change_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_k
 
     memset(action, 0, sizeof(*action));
     TRY(change_job(s, kv, key, change, user, options, &job));
-    TRY(look(s, &job, &outcome.base.seen));
+    TRY(item_read(s, &job, &outcome.base.seen));
     TRY(plan_change(s, &job, &outcome.base.seen, &outcome.plan));
-    return act(s, &job, &outcome, action, entry);
+    return action_make(s, &job, &outcome, action, entry);
 }
 
 enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -520,5 +520,5 @@ enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     call_begins(s);
     memset(action, 0, sizeof(*action));
     TRY(hf__kv_place(s, kv, key, &job.place));
-    return act(s, &job, &outcome, action, NULL);
+    return action_make(s, &job, &outcome, action, NULL);
 }

@@ -226,7 +226,7 @@ static struct lineage lineage_of(struct hf_str version)
 }
 
 /* Where in it the write of a version is; SIZE_MAX: it is not. */
-static size_t find(const struct lineage *line, struct hf_str version)
+static size_t lineage_find(const struct lineage *line, struct hf_str version)
 {
     struct hf_str id = in_short(next_id(&version));
 
@@ -271,12 +271,12 @@ enum kv_verdict hf__kv_settle(const struct kv_base *base, struct hf_str version,
     struct lineage line = lineage_of(now->version);
     size_t at;
 
-    if (find(&line, version) != SIZE_MAX)
+    if (lineage_find(&line, version) != SIZE_MAX)
         return KV_DONE;
     if (base->kind == KV_BASE_SEEN && !base->seen.there)
         return remembered && line.rooted ? KV_NOT_DONE : KV_UNKNOWN;
     /* What came right after it has to be known. */
-    at = find(&line, base->seen.version);
+    at = lineage_find(&line, base->seen.version);
     return at == SIZE_MAX || (at == line.len - 1 && has_gap(&line)) ? KV_UNKNOWN : KV_NOT_DONE;
 }
 
@@ -286,7 +286,7 @@ enum kv_verdict hf__kv_settle_removal(const struct kv_base *base, const struct k
 
     if (!now->there)
         return KV_DONE;
-    if (find(&line, base->seen.version) != SIZE_MAX)
+    if (lineage_find(&line, base->seen.version) != SIZE_MAX)
         return KV_NOT_DONE;
     /* Whoever removed it, it is gone, if what is there was made where nothing was. */
     return line.rooted && !has_gap(&line) ? KV_DONE : KV_UNKNOWN;

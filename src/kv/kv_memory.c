@@ -55,14 +55,14 @@ void hf__kv_memory_free(const struct hf_env *env, struct kv_memory *memory)
     hf__env_free(env, memory, size_of(memory->len));
 }
 
-static uint64_t mix(uint64_t hash, struct hf_str text)
+static uint64_t hash_mix(uint64_t hash, struct hf_str text)
 {
     return (fnv(hash, text.ptr, text.len) ^ text.len) * FNV_PRIME;
 }
 
 static uint64_t hash_of(const struct kv_memory *memory, const struct kv_place *place)
 {
-    uint64_t hash = mix(mix(memory->seed ^ FNV_BEGIN, place->hash), place->sort);
+    uint64_t hash = hash_mix(hash_mix(memory->seed ^ FNV_BEGIN, place->hash), place->sort);
 
     return hash ^ hash >> 32;
 }

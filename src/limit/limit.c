@@ -63,8 +63,9 @@ static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db,
     return limits;
 }
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
-                             const struct hf_limit_table_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
+                                   const struct pattern_at *at,
+                                   const struct hf_limit_table_options *o)
 {
     static const char *const own[] = {"context",   "count",   "head",     "last",     "lockouts",
                                       "locked_ms", "refunds", "slices",   "start_ms", "sum",
@@ -99,7 +100,7 @@ enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of limits");
-    status = ensure(s, db, &made->at, &o);
+    status = table_ensure(s, db, &made->at, &o);
     if (status != HF_OK) {
         table_free(made);
         return status;
@@ -124,8 +125,8 @@ static uint64_t hash_of(const struct limit_ask *ask)
 }
 
 /* The item as it may be; nothing when we do not know. */
-static void guess(struct hf_limit_table *limits, const struct limit_ask *ask,
-                  struct limit_view *view)
+static void view_guess(struct hf_limit_table *limits, const struct limit_ask *ask,
+                       struct limit_view *view)
 {
     uint64_t hash = hash_of(ask);
     struct limit_hint hint;
@@ -141,8 +142,8 @@ static void guess(struct hf_limit_table *limits, const struct limit_ask *ask,
     view->width_ms = hint.width_ms;
 }
 
-static void remember(struct hf_limit_table *limits, const struct limit_ask *ask,
-                     const struct limit_view *view)
+static void hint_save(struct hf_limit_table *limits, const struct limit_ask *ask,
+                      const struct limit_view *view)
 {
     uint64_t hash = hash_of(ask);
 
@@ -237,8 +238,8 @@ static enum hf_status ask_for(struct hf_scope *s, struct hf_limit_table *limits,
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-static enum hf_status denied(struct hf_scope *s, const struct limit_ask *ask,
-                             const struct hf_limit_verdict *verdict)
+static enum hf_status fail_denied(struct hf_scope *s, const struct limit_ask *ask,
+                                  const struct hf_limit_verdict *verdict)
 {
     if (verdict->locked)
         return hf_scope_fail(s, HF_LIMIT, "limit %.*s is locked for %u ms", HF_FMT(ask->name),
@@ -267,8 +268,8 @@ static enum hf_status try_again(struct hf_scope *s, const struct hf_limit_table 
 }
 
 /* A request that is sent until the database was reached, as it is: (2) says what became of it. */
-static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
-                            const struct hf_update_item *update, struct hf_item *item)
+static enum hf_status send_until_reached(struct hf_scope *s, struct hf_limit_table *limits,
+                                         const struct hf_update_item *update, struct hf_item *item)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct backoff backoff = {.first_ms = REACH_FIRST_MS, .max_ms = REACH_MOST_MS};
@@ -290,8 +291,8 @@ static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
 }
 
 /* What is stored for the name; the same for a read. */
-static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limits,
-                                 const struct limit_ask *ask, struct hf_item *item)
+static enum hf_status read_until_reached(struct hf_scope *s, struct hf_limit_table *limits,
+                                         const struct limit_ask *ask, struct hf_item *item)
 {
     struct hf_item key = hf__limit_key(s, ask->at, ask->name);
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -308,20 +309,20 @@ static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limi
 }
 
 /* Send one step, and look at what is there then. HF_OK: it was done. */
-static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
-                           const struct limit_ask *ask, enum limit_step step,
-                           struct limit_view *view)
+static enum hf_status step_send(struct hf_scope *s, struct hf_limit_table *limits,
+                                const struct limit_ask *ask, enum limit_step step,
+                                struct limit_view *view)
 {
     struct hf_update_item update = hf__limit_request(s, ask, view, step);
     struct hf_item item;
     enum hf_status status;
 
     TRY(hf_scope_built(s));
-    status = reach(s, limits, &update, &item);
+    status = send_until_reached(s, limits, &update, &item);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
-    remember(limits, ask, view);
+    hint_save(limits, ask, view);
     if (status == HF_CONDITION && view->last.len == ask->id.len &&
         memcmp(view->last.ptr, ask->id.ptr, PATTERN_ID_LEN) == 0)
         return HF_OK; /* (2) */
@@ -338,24 +339,25 @@ static struct hf_str write_id(char text[WRITE_ID_SIZE], const struct pattern_id 
 }
 
 /* Begin a lockout; somebody else's change comes first. HF_OK: it has begun. */
-static enum hf_status lock(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask ask,
-                           struct limit_view *view)
+static enum hf_status lockout_begin(struct hf_scope *s, struct hf_limit_table *limits,
+                                    struct limit_ask ask, struct limit_view *view)
 {
     struct pattern_id id = hf__pattern_id_make(&limits->env);
     char text[WRITE_ID_SIZE];
 
     ask.id = write_id(text, &id, 0); /* the other one means that something was counted */
-    return send(s, limits, &ask, LIMIT_LOCK, view);
+    return step_send(s, limits, &ask, LIMIT_LOCK, view);
 }
 
-static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask *ask,
-                           const struct pattern_id *id, struct hf_limit_verdict *verdict)
+static enum hf_status limit_take(struct hf_scope *s, struct hf_limit_table *limits,
+                                 struct limit_ask *ask, const struct pattern_id *id,
+                                 struct hf_limit_verdict *verdict)
 {
     char text[WRITE_ID_SIZE];
     struct limit_view view;
     bool known = false;
 
-    guess(limits, ask, &view);
+    view_guess(limits, ask, &view);
     for (int round = 0; round < ROUNDS; round++) {
         enum limit_step step = hf__limit_step(ask, &view);
         enum hf_status status;
@@ -363,20 +365,20 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
         if (!known && step != LIMIT_WITHIN && step != LIMIT_NEW) {
             struct hf_item item;
 
-            TRY(reach_item(s, limits, ask, &item));
+            TRY(read_until_reached(s, limits, ask, &item));
             TRY(hf__limit_view(s, limits->at.table, ask->name, item, &view));
             known = true;
             continue;
         }
         if (step == LIMIT_DENY) {
             hf__limit_tell(ask, &view, false, verdict);
-            return denied(s, ask, verdict);
+            return fail_denied(s, ask, verdict);
         }
         if (step == LIMIT_LOCK) {
-            status = lock(s, limits, *ask, &view);
+            status = lockout_begin(s, limits, *ask, &view);
         } else {
             ask->id = write_id(text, id, round);
-            status = send(s, limits, ask, step, &view);
+            status = step_send(s, limits, ask, step, &view);
             if (status == HF_OK) {
                 hf__limit_tell(ask, &view, true, verdict);
                 verdict->id = view.last;
@@ -438,8 +440,8 @@ static bool fails_open(struct hf_scope *s, const struct hf_limit_options *o, enu
     return o->fail_open && status != HF_OK && status != HF_LIMIT && is_unreached(s, status);
 }
 
-static enum hf_status unreached(struct hf_scope *s, const struct limit_ask *ask,
-                                struct hf_limit_verdict *verdict)
+static enum hf_status allow_unreached(struct hf_scope *s, const struct limit_ask *ask,
+                                      struct hf_limit_verdict *verdict)
 {
     *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask->cost};
     return hf_scope_ok(s);
@@ -460,24 +462,25 @@ enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, 
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
     bound = bound_begin(s, limits, o.reach_ms);
-    status = take(s, limits, &ask, &id, verdict);
+    status = limit_take(s, limits, &ask, &id, verdict);
     bound_end(s, limits, &bound);
-    return fails_open(s, &o, status) ? unreached(s, &ask, verdict) : status;
+    return fails_open(s, &o, status) ? allow_unreached(s, &ask, verdict) : status;
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-static enum hf_status look(struct hf_scope *s, struct hf_limit_table *limits,
-                           const struct limit_ask *ask, uint32_t reach_ms, struct limit_view *view)
+static enum hf_status view_read(struct hf_scope *s, struct hf_limit_table *limits,
+                                const struct limit_ask *ask, uint32_t reach_ms,
+                                struct limit_view *view)
 {
     struct bound bound = bound_begin(s, limits, reach_ms);
     struct hf_item item;
-    enum hf_status status = reach_item(s, limits, ask, &item);
+    enum hf_status status = read_until_reached(s, limits, ask, &item);
 
     bound_end(s, limits, &bound);
     TRY(status);
     TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
-    remember(limits, ask, view);
+    hint_save(limits, ask, view);
     return call_ends(s, HF_OK);
 }
 
@@ -496,9 +499,9 @@ enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits, 
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    status = look(s, limits, &ask, o.reach_ms, &view);
+    status = view_read(s, limits, &ask, o.reach_ms, &view);
     if (fails_open(s, &o, status))
-        return unreached(s, &ask, verdict);
+        return allow_unreached(s, &ask, verdict);
     TRY(status);
     step = hf__limit_step(&ask, &view);
     hf__limit_tell(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
@@ -521,11 +524,11 @@ enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limit
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    TRY(look(s, limits, &ask, o.reach_ms, &view));
+    TRY(view_read(s, limits, &ask, o.reach_ms, &view));
     step = hf__limit_step(&ask, &view);
     if (step == LIMIT_DENY || step == LIMIT_LOCK) {
         hf__limit_tell(&ask, &view, false, verdict);
-        return denied(s, &ask, verdict);
+        return fail_denied(s, &ask, verdict);
     }
     update = hf_scope_alloc(s, sizeof(*update));
     TRY(hf_scope_built(s));

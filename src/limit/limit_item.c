@@ -302,14 +302,14 @@ static struct hf_update_item update_of(struct holders *h, const struct limit_ask
 #define UNCHANGED "#last = :seen AND #version = :version"
 
 /* The state that a request was computed from. */
-static void seen(struct holders *h, const struct limit_view *view)
+static void seen_values(struct holders *h, const struct limit_view *view)
 {
     VALUE(h, HF_S(":seen", view->last));
     VALUE(h, HF_N(":version", view->version));
 }
 
 /* What every write has: its id, and as the case may be a new window with its context. */
-static const char *begin(struct holders *h, const struct limit_ask *ask, bool new_window)
+static const char *write_begin(struct holders *h, const struct limit_ask *ask, bool new_window)
 {
     NAMES(h, "#last", "#version");
     VALUE(h, HF_S(":id", ask->id));
@@ -327,7 +327,7 @@ static const char *begin(struct holders *h, const struct limit_ask *ask, bool ne
                             : WRITE ", #window = :id, #refunds = :none, #expires = :expires";
 }
 
-static void expires(struct holders *h, const struct limit_ask *ask, int64_t end_ms)
+static void expires_value(struct holders *h, const struct limit_ask *ask, int64_t end_ms)
 {
     VALUE(h, HF_N(":expires", (end_ms + ask->rule.lockout_max_ms) / 1000 + LIMIT_TTL_MARGIN_S));
 }
@@ -339,7 +339,7 @@ static struct hf_update_item window_request(struct hf_scope *s, const struct lim
                                             enum limit_step step)
 {
     struct holders h = {.s = s};
-    const char *common = begin(&h, ask, step == LIMIT_NEW);
+    const char *common = write_begin(&h, ask, step == LIMIT_NEW);
     int64_t start_ms = new_start_ms(ask);
     /* Windows that began up to here are over. */
     int64_t over_ms =
@@ -356,7 +356,7 @@ static struct hf_update_item window_request(struct hf_scope *s, const struct lim
                                 " AND " NOT_LOCKED));
     }
     VALUE(&h, HF_N(":start", start_ms));
-    expires(&h, ask, start_ms + ask->rule.window_ms);
+    expires_value(&h, ask, start_ms + ask->rule.window_ms);
     return update_of(&h, ask,
                      hf_scope_format(s, "SET #start_ms = :start, #count = :cost, %s%s", common,
                                      ask->context.ptr ? "" : " REMOVE #context"),
@@ -385,8 +385,8 @@ static struct hf_update_item lock_request(struct hf_scope *s, const struct limit
     VALUE(&h, HF_V(":none", hf_item_value(hf_item_make(s, NULL, 0))));
     VALUE(&h, HF_N(":until", until_ms));
     VALUE(&h, HF_N(":lockouts", lockouts));
-    seen(&h, view);
-    expires(&h, ask, until_ms + rule->window_ms);
+    seen_values(&h, view);
+    expires_value(&h, ask, until_ms + rule->window_ms);
     return update_of(&h, ask,
                      HF_STR("SET " WRITE ", #window = :id, #refunds = :none, #count = :zero, "
                             "#start_ms = :until, #locked_ms = :until, #lockouts = :lockouts, "
@@ -400,7 +400,7 @@ static struct hf_update_item slice_request(struct hf_scope *s, const struct limi
 {
     struct holders h = {.s = s};
 
-    (void)begin(&h, ask, false);
+    (void)write_begin(&h, ask, false);
     NAMES(&h, "#slices", "#sum", "#head", "#width_ms");
     holders_name(&h, HF_STR("#i"), hf_scope_format(s, "%lld", (long long)view->head));
     VALUE(&h, HF_N(":cost", ask->cost));
@@ -448,7 +448,7 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
     struct holders h = {.s = s};
     struct hf_attr own;
     bool fresh = sum == 0;
-    const char *common = begin(&h, ask, fresh);
+    const char *common = write_begin(&h, ask, fresh);
 
     if (view->width_ms == width) {
         slices = live_entries(s, view->slices, true, head - ask->rule.slices);
@@ -471,14 +471,14 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
     VALUE(&h, HF_N(":sum", sum + ask->cost));
     VALUE(&h, HF_N(":head", head));
     VALUE(&h, HF_N(":width", width));
-    expires(&h, ask, (head + ask->rule.slices + 2) * width);
+    expires_value(&h, ask, (head + ask->rule.slices + 2) * width);
     if (!fresh) {
         holders_name(&h, HF_STR("#expires"), ask->at->expires);
         NAMES(&h, "#refunds");
         VALUE(&h, HF_M(":refunds", refunds));
     }
     if (view->there)
-        seen(&h, view);
+        seen_values(&h, view);
     return update_of(
         &h, ask,
         hf_scope_format(
@@ -493,13 +493,13 @@ static struct hf_update_item rate_request(struct hf_scope *s, const struct limit
                                           enum limit_step step)
 {
     struct holders h = {.s = s};
-    const char *common = begin(&h, ask, step == LIMIT_NEW);
+    const char *common = write_begin(&h, ask, step == LIMIT_NEW);
     int64_t interval = interval_us(&ask->rule), due_us = ask->cost * interval;
     int64_t burst_us = ask->rule.burst * interval;
 
     NAMES(&h, "#tat_us");
     VALUE(&h, HF_N(":now", ask->now_us));
-    expires(&h, ask, (ask->now_us + burst_us) / 1000);
+    expires_value(&h, ask, (ask->now_us + burst_us) / 1000);
     if (step == LIMIT_WITHIN) {
         holders_name(&h, HF_STR("#expires"), ask->at->expires);
         VALUE(&h, HF_N(":due", due_us));
@@ -535,7 +535,7 @@ struct hf_update_item hf__limit_refund_request(struct hf_scope *s, const struct 
     int64_t slice = verdict->at_us / 1000 / (width_ms(&ask->rule) ? width_ms(&ask->rule) : 1);
     const char *update, *condition;
 
-    (void)begin(&h, ask, false);
+    (void)write_begin(&h, ask, false);
     NAMES(&h, "#window", "#refunds");
     holders_name(&h, HF_STR("#id"), verdict->id);
     VALUE(&h, HF_S(":window", verdict->window));

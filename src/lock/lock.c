@@ -30,8 +30,9 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
-                             const struct hf_lock_table_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
+                                   const struct pattern_at *at,
+                                   const struct hf_lock_table_options *o)
 {
     static const char *const own[] = {"data", "fence", "held", "mode", "f:", "h:", NULL};
     struct hf_attribute_definition attribute = {at->hash, HF_SCALAR_S};
@@ -102,7 +103,7 @@ static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
     return locks;
 }
 
-static enum hf_status start(struct hf_scope *s, struct hf_lock_table *locks)
+static enum hf_status timers_start(struct hf_scope *s, struct hf_lock_table *locks)
 {
     TRY(hf__timer_join(s, locks->db, hf__lock_beats, locks, &locks->beater));
     return hf__timer_start(s, hf__lock_calls, locks, &locks->watcher);
@@ -123,9 +124,9 @@ enum hf_status hf_lock_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of locks");
-    status = ensure(s, db, &made->at, &o);
+    status = table_ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
-        status = start(s, made);
+        status = timers_start(s, made);
     if (status != HF_OK) {
         table_free(made);
         return status;
@@ -186,8 +187,8 @@ enum hf_status hf_lock_table_step(struct hf_scope *s, struct hf_lock_table *lock
 
 /* ---- a lock --------------------------------------------------------------------------------- */
 
-static enum hf_status renew(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
-                            struct hf_item data)
+static enum hf_status lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
+                                 struct hf_item data)
 {
     struct hf_lock_table *table = lock->table;
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -216,12 +217,12 @@ enum hf_status hf_lock_extend(struct hf_scope *s, struct hf_lock *lock, uint32_t
                              "lock %.*s: a heartbeat of %u ms is more than half of a lease of %u "
                              "ms",
                              HF_FMT(lock->name), lock->heartbeat_ms, lease_ms);
-    return renew(s, lock, lease_ms, (struct hf_item){0});
+    return lock_renew(s, lock, lease_ms, (struct hf_item){0});
 }
 
 enum hf_status hf_lock_set_data(struct hf_scope *s, struct hf_lock *lock, struct hf_item data)
 {
-    return renew(s, lock, 0, data);
+    return lock_renew(s, lock, 0, data);
 }
 
 /* It was refused to give back what is not there. Was it our own doing, whose answer got lost? */
@@ -238,7 +239,7 @@ static bool was_ours(struct hf_scope *s, const struct hf_lock *lock, struct hf_i
 }
 
 /* The mutex is held; nobody calls for it or works on it from now on but us. */
-static enum hf_lock_state drop(struct hf_lock *lock)
+static enum hf_lock_state lock_drop(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
@@ -261,7 +262,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
     mark = hf_scope_mark(s);
     table = lock->table;
     pthread_mutex_lock(&table->mutex);
-    state = drop(lock);
+    state = lock_drop(lock);
     pthread_mutex_unlock(&table->mutex);
     if (table->db && state != HF_LOCK_STOLEN)
         status = hf__lock_free_send(s, lock, data, &item);
@@ -297,7 +298,7 @@ void hf_lock_leave(struct hf_lock *lock)
         return;
     table = lock->table;
     pthread_mutex_lock(&table->mutex);
-    (void)drop(lock);
+    (void)lock_drop(lock);
     hf__lock_unref(lock);
     pthread_mutex_unlock(&table->mutex);
 }

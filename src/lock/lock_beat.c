@@ -87,7 +87,8 @@ void hf__lock_wake(struct hf_lock_table *table)
 /* ---- renewing ------------------------------------------------------------------------------- */
 
 /* The answer has come; the mutex is held. */
-static void renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, struct hf_item data)
+static void renewal_done(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms,
+                         struct hf_item data)
 {
     if (lock->table->db) /* a no-op lock has no lease */
         hf__lease_take(&lock->lease, lock_terms(lock, lease_ms), sent_us); /* maybe a shorter one */
@@ -100,7 +101,7 @@ static void renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, st
 }
 
 /* No answer; the mutex is held. (3) */
-static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, bool doubtful)
+static void renewal_failed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, bool doubtful)
 {
     if (doubtful)
         hf__lease_doubt(&lock->lease, lease_ms, sent_us);
@@ -109,8 +110,8 @@ static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms
 }
 
 /* Refused: does the item say that this beat is there already? Its answer got lost, then. */
-static bool holds(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item,
-                  uint64_t beat)
+static bool has_beat(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item,
+                     uint64_t beat)
 {
     struct lock_view view;
     size_t at;
@@ -136,7 +137,7 @@ static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint3
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
-    if (status == HF_CONDITION && holds(s, lock, item, beat))
+    if (status == HF_CONDITION && has_beat(s, lock, item, beat))
         status = HF_OK;
     TRY(status);
     if (lock->mode != HF_LOCK_EXCLUSIVE)
@@ -157,9 +158,9 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
     if (status == HF_CONDITION && lock->state == HF_LOCK_HELD)
         lock->state = HF_LOCK_STOLEN;
     else if (status == HF_OK && lock->state == HF_LOCK_HELD)
-        renewed(lock, sent_us, lease_ms, data);
+        renewal_done(lock, sent_us, lease_ms, data);
     else if (status != HF_OK)
-        not_renewed(lock, sent_us, lease_ms, doubtful);
+        renewal_failed(lock, sent_us, lease_ms, doubtful);
     state = lock->state;
     pthread_mutex_unlock(&table->mutex);
     if (state != HF_LOCK_HELD) {
@@ -293,7 +294,7 @@ int64_t hf__lock_beats(void *user)
 /* ---- calling -------------------------------------------------------------------------------- */
 
 /* (5) The mutex is held, and given up for the time of the call. */
-static void call(struct hf_lock *lock, bool lost, int64_t left_us)
+static void callback_run(struct hf_lock *lock, bool lost, int64_t left_us)
 {
     struct hf_lock_table *table = lock->table;
     enum hf_lock_state state = lock->state;
@@ -324,7 +325,7 @@ static bool call_if_due(struct hf_lock *lock, int64_t now_us, int64_t *wait_us)
 
         lock->lost_told = true;
         if (due)
-            call(lock, true, 0);
+            callback_run(lock, true, 0);
         return due;
     }
     left_us = lock->lease.until_us - now_us;
@@ -333,7 +334,7 @@ static bool call_if_due(struct hf_lock *lock, int64_t now_us, int64_t *wait_us)
 
         if (early_us <= 0) {
             lock->late_told = true;
-            call(lock, false, left_us);
+            callback_run(lock, false, left_us);
             return true;
         }
         left_us = early_us;

@@ -178,8 +178,8 @@ static struct builder builder_new(struct hf_scope *s, size_t evicts)
     return b;
 }
 
-static void append(const struct builder *b, char *text, size_t *len, const char *format,
-                   va_list args)
+static void append_format(const struct builder *b, char *text, size_t *len, const char *format,
+                          va_list args)
 {
     size_t cap = TEXT_MAX + b->evicts * TEXT_EACH;
     int more;
@@ -196,7 +196,7 @@ static void HF_PRINTF(2, 3) update_add(struct builder *b, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    append(b, b->update, &b->update_len, format, args);
+    append_format(b, b->update, &b->update_len, format, args);
     va_end(args);
 }
 
@@ -205,7 +205,7 @@ static void HF_PRINTF(2, 3) condition_add(struct builder *b, const char *format,
     va_list args;
 
     va_start(args, format);
-    append(b, b->condition, &b->condition_len, format, args);
+    append_format(b, b->condition, &b->condition_len, format, args);
     va_end(args);
 }
 
@@ -265,8 +265,8 @@ static void data_add(struct builder *b, struct hf_item data)
 }
 
 /* A request whose texts could not be made is one that no database accepts: it names no table. */
-static struct hf_update_item built(struct builder *b, const struct pattern_at *at,
-                                   struct hf_str name)
+static struct hf_update_item request_make(struct builder *b, const struct pattern_at *at,
+                                          struct hf_str name)
 {
     if (!b->update || !b->condition || !b->names || !b->values)
         return (struct hf_update_item){0};
@@ -385,7 +385,7 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
     data_add(&b, take->data);
     update_text(&b, HF_STR(" REMOVE #expires"));
     evict_add(&b, take);
-    return built(&b, take->at, take->name);
+    return request_make(&b, take->at, take->name);
 }
 
 struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pattern_at *at,
@@ -403,7 +403,7 @@ struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pat
     update_text(&b, HF_STR("SET #h = :me"));
     condition_text(&b, HF_STR("#f = :fence AND #h.#beat < :beat"));
     data_add(&b, data);
-    return built(&b, at, name);
+    return request_make(&b, at, name);
 }
 
 struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pattern_at *at,
@@ -429,5 +429,5 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pat
     }
     data_add(&b, data);
     update_text(&b, HF_STR(" REMOVE #h, #f"));
-    return built(&b, at, name);
+    return request_make(&b, at, name);
 }

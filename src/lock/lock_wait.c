@@ -82,8 +82,8 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
     plan->more = gone > EVICT_MAX;
 }
 
-static enum hf_status evict(struct hf_scope *s, struct hf_lock_table *table, struct hf_str name,
-                            const struct lock_plan *plan)
+static enum hf_status holders_evict(struct hf_scope *s, struct hf_lock_table *table,
+                                    struct hf_str name, const struct lock_plan *plan)
 {
     struct lock_take take = {.at = &table->at,
                              .name = name,
@@ -107,14 +107,14 @@ void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_it
     if (hf__lock_view(s, &table->at, item, &view) != HF_OK || view.info.holders_len < 2)
         return;
     hf__lock_plan(table, &view, HF_LOCK_EXCLUSIVE, 0, &plan);
-    if (plan.evict_len && evict(s, table, view.info.name, &plan) != HF_OK)
+    if (plan.evict_len && holders_evict(s, table, view.info.name, &plan) != HF_OK)
         hf_scope_ok(s);
 }
 
 /* ---- taking it ------------------------------------------------------------------------------ */
 
 /* The lock is ours: the item says so. */
-static void granted(struct want *want, const struct lock_view *view, size_t at)
+static void grant_note(struct want *want, const struct lock_view *view, size_t at)
 {
     struct hf_lock *lock = want->lock;
 
@@ -128,8 +128,8 @@ static void granted(struct want *want, const struct lock_view *view, size_t at)
  * Look at the item: HF_OK when it is ours, HF_LOCKED otherwise. (1): time is asked for in
  * hf__lock_plan(), after the answer.
  */
-static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item item,
-                           struct lock_plan *plan)
+static enum hf_status item_judge(struct hf_scope *s, struct want *want, struct hf_item item,
+                                 struct lock_plan *plan)
 {
     struct lock_view view;
     size_t at;
@@ -139,7 +139,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
     want->known = true;
     at = hf__lock_view_find(&view, lock_id(want->lock));
     if (at != SIZE_MAX) {
-        granted(want, &view, at);
+        grant_note(want, &view, at);
         return HF_OK;
     }
     hf__lock_plan(want->table, &view, want->lock->mode, want->permits, plan);
@@ -147,7 +147,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
 }
 
 /* Send the write that takes it: HF_OK, HF_CONDITION with a look at the item, or an error. */
-static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_plan *plan)
+static enum hf_status take_send(struct hf_scope *s, struct want *want, struct lock_plan *plan)
 {
     struct hf_lock_table *table = want->table;
     struct hf_lock *lock = want->lock;
@@ -182,7 +182,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
                                update.key, &item);
     want->doubtful = want->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
     if (status == HF_OK || status == HF_CONDITION) {
-        enum hf_status seen = look(s, want, item, plan);
+        enum hf_status seen = item_judge(s, want, item, plan);
 
         if (seen != HF_OK && seen != HF_LOCKED)
             return seen;
@@ -199,7 +199,7 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
  * Once: HF_OK, HF_LOCKED with plan->wait_us, or an error. Two rounds, as the first write may find
  * that there is somebody to be evicted.
  */
-static enum hf_status attempt(struct hf_scope *s, struct want *want, struct lock_plan *plan)
+static enum hf_status lock_attempt(struct hf_scope *s, struct want *want, struct lock_plan *plan)
 {
     struct hf_lock_table *table = want->table;
     enum hf_status status = HF_LOCKED;
@@ -209,17 +209,17 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, struct lock
     if (want->known) {
         TRY(hf__pattern_read(s, table->db, table->at.table,
                              hf__lock_key(s, &table->at, want->lock->name), &item));
-        status = look(s, want, item, plan);
+        status = item_judge(s, want, item, plan);
         if (status == HF_OK)
             want->sent_us = INT64_MIN;
     }
     for (int round = 0; round < 2 && status == HF_LOCKED && plan->possible; round++) {
         if (plan->more) {
-            status = evict(s, table, want->lock->name, plan);
+            status = holders_evict(s, table, want->lock->name, plan);
             plan->wait_us = 0;
             return status == HF_OK || status == HF_CONDITION ? HF_LOCKED : status;
         }
-        status = take(s, want, plan);
+        status = take_send(s, want, plan);
     }
     return status;
 }
@@ -304,7 +304,7 @@ static struct hf_lock *lock_new(struct hf_lock_table *table, struct hf_str name,
 }
 
 /* From now on the table's threads look after it. */
-static void list(struct hf_lock *lock)
+static void table_add_lock(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
@@ -326,7 +326,7 @@ static void list(struct hf_lock *lock)
 }
 
 /* (3) Nobody has it: it is forgotten, or released as soon as that can be done. */
-static void abandon(struct hf_lock *lock, bool doubtful)
+static void lock_abandon(struct hf_lock *lock, bool doubtful)
 {
     struct hf_lock_table *table = lock->table;
 
@@ -335,7 +335,7 @@ static void abandon(struct hf_lock *lock, bool doubtful)
         lock->lease.until_us = lock->lease.due_us + (int64_t)lock->lease_ms * 1000;
         lock->fence = 0; /* whichever it got */
         lock->dropped = lock->unreleased = true;
-        list(lock);
+        table_add_lock(lock);
         return;
     }
     pthread_mutex_lock(&table->mutex);
@@ -373,7 +373,7 @@ void hf__lock_freed(struct hf_lock_table *table, struct hf_str name)
 }
 
 /* Sleep, but not longer than until somebody on this table releases a lock of that name. */
-static enum hf_status doze(struct hf_scope *s, struct want *want, uint32_t ms)
+static enum hf_status sleep_until_freed(struct hf_scope *s, struct want *want, uint32_t ms)
 {
     enum { SLICE_MS = 5 };
     atomic_uint *freed = freed_of(want->table, want->lock->name);
@@ -416,7 +416,7 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
     struct lock_plan plan;
 
     for (;;) {
-        enum hf_status status = attempt(s, want, &plan);
+        enum hf_status status = lock_attempt(s, want, &plan);
         uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX), ms;
 
         if (status == HF_OK && lease_begins(s, want))
@@ -428,7 +428,7 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
         if (status != HF_LOCKED)
             plan.wait_us = INT64_MAX;
         ms = next_look_ms(want, &plan, &poll_ms, most_ms);
-        status = doze(s, want, ms < left_ms ? ms : left_ms - 1);
+        status = sleep_until_freed(s, want, ms < left_ms ? ms : left_ms - 1);
         if (status == HF_TIMEOUT) /* sleep may take longer than it was asked to */
             return held_by(s, want, HF_TIMEOUT);
         TRY(status);
@@ -437,10 +437,10 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
     }
 }
 
-static enum hf_status once(struct hf_scope *s, struct want *want)
+static enum hf_status try_once(struct hf_scope *s, struct want *want)
 {
     struct lock_plan plan;
-    enum hf_status status = attempt(s, want, &plan);
+    enum hf_status status = lock_attempt(s, want, &plan);
 
     if (status == HF_LOCKED)
         return held_by(s, want, HF_LOCKED);
@@ -451,7 +451,7 @@ static enum hf_status once(struct hf_scope *s, struct want *want)
     return hf_scope_doubt(s);
 }
 
-static enum hf_status noop(struct hf_scope *s, struct want *want)
+static enum hf_status noop_acquire(struct hf_scope *s, struct want *want)
 {
     struct hf_lock_table *table = want->table;
     struct hf_lock *lock = want->lock;
@@ -469,9 +469,9 @@ static enum hf_status noop(struct hf_scope *s, struct want *want)
     return HF_OK;
 }
 
-static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, struct hf_str name,
-                              const struct hf_lock_options *options, bool wait,
-                              struct hf_lock **lock)
+static enum hf_status lock_acquire(struct hf_scope *s, struct hf_lock_table *table,
+                                   struct hf_str name, const struct hf_lock_options *options,
+                                   bool wait, struct hf_lock **lock)
 {
     struct hf_lock_options o;
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -486,24 +486,26 @@ static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, s
     want.lock = lock_new(table, name, &o);
     if (!want.lock)
         return hf_scope_fail(s, HF_NOMEM, "no memory for lock %.*s", HF_FMT(name));
-    status = !table->db ? noop(s, &want) : wait ? wait_for(s, &want, o.poll_ms) : once(s, &want);
+    status = !table->db ? noop_acquire(s, &want)
+             : wait     ? wait_for(s, &want, o.poll_ms)
+                        : try_once(s, &want);
     if (status == HF_OK) {
-        list(want.lock);
+        table_add_lock(want.lock);
         *lock = want.lock;
         return hf__lock_done(s, mark, HF_OK);
     }
-    abandon(want.lock, want.doubtful);
+    lock_abandon(want.lock, want.doubtful);
     return status;
 }
 
 enum hf_status hf_lock_try(struct hf_scope *s, struct hf_lock_table *locks, struct hf_str name,
                            const struct hf_lock_options *options, struct hf_lock **lock)
 {
-    return acquire(s, locks, name, options, false, lock);
+    return lock_acquire(s, locks, name, options, false, lock);
 }
 
 enum hf_status hf_lock_acquire(struct hf_scope *s, struct hf_lock_table *locks, struct hf_str name,
                                const struct hf_lock_options *options, struct hf_lock **lock)
 {
-    return acquire(s, locks, name, options, true, lock);
+    return lock_acquire(s, locks, name, options, true, lock);
 }

@@ -26,8 +26,9 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
-                             const struct hf_once_table_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
+                                   const struct pattern_at *at,
+                                   const struct hf_once_table_options *o)
 {
     static const char *const own[] = {"attempt", "beat",       "began_ms",   "done_ms", "hash",
                                       "opener",  "owner",      "renewed_ms", "result",  "state",
@@ -111,7 +112,7 @@ enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of what is done once");
-    status = ensure(s, db, &made->at, &o);
+    status = table_ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
         status = hf__timer_join(s, db, hf__once_beats, made, &made->beater);
     if (status != HF_OK) {
@@ -344,8 +345,8 @@ enum hf_status hf__once_want(struct hf_scope *s, struct hf_once *once, enum hf_o
     return status == HF_OK ? HF_OK : hf_scope_fail(s, status, "no memory for a result");
 }
 
-static enum hf_status end(struct hf_scope *s, struct hf_once *once, enum hf_once_state state,
-                          struct hf_item result)
+static enum hf_status attempt_end(struct hf_scope *s, struct hf_once *once,
+                                  enum hf_once_state state, struct hf_item result)
 {
     struct hf_once_table *table = once->table;
     struct once_end ignored;
@@ -364,12 +365,12 @@ static enum hf_status end(struct hf_scope *s, struct hf_once *once, enum hf_once
 
 enum hf_status hf_once_finish(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
-    return end(s, once, HF_ONCE_DONE, result);
+    return attempt_end(s, once, HF_ONCE_DONE, result);
 }
 
 enum hf_status hf_once_fail(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
-    return end(s, once, HF_ONCE_FAILED, result);
+    return attempt_end(s, once, HF_ONCE_FAILED, result);
 }
 
 void hf_once_committed(struct hf_once *once)

@@ -122,8 +122,8 @@ struct gathered {
     size_t len, cap;
 };
 
-static enum hf_status gather(struct hf_scope *s, struct gathered *all,
-                             const struct hf_once_record *record)
+static enum hf_status list_append(struct hf_scope *s, struct gathered *all,
+                                  const struct hf_once_record *record)
 {
     if (all->len == all->cap) {
         size_t cap = all->cap ? all->cap * 2 : 16;
@@ -187,7 +187,7 @@ enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces, str
                 list->next = all.records[all.len - 1].key;
                 break;
             }
-            TRY(gather(s, &all, &view.record));
+            TRY(list_append(s, &all, &view.record));
         }
         start = page.last;
     } while (page.last.ptr && !list->next.ptr);

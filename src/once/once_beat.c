@@ -168,7 +168,7 @@ static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, u
 }
 
 /* What its holder left behind: complete it, or give it up. */
-static void settle(struct hf_scope *s, struct hf_once *once)
+static void leftover_send(struct hf_scope *s, struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
     enum hf_status status =
@@ -199,7 +199,7 @@ int64_t hf__once_beats(void *user)
     dropped = once->dropped;
     pthread_mutex_unlock(&table->mutex);
     if (dropped)
-        settle(table->work, once);
+        leftover_send(table->work, once);
     else
         (void)!hf__once_beat(table->work, once);
     pthread_mutex_lock(&table->mutex);

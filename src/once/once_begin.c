@@ -64,8 +64,8 @@ static int64_t silent_in(struct hf_once_table *table, const struct once_view *vi
     return left_us > 0 ? left_us : 0;
 }
 
-static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item item,
-                           enum verdict *verdict)
+static enum hf_status record_judge(struct hf_scope *s, struct want *want, struct hf_item item,
+                                   enum verdict *verdict)
 {
     struct once_view *view = &want->view;
 
@@ -87,7 +87,7 @@ static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item
 }
 
 /* Send the write that begins it, and look at what is there then. */
-static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *verdict)
+static enum hf_status attempt_take(struct hf_scope *s, struct want *want, enum verdict *verdict)
 {
     struct hf_once_table *table = want->table;
     struct hf_once *once = want->once;
@@ -116,14 +116,14 @@ static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *
     want->doubtful = want->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    TRY(look(s, want, item, verdict));
+    TRY(record_judge(s, want, item, verdict));
     if (status == HF_CONDITION && *verdict == OURS)
         want->sent_us = UNKNOWN_US; /* one of ours was done, who knows when */
     return HF_OK;
 }
 
 /* Once: what there is. */
-static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdict *verdict)
+static enum hf_status begin_once(struct hf_scope *s, struct want *want, enum verdict *verdict)
 {
     struct hf_once_table *table = want->table;
 
@@ -133,11 +133,11 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdic
 
         TRY(hf__pattern_read(s, table->db, table->at.table, hf__once_key(s, &want->once->name),
                              &item));
-        TRY(look(s, want, item, verdict));
+        TRY(record_judge(s, want, item, verdict));
         want->sent_us = UNKNOWN_US;
     }
     for (int round = 0; round < ROUNDS && (*verdict == FREE || *verdict == SILENT); round++)
-        TRY(take(s, want, verdict));
+        TRY(attempt_take(s, want, verdict));
     if (*verdict == FREE || *verdict == SILENT) {
         *verdict = BUSY;
         want->wait_us = 0;
@@ -146,7 +146,7 @@ static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdic
 }
 
 /* (3) The timeout of what was granted: HF_OK when it lasts, HF_LOST when it is over already. */
-static enum hf_status starts(struct hf_scope *s, struct want *want)
+static enum hf_status timeout_start(struct hf_scope *s, struct want *want)
 {
     struct hf_once *once = want->once;
     int64_t now_us = hf__env_elapsed_us(&want->table->env);
@@ -164,7 +164,7 @@ static enum hf_status starts(struct hf_scope *s, struct want *want)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static enum hf_status busy(struct hf_scope *s, const struct want *want, enum hf_status status)
+static enum hf_status fail_busy(struct hf_scope *s, const struct want *want, enum hf_status status)
 {
     const struct once_name *name = &want->once->name;
 
@@ -183,7 +183,7 @@ static bool is_passing(const struct hf_scope *s, enum hf_status status)
 }
 
 /* Sleep, but not longer than until somebody on this table ends an attempt at that key. */
-static enum hf_status doze(struct hf_scope *s, struct want *want, uint32_t ms)
+static enum hf_status sleep_until_ended(struct hf_scope *s, struct want *want, uint32_t ms)
 {
     enum { SLICE_MS = 5 };
     atomic_uint *ended = hf__once_ended(want->table, want->once->name.key);
@@ -205,13 +205,13 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
     uint32_t poll_ms = ONCE_POLL_FIRST_MS < most_ms ? ONCE_POLL_FIRST_MS : most_ms;
 
     for (;;) {
-        enum hf_status status = attempt(s, want, verdict);
+        enum hf_status status = begin_once(s, want, verdict);
         uint32_t left_ms, ms;
 
         if (status == HF_OK && *verdict == OVER)
             return HF_OK;
         if (status == HF_OK && *verdict == OURS) {
-            status = starts(s, want);
+            status = timeout_start(s, want);
             if (status == HF_OK)
                 return HF_OK;
         }
@@ -219,26 +219,26 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
             return status;
         left_ms = hf_scope_left_ms(s, UINT32_MAX);
         if (left_ms <= 1)
-            return busy(s, want, HF_TIMEOUT);
+            return fail_busy(s, want, HF_TIMEOUT);
         ms = hf__backoff_jitter_ms(&want->table->env, poll_ms);
         poll_ms = poll_ms > most_ms / 2 ? most_ms : poll_ms * 2;
         if (status == HF_OK && want->wait_us / 1000 < ms)
             ms = (uint32_t)((want->wait_us + 999) / 1000);
-        status = doze(s, want, ms < left_ms ? ms : left_ms - 1);
+        status = sleep_until_ended(s, want, ms < left_ms ? ms : left_ms - 1);
         if (status == HF_TIMEOUT) /* sleep may take longer than it was asked to */
-            return busy(s, want, HF_TIMEOUT);
+            return fail_busy(s, want, HF_TIMEOUT);
         TRY(status);
         hf_scope_rewind(s, mark); /* the record is read again before it is used */
     }
 }
 
-static enum hf_status just_try(struct hf_scope *s, struct want *want, enum verdict *verdict)
+static enum hf_status try_once(struct hf_scope *s, struct want *want, enum verdict *verdict)
 {
-    TRY(attempt(s, want, verdict));
+    TRY(begin_once(s, want, verdict));
     if (*verdict == BUSY)
-        return busy(s, want, HF_LOCKED);
+        return fail_busy(s, want, HF_LOCKED);
     if (*verdict == OURS) {
-        enum hf_status status = starts(s, want);
+        enum hf_status status = timeout_start(s, want);
 
         if (status == HF_LOST)
             status = hf_scope_fail(s, HF_LOCKED, "once %.*s/%.*s was begun too late",
@@ -248,9 +248,10 @@ static enum hf_status just_try(struct hf_scope *s, struct want *want, enum verdi
     return HF_OK;
 }
 
-static enum hf_status begin(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
-                            struct hf_str key, const struct hf_once_options *options, bool wait,
-                            struct hf_once **once, struct hf_once_record *record)
+static enum hf_status attempt_begin(struct hf_scope *s, struct hf_once_table *onces,
+                                    struct hf_str user, struct hf_str key,
+                                    const struct hf_once_options *options, bool wait,
+                                    struct hf_once **once, struct hf_once_record *record)
 {
     struct once_name name = {.at = &onces->at, .user = user, .key = key};
     struct want want = {.table = onces};
@@ -267,7 +268,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_once_table *onces, str
     if (!want.once)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an attempt at once %.*s/%.*s",
                              HF_FMT(user), HF_FMT(key));
-    status = wait ? wait_for(s, &want, o.poll_ms, &verdict) : just_try(s, &want, &verdict);
+    status = wait ? wait_for(s, &want, o.poll_ms, &verdict) : try_once(s, &want, &verdict);
     if (status != HF_OK || verdict == OVER) {
         /* Ours is not the one that completed it, or we would not have come here: if it may have
          * been begun, that was refused or has been replaced, unless we know nothing. */
@@ -286,20 +287,20 @@ enum hf_status hf_once_try(struct hf_scope *s, struct hf_once_table *onces, stru
                            struct hf_str key, const struct hf_once_options *options,
                            struct hf_once **once, struct hf_once_record *record)
 {
-    return begin(s, onces, user, key, options, false, once, record);
+    return attempt_begin(s, onces, user, key, options, false, once, record);
 }
 
 enum hf_status hf_once_begin(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
                              struct hf_str key, const struct hf_once_options *options,
                              struct hf_once **once, struct hf_once_record *record)
 {
-    return begin(s, onces, user, key, options, true, once, record);
+    return attempt_begin(s, onces, user, key, options, true, once, record);
 }
 
 /* ---- doing ---------------------------------------------------------------------------------- */
 
 /* Record what came out, for as long as our timeout: a heartbeat keeps it ours meanwhile. */
-static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct hf_item result)
+static enum hf_status result_record(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
     const struct hf_env *env = &once->table->env;
     int64_t until_us = hf__env_elapsed_us(env) + (int64_t)once->timeout_ms * 1000;
@@ -319,8 +320,8 @@ static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct
     }
 }
 
-static enum hf_status act(struct hf_scope *s, struct hf_once *once, hf_once_fn *action, void *user,
-                          struct hf_once_record *record)
+static enum hf_status action_run(struct hf_scope *s, struct hf_once *once, hf_once_fn *action,
+                                 void *user, struct hf_once_record *record)
 {
     struct hf_once_table *table = once->table;
     struct hf_item result = {0};
@@ -340,12 +341,12 @@ static enum hf_status act(struct hf_scope *s, struct hf_once *once, hf_once_fn *
     if (hf__once_result_check(s, &once->name, result) != HF_OK) {
         struct hf_str why = hf_scope_error(s)->message;
 
-        TRY(record_it(s, once, (struct hf_item){0}));
+        TRY(result_record(s, once, (struct hf_item){0}));
         (void)hf_scope_fail(s, HF_INVALID, "%.*s; it was recorded as done without one",
                             HF_FMT(why));
         return hf_scope_doubt(s);
     }
-    TRY(record_it(s, once, result));
+    TRY(result_record(s, once, result));
     record->state = HF_ONCE_DONE;
     record->result = result;
     record->at_us = once->at_ms * 1000;
@@ -364,10 +365,10 @@ enum hf_status hf_once_do(struct hf_scope *s, struct hf_once_table *onces, struc
     enum hf_status status;
 
     OPTIONS_COPY(&o, options);
-    TRY(begin(s, onces, user, key, options, !o.no_wait, &once, record));
+    TRY(attempt_begin(s, onces, user, key, options, !o.no_wait, &once, record));
     if (!once)
         return HF_OK;
-    status = act(s, once, action, action_user, record);
+    status = action_run(s, once, action, action_user, record);
     record->did = status == HF_OK && hf_str_equal(record->attempt, once_id(once));
     hf_once_close(once);
     return status;

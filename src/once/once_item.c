@@ -255,7 +255,8 @@ struct hf_update_item hf__once_beat_request(struct hf_scope *s, const struct onc
 }
 
 /* What a completion sets and removes, in every form. */
-static struct hf_str completion(struct holders *h, const struct once_end *end, const char *more)
+static struct hf_str completion_text(struct holders *h, const struct once_end *end,
+                                     const char *more)
 {
     int64_t until_ms = end->now_ms + (int64_t)end->keep_s * 1000;
 
@@ -281,7 +282,7 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end)
 {
     struct holders h = {.s = s};
-    struct hf_str update = completion(&h, end, "");
+    struct hf_str update = completion_text(&h, end, "");
 
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_S(":me", end->id));
@@ -294,9 +295,9 @@ struct hf_update_item hf__once_mark_request(struct hf_scope *s, const struct onc
 {
     struct holders h = {.s = s};
     struct hf_str update =
-        completion(&h, mark,
-                   hash.ptr ? ", attempt = :me, #owner = :owner, tries = :zero, #hash = :hash"
-                            : ", attempt = :me, #owner = :owner, tries = :zero");
+        completion_text(&h, mark,
+                        hash.ptr ? ", attempt = :me, #owner = :owner, tries = :zero, #hash = :hash"
+                                 : ", attempt = :me, #owner = :owner, tries = :zero");
     struct hf_str condition = HF_STR("attribute_not_exists(#state) OR until_ms <= :now");
 
     NAMES(&h, "#owner", "#hash");

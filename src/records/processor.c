@@ -83,7 +83,7 @@ static enum hf_status make_workers(struct hf_processor *p)
         return HF_NOMEM;
     p->workers_len = len;
     for (size_t i = 0; i < len; i++) {
-        struct worker *worker = &p->workers[i];
+        struct record_worker *worker = &p->workers[i];
 
         worker->processor = p;
         worker->io = hf_scope_new(&p->env);
@@ -96,7 +96,7 @@ static enum hf_status make_workers(struct hf_processor *p)
 
 static int64_t work_on_next(size_t number, void *processor);
 
-static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status processor_fill(struct hf_scope *s, struct hf_processor *p)
 {
     struct pump_options pump = {.workers = p->o.no_threads ? 0 : p->o.workers,
                                 .step = work_on_next,
@@ -146,7 +146,7 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     p->last = &p->first;
     pthread_mutex_init(&p->mutex, NULL);
     hf__waiters_init(&p->changed);
-    status = fill(s, p);
+    status = processor_fill(s, p);
     if (status != HF_OK) {
         hf_processor_close(p);
         return status;
@@ -287,7 +287,7 @@ uint32_t hf__processor_backoff_ms(struct hf_processor *p, uint32_t failures)
 }
 
 /* Does the run go on? */
-static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status run_check(struct hf_scope *s, struct hf_processor *p)
 {
     TRY(hf_scope_sleep_ms(s, 0));
     if (hf__processor_stopping(p))
@@ -297,7 +297,7 @@ static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static int64_t earlier(int64_t one_us, int64_t other_us)
+static int64_t earlier_of(int64_t one_us, int64_t other_us)
 {
     return one_us < other_us ? one_us : other_us;
 }
@@ -335,10 +335,10 @@ static enum hf_status wait_until(struct hf_scope *s, struct hf_processor *p, wai
                                  int64_t until_us)
 {
     do {
-        TRY(alive(s, p));
+        TRY(run_check(s, p));
         hf__processor_tell(p, false);
         TRY(hf__waiters_wait(s, &p->changed, holds, p,
-                             earlier(until_us, hf__processor_tell_us(p))));
+                             earlier_of(until_us, hf__processor_tell_us(p))));
     } while (!holds(p) && hf__env_elapsed_us(&p->env) < until_us);
     return HF_OK;
 }
@@ -354,18 +354,18 @@ static enum hf_status pause_us(struct hf_scope *s, struct hf_processor *p, int64
     for (int64_t end_us = hf__env_elapsed_us(&p->env) + us;;) {
         int64_t now_us = hf__env_elapsed_us(&p->env);
 
-        TRY(alive(s, p));
+        TRY(run_check(s, p));
         hf__processor_tell(p, false);
         if (now_us >= end_us)
             return HF_OK;
-        TRY(hf__processor_pause(s, p, earlier(end_us, hf__processor_tell_us(p)) - now_us));
+        TRY(hf__processor_pause(s, p, earlier_of(end_us, hf__processor_tell_us(p)) - now_us));
     }
 }
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
 /* Is it to be handed to a worker now? The mutex is held. */
-static bool wanted(struct hf_processor *p, struct record_key key)
+static bool is_wanted(struct hf_processor *p, struct record_key key)
 {
     int64_t due_us = hf__waits_due_us(&p->waits, key, p->pass.number);
     struct wait_seen seen;
@@ -382,7 +382,7 @@ static bool wanted(struct hf_processor *p, struct record_key key)
     return true;
 }
 
-static void enqueue(struct hf_processor *p, struct todo *todo)
+static void queue_add(struct hf_processor *p, struct todo *todo)
 {
     ASSERT_HELD(&p->mutex);
     *p->last = todo;
@@ -392,7 +392,7 @@ static void enqueue(struct hf_processor *p, struct todo *todo)
 }
 
 /* The first of the queue; NULL: it is empty. */
-static struct todo *dequeue(struct hf_processor *p)
+static struct todo *queue_take(struct hf_processor *p)
 {
     struct todo *todo = p->first;
 
@@ -413,19 +413,19 @@ static enum hf_status hand_out(struct hf_scope *s, struct hf_processor *p, struc
     struct todo *todo = NULL;
     bool want;
 
-    TRY(alive(s, p));
+    TRY(run_check(s, p));
     hf__processor_tell(p, false);
     if (!p->o.no_threads && !has_room(p)) {
         TRY(wait_until(s, p, has_room, INT64_MAX));
-        TRY(alive(s, p));
+        TRY(run_check(s, p));
     }
     pthread_mutex_lock(&p->mutex);
-    want = wanted(p, key);
+    want = is_wanted(p, key);
     if (want)
         todo = hf__todo_take(p, key);
     p->pass.found += want;
     if (todo && !p->o.no_threads)
-        enqueue(p, todo);
+        queue_add(p, todo);
     pthread_mutex_unlock(&p->mutex);
     if (want && !todo)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a record to be worked on");
@@ -461,7 +461,7 @@ static enum hf_status next_entry(struct hf_scope *s, struct hf_processor *p, str
     }
 }
 
-static void remember(struct hf_processor *p, uint32_t shard, struct record_key key)
+static void cursor_save(struct hf_processor *p, uint32_t shard, struct record_key key)
 {
     pthread_mutex_lock(&p->mutex);
     hf_scope_reset(p->cursor);
@@ -497,13 +497,13 @@ static enum hf_status pass_shard(struct hf_scope *s, struct hf_processor *p, uin
         status = hand_out(s, p, key);
         if (status != HF_OK)
             break;
-        remember(p, shard, key);
+        cursor_save(p, shard, key);
     }
     hf_pages_free(pages);
     return status;
 }
 
-static enum hf_status pass(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status pass_run(struct hf_scope *s, struct hf_processor *p)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct record_key behind;
@@ -518,20 +518,20 @@ static enum hf_status pass(struct hf_scope *s, struct hf_processor *p)
     for (uint32_t i = 0; i < p->records->shards && !is_limited(p); i++) {
         uint32_t shard = (first + i) % p->records->shards;
 
-        remember(p, shard, behind);
+        cursor_save(p, shard, behind);
         TRY(pass_shard(s, p, shard, behind));
         behind = NO_KEY;
     }
     hf_scope_rewind(s, mark);
     if (!is_limited(p))
-        remember(p, first, NO_KEY);
+        cursor_save(p, first, NO_KEY);
     return HF_OK;
 }
 
 /* What is to be done after a pass in which nothing was begun, and nothing is taken. */
 enum next_step { GO_ON, PAUSE, ALL_DONE };
 
-static enum next_step decide(const struct hf_processor *p, const struct pass *pass)
+static enum next_step step_decide(const struct hf_processor *p, const struct pass *pass)
 {
     bool any = pass->found || pass->waiting || pass->held;
 
@@ -575,7 +575,7 @@ static enum hf_status look_on(struct hf_scope *s, struct hf_processor *p)
         enum next_step next;
 
         hf__processor_adopt(s, p, false);
-        TRY(pass(s, p));
+        TRY(pass_run(s, p));
         limited = is_limited(p);
         TRY(wait_until(s, p, is_idle,
                        limited ? INT64_MAX
@@ -591,7 +591,7 @@ static enum hf_status look_on(struct hf_scope *s, struct hf_processor *p)
             return HF_OK;
         if (!idle || limited)
             continue;
-        next = decide(p, &done);
+        next = step_decide(p, &done);
         if (next == ALL_DONE && !p->o.forever)
             return HF_OK;
         if (next == GO_ON) {
@@ -612,7 +612,7 @@ static int64_t work_on_next(size_t number, void *processor)
     struct todo *todo;
 
     pthread_mutex_lock(&p->mutex);
-    todo = dequeue(p);
+    todo = queue_take(p);
     pthread_mutex_unlock(&p->mutex);
     if (!todo)
         return INT64_MAX;
@@ -620,7 +620,7 @@ static int64_t work_on_next(size_t number, void *processor)
     return 0;
 }
 
-static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status workers_start(struct hf_scope *s, struct hf_processor *p)
 {
     if (!p->o.no_threads)
         TRY(hf__timer_start(s, hf__processor_beats, p, &p->beater));
@@ -628,14 +628,14 @@ static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
 }
 
 /* (4) Those who work are renewed until they have ended, or are left. How many are. */
-static size_t finish(struct hf_processor *p)
+static size_t workers_stop(struct hf_processor *p)
 {
     size_t left = hf__pump_stop(p->pump, p->o.stop_ms ? (int64_t)p->o.stop_ms * 1000 : INT64_MAX);
     struct todo *todo;
 
     pthread_mutex_lock(&p->mutex);
     assert(p->stopping || !p->first);
-    while ((todo = dequeue(p)) != NULL) /* nobody has begun it */
+    while ((todo = queue_take(p)) != NULL) /* nobody has begun it */
         hf__todo_drop(p, todo);
     pthread_mutex_unlock(&p->mutex);
     hf__timer_stop(p->beater);
@@ -645,8 +645,8 @@ static size_t finish(struct hf_processor *p)
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn,
-                            void *user)
+static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn,
+                                void *user)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
     bool free;
@@ -718,16 +718,16 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
 
     if (report)
         *report = (struct hf_processor_report){.total = 0};
-    TRY(enter(s, p, work, user));
+    TRY(run_enter(s, p, work, user));
     status = count_first(s, p);
     if (status == HF_OK && !p->o.dry_run) {
-        status = start(s, p);
+        status = workers_start(s, p);
         if (status == HF_OK)
             status = look_on(s, p);
     }
     if (status != HF_OK)
         hf__processor_stop(p, status, s);
-    working = finish(p);
+    working = workers_stop(p);
     pthread_mutex_lock(&p->mutex);
     p->ended_us = hf__env_elapsed_us(&p->env);
     p->running = false;

@@ -86,7 +86,7 @@ static inline struct record_key todo_key(const struct todo *todo)
 }
 
 struct hf_record_claim {
-    struct worker *worker;
+    struct record_worker *worker;
     struct pattern_id id;
     uint64_t fence;
     struct record_key key; /* lives as long as the attempt */
@@ -99,7 +99,7 @@ struct hf_record_claim {
     int64_t begun_us;
 };
 
-struct worker {
+struct record_worker {
     struct hf_processor *processor;
     struct hf_scope *io;   /* for claims, and how attempts end */
     struct hf_scope *work; /* handed to the user's function */
@@ -146,7 +146,7 @@ struct hf_processor {
     struct timer *beater;
     struct hf_scope *beat_scope; /* of whoever runs hf__processor_beats() */
     struct pump *pump;           /* works on what is in the queue */
-    struct worker *workers;
+    struct record_worker *workers;
     size_t workers_len;     /* with no_threads, one that has no thread */
     struct waiters changed; /* who runs it, and workers that pause */
     hf_record_fn *fn;
@@ -189,7 +189,7 @@ struct hf_processor {
 /* ---- processor_work.c: one attempt ---------------------------------------------------------- */
 
 /* Work on it if it is to be had, and on what comes behind it in its account. Frees it. */
-void hf__processor_work(struct worker *worker, struct todo *todo);
+void hf__processor_work(struct record_worker *worker, struct todo *todo);
 
 /* ---- processor_claim.c: leases -------------------------------------------------------------- */
 
@@ -201,7 +201,7 @@ enum begun {
 };
 
 /* One try to claim the record. With BEGUN and PUT_ASIDE, *info is the record. */
-enum begun hf__claim_begin(struct worker *worker, struct record_key key,
+enum begun hf__claim_begin(struct record_worker *worker, struct record_key key,
                            struct hf_record_info *info);
 
 /* Renew it with one write: HF_OK, HF_LOST, or it could not be done. */

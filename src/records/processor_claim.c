@@ -33,7 +33,7 @@ enum stand {
 
 /* One try. */
 struct beginning {
-    struct worker *worker;
+    struct record_worker *worker;
     struct record_key key;
     struct hf_item item; /* as it was found */
     struct wait_seen seen;
@@ -87,7 +87,7 @@ static enum stand judge_time(struct beginning *b)
     return STAND_FREE;
 }
 
-static enum stand judge(struct beginning *b)
+static enum stand record_judge(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
 
@@ -145,7 +145,7 @@ static struct hf_update_item claim_request(const struct beginning *b, bool over)
 }
 
 /* The claim is ours, in `item`. */
-static enum hf_status claimed(struct beginning *b, int64_t sent_us, bool over)
+static enum hf_status claim_granted(struct beginning *b, int64_t sent_us, bool over)
 {
     struct hf_processor *p = b->worker->processor;
     struct hf_record_claim *claim = &b->worker->claim;
@@ -188,7 +188,7 @@ static enum hf_status send_claim(struct beginning *b, bool over)
             status = HF_OK; /* its answer got lost */
     }
     if (status == HF_OK)
-        return claimed(b, sent_us, over);
+        return claim_granted(b, sent_us, over);
     return status;
 }
 
@@ -262,7 +262,7 @@ static enum hf_status send_reject(struct beginning *b)
 /* ---- the order of an account ---------------------------------------------------------------- */
 
 /* (4) *turn: it is done with what comes before it; *blocked: that is put aside, which blocks. */
-static enum hf_status look_back(struct worker *worker, struct record_key key, bool *turn,
+static enum hf_status look_back(struct record_worker *worker, struct record_key key, bool *turn,
                                 bool *blocked)
 {
     struct hf_processor *p = worker->processor;
@@ -295,14 +295,14 @@ static enum hf_status look_back(struct worker *worker, struct record_key key, bo
 
 /* ---- one try -------------------------------------------------------------------------------- */
 
-static void count(struct hf_processor *p, uint64_t *counter)
+static void counter_increment(struct hf_processor *p, uint64_t *counter)
 {
     pthread_mutex_lock(&p->mutex);
     ++*counter;
     pthread_mutex_unlock(&p->mutex);
 }
 
-static enum begun leave(struct beginning *b, enum stand stand)
+static enum begun leave_record(struct beginning *b, enum stand stand)
 {
     struct hf_processor *p = b->worker->processor;
 
@@ -350,7 +350,7 @@ static enum begun begin_by(struct beginning *b, enum stand stand)
             status = send_reject(b);
             aside = true;
         } else if (!aside && !over && stand != STAND_FREE) {
-            return leave(b, stand);
+            return leave_record(b, stand);
         } else {
             status = aside ? send_exhaust(b, over) : send_claim(b, over);
         }
@@ -362,13 +362,13 @@ static enum begun begin_by(struct beginning *b, enum stand stand)
         }
         if (status != HF_CONDITION)
             return BEGIN_FAILED;
-        count(p, &p->metrics.refused);
-        stand = judge(b);
+        counter_increment(p, &p->metrics.refused);
+        stand = record_judge(b);
     }
-    return leave(b, STAND_HELD);
+    return leave_record(b, STAND_HELD);
 }
 
-enum begun hf__claim_begin(struct worker *worker, struct record_key key,
+enum begun hf__claim_begin(struct record_worker *worker, struct record_key key,
                            struct hf_record_info *info)
 {
     struct hf_processor *p = worker->processor;
@@ -383,7 +383,7 @@ enum begun hf__claim_begin(struct worker *worker, struct record_key key,
     if (p->o.account_order && look_back(worker, key, &turn, &blocked) != HF_OK)
         return BEGIN_FAILED;
     if (!turn) {
-        count(p, blocked ? &p->pass.blocked : &p->pass.turn);
+        counter_increment(p, blocked ? &p->pass.blocked : &p->pass.turn);
         return NOT_BEGUN;
     }
     pthread_mutex_lock(&p->mutex);
@@ -393,7 +393,7 @@ enum begun hf__claim_begin(struct worker *worker, struct record_key key,
         if (hf__pattern_read(worker->io, p->records->db, p->records->table,
                              hf__records_key(worker->io, p->records, key), &b.item) != HF_OK)
             return BEGIN_FAILED;
-        stand = judge(&b);
+        stand = record_judge(&b);
     }
     return begin_by(&b, stand);
 }
@@ -465,8 +465,8 @@ static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
 }
 
 /* With the mutex held, which is free while the database is asked. */
-static enum hf_status renew(struct hf_scope *s, struct hf_processor *p,
-                            struct hf_record_claim *claim)
+static enum hf_status renewal_run(struct hf_scope *s, struct hf_processor *p,
+                                  struct hf_record_claim *claim)
 {
     struct renewal r = renewal_plan(s, p, claim);
     enum hf_status status;
@@ -484,7 +484,7 @@ enum hf_status hf__claim_renew(struct hf_scope *s, struct hf_processor *p,
     enum hf_status status;
 
     pthread_mutex_lock(&p->mutex);
-    status = renew(s, p, claim);
+    status = renewal_run(s, p, claim);
     pthread_mutex_unlock(&p->mutex);
     return status;
 }
@@ -519,7 +519,7 @@ int64_t hf__processor_beats(void *user)
     while ((claim = find_due(p, hf__env_elapsed_us(&p->env), &next_us)) != NULL) {
         hf_scope_reset(s);
         hf_scope_timeout_ms(s, p->o.heartbeat_ms);
-        (void)renew(s, p, claim); /* what came of it is in the claim */
+        (void)renewal_run(s, p, claim); /* what came of it is in the claim */
     }
     pthread_mutex_unlock(&p->mutex);
     return next_us;

@@ -30,7 +30,7 @@ void hf__processor_sample(struct hf_processor *p)
 }
 
 /* The mutex is held. */
-static void measure(struct hf_processor *p, struct hf_processor_progress *progress)
+static void progress_measure(struct hf_processor *p, struct hf_processor_progress *progress)
 {
     int64_t now_us = p->ended_us ? p->ended_us : hf__env_elapsed_us(&p->env);
     uint64_t done = done_of(&p->metrics);
@@ -51,7 +51,7 @@ static void measure(struct hf_processor *p, struct hf_processor_progress *progre
 void hf_processor_progress(struct hf_processor *p, struct hf_processor_progress *progress)
 {
     pthread_mutex_lock(&p->mutex);
-    measure(p, progress);
+    progress_measure(p, progress);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -81,7 +81,7 @@ void hf__processor_tell(struct hf_processor *p, bool now)
     due = now || now_us - p->told_us >= (int64_t)p->o.progress_ms * 1000;
     if (due) {
         p->told_us = now_us;
-        measure(p, &progress);
+        progress_measure(p, &progress);
     }
     pthread_mutex_unlock(&p->mutex);
     if (due)
@@ -90,7 +90,7 @@ void hf__processor_tell(struct hf_processor *p, bool now)
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-static char *append(char *to, struct hf_str text, struct hf_str *kept)
+static char *text_append(char *to, struct hf_str text, struct hf_str *kept)
 {
     if (text.len)
         memcpy(to, text.ptr, text.len);
@@ -113,9 +113,9 @@ void hf__processor_keep_error(struct hf_processor *p, const struct hf_record_inf
     entry->size = size;
     entry->status = status;
     entry->attempts = info->attempts;
-    to = append(entry->bytes, info->account, &entry->account);
-    to = append(to, info->run_time, &entry->run_time);
-    append(to, text, &entry->text);
+    to = text_append(entry->bytes, info->account, &entry->account);
+    to = text_append(to, info->run_time, &entry->run_time);
+    text_append(to, text, &entry->text);
     *p->errors_last = entry;
     p->errors_last = &entry->next;
     p->errors_len++;
@@ -140,7 +140,7 @@ struct hf_str hf__processor_checkpoint(struct hf_scope *s, struct hf_processor *
     const struct hf_processor_metrics *m = &p->metrics;
     struct hf_processor_progress progress;
 
-    measure(p, &progress);
+    progress_measure(p, &progress);
     return hf_item_to_json(
         s, HF_ITEM(s, HF_N("version", CHECKPOINT_VERSION), HF_N("shard", p->shard),
                    HF_S("account", p->at.account.ptr ? p->at.account : HF_STR("")),
@@ -202,7 +202,7 @@ enum hf_status hf__processor_report(struct hf_scope *s, struct hf_processor *p, 
     size_t len = 0;
 
     pthread_mutex_lock(&p->mutex);
-    measure(p, &progress);
+    progress_measure(p, &progress);
     report->metrics = p->metrics;
     report->total = p->total > done_of(&p->metrics) ? p->total : done_of(&p->metrics);
     report->elapsed_ms = progress.elapsed_ms;

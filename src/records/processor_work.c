@@ -14,7 +14,7 @@
 
 /* ---- trouble -------------------------------------------------------------------------------- */
 
-static void trouble(struct worker *worker, uint32_t tries)
+static void failure_pause(struct record_worker *worker, uint32_t tries)
 {
     struct hf_processor *p = worker->processor;
 
@@ -28,7 +28,7 @@ static void trouble(struct worker *worker, uint32_t tries)
 /* ---- beginning ------------------------------------------------------------------------------ */
 
 /* Is there one more to begin? */
-static bool reserve(struct hf_processor *p)
+static bool attempt_reserve(struct hf_processor *p)
 {
     bool may;
 
@@ -43,7 +43,7 @@ static bool reserve(struct hf_processor *p)
     return may;
 }
 
-static void unreserve(struct hf_processor *p, enum begun begun)
+static void attempt_unreserve(struct hf_processor *p, enum begun begun)
 {
     pthread_mutex_lock(&p->mutex);
     p->claiming--;
@@ -55,12 +55,13 @@ static void unreserve(struct hf_processor *p, enum begun begun)
 }
 
 /* Claim it; what the database does not do now is tried again. */
-static enum begun begin(struct worker *worker, struct record_key key, struct hf_record_info *info)
+static enum begun attempt_begin(struct record_worker *worker, struct record_key key,
+                                struct hf_record_info *info)
 {
     struct hf_processor *p = worker->processor;
     enum begun begun = NOT_BEGUN;
 
-    if (!reserve(p))
+    if (!attempt_reserve(p))
         return NOT_BEGUN;
     for (uint32_t tries = 0;; tries++) {
         const struct hf_error *error;
@@ -75,18 +76,18 @@ static enum begun begin(struct worker *worker, struct record_key key, struct hf_
             hf__processor_stop(p, error->status, worker->io);
             break;
         }
-        trouble(worker, tries);
+        failure_pause(worker, tries);
         if (hf__processor_stopping(p))
             break;
     }
-    unreserve(p, begun);
+    attempt_unreserve(p, begun);
     hf_scope_timeout_ms(worker->io, 0);
     return begun;
 }
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
-static bool claim_is_over(struct worker *worker)
+static bool claim_is_over(struct record_worker *worker)
 {
     struct hf_processor *p = worker->processor;
     bool over;
@@ -98,8 +99,8 @@ static bool claim_is_over(struct worker *worker)
 }
 
 /* It was refused. Had it been done, and its answer was lost? */
-static enum hf_record_outcome refused(struct worker *worker, struct hf_item item, bool doubtful,
-                                      enum hf_record_outcome meant)
+static enum hf_record_outcome refusal_judge(struct record_worker *worker, struct hf_item item,
+                                            bool doubtful, enum hf_record_outcome meant)
 {
     struct hf_str id = id_str(&worker->claim.id);
     struct hf_record_info info;
@@ -116,8 +117,9 @@ static enum hf_record_outcome refused(struct worker *worker, struct hf_item item
 }
 
 /* (2) */
-static enum hf_record_outcome settle(struct worker *worker, const struct hf_update_item *update,
-                                     enum hf_record_outcome meant)
+static enum hf_record_outcome outcome_write(struct record_worker *worker,
+                                            const struct hf_update_item *update,
+                                            enum hf_record_outcome meant)
 {
     struct hf_processor *p = worker->processor;
     struct hf_scope *s = worker->io;
@@ -135,16 +137,17 @@ static enum hf_record_outcome settle(struct worker *worker, const struct hf_upda
             return meant;
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
         if (status == HF_CONDITION)
-            return refused(worker, item, doubtful, meant);
+            return refusal_judge(worker, item, doubtful, meant);
         if (!trouble_may_pass(hf_scope_error(s)) ||
             (tries >= p->retries && (claim_is_over(worker) || hf__processor_stopping(p))))
             return HF_RECORD_UNSURE;
-        trouble(worker, tries);
+        failure_pause(worker, tries);
     }
 }
 
-static struct hf_update_item failure_request(struct worker *worker, const struct hf_error *error,
-                                             uint32_t delay_ms, bool for_good)
+static struct hf_update_item failure_request(struct record_worker *worker,
+                                             const struct hf_error *error, uint32_t delay_ms,
+                                             bool for_good)
 {
     struct hf_processor *p = worker->processor;
     struct hf_scope *s = worker->io;
@@ -163,7 +166,7 @@ static struct hf_update_item failure_request(struct worker *worker, const struct
                                hf_item_with(s, values, &last, 1));
 }
 
-static struct hf_update_item release_request(struct worker *worker)
+static struct hf_update_item release_request(struct record_worker *worker)
 {
     struct hf_record_claim *claim = &worker->claim;
 
@@ -207,7 +210,7 @@ static bool may_retry(const struct hf_processor *p, const struct hf_error *error
  * Is the run ending, so that to be canceled or out of time is no failure of the record? Whoever has
  * too little time left may have said so before the deadline; then there is no point in going on.
  */
-static bool run_ends(struct worker *worker, enum hf_status status)
+static bool run_ends(struct record_worker *worker, enum hf_status status)
 {
     if (status == HF_TIMEOUT && worker->run_deadline)
         hf__processor_stop_because(worker->processor, HF_TIMEOUT, NULL,
@@ -217,9 +220,10 @@ static bool run_ends(struct worker *worker, enum hf_status status)
 }
 
 /* Write down how it ended. *delay_ms: until it may be tried again. */
-static enum hf_record_outcome end(struct worker *worker, const struct hf_record_info *info,
-                                  enum hf_status status, const struct hf_error *error, bool lost,
-                                  uint32_t *delay_ms)
+static enum hf_record_outcome attempt_end(struct record_worker *worker,
+                                          const struct hf_record_info *info, enum hf_status status,
+                                          const struct hf_error *error, bool lost,
+                                          uint32_t *delay_ms)
 {
     struct hf_processor *p = worker->processor;
     struct hf_update_item update;
@@ -227,18 +231,18 @@ static enum hf_record_outcome end(struct worker *worker, const struct hf_record_
 
     if (status == HF_OK) {
         update = hf__claim_complete_request(worker->io, &worker->claim);
-        return settle(worker, &update, HF_RECORD_DONE);
+        return outcome_write(worker, &update, HF_RECORD_DONE);
     }
     if (lost)
         return HF_RECORD_LOST;
     if (run_ends(worker, status)) {
         update = release_request(worker);
-        return settle(worker, &update, HF_RECORD_RELEASED);
+        return outcome_write(worker, &update, HF_RECORD_RELEASED);
     }
     for_good = info->failures >= p->retries || !may_retry(p, error, info);
     *delay_ms = hf__processor_backoff_ms(p, info->failures);
     update = failure_request(worker, error, *delay_ms, for_good);
-    return settle(worker, &update, for_good ? HF_RECORD_GIVEN_UP : HF_RECORD_RETRY);
+    return outcome_write(worker, &update, for_good ? HF_RECORD_GIVEN_UP : HF_RECORD_RETRY);
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -264,8 +268,9 @@ static uint64_t *counter_of(struct hf_processor_metrics *m, enum hf_record_outco
 }
 
 /* (1), and what follows from it for the run. */
-static void ended(struct worker *worker, const struct hf_record_info *info, struct record_key key,
-                  enum hf_record_outcome outcome, const struct hf_error *error, uint32_t delay_ms)
+static void attempt_ended(struct record_worker *worker, const struct hf_record_info *info,
+                          struct record_key key, enum hf_record_outcome outcome,
+                          const struct hf_error *error, uint32_t delay_ms)
 {
     struct hf_processor *p = worker->processor;
     int64_t now_us = hf__env_elapsed_us(&p->env);
@@ -298,7 +303,7 @@ static void ended(struct worker *worker, const struct hf_record_info *info, stru
 /* ---- an attempt ----------------------------------------------------------------------------- */
 
 /* From now on the claim is renewed, and the work can be canceled; and the reverse. */
-static void activate(struct worker *worker)
+static void claim_activate(struct record_worker *worker)
 {
     struct hf_processor *p = worker->processor;
     int64_t left_us = p->deadline_us - hf__env_elapsed_us(&p->env);
@@ -316,7 +321,7 @@ static void activate(struct worker *worker)
     pthread_mutex_unlock(&p->mutex);
 }
 
-static bool deactivate(struct worker *worker)
+static bool claim_deactivate(struct record_worker *worker)
 {
     struct hf_processor *p = worker->processor;
     bool lost;
@@ -328,7 +333,7 @@ static bool deactivate(struct worker *worker)
     return lost;
 }
 
-static enum hf_record_outcome attempt(struct worker *worker, struct hf_record_info *info)
+static enum hf_record_outcome attempt_run(struct record_worker *worker, struct hf_record_info *info)
 {
     struct hf_processor *p = worker->processor;
     struct hf_error error;
@@ -337,15 +342,15 @@ static enum hf_record_outcome attempt(struct worker *worker, struct hf_record_in
     uint32_t delay_ms = 0;
     bool lost;
 
-    activate(worker);
+    claim_activate(worker);
     status = p->fn(worker->work, info, p->user);
-    lost = deactivate(worker);
+    lost = claim_deactivate(worker);
     info->claim = NULL;
     error = *hf_scope_error(worker->work);
     if (error.status != status)
         error = (struct hf_error){.status = status, .message = hf_str_from(hf_status_text(status))};
-    outcome = end(worker, info, status, &error, lost, &delay_ms);
-    ended(worker, info, worker->claim.key, outcome, &error, delay_ms);
+    outcome = attempt_end(worker, info, status, &error, lost, &delay_ms);
+    attempt_ended(worker, info, worker->claim.key, outcome, &error, delay_ms);
     return outcome;
 }
 
@@ -358,17 +363,17 @@ static bool goes_on(const struct hf_processor *p, enum hf_record_outcome outcome
 }
 
 /* One record. True: the next one of the account may follow. */
-static bool work_on(struct worker *worker, struct record_key key)
+static bool work_on(struct record_worker *worker, struct record_key key)
 {
     struct hf_processor *p = worker->processor;
     struct hf_record_info info;
 
-    switch (begin(worker, key, &info)) {
+    switch (attempt_begin(worker, key, &info)) {
     case BEGUN:
-        return goes_on(p, attempt(worker, &info));
+        return goes_on(p, attempt_run(worker, &info));
     case PUT_ASIDE:
-        ended(worker, &info, key, HF_RECORD_EXHAUSTED,
-              &(struct hf_error){.status = info.error, .message = info.error_text}, 0);
+        attempt_ended(worker, &info, key, HF_RECORD_EXHAUSTED,
+                      &(struct hf_error){.status = info.error, .message = info.error_text}, 0);
         return goes_on(p, HF_RECORD_EXHAUSTED);
     case NOT_BEGUN:
     case BEGIN_FAILED:
@@ -378,7 +383,7 @@ static bool work_on(struct worker *worker, struct record_key key)
 }
 
 /* The record behind it, if it is to be worked on: no list has to show it. */
-static struct todo *successor(struct worker *worker, struct record_key key)
+static struct todo *find_successor(struct record_worker *worker, struct record_key key)
 {
     struct hf_processor *p = worker->processor;
     struct hf_scope *s = worker->io;
@@ -412,7 +417,7 @@ static struct todo *successor(struct worker *worker, struct record_key key)
     return todo;
 }
 
-void hf__processor_work(struct worker *worker, struct todo *todo)
+void hf__processor_work(struct record_worker *worker, struct todo *todo)
 {
     struct hf_processor *p = worker->processor;
 
@@ -420,7 +425,7 @@ void hf__processor_work(struct worker *worker, struct todo *todo)
         struct todo *next = NULL;
 
         if (work_on(worker, todo_key(todo)))
-            next = successor(worker, todo_key(todo));
+            next = find_successor(worker, todo_key(todo));
         pthread_mutex_lock(&p->mutex);
         hf__todo_drop(p, todo);
         pthread_mutex_unlock(&p->mutex);

@@ -63,8 +63,8 @@ static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *rec
     return hf_scope_ok(s);
 }
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_records *records,
-                             const struct hf_records_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_records *records,
+                                   const struct hf_records_options *o)
 {
     const struct hf_attribute_definition attributes[] = {{records->account, HF_SCALAR_S},
                                                          {records->run_time, HF_SCALAR_S},
@@ -117,23 +117,23 @@ static enum hf_status check_names(struct hf_scope *s, const struct hf_records *r
     return HF_OK;
 }
 
-static struct hf_str keep(struct hf_records *records, struct hf_str given, const char *otherwise)
+static struct hf_str text_or(struct hf_records *records, struct hf_str given, const char *otherwise)
 {
     return hf_scope_copy(records->names, given.len ? given : hf_str_from(otherwise));
 }
 
-static enum hf_status fill(struct hf_scope *s, struct hf_records *records,
-                           const struct hf_records_options *o)
+static enum hf_status records_fill(struct hf_scope *s, struct hf_records *records,
+                                   const struct hf_records_options *o)
 {
     records->names = hf_scope_new(&records->env);
     if (!records->names)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
-    records->table = keep(records, o->table, "Records");
-    records->account = keep(records, o->account, "AccountId");
-    records->run_time = keep(records, o->run_time, "RunTime");
-    records->processed = keep(records, o->processed, "Processed");
-    records->index = keep(records, o->index, "Processed");
-    records->shard = keep(records, o->shard, "ProcessedShard");
+    records->table = text_or(records, o->table, "Records");
+    records->account = text_or(records, o->account, "AccountId");
+    records->run_time = text_or(records, o->run_time, "RunTime");
+    records->processed = text_or(records, o->processed, "Processed");
+    records->index = text_or(records, o->index, "Processed");
+    records->shard = text_or(records, o->shard, "ProcessedShard");
     records->index_processed = o->index_processed;
     if (hf_scope_built(records->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
@@ -142,7 +142,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_records *records,
                                    "%u shards are more than %d", o->shards, HF_RECORDS_SHARDS_MAX);
     TRY(check_names(s, records));
     TRY(hf__records_texts(s, records));
-    return ensure(s, records, o);
+    return table_ensure(s, records, o);
 }
 
 enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
@@ -162,7 +162,7 @@ enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
     made->env = *hf_scope_env(s);
     made->db = db;
-    status = fill(s, made, &o);
+    status = records_fill(s, made, &o);
     if (status != HF_OK) {
         hf_records_close(made);
         return status;
@@ -193,8 +193,8 @@ static bool is_own(const struct hf_records *records, struct hf_str name)
 }
 
 /* What its owner wrote: without what the table keeps there, if it was read before. */
-static struct hf_item strip(struct hf_scope *s, const struct hf_records *records,
-                            struct hf_item record)
+static struct hf_item record_strip(struct hf_scope *s, const struct hf_records *records,
+                                   struct hf_item record)
 {
     struct hf_attr *attrs = hf_scope_alloc(s, (hf_item_count(record) + 1) * sizeof(*attrs));
     struct hf_item_walk walk = {0};
@@ -239,7 +239,7 @@ static enum hf_status plan_put(struct hf_scope *s, const struct hf_records *reco
                              HF_FMT(records->processed));
     plan->processed = number == 1;
     plan->id = hf__pattern_id_make(&records->env);
-    plan->record = strip(s, records, record);
+    plan->record = record_strip(s, records, record);
     return hf_scope_built(s);
 }
 
@@ -378,8 +378,8 @@ enum hf_status hf_records_item(struct hf_scope *s, struct hf_records *records,
 
 /* ---- one record ----------------------------------------------------------------------------- */
 
-static enum hf_status none(struct hf_scope *s, const struct hf_records *records,
-                           struct record_key key)
+static enum hf_status fail_no_record(struct hf_scope *s, const struct hf_records *records,
+                                     struct record_key key)
 {
     return hf_scope_fail(s, HF_NOT_FOUND, "there is no record %.*s, %.*s in table %.*s",
                          HF_FMT(key.account), HF_FMT(key.run_time), HF_FMT(records->table));
@@ -395,7 +395,7 @@ enum hf_status hf_records_get(struct hf_scope *s, struct hf_records *records, st
     TRY(check_key(s, key));
     TRY(hf__pattern_read(s, records->db, records->table, hf__records_key(s, records, key), &item));
     if (!item.ptr)
-        return none(s, records, key);
+        return fail_no_record(s, records, key);
     return hf__records_view(s, records, item, record);
 }
 
@@ -486,7 +486,7 @@ enum hf_status hf_records_mark(struct hf_scope *s, struct hf_records *records,
 
     TRY(change_begin(s, &change));
     if (!change.item.ptr)
-        return none(s, records, change.key);
+        return fail_no_record(s, records, change.key);
     TRY(hf__records_view(s, records, change.item, &info));
     if (info.state == HF_RECORD_PROCESSED)
         return HF_OK;
@@ -530,14 +530,15 @@ enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
 
     TRY(change_begin(s, &change));
     if (!change.item.ptr)
-        return none(s, records, change.key);
+        return fail_no_record(s, records, change.key);
     update = change_request(s, &change, RECORD_RESET,
                             hf__records_again_values(s, records, change.key, id_str(&id)));
     return change_send(s, &change, &(struct hf_transact_write){.update = &update}, update.key);
 }
 
 /* Make it unprocessed if it had failed, once. HF_CONDITION: it had not. */
-static enum hf_status again(struct hf_scope *s, struct hf_records *records, struct record_key key)
+static enum hf_status record_retry(struct hf_scope *s, struct hf_records *records,
+                                   struct record_key key)
 {
     struct pattern_id id = hf__pattern_id_make(&records->env);
     const struct hf_attr failed[] = {
@@ -574,7 +575,7 @@ static enum hf_status retry_shard(struct hf_scope *s, struct hf_records *records
         status = hf_pages_next_item(s, pages, &item);
         if (status != HF_OK || !item.ptr)
             break;
-        status = again(s, records, hf__records_key_of(records, item));
+        status = record_retry(s, records, hf__records_key_of(records, item));
         if (status == HF_OK)
             ++*count;
         else if (status != HF_CONDITION)

@@ -238,7 +238,7 @@ struct hf_item hf__records_failure(struct hf_scope *s, const struct hf_records *
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static struct hf_value own(struct hf_item item, const char *name)
+static struct hf_value attribute_get(struct hf_item item, const char *name)
 {
     return hf_item_get(item, hf_str_from(name));
 }
@@ -267,7 +267,7 @@ static enum hf_status status_named(struct hf_str name)
 
 static void read_failure(struct hf_item item, struct hf_record_info *info)
 {
-    struct hf_value failure = own(item, "Failure");
+    struct hf_value failure = attribute_get(item, "Failure");
 
     if (!failure.ptr)
         return;
@@ -284,7 +284,7 @@ enum hf_status hf__records_view(struct hf_scope *s, const struct hf_records *rec
                                 struct hf_item item, struct hf_record_info *info)
 {
     struct hf_str shard = hf_value_str(hf_item_get(item, records->shard));
-    struct hf_value claim = own(item, "Claim");
+    struct hf_value claim = attribute_get(item, "Claim");
     uint64_t processed, attempts, failures;
 
     *info = (struct hf_record_info){.item = item};
@@ -293,8 +293,9 @@ enum hf_status hf__records_view(struct hf_scope *s, const struct hf_records *rec
     info->account = hf_value_str(hf_item_get(item, records->account));
     info->run_time = hf_value_str(hf_item_get(item, records->run_time));
     if (!read_u64(hf_item_get(item, records->processed), &processed) || processed > 1 ||
-        !read_u64(own(item, "Fence"), &info->fence) ||
-        !read_u64(own(item, "Attempts"), &attempts) || !read_u64(own(item, "Failures"), &failures))
+        !read_u64(attribute_get(item, "Fence"), &info->fence) ||
+        !read_u64(attribute_get(item, "Attempts"), &attempts) ||
+        !read_u64(attribute_get(item, "Failures"), &failures))
         return hf_scope_fail(s, HF_CORRUPT,
                              "the item \"%.*s\", \"%.*s\" of table %.*s is not a record",
                              HF_FMT(info->account), HF_FMT(info->run_time), HF_FMT(records->table));
@@ -305,7 +306,7 @@ enum hf_status hf__records_view(struct hf_scope *s, const struct hf_records *rec
     info->failures = (uint32_t)failures;
     info->owner = hf_value_str(hf_value_get(claim, HF_STR("owner")));
     info->token = hf_value_str(hf_value_get(claim, HF_STR("id")));
-    info->done_by = hf_value_str(own(item, "DoneBy"));
+    info->done_by = hf_value_str(attribute_get(item, "DoneBy"));
     read_failure(item, info);
     return HF_OK;
 }
@@ -314,14 +315,14 @@ uint64_t hf__records_beat(struct hf_item item)
 {
     uint64_t beat;
 
-    return read_u64(hf_value_get(own(item, "Claim"), HF_STR("beat")), &beat) ? beat : 0;
+    return read_u64(hf_value_get(attribute_get(item, "Claim"), HF_STR("beat")), &beat) ? beat : 0;
 }
 
 uint32_t hf__records_lease_ms(struct hf_item item)
 {
     uint64_t lease_ms;
 
-    if (!read_u64(hf_value_get(own(item, "Claim"), HF_STR("lease_ms")), &lease_ms) ||
+    if (!read_u64(hf_value_get(attribute_get(item, "Claim"), HF_STR("lease_ms")), &lease_ms) ||
         lease_ms > UINT32_MAX)
         return UINT32_MAX;
     return (uint32_t)lease_ms;
@@ -331,15 +332,15 @@ int64_t hf__records_after_ms(struct hf_item item)
 {
     uint64_t after_ms;
 
-    return read_u64(own(item, "NotBefore"), &after_ms) ? (int64_t)after_ms : 0;
+    return read_u64(attribute_get(item, "NotBefore"), &after_ms) ? (int64_t)after_ms : 0;
 }
 
 struct hf_str hf__records_failed_by(struct hf_item item)
 {
-    return hf_value_str(hf_value_get(own(item, "Failure"), HF_STR("id")));
+    return hf_value_str(hf_value_get(attribute_get(item, "Failure"), HF_STR("id")));
 }
 
 struct hf_str hf__records_put_id(struct hf_item item)
 {
-    return hf_value_str(own(item, "PutId"));
+    return hf_value_str(attribute_get(item, "PutId"));
 }

@@ -100,7 +100,7 @@ static enum hf_status make_workers(struct hf_consumer *c)
         return HF_NOMEM;
     c->workers_len = len;
     for (size_t i = 0; i < len; i++) {
-        struct worker *worker = &c->workers[i];
+        struct consumer_worker *worker = &c->workers[i];
 
         worker->consumer = c;
         worker->work = hf_scope_new(&c->env);
@@ -114,7 +114,7 @@ static enum hf_status make_workers(struct hf_consumer *c)
 
 static int64_t serve_due(size_t number, void *consumer);
 
-static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_str table)
+static enum hf_status consumer_fill(struct hf_scope *s, struct hf_consumer *c, struct hf_str table)
 {
     struct pump_options pump = {.workers = c->o.no_threads ? 0 : c->o.workers,
                                 .step = serve_due,
@@ -161,7 +161,7 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     c->id = hf__pattern_id_make(&c->env);
     pthread_mutex_init(&c->mutex, NULL);
     hf__waiters_init(&c->looker);
-    status = fill(s, c, table);
+    status = consumer_fill(s, c, table);
     if (status != HF_OK) {
         hf_consumer_close(c);
         return status;
@@ -253,7 +253,7 @@ uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries)
 /* ---- workers -------------------------------------------------------------------------------- */
 
 /* The shard that is due longest; with the mutex. *next_us: when the first of the others is. */
-static struct shard *pick(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
+static struct shard *shard_pick(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
     struct shard *best = NULL;
 
@@ -274,7 +274,7 @@ static struct shard *pick(struct hf_consumer *c, int64_t now_us, int64_t *next_u
 }
 
 /* A shard was read. Is there something for who looks? */
-static void served(struct worker *worker, struct shard *shard)
+static void shard_served(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_consumer *c = worker->consumer;
 
@@ -291,7 +291,7 @@ static void served(struct worker *worker, struct shard *shard)
 static int64_t serve_due(size_t number, void *consumer)
 {
     struct hf_consumer *c = consumer;
-    struct worker *worker = &c->workers[number];
+    struct consumer_worker *worker = &c->workers[number];
     struct shard *shard = NULL;
     int64_t next_us = INT64_MAX;
 
@@ -300,7 +300,7 @@ static int64_t serve_due(size_t number, void *consumer)
         hf_scope_reset(worker->own);
     pthread_mutex_lock(&c->mutex);
     if (!c->stopping)
-        shard = pick(c, hf__env_elapsed_us(&c->env), &next_us);
+        shard = shard_pick(c, hf__env_elapsed_us(&c->env), &next_us);
     if (shard)
         shard->busy = true;
     assert(!worker->shard);
@@ -310,14 +310,14 @@ static int64_t serve_due(size_t number, void *consumer)
         return next_us;
     hf__pump_wake_at(c->pump, next_us); /* for another worker */
     hf__consumer_serve(worker, shard);
-    served(worker, shard);
+    shard_served(worker, shard);
     return 0;
 }
 
 /* ---- who looks ------------------------------------------------------------------------------ */
 
 /* Does the run go on? */
-static enum hf_status alive(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status run_check(struct hf_scope *s, struct hf_consumer *c)
 {
     TRY(hf_scope_sleep_ms(s, 0));
     if (hf__consumer_stopping(c))
@@ -353,7 +353,7 @@ static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, boo
         c->look_us = now_us + look_every_us(c);
         return HF_OK;
     }
-    TRY(alive(s, c));
+    TRY(run_check(s, c));
     if (status != HF_TIMEOUT && !may_pass(hf_scope_error(s)))
         return status;
     hf_scope_rewind(s, mark);
@@ -391,7 +391,7 @@ static enum hf_status look_on(struct hf_scope *s, struct hf_consumer *c)
     for (;;) {
         bool ended;
 
-        TRY(alive(s, c));
+        TRY(run_check(s, c));
         TRY(look_if_due(s, c, &ended));
         if (ended || is_over(c))
             return HF_OK;
@@ -407,7 +407,7 @@ static enum hf_status do_alone(struct hf_scope *s, struct hf_consumer *c)
         int64_t next_us, beat_us, now_us;
         bool ended;
 
-        TRY(alive(s, c));
+        TRY(run_check(s, c));
         TRY(look_if_due(s, c, &ended));
         if (ended || is_over(c))
             return HF_OK;
@@ -436,8 +436,8 @@ static void forget_iterator(const struct hf_consumer *c, struct shard *shard)
         shard->iterator.len = 0;
 }
 
-static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
-                            void *user)
+static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
+                                void *user)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
     bool free;
@@ -475,7 +475,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
     return HF_OK;
 }
 
-static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status workers_start(struct hf_scope *s, struct hf_consumer *c)
 {
     if (!c->o.no_threads)
         TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
@@ -523,7 +523,7 @@ static void give_back(struct hf_consumer *c)
 }
 
 /* How many handlers were left. */
-static size_t finish(struct hf_consumer *c)
+static size_t workers_stop(struct hf_consumer *c)
 {
     size_t left = hf__pump_stop(c->pump, c->o.stop_ms ? (int64_t)c->o.stop_ms * 1000 : INT64_MAX);
 
@@ -541,12 +541,12 @@ enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *c, hf_cha
 
     if (!handle)
         return hf_scope_fail(s, HF_INVALID, "a consumer needs a function to hand changes to");
-    TRY(enter(s, c, handle, user));
-    status = start(s, c);
+    TRY(run_enter(s, c, handle, user));
+    status = workers_start(s, c);
     if (status == HF_OK)
         status = c->o.no_threads ? do_alone(s, c) : look_on(s, c);
     hf__consumer_stop(c, status, s);
-    left = finish(c);
+    left = workers_stop(c);
     pthread_mutex_lock(&c->mutex);
     c->running = false;
     status = c->stop_status;

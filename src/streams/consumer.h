@@ -111,7 +111,7 @@ struct shard {
 
 /* ---- the consumer --------------------------------------------------------------------------- */
 
-struct worker {
+struct consumer_worker {
     struct hf_consumer *consumer;
     struct hf_scope *io;   /* for the database */
     struct hf_scope *own;  /* what io is, when it is not the caller's scope */
@@ -130,7 +130,7 @@ struct hf_consumer {
     struct hf_scope *beat_scope;
     struct timer *beater;
     struct pump *pump; /* reads shards that are due */
-    struct worker *workers;
+    struct consumer_worker *workers;
     size_t workers_len;
     struct waiters looker; /* who runs it, and looks */
     hf_change_fn *handle;
@@ -200,7 +200,7 @@ void hf__shards_free(struct hf_consumer *c);
 /* ---- consumer_read.c: one shard, one page --------------------------------------------------- */
 
 /* Read it and hand over what there is; the worker has set `busy`. */
-void hf__consumer_serve(struct worker *worker, struct shard *shard);
+void hf__consumer_serve(struct consumer_worker *worker, struct shard *shard);
 
 /* An iterator for changes from now on, for a shard that nobody has begun. */
 enum hf_status hf__shard_latest(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);

@@ -89,8 +89,9 @@ static struct hf_update_item update_of(struct holders *h, const struct hf_consum
     };
 }
 
-static enum hf_status send(struct hf_scope *s, struct hf_consumer *c,
-                           const struct hf_update_item *update, struct shard_lease_view *view)
+static enum hf_status update_send(struct hf_scope *s, struct hf_consumer *c,
+                                  const struct hf_update_item *update,
+                                  struct shard_lease_view *view)
 {
     struct hf_item item;
     enum hf_status status;
@@ -275,7 +276,7 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
     update = update_of(&h, c, HF_STR("head"),
                        HF_STR("SET #stream = :to, #start = :horizon REMOVE #shard, #number"),
                        "#stream = :from");
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
@@ -298,7 +299,7 @@ enum hf_status hf__shard_lease_plan(struct hf_scope *s, struct hf_consumer *c, s
         VALUE(&h, HF_N(":expires", expires_s(c)));
     }
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), text, "attribute_not_exists(#pk)");
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     /* Whoever wrote it, it is there. */
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
@@ -345,8 +346,8 @@ static struct lease_terms terms_of(const struct hf_consumer *c)
     return (struct lease_terms){.lease_ms = c->o.lease_ms, .heartbeat_ms = c->o.lease_ms / 4};
 }
 
-static bool own(struct hf_consumer *c, struct shard *shard, const struct shard_lease_view *view,
-                int64_t sent_us)
+static bool shard_own(struct hf_consumer *c, struct shard *shard,
+                      const struct shard_lease_view *view, int64_t sent_us)
 {
     bool good;
 
@@ -408,7 +409,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
     enum hf_status status;
 
     *taken = false;
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         hf_scope_ok(s);
         if (view.fence == fence && view.beat == 1 && hf_str_equal(view.holder, id_str(&c->id)) &&
@@ -423,7 +424,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
         }
     }
     TRY(status);
-    if (!own(c, shard, &view, sent_us))
+    if (!shard_own(c, shard, &view, sent_us))
         return hf_scope_fail(s, HF_NOMEM, "no memory for the position of a shard");
     *taken = true;
     return HF_OK;
@@ -459,8 +460,8 @@ static void our_values(struct holders *h, const struct hf_consumer *c, uint64_t 
     VALUE(h, HF_N(":fence", fence));
 }
 
-static enum hf_status lost(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                           uint64_t fence)
+static enum hf_status fail_lost(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                uint64_t fence)
 {
     pthread_mutex_lock(&c->mutex);
     if (shard->fence == fence)
@@ -492,10 +493,10 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
                        hf_scope_format(s, "SET #beat = :beat, %s", place_text(&h, shard)),
                        OURS " AND #beat < :beat");
     pthread_mutex_unlock(&c->mutex);
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         if (view.fence != fence || !hf_str_equal(view.holder, id_str(&c->id)))
-            return lost(s, c, shard, fence);
+            return fail_lost(s, c, shard, fence);
         status = hf_scope_ok(s); /* this beat or a later one is there */
     }
     pthread_mutex_lock(&c->mutex);
@@ -554,7 +555,7 @@ enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c
                            OURS);
     }
     pthread_mutex_unlock(&c->mutex);
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION)
         status = hf_scope_ok(s); /* (2), or it was lost: it is not ours */
     TRY(status);
@@ -587,10 +588,10 @@ enum hf_status hf__shard_lease_finish(struct hf_scope *s, struct hf_consumer *c,
                                        place_text(&h, shard)),
                        OURS);
     pthread_mutex_unlock(&c->mutex);
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         if (!view.done || view.fence != fence)
-            return lost(s, c, shard, fence);
+            return fail_lost(s, c, shard, fence);
         status = hf_scope_ok(s); /* (2) */
     }
     TRY(status);
@@ -644,7 +645,7 @@ enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, st
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), HF_STR("SET #wanted = :me"),
                        "#fence = :fence AND attribute_exists(#owner) AND "
                        "attribute_not_exists(#wanted) AND attribute_not_exists(#done)");
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
@@ -682,8 +683,8 @@ static struct shard *find_stuck(struct hf_consumer *c, int64_t now_us, int64_t *
 }
 
 /* Say so, and let others have it if that is asked for: (3) refuses what the handler says later. */
-static void deal_with(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                      uint64_t for_ms)
+static void stuck_report(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                         uint64_t for_ms)
 {
     struct hf_str id = text_str(&shard->id), line;
 
@@ -715,7 +716,7 @@ int64_t hf__consumer_beats(void *user)
         shard->stuck = shard->beating = true;
         c->metrics.stuck_total++;
         pthread_mutex_unlock(&c->mutex);
-        deal_with(s, c, shard, for_ms);
+        stuck_report(s, c, shard, for_ms);
         pthread_mutex_lock(&c->mutex);
         shard->beating = false;
     }

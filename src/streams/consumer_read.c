@@ -65,7 +65,7 @@ static enum hf_status ensure_iterator(struct hf_scope *s, struct hf_consumer *c,
 }
 
 /* What we were to read is gone: tell, and go on with what is there. */
-static void trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static void shard_trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     struct hf_str last = hf_str_of(NULL, 0);
 
@@ -84,7 +84,7 @@ static void trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *sha
 enum { HOLD_TRIES = 3 };
 
 /* (2) What was renewed may be over again when the answer comes. */
-static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status lease_hold(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     for (int tries = 0; has_name(c); tries++) {
         int64_t until_us;
@@ -117,7 +117,7 @@ static bool is_asked_for(struct hf_consumer *c, const struct shard *shard)
 }
 
 /* Write the position, if it is time to. */
-static enum hf_status checkpoint(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status position_save(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     int64_t now_us = hf__env_elapsed_us(&c->env);
     bool due;
@@ -198,8 +198,8 @@ static enum hf_status select_changes(struct hf_scope *s, const struct hf_consume
 /* ---- handing over --------------------------------------------------------------------------- */
 
 /* (1) */
-static enum hf_status moved(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                            const struct page *page)
+static enum hf_status position_move(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    const struct page *page)
 {
     bool good = true;
 
@@ -226,8 +226,8 @@ static uint32_t backoff_ms(const struct hf_consumer *c, uint32_t failures)
 }
 
 /* The handler did not want it. The same comes again, from this record on whatever happens. */
-static enum hf_status refused(struct worker *worker, struct shard *shard, const struct page *page,
-                              enum hf_status status)
+static enum hf_status batch_refused(struct consumer_worker *worker, struct shard *shard,
+                                    const struct page *page, enum hf_status status)
 {
     struct hf_consumer *c = worker->consumer;
     bool good = true, too_often, stopping;
@@ -270,7 +270,7 @@ static void count_batch(struct hf_consumer *c, const struct page *page)
 }
 
 /* The handler has changes of it since then; 0: it has returned. */
-static void called(struct hf_consumer *c, struct shard *shard, int64_t now_us)
+static void call_note(struct hf_consumer *c, struct shard *shard, int64_t now_us)
 {
     pthread_mutex_lock(&c->mutex);
     shard->call_us = now_us;
@@ -279,8 +279,8 @@ static void called(struct hf_consumer *c, struct shard *shard, int64_t now_us)
 }
 
 /* *again: it was not taken, and comes again later. */
-static enum hf_status hand_over(struct worker *worker, struct shard *shard, const struct page *page,
-                                bool *again)
+static enum hf_status hand_over(struct consumer_worker *worker, struct shard *shard,
+                                const struct page *page, bool *again)
 {
     struct hf_consumer *c = worker->consumer;
     enum hf_status status;
@@ -293,13 +293,13 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
 
         hf_scope_timeout_ms(worker->work, left_us > 1000 ? (uint32_t)(left_us / 1000) : 1);
     }
-    called(c, shard, hf__env_elapsed_us(&c->env));
+    call_note(c, shard, hf__env_elapsed_us(&c->env));
     status = c->handle(worker->work, page->changes, page->changes_len, c->user);
-    called(c, shard, 0);
-    TRY(hold(worker->io, c, shard)); /* if it was lost meanwhile, another has the position */
+    call_note(c, shard, 0);
+    TRY(lease_hold(worker->io, c, shard)); /* if it was lost meanwhile, another has the position */
     if (status != HF_OK) {
         *again = true;
-        return refused(worker, shard, page, status);
+        return batch_refused(worker, shard, page, status);
     }
     count_batch(c, page);
     pthread_mutex_lock(&c->mutex);
@@ -310,7 +310,7 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
 
 /* ---- a page --------------------------------------------------------------------------------- */
 
-static enum hf_status finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status shard_finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     if (has_name(c))
         TRY(hf__shard_lease_finish(s, c, shard));
@@ -343,7 +343,7 @@ static void plan_next(struct hf_consumer *c, struct shard *shard, const struct p
     pthread_mutex_unlock(&c->mutex);
 }
 
-static enum hf_status read_page(struct worker *worker, struct shard *shard)
+static enum hf_status read_page(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_consumer *c = worker->consumer;
     struct hf_scope *s = worker->io;
@@ -352,7 +352,7 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
     struct page page = {.len = 0};
     bool again;
 
-    TRY(hold(s, c, shard));
+    TRY(lease_hold(s, c, shard));
     if (is_asked_for(c, shard))
         return hf__shard_lease_release(s, c, shard);
     TRY(ensure_iterator(s, c, shard));
@@ -365,20 +365,20 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
     page.len = result.records_len;
     page.next = result.next;
     TRY(select_changes(s, c, shard, &page));
-    TRY(hold(s, c, shard));
+    TRY(lease_hold(s, c, shard));
     TRY(hand_over(worker, shard, &page, &again));
     if (again)
         return HF_OK;
-    TRY(moved(s, c, shard, &page));
+    TRY(position_move(s, c, shard, &page));
     shard->trouble = 0;
     if (!page.next.len)
-        return finish(s, c, shard);
+        return shard_finish(s, c, shard);
     plan_next(c, shard, &page);
-    return has_name(c) ? checkpoint(s, c, shard) : HF_OK;
+    return has_name(c) ? position_save(s, c, shard) : HF_OK;
 }
 
 /* The database did not do it. */
-static void failed(struct worker *worker, struct shard *shard, enum hf_status status)
+static void read_failed(struct consumer_worker *worker, struct shard *shard, enum hf_status status)
 {
     struct hf_consumer *c = worker->consumer;
     uint32_t wait_ms = 0;
@@ -390,7 +390,7 @@ static void failed(struct worker *worker, struct shard *shard, enum hf_status st
         shard->iterator.len = 0; /* (3) */
         break;
     case HF_TRIMMED:
-        trimmed(worker->io, c, shard);
+        shard_trimmed(worker->io, c, shard);
         break;
     case HF_NOT_FOUND: /* the shard, or the whole stream: the next look finds out */
         shard->iterator.len = 0;
@@ -414,12 +414,12 @@ static void failed(struct worker *worker, struct shard *shard, enum hf_status st
     pthread_mutex_unlock(&c->mutex);
 }
 
-void hf__consumer_serve(struct worker *worker, struct shard *shard)
+void hf__consumer_serve(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_scope_mark mark = hf_scope_mark(worker->io);
     enum hf_status status = read_page(worker, shard);
 
     if (status != HF_OK)
-        failed(worker, shard, status);
+        read_failed(worker, shard, status);
     hf_scope_rewind(worker->io, mark);
 }

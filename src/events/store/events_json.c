@@ -213,7 +213,7 @@ static void add(struct pieces *p, struct hf_str piece)
 static void add_text(struct pieces *p, const char *label, struct hf_str text)
 {
     add(p, hf_str_from(label));
-    add(p, hf__json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
+    add(p, hf__pattern_json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
 }
 
 static void add_optional(struct pieces *p, const char *label, struct hf_str text)
@@ -264,7 +264,7 @@ static bool is_json_line(struct hf_scope *s, struct hf_bytes payload)
         memchr(payload.ptr, '\n', payload.len) || memchr(payload.ptr, '\r', payload.len))
         return false;
     mark = hf_scope_mark(s);
-    is = hf__json_pass(&r, 1) == HF_OK && r.at == payload.len;
+    is = hf__pattern_json_pass(&r, 1) == HF_OK && r.at == payload.len;
     hf_scope_rewind(s, mark);
     hf_scope_ok(s);
     return is;
@@ -280,7 +280,7 @@ static void add_payload(struct pieces *p, const struct hf_stored_event *event)
         return;
     }
     add(p, HF_STR(",\"payload_base64\":"));
-    add(p, hf__json_raw(p->s, (struct hf_attr)HF_B("", event->payload)));
+    add(p, hf__pattern_json_raw(p->s, (struct hf_attr)HF_B("", event->payload)));
 }
 
 static void add_hash(struct pieces *p, struct hf_bytes hash)
@@ -380,7 +380,7 @@ static enum hf_status get_text(struct hf_scope *s, const struct json_member *mem
         return HF_OK;
     if (member->raw.ptr[0] != '"')
         return wrong(s, member, "is no text");
-    status = hf__json_value(s, HF_TYPE_S, member->raw, &value);
+    status = hf__pattern_json_value(s, HF_TYPE_S, member->raw, &value);
     if (status != HF_OK)
         return status == HF_NOMEM ? status : wrong(s, member, "is no text");
     *text = hf_value_str(value);
@@ -495,7 +495,7 @@ static enum hf_status get_payload(struct hf_scope *s, struct hf_str json,
         return HF_OK;
     if (!base64->raw.len || base64->raw.ptr[0] != '"')
         return wrong(s, base64, "is no text");
-    status = hf__json_value(s, HF_TYPE_B, base64->raw, &value);
+    status = hf__pattern_json_value(s, HF_TYPE_B, base64->raw, &value);
     if (status != HF_OK)
         return status == HF_NOMEM ? status : wrong(s, base64, "is no base64");
     *payload = hf_value_bytes(value);
@@ -577,7 +577,7 @@ enum hf_status hf_event_from_json(struct hf_scope *s, struct hf_str json,
 
     call_begins(s);
     *event = (struct hf_stored_event){.version = 0};
-    TRY(hf__json_object(&r, members, ARRAY_LEN(members)));
+    TRY(hf__pattern_json_object(&r, members, ARRAY_LEN(members)));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         TRY(get_text(s, &members[texts[i].name], texts[i].text));
     if (!event->stream.domain.len || !event->type.len)
