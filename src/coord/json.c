@@ -19,7 +19,8 @@
 
 static enum hf_status not_json(struct json_reader *r, const char *what)
 {
-    return hf_scope_fail(r->s, r->status, "the event is no JSON: %s at byte %zu", what, r->at + 1);
+    return hf_scope_fail(r->s, r->status, "the event is not valid JSON: %s at byte %zu", what,
+                         r->at + 1);
 }
 
 /* (4) */
@@ -89,7 +90,7 @@ static enum hf_status find_member(struct json_reader *r, struct hf_str name,
         if (str_is(name, members[i].name))
             *member = &members[i];
     if (!*member && r->closed && members)
-        return hf_scope_fail(r->s, r->status, "the event has \"%.*s\", which is no part of one",
+        return hf_scope_fail(r->s, r->status, "the event has an unknown member \"%.*s\"",
                              HF_FMT(name));
     return HF_OK;
 }

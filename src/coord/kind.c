@@ -79,7 +79,7 @@ static const struct kind {
     enum family family;
 } kinds[] = {
     [KIND_LOCKS] = {"locks", "a table of locks", 1, FAMILY_LOCKS},
-    [KIND_ONCE] = {"once", "a table of what is done once", 1, FAMILY_ONCE},
+    [KIND_ONCE] = {"once", "a do-once table", 1, FAMILY_ONCE},
     [KIND_LIMITS] = {"limits", "a table of limits", 1, FAMILY_LIMITS},
     [KIND_VALUES] = {"values", "a table of values", KIND_VALUES_SPACED, FAMILY_PREFIXED},
     [KIND_COUNTERS] = {"counters", "a table of counters", 1, FAMILY_PREFIXED},
@@ -427,7 +427,7 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
     if (!hf_str_equal(found, hf__kind_name(kind)))
         return fail_other_kind(s, table, kind, found);
     if (!hf_value_i64(format, &number) || number < 1)
-        return hf_scope_fail(s, HF_CORRUPT, "table %.*s is %s, but does not say in which format",
+        return hf_scope_fail(s, HF_CORRUPT, "table %.*s is %s, but its mark has no valid format",
                              HF_FMT(table), kinds[kind].what);
     if (number > kinds[kind].format)
         return hf_scope_fail(s, HF_FORMAT,
@@ -538,7 +538,7 @@ static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
         TRY(hf__backoff_sleep(s, &backoff));
     }
     return hf_scope_fail(s, HF_IN_USE,
-                         "others write the mark of table %.*s again and again: try again",
+                         "the mark of table %.*s keeps changing, as others open it, too; try again",
                          HF_FMT(spec->table));
 }
 
@@ -560,8 +560,8 @@ enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
     if (status != HF_DENIED)
         return status;
     return hf_scope_fail_because(s, HF_DENIED, hf_scope_error(s),
-                                 "table %.*s does not have the mark of %s yet, and it cannot be "
-                                 "put: %s",
+                                 "table %.*s is not marked as %s yet, and the mark cannot be "
+                                 "written: %s",
                                  HF_FMT(spec->table), kinds[kind].what, hf_scope_error_text(s));
 }
 
@@ -648,8 +648,8 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
     for (size_t i = 0; i < spec->key_schema_len; i++)
         if (hf_str_equal(spec->key_schema[i].name, KINDS))
             return hf_scope_fail(s, HF_INVALID,
-                                 "table %.*s: an attribute of the key cannot be called \"%.*s\", "
-                                 "which tables of holdfast are marked with",
+                                 "table %.*s: a key attribute cannot be named \"%.*s\": holdfast "
+                                 "uses that name for its mark",
                                  HF_FMT(spec->table), HF_FMT(KINDS));
     TRY(hf_scope_built(s));
     TRY(hf__kind_read(s, db, spec, kind, key, adopt, &mark));
@@ -676,7 +676,7 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
         if (status != HF_CONDITION)
             return status == HF_OK ? hf_scope_ok(s) : status;
     }
-    return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
+    return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s keeps changing; try again",
                          HF_FMT(spec->table));
 }
 

@@ -23,7 +23,7 @@
  */
 #include "coord/pattern.h"
 
-bool hf__pattern_orphan(struct hf_db *db, struct hf_str opener)
+bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener)
 {
     struct hf_str ours = hf_db_opener(db);
 

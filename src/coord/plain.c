@@ -30,7 +30,7 @@ static enum hf_status char_expect(struct plain *p, char c)
 {
     return hf__pattern_json_take(&p->r, c)
                ? HF_OK
-               : hf_scope_fail(p->r.s, p->r.status, "no '%c' at byte %zu", c, p->r.at + 1);
+               : hf_scope_fail(p->r.s, p->r.status, "expected '%c' at byte %zu", c, p->r.at + 1);
 }
 
 /* The next value as it is written. */

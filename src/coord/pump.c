@@ -14,7 +14,7 @@
  *  (1) A wake is never lost: a step begins after it, unless the pump ends first. One that comes while
  *      all workers are in a step leads to another.
  *  (2) Nobody polls. Of the workers that rest, one waits until the earliest time, the others until
- *      they are woken; who leaves his rest lets another one wait in his place.
+ *      they are woken. A worker that leaves its rest lets another one wait in its place.
  *  (3) No step begins before all threads are there, nor after hf__pump_end().
  *  (4) The mutex is not held during a step, nor while an owner's function is called. So an owner may
  *      hold his own mutex when he wakes: his comes first, then ours.
@@ -24,8 +24,8 @@
  *  (6) Waits are on the system's clock, which stands still while the machine is suspended. So one that
  *      has an end lasts a second at most, and the elapsed clock is looked at again.
  *
- * Who waits for what a pump does waits by a scope, which is canceled or has a deadline: waiters. The
- * owner tells them when something has changed.
+ * Threads wait for what a pump does by a scope, which is canceled or has a deadline: they are waiters.
+ * The owner notifies them when something has changed.
  */
 #include "coord/pump.h"
 
@@ -80,7 +80,7 @@ void hf__waiters_free(struct waiters *waiters)
     pthread_mutex_destroy(&waiters->mutex);
 }
 
-void hf__waiters_tell(struct waiters *waiters)
+void hf__waiters_notify(struct waiters *waiters)
 {
     pthread_mutex_lock(&waiters->mutex);
     for (struct waiter *waiter = waiters->first; waiter; waiter = waiter->next)
@@ -172,13 +172,13 @@ static bool is_due(const struct pump *pump, int64_t now_us)
     return pump->calls > 0 || pump->due_us <= now_us;
 }
 
-/* Does the earliest time have nobody who waits for it? */
+/* Does nobody wait until the earliest time? */
 static bool lacks_timing(const struct pump *pump)
 {
     return pump->calls > 0 || pump->due_us < pump->timed_us;
 }
 
-/* (2), (6) */
+/* Wait until a step may be due: (2), (6). */
 static void worker_rest(struct pump *pump, int64_t now_us)
 {
     ASSERT_HELD(&pump->mutex);
@@ -240,7 +240,7 @@ static void *run_worker(void *user)
     }
     worker->over = true;
     pthread_cond_broadcast(&pump->ended);
-    hf__waiters_tell(&pump->waiters);
+    hf__waiters_notify(&pump->waiters);
     pthread_mutex_unlock(&pump->mutex); /* joined before anything is freed */
     return NULL;
 }
@@ -446,7 +446,7 @@ static void set_begun(struct pump *pump, bool begun)
 enum hf_status hf__pump_start(struct hf_scope *s, struct pump *pump)
 {
     if (join_ended(pump))
-        return hf_scope_fail(s, HF_LOCKED, "it has not ended since it was stopped");
+        return hf_scope_fail(s, HF_LOCKED, "a step from before the last stop has not returned");
     set_begun(pump, false);
     for (size_t i = 0; i < pump->o.workers; i++) {
         struct pump_worker *worker = &pump->workers[i];
@@ -458,7 +458,7 @@ enum hf_status hf__pump_start(struct hf_scope *s, struct pump *pump)
         pthread_mutex_unlock(&pump->mutex);
         if (!started) {
             (void)hf__pump_stop(pump, INT64_MAX);
-            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
+            return hf_scope_fail(s, HF_LIMIT, "cannot start a thread for worker %zu", i + 1);
         }
     }
     set_begun(pump, true);

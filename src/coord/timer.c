@@ -74,7 +74,7 @@ static struct timer *first_due(const struct timer_thread *thread)
     return first;
 }
 
-/* Until something changes or the time has come; the mutex is held. */
+/* Wait until something changes or the time has come. The mutex is held. */
 static void wait_until(struct timer_thread *thread, int64_t until_us)
 {
     struct timespec until = time_at(until_us);
@@ -116,7 +116,7 @@ static void *thread_run(void *user)
 
         if (due <= now_us()) {
             timer_call(thread, timer);
-            pthread_mutex_unlock(&thread->mutex); /* who wants it gets it, however much is due */
+            pthread_mutex_unlock(&thread->mutex); /* other threads get it, however much is due */
             sched_yield();
             pthread_mutex_lock(&thread->mutex);
         } else {
@@ -149,7 +149,7 @@ static enum hf_status thread_make(struct hf_scope *s, void **object)
     pthread_cond_init(&thread->ended, NULL);
     if (pthread_create(&thread->thread, NULL, thread_run, thread) != 0) {
         thread_free(thread);
-        return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a timer");
+        return hf_scope_fail(s, HF_LIMIT, "cannot start a thread for a timer");
     }
     *object = thread;
     return HF_OK;

@@ -6,7 +6,7 @@
  *  (1) The token of the first commit is that of all, so a transaction whose answer was lost is sent
  *      again, here and by callers who commit again, and does not happen twice, as long as the
  *      database remembers (ten minutes).
- *  (2) Who waits for the commit is told once, and only after it is known to have happened.
+ *  (2) Listeners are called once, and only after the commit is known to have happened.
  *  (3) A conflict lets hf_tx_run() build anew, from what the items are then; anything that says
  *      that a condition did not hold is the caller's business, unless the pattern whose condition
  *      it was says that it will have another one then. Nothing is built anew once it may have
@@ -101,10 +101,11 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
 
     call_begins(s);
     if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+        return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
-        return hf_scope_fail(s, HF_INVALID,
-                             "an action of a transaction is one check, put, delete or update");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "an action of a transaction is exactly one check, put, delete or update");
     if (tx->len == HF_TX_ACTIONS_MAX)
         return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, tx->len + 1),
                                    "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
@@ -128,7 +129,7 @@ static enum hf_status listener_add(struct hf_scope *s, struct hf_tx *tx, struct 
     struct listener *listener;
 
     if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+        return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
     listener = hf_scope_alloc(s, sizeof(*listener));
     TRY(hf_scope_built(s));
     *listener = given;
@@ -249,10 +250,12 @@ static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
     if (tx->len > 1)
         return hf_scope_fail(
             s, HF_UNSUPPORTED,
-            "this database has no transactions, so %zu actions cannot happen together", tx->len);
+            "this database has no transactions, so %zu actions cannot be committed together",
+            tx->len);
     if (action->check)
-        return hf_scope_fail(s, HF_UNSUPPORTED,
-                             "this database has no transactions, so nothing can be checked alone");
+        return hf_scope_fail(
+            s, HF_UNSUPPORTED,
+            "this database has no transactions, so a check cannot be committed by itself");
     status = action->put   ? hf_put_item(s, tx->db, action->put, NULL)
              : action->del ? hf_delete_item(s, tx->db, action->del, NULL)
                            : hf_update_item(s, tx->db, action->update, NULL);
@@ -270,7 +273,7 @@ static enum hf_status tx_send(struct hf_scope *s, struct hf_tx *tx, struct hf_st
     TRY(hf_db_supports(s, tx->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions && token.len)
         return hf_scope_fail(s, HF_UNSUPPORTED,
-                             "this database has no transactions, so it knows no token");
+                             "this database has no transactions, so it cannot take a token");
     if (tx->sent.len && token.len && !hf_str_equal(tx->sent, token))
         return hf_scope_fail(s, HF_INVALID,
                              "the transaction was sent with another token before: %.*s",
@@ -293,7 +296,7 @@ enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
     call_begins(s);
     OPTIONS_COPY(&o, options);
     if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+        return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
     status = tx_send(s, tx, o.token);
     if (status != HF_OK)
         return tx->doubtful ? hf_scope_doubt(s) : status;

@@ -27,7 +27,7 @@
  * guesses that no marks were dropped, unless the refusal teaches it otherwise.
  *
  * Deleting the item deletes the marks: an add that is under way then may find an empty place, and
- * be done for the second time. That is told in the header, and hf_counter_reset() is the way out.
+ * be done for the second time. The header says so; hf_counter_reset() avoids it.
  */
 #include "counter/counter.h"
 
@@ -115,8 +115,9 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_counters
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_COUNTER_SHARDS_MAX, o->shards),
                                    "a counter has %d shards at most", HF_COUNTER_SHARDS_MAX);
     if (o->shards > 1 && o->partitioned)
-        return hf_scope_fail(s, HF_INVALID,
-                             "a partition is in one place, where shards would be of no use");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "a partition is stored in one place: shards and partitioned exclude each other");
     return HF_OK;
 }
 
@@ -166,7 +167,7 @@ enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
 enum hf_status hf__counter_limit(struct hf_scope *s, const struct counter_at *at, int64_t by,
                                  int64_t value)
 {
-    return hf_scope_fail(s, HF_LIMIT, "%.*s is %lld: to add %lld leads beyond its bounds",
+    return hf_scope_fail(s, HF_LIMIT, "%.*s is %lld: adding %lld would exceed its bounds",
                          HF_FMT(hf__counter_name(s, at)), (long long)value, (long long)by);
 }
 
@@ -471,7 +472,7 @@ enum hf_status hf_counter_decr(struct hf_scope *s, struct hf_counters *c, struct
     if (value)
         *value = 0;
     if (by == INT64_MIN)
-        return hf_scope_fail(s, HF_INVALID, "counter %.*s: %lld has no opposite of 64 bits",
+        return hf_scope_fail(s, HF_INVALID, "counter %.*s: %lld cannot be subtracted in 64 bits",
                              HF_FMT(key.id), (long long)by);
     return hf_counter_add(s, c, key, -by, NULL, value);
 }
@@ -554,7 +555,7 @@ enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *c, struct 
     for (uint32_t shard = seen.shards; shard-- > 0;) {
         TRY(set_one(s, c, key, shard, shard ? 0 : value, &part));
         if (__builtin_add_overflow(sum, part, &sum))
-            return hf_scope_fail(s, HF_LIMIT, "%.*s was beyond 64 bits",
+            return hf_scope_fail(s, HF_LIMIT, "the sum of %.*s did not fit into 64 bits",
                                  HF_FMT(hf__counter_name(s, &at)));
     }
     if (was)

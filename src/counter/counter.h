@@ -173,7 +173,7 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
                                   const struct hf_counter_options *options,
                                   struct counter_change *change);
 
-/* "counter 7 is 3: to add 4 leads beyond its bounds" */
+/* "counter 7 is 3: adding 4 would exceed its bounds" */
 enum hf_status hf__counter_limit(struct hf_scope *s, const struct counter_at *at, int64_t by,
                                  int64_t value);
 

@@ -46,7 +46,7 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
 
     *at = (struct counter_at){.name = key, .table = c->table};
     if (key.id.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a counter has a name");
+        return hf_scope_fail(s, HF_INVALID, "a counter needs a name");
     if (c->partitioned != (key.partition.len > 0))
         return hf_scope_fail(s, HF_INVALID, "counter %.*s: table %.*s has %s", HF_FMT(key.id),
                              HF_FMT(c->table), c->partitioned ? "partitions" : "no partitions");

@@ -72,8 +72,7 @@ static enum hf_status start_after(struct hf_scope *s, const struct asked *asked,
         return HF_OK;
     if (hf__pattern_key_parts(s, after, parts, c->partitioned ? 2 : 1) != HF_OK ||
         (asked->partition.ptr && !hf_str_equal(parts[0], asked->partition)))
-        return hf_scope_fail(s, HF_INVALID,
-                             "a list of counters of %.*s cannot go on after what is not its cursor",
+        return hf_scope_fail(s, HF_INVALID, "invalid cursor for a list of counters of table %.*s",
                              HF_FMT(c->table));
     *start = key_item(s, c, parts[0], parts[1]);
     return HF_OK;
@@ -196,7 +195,7 @@ enum hf_status hf_counter_list(struct hf_scope *s, struct hf_counters *c,
     OPTIONS_COPY(&o, options);
     if (o.partition.ptr && (!c->partitioned || o.partition.len == 0))
         return hf_scope_fail(s, HF_INVALID, "a list of counters of %.*s: %s", HF_FMT(c->table),
-                             c->partitioned ? "a partition is not empty" : "it has no partitions");
+                             c->partitioned ? "the partition is empty" : "it has no partitions");
     asked.partition = o.partition;
     TRY(requests_make(s, &asked, &o));
     do {

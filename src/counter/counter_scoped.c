@@ -35,7 +35,7 @@ enum hf_status hf_scoped_counter_get_many(struct hf_scope *s,
     struct hf_counter_key *mapped;
 
     if (len > SIZE_MAX / sizeof(*mapped))
-        return hf_scope_fail(s, HF_INVALID, "there are no %zu counters", len);
+        return hf_scope_fail(s, HF_INVALID, "%zu counters are too many", len);
     mapped = hf_scope_alloc(s, len * sizeof(*mapped) + 1);
     TRY(hf_scope_built(s));
     for (size_t i = 0; i < len; i++)

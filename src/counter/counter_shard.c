@@ -126,7 +126,7 @@ static enum hf_status add_up(struct hf_scope *s, const struct counter_at *at, ui
     for (uint32_t i = 0; i < len; i++) {
         TRY(hf__counter_see(s, &at[i], items[i], (struct counter_mark){0}, &seen));
         if (__builtin_add_overflow(value->value, seen.value, &value->value))
-            return hf_scope_fail(s, HF_LIMIT, "%.*s is beyond 64 bits",
+            return hf_scope_fail(s, HF_LIMIT, "the sum of %.*s does not fit into 64 bits",
                                  HF_FMT(hf__counter_name(s, at)));
         value->found = value->found || seen.found;
         if (i == 0)
@@ -175,7 +175,7 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
     if (len == 0)
         return HF_OK;
     if (len > SIZE_MAX / sizeof(*at))
-        return hf_scope_fail(s, HF_INVALID, "there are no %zu counters", len);
+        return hf_scope_fail(s, HF_INVALID, "%zu counters are too many", len);
     at = hf_scope_alloc(s, len * sizeof(*at));
     gets = hf_scope_alloc(s, len * sizeof(*gets));
     TRY(hf_scope_built(s));

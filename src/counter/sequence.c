@@ -131,7 +131,7 @@ enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *q)
 
 static enum hf_status fail_ended(struct hf_scope *s, const struct hf_sequence *q, int64_t value)
 {
-    return hf_scope_fail(s, HF_LIMIT, "sequence %.*s is at %lld, and ends with %lld",
+    return hf_scope_fail(s, HF_LIMIT, "sequence %.*s is at %lld and ends at %lld",
                          HF_FMT(q->key.id), (long long)value, (long long)q->last);
 }
 
@@ -206,7 +206,7 @@ enum hf_status hf_sequence_take(struct hf_scope *s, struct hf_sequence *q, uint3
 
     *first = 0;
     if (count == 0)
-        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: to take no number", HF_FMT(q->key.id));
+        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: the count is 0", HF_FMT(q->key.id));
     return block_take(s, q, count, count, first, &end);
 }
 
@@ -225,7 +225,7 @@ static enum hf_status action_of(struct hf_scope *s, struct hf_sequence *q, uint3
     struct hf_item item;
 
     if (count == 0)
-        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: to take no number", HF_FMT(q->key.id));
+        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: the count is 0", HF_FMT(q->key.id));
     TRY(hf__counter_at(s, c, q->key, 0, &at));
     TRY(hf__pattern_read(s, c->db, c->table, at.key, &item));
     TRY(hf__counter_see(s, &at, item, (struct counter_mark){0}, &seen));
@@ -373,7 +373,7 @@ enum hf_status hf_sequence_commit(struct hf_scope *s, struct hf_sequence *q, uin
     *first = 0;
     TRY(hf_db_supports(s, q->counters->db, HF_FEATURE_TRANSACTIONS, &supported));
     if (!supported)
-        return hf_scope_fail(s, HF_UNSUPPORTED, "sequence %.*s: there are no transactions",
+        return hf_scope_fail(s, HF_UNSUPPORTED, "sequence %.*s: this database has no transactions",
                              HF_FMT(q->key.id));
     memory = hf_scope_mark(s);
     for (uint32_t round = 1;; round++) {

@@ -105,7 +105,7 @@ static enum hf_status value_decode(struct hf_scope *s, const struct hf_kv *kv, s
     }
     TRY(hf_scope_built(s));
     return value->ptr ? HF_OK
-                      : hf_scope_fail(s, HF_CORRUPT, "the blob %.*s is no value of table %.*s",
+                      : hf_scope_fail(s, HF_CORRUPT, "blob %.*s is not a value of table %.*s",
                                       HF_FMT(blob), HF_FMT(kv->table));
 }
 
@@ -144,8 +144,8 @@ enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const str
         TRY(hf__kv_view(s, kv, got.item, view));
         if (looks == LOOKS || (view->live && hf_str_equal(view->blob, missing)))
             return hf_scope_fail(s, HF_CORRUPT,
-                                 "key \"%.*s\" of table %.*s: its value, the blob %.*s, is not "
-                                 "there",
+                                 "key \"%.*s\" of table %.*s: blob %.*s, which has its value, is "
+                                 "missing",
                                  KV_FMT(place->key), HF_FMT(kv->table), HF_FMT(missing));
     }
     return HF_OK;
@@ -154,7 +154,7 @@ enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const str
 /* ---- sweeping ------------------------------------------------------------------------------- */
 
 /* (2) */
-static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *user)
+static enum hf_status find_uses(struct hf_scope *s, struct blob_refs *refs, void *user)
 {
     const struct hf_kv *kv = user;
     struct hf_scan scan = {.table = kv->table,
@@ -169,7 +169,7 @@ static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *use
     TRY(hf_scope_built(s));
     TRY(hf_pages_scan(s, kv->db, &scan, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        status = hf__uses_add(s, uses, hf_value_str(hf_item_get(item, HF_STR(KV_BLOB))));
+        status = hf__refs_add(s, refs, hf_value_str(hf_item_get(item, HF_STR(KV_BLOB))));
         if (status != HF_OK)
             break;
     }
@@ -185,6 +185,6 @@ enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct hf_kv *kv, uint32_t 
     if (!kv->blobs)
         return hf_scope_fail(s, HF_INVALID, "table %.*s was opened without a blob store",
                              HF_FMT(kv->table));
-    return hf__uses_sweep(s, &kv->env, kv->blobs, older_s ? older_s : HF_KV_SWEEP_S, find_uses, kv,
+    return hf__refs_sweep(s, &kv->env, kv->blobs, older_s ? older_s : HF_KV_SWEEP_S, find_uses, kv,
                           removed);
 }

@@ -7,8 +7,7 @@
  *      value over newer ones. With a condition on what was seen it is refused. What was seen may be
  *      what this process wrote last (kv_memory.c), so that most sets are one write all the same.
  *  (2) Each round has a version of its own. When its answer was lost, what is there tells whether
- *      it was done (kv_item.c (4)); only when that cannot be told the caller gets to know the
- *      doubt.
+ *      it was done (kv_item.c (4)); only if that is not known the caller gets an ambiguous error.
  *  (3) A round leaves no memory behind but the last one.
  *  (4) Deleting is writing an item without a value, which the database removes when its time has
  *      come. So a deleted key still refuses what was based on its being absent, and still knows its
@@ -36,7 +35,7 @@ struct job {
     const struct hf_kv *kv;
     struct kv_place place;
     plan_fn *plan;
-    bool brief;        /* the version is enough to decide */
+    bool version_only; /* the version is enough to decide */
     bool guess_absent; /* do not look in the first round: there will be nothing */
     bool recall;       /* nor if a version is remembered: it will be that */
     bool whole;        /* a value that is in the blob store is wanted, too */
@@ -68,13 +67,14 @@ static enum hf_status item_read(struct hf_scope *s, const struct job *job, struc
                               .consistent = HF_YES};
     struct hf_get_item_result got;
 
-    if (job->brief) {
+    if (job->version_only) {
         get.projection = HF_STR("#hash, #version");
         get.names = hf_item_make(s, names, ARRAY_LEN(names));
     }
     TRY(hf_get_item(s, kv->db, &get, &got));
     TRY(hf__kv_view(s, kv, got.item, seen));
-    if (job->brief && seen->there && !seen->version.ptr) { /* then the value is the condition */
+    if (job->version_only && seen->there &&
+        !seen->version.ptr) { /* then the value is the condition */
         get.projection = hf_str_of(NULL, 0);
         get.names = (struct hf_item){0};
         TRY(hf_get_item(s, kv->db, &get, &got));
@@ -147,8 +147,8 @@ static enum hf_status change_send(struct hf_scope *s, const struct job *job, str
     doubtful = hf_scope_error(s)->may_have_happened;
     TRY(hf__kv_view(s, job->kv, item, now));
     /* Without a doubt, too: a request may have come twice, and only the second been answered. */
-    verdict = !action.del ? hf__kv_settle(&o->base, o->version, now, job->kv->tombstones)
-              : doubtful  ? hf__kv_settle_removal(&o->base, now)
+    verdict = !action.del ? hf__kv_judge_write(&o->base, o->version, now, job->kv->tombstones)
+              : doubtful  ? hf__kv_judge_removal(&o->base, now)
                           : KV_NOT_DONE;
     if (verdict == KV_DONE)
         return hf_scope_ok(s);
@@ -163,13 +163,14 @@ static enum hf_status fail_condition(struct hf_scope *s, const struct job *job, 
                          HF_FMT(job->kv->table), why);
 }
 
-/* (3): between rounds others get their turn. */
+/* Between two rounds, so that others can write. */
 static enum hf_status round_wait(struct hf_scope *s, const struct job *job, uint32_t round)
 {
     if (round >= job->attempts)
-        return hf_scope_fail(s, HF_TX_CONFLICT,
-                             "key \"%.*s\" of table %.*s: others were faster, %u times",
-                             KV_FMT(job->place.key), HF_FMT(job->kv->table), (unsigned)round);
+        return hf_scope_fail(
+            s, HF_TX_CONFLICT,
+            "key \"%.*s\" of table %.*s: others changed it first, %u times; try again",
+            KV_FMT(job->place.key), HF_FMT(job->kv->table), (unsigned)round);
     return hf_scope_sleep_ms(s, hf__backoff_ms(hf_scope_env(s), FIRST_WAIT_MS, MAX_WAIT_MS,
                                                round + UINT64_C(1)));
 }
@@ -265,7 +266,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
 {
     *job = (struct job){.kv = kv,
                         .plan = o->if_absent ? plan_set_if_absent : plan_set,
-                        .brief = !o->if_absent,
+                        .version_only = !o->if_absent,
                         .recall = !o->if_absent,
                         .guess_absent = o->if_absent && kv->tombstones,
                         .attempts = attempts_of(o->max_attempts),
@@ -273,7 +274,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
                         .ttl_s = o->ttl_s};
     TRY(hf__kv_place(s, kv, key, &job->place));
     if (!value.ptr)
-        return hf_scope_fail(s, HF_INVALID, "key \"%.*s\": there is no value to set", KV_FMT(key));
+        return hf_scope_fail(s, HF_INVALID, "key \"%.*s\": no value to set", KV_FMT(key));
     if ((o->if_absent ? 1 : 0) + (o->if_version.ptr ? 1 : 0) + (o->blind ? 1 : 0) > 1)
         return hf_scope_fail(s, HF_INVALID,
                              "key \"%.*s\": if_absent, if_version and blind exclude each other",
@@ -281,9 +282,9 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     return HF_OK;
 }
 
-/* What is there instead. The failure stays what it is, if that can be told. */
-static enum hf_status tell_other(struct hf_scope *s, const struct job *job, struct kv_view *now,
-                                 bool asked, struct hf_kv_entry *entry)
+/* Hand out what is there instead. The failure stays what it is, unless that cannot be read. */
+static enum hf_status report_other(struct hf_scope *s, const struct job *job, struct kv_view *now,
+                                   bool asked, struct hf_kv_entry *entry)
 {
     if (asked && now->live && now->blob.len) {
         struct hf_str text = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
@@ -318,7 +319,7 @@ static enum hf_status value_set(struct hf_scope *s, struct hf_kv *kv, struct hf_
         now = outcome.base.seen;
     }
     if (status == HF_CONDITION)
-        return tell_other(s, &job, &now, asked, entry);
+        return report_other(s, &job, &now, asked, entry);
     TRY(status);
     *entry = entry_of(&job, &outcome);
     return hf_scope_built(s);
@@ -375,7 +376,7 @@ static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf
     status = run_once(s, &job, &outcome, &now);
     if (status != HF_OK)
         *old = (struct hf_kv_entry){0};
-    return status == HF_CONDITION ? tell_other(s, &job, &now, asked, old) : status;
+    return status == HF_CONDITION ? report_other(s, &job, &now, asked, old) : status;
 }
 
 enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,

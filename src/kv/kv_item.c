@@ -20,7 +20,7 @@
  *  (3) A write that replaces what was seen names what that was in its version, and what was before:
  *      KV_PAST_MAX of them, among which the first is never dropped. A write that looked at nothing
  *      has its own id alone.
- *  (4) By that, a lost answer is settled: if our id is in the version that is there it was done; if
+ *  (4) By that, it is known what became of a write whose answer was lost: if our id is in the version that is there it was done; if
  *      what we had seen is in it, and right after it somebody else, ours was not done and can never
  *      be done any more.
  *  (5) The index "spaces" has the keys of all values by namespace: (space, key), and no other
@@ -92,13 +92,13 @@ enum hf_status hf__kv_place(struct hf_scope *s, const struct hf_kv *kv, struct h
             max == HF_KV_SORT_MAX ? HF_ERROR_LIMIT(HF_KV_SORT_MAX, joined.len)
                                   : HF_ERROR_LIMIT(HF_KV_KEY_MAX, joined.len),
             "key \"%.*s\" of table %.*s: it has %zu bytes with its namespace, "
-            "and %d are the most",
+            "more than %d",
             KV_FMT(key), HF_FMT(kv->table), joined.len, max);
     if (key.partition.len > HF_KV_KEY_MAX)
         return hf_scope_fail_limit(
             s, HF_INVALID, HF_ERROR_LIMIT(HF_KV_KEY_MAX, key.partition.len),
-            "key \"%.*s\" of table %.*s: its partition has %zu bytes, and %d are "
-            "the most",
+            "key \"%.*s\" of table %.*s: its partition has %zu bytes, more than "
+            "%d",
             KV_FMT(key), HF_FMT(kv->table), key.partition.len, HF_KV_KEY_MAX);
     *place = (struct kv_place){.key = key, .hash = joined};
     if (kv->sort.ptr) {
@@ -155,8 +155,8 @@ enum hf_status hf__kv_view(struct hf_scope *s, const struct hf_kv *kv, struct hf
         struct hf_value at = hf_item_get(item, kv->sort.ptr ? kv->sort : kv->hash);
 
         return hf_scope_fail(s, HF_CORRUPT,
-                             "what is stored as \"%.*s\" in table %.*s is not ours: its %s is "
-                             "something else",
+                             "item \"%.*s\" of table %.*s was not written by holdfast: its %s is "
+                             "invalid",
                              HF_FMT(hf_value_str(at)), HF_FMT(kv->table),
                              version.ptr && !view->version.ptr ? "version" : "time to live");
     }
@@ -265,8 +265,8 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
 }
 
 /* (4) */
-enum kv_verdict hf__kv_settle(const struct kv_base *base, struct hf_str version,
-                              const struct kv_view *now, bool remembered)
+enum kv_verdict hf__kv_judge_write(const struct kv_base *base, struct hf_str version,
+                                   const struct kv_view *now, bool remembered)
 {
     struct lineage line = lineage_of(now->version);
     size_t at;
@@ -280,7 +280,7 @@ enum kv_verdict hf__kv_settle(const struct kv_base *base, struct hf_str version,
     return at == SIZE_MAX || (at == line.len - 1 && has_gap(&line)) ? KV_UNKNOWN : KV_NOT_DONE;
 }
 
-enum kv_verdict hf__kv_settle_removal(const struct kv_base *base, const struct kv_view *now)
+enum kv_verdict hf__kv_judge_removal(const struct kv_base *base, const struct kv_view *now)
 {
     struct lineage line = lineage_of(now->version);
 
@@ -386,10 +386,9 @@ enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct
     TRY(hf_item_check(s, item));
     size = hf_item_size(item);
     if (size > KV_ITEM_MAX)
-        return hf_scope_fail_limit(
-            s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, size),
-            "key \"%.*s\": with its value it has %zu bytes, and %d are the most", KV_FMT(key), size,
-            KV_ITEM_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, size),
+                                   "key \"%.*s\": with its value it has %zu bytes, more than %d",
+                                   KV_FMT(key), size, KV_ITEM_MAX);
     return HF_OK;
 }
 

@@ -70,19 +70,19 @@ static enum hf_status range_check(struct hf_scope *s, const struct hf_kv *kv,
     bool whole = !r->partition.ptr && !can_use_index(kv, r, o);
 
     if (r->partition.ptr && !kv->sort.ptr)
-        return bad_range(s, kv, "it has no partitions");
+        return bad_range(s, kv, "the table has no partitions");
     if (r->partition.ptr && r->partition.len == 0)
-        return bad_range(s, kv, "a partition is not empty");
+        return bad_range(s, kv, "the partition is empty");
     if (r->all_spaces && (r->space.ptr || r->prefix.len || r->from.len || r->before.len))
-        return bad_range(s, kv, "ids can be asked for in one namespace only");
+        return bad_range(s, kv, "prefix, from and before need one namespace");
     if (whole && o->backward)
         return bad_range(s, kv,
-                         "only inside of a partition there is an order, and in the index of "
-                         "namespaces, which consistent lists do not use");
+                         "backward needs a partition, or the index of namespaces, which consistent "
+                         "lists do not use");
     if (!whole && o->segments)
-        return bad_range(s, kv, "a partition is not read in segments");
+        return bad_range(s, kv, "segments are for lists that read the whole table");
     if (o->segments ? o->segment >= o->segments : o->segment)
-        return bad_range(s, kv, "there is no such segment");
+        return bad_range(s, kv, "the segment does not exist");
     return HF_OK;
 }
 
@@ -243,7 +243,7 @@ static enum hf_status start_after(struct hf_scope *s, struct hf_kv_list *list)
     if (hf__pattern_key_parts(list->names, list->after, parts, cursor_parts(list)) != HF_OK ||
         (list->range.partition.ptr && !hf_str_equal(parts[0], list->range.partition)) ||
         (list->by_index && !hf_str_equal(parts[0], list->head)))
-        return bad_range(s, kv, "it cannot go on after what is not its cursor");
+        return bad_range(s, kv, "invalid cursor");
     if (list->by_index) {
         const struct hf_attr key[] = {HF_S(KV_SPACE, parts[0]),
                                       {.name = kv->hash, .type = HF_TYPE_S, .text = parts[1]}};
@@ -615,7 +615,7 @@ static enum hf_status remove_exactly(struct hf_scope *s, struct hf_kv_list *list
         bool doubtful = hf_scope_error(s)->may_have_happened;
 
         TRY(hf__kv_view(s, kv, item, &now));
-        if (doubtful && hf__kv_settle_removal(&base, &now) == KV_DONE)
+        if (doubtful && hf__kv_judge_removal(&base, &now) == KV_DONE)
             status = HF_OK;
     }
     *cleared += status == HF_OK;

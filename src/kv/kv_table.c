@@ -79,7 +79,7 @@ static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv, bo
         for (size_t j = 0; j < i; j++)
             if (hf_str_equal(names[i], names[j]))
                 return hf_scope_fail(s, HF_INVALID,
-                                     "table %.*s: two attributes are to be called \"%.*s\"",
+                                     "table %.*s: two attributes have the name \"%.*s\"",
                                      HF_FMT(kv->table), HF_FMT(names[i]));
     return HF_OK;
 }
@@ -221,8 +221,8 @@ static enum hf_status give_space(struct hf_scope *s, const struct hf_kv *kv, str
 static enum hf_status too_long(struct hf_scope *s, const struct hf_kv *kv, struct hf_str joined)
 {
     return hf_scope_fail(s, HF_INVALID,
-                         "key \"%.*s\" of table %.*s has %zu bytes with its namespace, and in an "
-                         "index of namespaces %d are the most: delete it, or do without the index",
+                         "key \"%.*s\" of table %.*s has %zu bytes with its namespace, and an "
+                         "index of namespaces takes at most %d: delete it, or do without the index",
                          HF_FMT(hf__pattern_text(s, joined, 80)), HF_FMT(kv->table), joined.len,
                          HF_KV_SORT_MAX);
 }

@@ -173,24 +173,28 @@ static enum hf_status check_rule(struct hf_scope *s, struct limit_ask *ask)
                                    : rule->lockout_ms * LIMIT_LOCKOUT_GROWS;
     most = rule->kind == HF_LIMIT_RATE ? rule->burst : rule->limit;
     if (rule->kind > HF_LIMIT_RATE)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %d is no kind", HF_FMT(ask->name),
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: invalid kind %d", HF_FMT(ask->name),
                              (int)rule->kind);
     if (rule->limit < 1 || rule->limit > HF_LIMIT_MOST || rule->burst > HF_LIMIT_MOST ||
         rule->window_ms < 1)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %u in %u ms cannot be", HF_FMT(ask->name),
-                             rule->limit, rule->window_ms);
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: invalid rule: %u in %u ms",
+                             HF_FMT(ask->name), rule->limit, rule->window_ms);
     if (rule->slices > HF_LIMIT_SLICES_MAX || rule->slices > rule->window_ms)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %u slices of %u ms cannot be",
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: invalid rule: %u slices of %u ms",
                              HF_FMT(ask->name), rule->slices, rule->window_ms);
     if (rule->lockout_ms > rule->lockout_max_ms ||
         (rule->lockout_max_ms && rule->kind != HF_LIMIT_ATTEMPTS && rule->kind != HF_LIMIT_FIXED))
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: such a lockout cannot be",
-                             HF_FMT(ask->name));
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "limit %.*s: invalid lockout: lockout_ms is at most lockout_max_ms, and both are "
+            "for HF_LIMIT_ATTEMPTS and HF_LIMIT_FIXED",
+            HF_FMT(ask->name));
     if (rule->kind == HF_LIMIT_RATE && hf__limit_rest_us(rule) > LIMIT_REST_MAX_US)
-        return hf_scope_fail(s, HF_INVALID,
-                             "limit %.*s: a burst of %u at %u in %u ms would be back after more "
-                             "than a hundred years",
-                             HF_FMT(ask->name), rule->burst, rule->limit, rule->window_ms);
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "limit %.*s: a burst of %u at %u in %u ms takes more than 100 years to "
+            "refill",
+            HF_FMT(ask->name), rule->burst, rule->limit, rule->window_ms);
     if (ask->cost > most)
         return hf_scope_fail(s, HF_INVALID, "limit %.*s: a cost of %u is more than %u",
                              HF_FMT(ask->name), ask->cost, most);
@@ -200,10 +204,10 @@ static enum hf_status check_rule(struct hf_scope *s, struct limit_ask *ask)
 static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
 {
     if (name.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a limit has a name");
+        return hf_scope_fail(s, HF_INVALID, "a limit needs a name");
     if (hf__kind_is_mark(name))
         return hf_scope_fail(s, HF_INVALID,
-                             "no limit can be called \"%.*s\": that is the table's mark",
+                             "a limit cannot be named \"%.*s\": the table's mark has that name",
                              HF_FMT(name));
     if (name.len > HF_LIMIT_NAME_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_LIMIT_NAME_MAX, name.len),
@@ -242,9 +246,9 @@ static enum hf_status fail_denied(struct hf_scope *s, const struct limit_ask *as
                                   const struct hf_limit_verdict *verdict)
 {
     if (verdict->locked)
-        return hf_scope_fail(s, HF_LIMIT, "limit %.*s is locked for %u ms", HF_FMT(ask->name),
-                             verdict->retry_ms);
-    return hf_scope_fail(s, HF_LIMIT, "limit %.*s: %u in %u ms are used up; again in %u ms",
+        return hf_scope_fail(s, HF_LIMIT, "limit %.*s is locked out; try again in %u ms",
+                             HF_FMT(ask->name), verdict->retry_ms);
+    return hf_scope_fail(s, HF_LIMIT, "limit %.*s is reached (%u in %u ms); try again in %u ms",
                          HF_FMT(ask->name), ask->rule.limit, ask->rule.window_ms,
                          verdict->retry_ms);
 }
@@ -371,7 +375,7 @@ static enum hf_status limit_take(struct hf_scope *s, struct hf_limit_table *limi
             continue;
         }
         if (step == LIMIT_DENY) {
-            hf__limit_tell(ask, &view, false, verdict);
+            hf__limit_fill_verdict(ask, &view, false, verdict);
             return fail_denied(s, ask, verdict);
         }
         if (step == LIMIT_LOCK) {
@@ -380,7 +384,7 @@ static enum hf_status limit_take(struct hf_scope *s, struct hf_limit_table *limi
             ask->id = write_id(text, id, round);
             status = step_send(s, limits, ask, step, &view);
             if (status == HF_OK) {
-                hf__limit_tell(ask, &view, true, verdict);
+                hf__limit_fill_verdict(ask, &view, true, verdict);
                 verdict->id = view.last;
                 return hf_scope_ok(s);
             }
@@ -392,7 +396,8 @@ static enum hf_status limit_take(struct hf_scope *s, struct hf_limit_table *limi
             TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&limits->env, REST_MS)));
         ask->now_us = limits->env.wall_us(limits->env.user);
     }
-    return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(ask->name));
+    return hf_scope_fail(s, HF_IN_USE, "limit %.*s: too many callers at once; try again",
+                         HF_FMT(ask->name));
 }
 
 /* A failure that says nothing about the limit. */
@@ -504,7 +509,7 @@ enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits, 
         return allow_unreached(s, &ask, verdict);
     TRY(status);
     step = hf__limit_step(&ask, &view);
-    hf__limit_tell(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
+    hf__limit_fill_verdict(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
     return HF_OK;
 }
 
@@ -527,7 +532,7 @@ enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limit
     TRY(view_read(s, limits, &ask, o.reach_ms, &view));
     step = hf__limit_step(&ask, &view);
     if (step == LIMIT_DENY || step == LIMIT_LOCK) {
-        hf__limit_tell(&ask, &view, false, verdict);
+        hf__limit_fill_verdict(&ask, &view, false, verdict);
         return fail_denied(s, &ask, verdict);
     }
     update = hf_scope_alloc(s, sizeof(*update));
@@ -535,7 +540,7 @@ enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limit
     *update = hf__limit_request(s, &ask, &view, step);
     update->table = hf_scope_copy(s, update->table);
     update->returns = 0;
-    hf__limit_tell(&ask, &view, true, verdict);
+    hf__limit_fill_verdict(&ask, &view, true, verdict);
     verdict->id = hf_scope_copy(s, ask.id);
     /* What begins a window gives it this one's id. */
     if (step == LIMIT_NEW || !verdict->window.ptr)
@@ -562,7 +567,8 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
 
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
     if (!verdict->allowed || !verdict->id.len || !verdict->window.len)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: nothing was counted to be given back",
+        return hf_scope_fail(s, HF_INVALID,
+                             "limit %.*s: nothing was counted that could be refunded",
                              HF_FMT(name));
     update = hf__limit_refund_request(s, &ask, verdict);
     TRY(hf_scope_built(s));
@@ -579,7 +585,8 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
                 s, HF_LIMIT, HF_ERROR_LIMIT(HF_LIMIT_REFUNDS_MAX, hf_item_count(view.refunds) + 1),
                 "limit %.*s: there were %d refunds already", HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
     }
-    return hf_scope_fail(s, HF_LOST, "limit %.*s: it is too late to give back", HF_FMT(name));
+    return hf_scope_fail(s, HF_LOST, "limit %.*s: too late for a refund: the window is over",
+                         HF_FMT(name));
 }
 
 enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
@@ -611,5 +618,6 @@ enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
         if (status == HF_OK || verdict || !item.ptr)
             return hf_scope_ok(s);
     }
-    return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(name));
+    return hf_scope_fail(s, HF_IN_USE, "limit %.*s: too many callers at once; try again",
+                         HF_FMT(name));
 }

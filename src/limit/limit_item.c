@@ -71,7 +71,7 @@ enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str table, struct hf
         !read_i64(item, "sum", NULL, &view->sum) ||
         !read_i64(item, "tat_us", &view->has_tat, &view->tat_us) ||
         (view->has_slices && view->width_ms == 0))
-        return hf_scope_fail(s, HF_CORRUPT, "the item %.*s of table %.*s is no limit", HF_FMT(name),
+        return hf_scope_fail(s, HF_CORRUPT, "item %.*s of table %.*s is not a limit", HF_FMT(name),
                              HF_FMT(table));
     return HF_OK;
 }
@@ -200,14 +200,14 @@ enum limit_step hf__limit_step(const struct limit_ask *ask, const struct limit_v
     }
 }
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- verdicts ------------------------------------------------------------------------------- */
 
 static uint32_t from_us(int64_t us)
 {
     return us <= 0 ? 0 : us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((us + 999) / 1000);
 }
 
-static void tell_window(const struct limit_ask *ask, const struct limit_view *view,
+static void fill_window(const struct limit_ask *ask, const struct limit_view *view,
                         struct hf_limit_verdict *v)
 {
     int64_t end_ms = view->start_ms + ask->rule.window_ms;
@@ -226,7 +226,7 @@ static void tell_window(const struct limit_ask *ask, const struct limit_view *vi
 }
 
 /* When enough slices are over for this one, and when all are. */
-static void tell_slices(const struct limit_ask *ask, const struct limit_view *view,
+static void fill_slices(const struct limit_ask *ask, const struct limit_view *view,
                         struct hf_limit_verdict *v)
 {
     int64_t width = width_ms(&ask->rule), head = head_of(ask, view);
@@ -247,32 +247,32 @@ static void tell_slices(const struct limit_ask *ask, const struct limit_view *vi
     v->retry_ms = from_us(last * width * 1000 - ask->now_us);
 }
 
-static void tell_rate(const struct limit_ask *ask, const struct limit_view *view,
+static void fill_rate(const struct limit_ask *ask, const struct limit_view *view,
                       struct hf_limit_verdict *v)
 {
     int64_t interval = interval_us(&ask->rule), burst_us = ask->rule.burst * interval;
-    int64_t debt = view->tat_us > ask->now_us ? view->tat_us - ask->now_us : 0;
+    int64_t ahead_us = view->tat_us > ask->now_us ? view->tat_us - ask->now_us : 0;
 
-    v->used = (uint64_t)((debt + interval - 1) / interval);
-    v->left = debt > burst_us ? 0 : (uint64_t)((burst_us - debt) / interval);
+    v->used = (uint64_t)((ahead_us + interval - 1) / interval);
+    v->left = ahead_us > burst_us ? 0 : (uint64_t)((burst_us - ahead_us) / interval);
     v->at_us = ask->now_us;
-    v->reset_ms = from_us(debt);
-    v->retry_ms = v->allowed ? 0 : from_us(debt + ask->cost * interval - burst_us);
+    v->reset_ms = from_us(ahead_us);
+    v->retry_ms = v->allowed ? 0 : from_us(ahead_us + ask->cost * interval - burst_us);
 }
 
-void hf__limit_tell(const struct limit_ask *ask, const struct limit_view *view, bool allowed,
-                    struct hf_limit_verdict *verdict)
+void hf__limit_fill_verdict(const struct limit_ask *ask, const struct limit_view *view,
+                            bool allowed, struct hf_limit_verdict *verdict)
 {
     *verdict = (struct hf_limit_verdict){.allowed = allowed,
                                          .context = view->context,
                                          .window = view->window,
                                          .cost = ask->cost};
     if (ask->rule.kind == HF_LIMIT_SLIDING)
-        tell_slices(ask, view, verdict);
+        fill_slices(ask, view, verdict);
     else if (ask->rule.kind == HF_LIMIT_RATE)
-        tell_rate(ask, view, verdict);
+        fill_rate(ask, view, verdict);
     else
-        tell_window(ask, view, verdict);
+        fill_window(ask, view, verdict);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

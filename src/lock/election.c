@@ -2,11 +2,11 @@
  * lock/election.c: a leader, by a lock: whoever holds it leads, and its fence is the term.
  *
  * A candidate tries for the lock again and again, and the table remembers what it saw, so that a
- * leader that is silent for a lease is replaced. All of it happens in election_run(): on a thread of the
- * election, or in hf_lock_table_step().
+ * leader that is silent for a lease is replaced. All of it happens in election_run(): on a thread of
+ * the election, or in hf_lock_table_step().
  *
- *  (1) `elected` and `deposed` take turns, beginning with `elected`, each pair with one term; terms
- *      grow.
+ *  (1) `elected` and `deposed` are called alternately, beginning with `elected`, each pair with one
+ *      term; terms grow.
  *  (2) The lock is released after `deposed` has returned, so it can be used in there.
  *  (3) Only election_run() and hf_election_close() change `lock`, and never both at once.
  */
@@ -90,7 +90,7 @@ static int64_t election_run(void *user)
             enum hf_lock_state state = hf_lock_state(e->lock);
 
             if (state == HF_LOCK_HELD)
-                return INT64_MAX; /* election_wake() tells when that ends */
+                return INT64_MAX; /* election_wake() is called when that ends */
             election_depose(e, state);
             e->due_us = now_us;
         }

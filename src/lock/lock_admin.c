@@ -15,7 +15,7 @@ enum hf_status hf_lock_inspect(struct hf_scope *s, struct hf_lock_table *locks, 
 
     *info = (struct hf_lock_info){0};
     if (name.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a lock has a name");
+        return hf_scope_fail(s, HF_INVALID, "a lock needs a name");
     if (locks->db)
         TRY(hf__pattern_read(s, locks->db, locks->at.table, hf__lock_key(s, &locks->at, name),
                              &item));

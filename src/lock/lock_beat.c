@@ -2,13 +2,13 @@
  * lock/lock_beat.c: leases over time: renewing them, giving them back, noticing their end.
  *
  * Two threads of a table look after its locks. The beater talks to the database; it may be stuck in
- * a call while the network is away. The watcher never does, so the end of a lease is told in time
+ * a call while the network is away. The watcher never does, so the end of a lease is reported in time
  * whatever the beater waits for, and a callback that takes long delays no renewal.
  *
  *  (1) A lease counts from before the request that asked for it was sent, less a margin for clocks
  *      (coord/lease.c).
- *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if it turns out
- *      to be ours still: its holder may have been told.
+ *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if the item still
+ *      says that it is ours: on_lost may have been called.
  *  (3) A renewal without an answer changes nothing, unless it asked for a shorter lease, which may
  *      be what others go by now.
  *  (4) One request at a time renews a lock (busy), or the last one to be answered would not be the
@@ -93,7 +93,7 @@ static void renewal_done(struct hf_lock *lock, int64_t sent_us, uint32_t lease_m
     if (lock->table->db) /* a no-op lock has no lease */
         hf__lease_take(&lock->lease, lock_terms(lock, lease_ms), sent_us); /* maybe a shorter one */
     lock->lease_ms = lease_ms;
-    lock->late_told = false;
+    lock->late_reported = false;
     if (data.ptr) {
         hf_scope_reset(lock->data_memory);
         lock->data = hf_item_copy(lock->data_memory, data);
@@ -203,8 +203,8 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* Nothing is due. Where locks come and go all the time, a thread that wakes once a second costs
- * less than to wake it for each of them. The mutex is held. */
+/* Nothing is due. If new locks were taken since the last look, look again in a second: that costs less
+ * than to wake the thread for each short-lived lock. The mutex is held. */
 static int64_t idle_us(bool *busy)
 {
     bool was = *busy;
@@ -321,19 +321,19 @@ static bool call_if_due(struct hf_lock *lock, int64_t now_us, int64_t *wait_us)
     if (lock->dropped)
         return false;
     if (hf__lock_look(lock, now_us) != HF_LOCK_HELD) {
-        bool due = !lock->lost_told && lock->on_lost;
+        bool due = !lock->lost_reported && lock->on_lost;
 
-        lock->lost_told = true;
+        lock->lost_reported = true;
         if (due)
             callback_run(lock, true, 0);
         return due;
     }
     left_us = lock->lease.until_us - now_us;
-    if (lock->on_late && !lock->late_told) {
+    if (lock->on_late && !lock->late_reported) {
         int64_t early_us = left_us - (int64_t)lock->late_ms * 1000;
 
         if (early_us <= 0) {
-            lock->late_told = true;
+            lock->late_reported = true;
             callback_run(lock, false, left_us);
             return true;
         }

@@ -96,7 +96,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
     size_t len = 0;
 
     if (held > hf_item_count(item))
-        return not_a_lock(s, view, "more hold it than are named");
+        return not_a_lock(s, view, "it has fewer holders than it counts");
     holders = hf_scope_alloc(s, (held + 1) * sizeof(*holders));
     beats = hf_scope_alloc(s, (held + 1) * sizeof(*beats));
     openers = hf_scope_alloc(s, (held + 1) * sizeof(*openers));
@@ -108,16 +108,16 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
         if (id.len < 2 || id.ptr[0] != 'h' || id.ptr[1] != ':')
             continue;
         if (len == held)
-            return not_a_lock(s, view, "more are named than hold it");
+            return not_a_lock(s, view, "it has more holders than it counts");
         id = hf_str_of(id.ptr + 2, id.len - 2);
         if (!read_holder(id, hf_value_item(walk.value), &holders[len], &beats[len],
                          &openers[len]) ||
             !read_u64(item, hf__pattern_join(s, HF_STR("f:"), id), &holders[len].fence))
-            return not_a_lock(s, view, "a holder lacks something");
+            return not_a_lock(s, view, "a holder is incomplete");
         len++;
     }
     if (len < held)
-        return not_a_lock(s, view, "more hold it than are named");
+        return not_a_lock(s, view, "it has fewer holders than it counts");
     view->info.holders = holders;
     view->info.holders_len = len;
     view->beats = beats;
@@ -143,7 +143,7 @@ enum hf_status hf__lock_view(struct hf_scope *s, const struct pattern_at *at, st
         if (hf_str_equal(mode, modes[i]))
             view->info.mode = (enum hf_lock_mode)i;
     if (held && !view->info.mode)
-        return not_a_lock(s, view, "it is held in no mode");
+        return not_a_lock(s, view, "it has no valid mode");
     return read_holders(s, item, held, view);
 }
 

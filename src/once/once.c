@@ -19,8 +19,8 @@
  *  (3) We consider our timeout over before a watcher may: ours runs from before the heartbeat was
  *      sent, the watcher's from after it was seen. Unlike a lock, an attempt is not lost by that:
  *      it completes if nobody came. Its id decides, and no clock.
- *  (4) What could not be told to the database when an attempt was closed is told later: its
- *      completion, or that it was given up.
+ *  (4) If the completion of an attempt, or that it was given up, could not be written when it was
+ *      closed, the table writes it later.
  */
 #include "once/once.h"
 
@@ -111,7 +111,7 @@ enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_INVALID, "hf_once_table_open() was called without a database");
     made = table_new(s, db, &o);
     if (!made)
-        return hf_scope_fail(s, HF_NOMEM, "no memory for a table of what is done once");
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a do-once table");
     status = table_ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
         status = hf__timer_join(s, db, hf__once_beats, made, &made->beater);
@@ -184,7 +184,7 @@ enum hf_status hf__once_hash_check(struct hf_scope *s, const struct once_view *v
 {
     if (!hash.ptr || !view->hash.ptr || hf_str_equal(hash, view->hash))
         return HF_OK;
-    return hf_scope_fail(s, HF_TOKEN_MISMATCH, "once %.*s/%.*s was asked for with another payload",
+    return hf_scope_fail(s, HF_TOKEN_MISMATCH, "once %.*s/%.*s was begun with another payload",
                          HF_FMT(view->record.user), HF_FMT(view->record.key));
 }
 
@@ -260,7 +260,7 @@ void hf__once_unref(struct hf_once *once)
     hf__env_free(&table->env, once, sizeof(*once));
 }
 
-/* What is left to do is the table's business, and so is our reference. The mutex is held. */
+/* The table writes what is left to write, and owns our reference. The mutex is held. */
 static void leave_behind(struct hf_once *once)
 {
     int64_t now_us = hf__env_elapsed_us(&once->table->env);
@@ -381,7 +381,7 @@ void hf_once_committed(struct hf_once *once)
     atomic_fetch_add_explicit(hf__once_ended(once->table, once->name.key), 1, memory_order_relaxed);
 }
 
-/* Tell the database that it was given up: is that settled? */
+/* Write that the attempt was given up. True: that is done, or the attempt is not ours any more. */
 static bool give_up(struct hf_once *once)
 {
     struct hf_scope *s = hf_scope_new(&once->table->env);
@@ -398,26 +398,26 @@ static bool give_up(struct hf_once *once)
 void hf_once_close(struct hf_once *once)
 {
     struct hf_once_table *table;
-    bool settled, finish;
+    bool resolved, finish;
 
     if (!once)
         return;
     table = once->table;
     pthread_mutex_lock(&table->mutex);
-    settled = once->ended || once->lost;
+    resolved = once->ended || once->lost;
     finish = once->wanted != HF_ONCE_NONE;
     once->closing = true;
     pthread_mutex_unlock(&table->mutex);
-    if (!settled && !finish)
-        settled = give_up(once);
+    if (!resolved && !finish)
+        resolved = give_up(once);
     atomic_fetch_add_explicit(hf__once_ended(table, once->name.key), 1, memory_order_relaxed);
     pthread_mutex_lock(&table->mutex);
-    if (settled)
+    if (resolved)
         hf__once_unref(once);
     else
         leave_behind(once);
     pthread_mutex_unlock(&table->mutex);
-    if (!settled && table->beater)
+    if (!resolved && table->beater)
         hf__timer_wake(table->beater);
 }
 

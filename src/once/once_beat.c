@@ -167,7 +167,7 @@ static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, u
     return found;
 }
 
-/* What its holder left behind: complete it, or give it up. */
+/* An attempt that its holder has closed: write its completion, or that it was given up. */
 static void leftover_send(struct hf_scope *s, struct hf_once *once)
 {
     struct hf_once_table *table = once->table;

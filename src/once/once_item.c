@@ -52,10 +52,10 @@ struct hf_item hf__once_key(struct hf_scope *s, const struct once_name *name)
 enum hf_status hf__once_name_check(struct hf_scope *s, const struct once_name *name)
 {
     if (name->user.len == 0 || name->key.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "what is done once has a user and a key");
+        return hf_scope_fail(s, HF_INVALID, "a do-once record needs a user and a key");
     if (hf__kind_is_mark(name->user))
         return hf_scope_fail(s, HF_INVALID,
-                             "no user can be called \"%.*s\": that is the table's mark",
+                             "a user cannot be named \"%.*s\": the table's mark has that name",
                              HF_FMT(name->user));
     if (name->user.len > HF_ONCE_USER_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ONCE_USER_MAX, name->user.len),
@@ -152,8 +152,7 @@ enum hf_status hf__once_view(struct hf_scope *s, const struct pattern_at *at, st
     view->hash = hf_value_str(hf_item_get(item, HF_STR("hash")));
     view->opener = hf_value_str(hf_item_get(item, HF_STR("opener")));
     if (!read_all(item, view))
-        return hf_scope_fail(s, HF_CORRUPT,
-                             "the item %.*s/%.*s of table %.*s is no record of what is done once",
+        return hf_scope_fail(s, HF_CORRUPT, "item %.*s/%.*s of table %.*s is not a do-once record",
                              HF_FMT(r->user), HF_FMT(r->key), HF_FMT(at->table));
     if (r->state != HF_ONCE_RUNNING && r->until_us && r->until_us / 1000 <= now_ms) {
         struct hf_once_record forgotten = {.user = r->user, .key = r->key, .attempt = r->attempt};

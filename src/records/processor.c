@@ -50,10 +50,10 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_processo
                                    "%u workers are more than %d", o->workers,
                                    HF_PROCESSOR_WORKERS_MAX);
     if (!(o->backoff_multiplier >= 1 && o->backoff_multiplier <= 1000))
-        return hf_scope_fail(s, HF_INVALID, "the back-off cannot be multiplied by %g",
+        return hf_scope_fail(s, HF_INVALID, "invalid backoff_multiplier %g: it is from 1 to 1000",
                              o->backoff_multiplier);
     if (o->failed_blocks && !o->account_order)
-        return hf_scope_fail(s, HF_INVALID, "failed_blocks means nothing without account_order");
+        return hf_scope_fail(s, HF_INVALID, "failed_blocks needs account_order");
     return HF_OK;
 }
 
@@ -216,11 +216,11 @@ void hf__todo_drop(struct hf_processor *p, struct todo *todo)
         todo->after->link = todo->link;
     p->taken_len--;
     if (!p->taken_len)
-        hf__waiters_tell(&p->changed);
+        hf__waiters_notify(&p->changed);
     hf__env_free(&p->env, todo, todo_size(todo));
 }
 
-bool hf__todo_taken(const struct hf_processor *p, struct record_key key)
+bool hf__todo_is_taken(const struct hf_processor *p, struct record_key key)
 {
     uint64_t hash = hf__record_hash(key);
 
@@ -240,7 +240,7 @@ static bool stop_begins(struct hf_processor *p, enum hf_status status)
     if (p->stopping)
         return false;
     p->stopping = true;
-    hf__waiters_tell(&p->changed);
+    hf__waiters_notify(&p->changed);
     p->stop_status = status;
     for (size_t i = 0; i < p->workers_len; i++)
         if (p->workers[i].claim.active)
@@ -286,7 +286,7 @@ uint32_t hf__processor_backoff_ms(struct hf_processor *p, uint32_t failures)
     return hf__backoff_jitter_ms(&p->env, (uint32_t)ms);
 }
 
-/* Does the run go on? */
+/* HF_OK: the run goes on. Otherwise why it ends. */
 static enum hf_status run_check(struct hf_scope *s, struct hf_processor *p)
 {
     TRY(hf_scope_sleep_ms(s, 0));
@@ -330,15 +330,15 @@ static bool has_room(void *processor)
     return room;
 }
 
-/* Until that holds among the workers, or that time; progress is told meanwhile. */
+/* Wait until that holds among the workers, or until that time; on_progress is called meanwhile. */
 static enum hf_status wait_until(struct hf_scope *s, struct hf_processor *p, waiters_fn *holds,
                                  int64_t until_us)
 {
     do {
         TRY(run_check(s, p));
-        hf__processor_tell(p, false);
+        hf__processor_notify(p, false);
         TRY(hf__waiters_wait(s, &p->changed, holds, p,
-                             earlier_of(until_us, hf__processor_tell_us(p))));
+                             earlier_of(until_us, hf__processor_notify_due_us(p))));
     } while (!holds(p) && hf__env_elapsed_us(&p->env) < until_us);
     return HF_OK;
 }
@@ -355,10 +355,10 @@ static enum hf_status pause_us(struct hf_scope *s, struct hf_processor *p, int64
         int64_t now_us = hf__env_elapsed_us(&p->env);
 
         TRY(run_check(s, p));
-        hf__processor_tell(p, false);
+        hf__processor_notify(p, false);
         if (now_us >= end_us)
             return HF_OK;
-        TRY(hf__processor_pause(s, p, earlier_of(end_us, hf__processor_tell_us(p)) - now_us));
+        TRY(hf__processor_pause(s, p, earlier_of(end_us, hf__processor_notify_due_us(p)) - now_us));
     }
 }
 
@@ -370,7 +370,7 @@ static bool is_wanted(struct hf_processor *p, struct record_key key)
     int64_t due_us = hf__waits_due_us(&p->waits, key, p->pass.number);
     struct wait_seen seen;
 
-    if (hf__todo_taken(p, key)) {
+    if (hf__todo_is_taken(p, key)) {
         p->pass.skipped++;
         return false;
     }
@@ -404,7 +404,7 @@ static struct todo *queue_take(struct hf_processor *p)
     if (!p->first)
         p->last = &p->first;
     if (--p->queue_len == p->workers_len) /* not at each: who looks fills it again */
-        hf__waiters_tell(&p->changed);
+        hf__waiters_notify(&p->changed);
     return todo;
 }
 
@@ -414,7 +414,7 @@ static enum hf_status hand_out(struct hf_scope *s, struct hf_processor *p, struc
     bool want;
 
     TRY(run_check(s, p));
-    hf__processor_tell(p, false);
+    hf__processor_notify(p, false);
     if (!p->o.no_threads && !has_room(p)) {
         TRY(wait_until(s, p, has_room, INT64_MAX));
         TRY(run_check(s, p));
@@ -428,7 +428,7 @@ static enum hf_status hand_out(struct hf_scope *s, struct hf_processor *p, struc
         queue_add(p, todo);
     pthread_mutex_unlock(&p->mutex);
     if (want && !todo)
-        return hf_scope_fail(s, HF_NOMEM, "no memory for a record to be worked on");
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a record in the queue");
     if (todo && p->o.no_threads)
         hf__processor_work(&p->workers[0], todo);
     return HF_OK;
@@ -444,14 +444,14 @@ static bool is_limited(struct hf_processor *p)
     return limited;
 }
 
-/* The next entry of the index; what the database does not do now is tried again. */
+/* The next entry of the index; failures that may pass are tried again. */
 static enum hf_status next_entry(struct hf_scope *s, struct hf_processor *p, struct hf_pages *pages,
                                  struct hf_item *item)
 {
     for (uint32_t tries = 0;; tries++) {
         enum hf_status status = hf_pages_next_item(s, pages, item);
 
-        if (status == HF_OK || !trouble_may_pass(hf_scope_error(s)) ||
+        if (status == HF_OK || !error_is_transient(hf_scope_error(s)) ||
             (tries >= p->retries && !p->o.forever))
             return status;
         pthread_mutex_lock(&p->mutex);
@@ -558,7 +558,7 @@ static enum hf_status pause_pass(struct hf_scope *s, struct hf_processor *p,
     pthread_mutex_unlock(&p->mutex);
     if (first_us < us)
         us = first_us > 0 ? first_us : 0;
-    if ((pass->stale || pass->turn || !us) && *pause_ms * 1000 < us + 1)
+    if ((pass->stale || pass->behind || !us) && *pause_ms * 1000 < us + 1)
         us = (int64_t)*pause_ms * 1000;
     *pause_ms = *pause_ms * 2 < p->o.poll_ms ? *pause_ms * 2 : p->o.poll_ms;
     return pause_us(s, p, us);
@@ -627,7 +627,7 @@ static enum hf_status workers_start(struct hf_scope *s, struct hf_processor *p)
     return hf__pump_start(s, p->pump);
 }
 
-/* (4) Those who work are renewed until they have ended, or are left. How many are. */
+/* (4) Claims are renewed until their functions have returned or are left behind: returns how many are. */
 static size_t workers_stop(struct hf_processor *p)
 {
     size_t left = hf__pump_stop(p->pump, p->o.stop_ms ? (int64_t)p->o.stop_ms * 1000 : INT64_MAX);
@@ -656,7 +656,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_r
     p->running = true;
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the processor is running already");
+        return hf_scope_fail(s, HF_LOCKED, "the processor is already running");
     free = hf__pump_left(p->pump) == 0;
     pthread_mutex_lock(&p->mutex);
     p->running = free;
@@ -669,7 +669,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_r
         p->started_us = hf__env_elapsed_us(&p->env);
         p->deadline_us = left_ms < UINT32_MAX ? p->started_us + (int64_t)left_ms * 1000 : 0;
         p->ended_us = 0;
-        p->told_us = p->started_us;
+        p->notified_us = p->started_us;
         p->samples_len = 0;
         hf__processor_free_errors(p);
         if (!p->o.resume.len) {
@@ -687,9 +687,10 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_r
     }
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED,
-                             "a function of the run before has not returned: the processor cannot "
-                             "run again before it has");
+        return hf_scope_fail(
+            s, HF_LOCKED,
+            "a function of the previous run has not returned; the processor cannot "
+            "run again until it has");
     return HF_OK;
 }
 
@@ -734,7 +735,7 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
     status = p->stop_status;
     left = status != HF_OK || p->limited || p->o.dry_run;
     pthread_mutex_unlock(&p->mutex);
-    hf__processor_tell(p, true);
+    hf__processor_notify(p, true);
     if (report && hf__processor_report(s, p, left, report) != HF_OK && status == HF_OK)
         return HF_NOMEM;
     if (working)

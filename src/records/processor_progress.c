@@ -1,5 +1,5 @@
 /*
- * records/processor_progress.c: how far a processor is, what it tells, and where it can go on.
+ * records/processor_progress.c: how far a processor is, what it reports, and where it can go on.
  *
  *  (1) Figures are taken under one mutex, so they add up at any moment.
  *  (2) The rate is that of the last samples, which are about a second apart, so that a slow start
@@ -55,19 +55,19 @@ void hf_processor_progress(struct hf_processor *p, struct hf_processor_progress 
     pthread_mutex_unlock(&p->mutex);
 }
 
-int64_t hf__processor_tell_us(struct hf_processor *p)
+int64_t hf__processor_notify_due_us(struct hf_processor *p)
 {
     int64_t at_us;
 
     if (!p->o.on_progress)
         return INT64_MAX;
     pthread_mutex_lock(&p->mutex);
-    at_us = p->told_us + (int64_t)p->o.progress_ms * 1000;
+    at_us = p->notified_us + (int64_t)p->o.progress_ms * 1000;
     pthread_mutex_unlock(&p->mutex);
     return at_us;
 }
 
-void hf__processor_tell(struct hf_processor *p, bool now)
+void hf__processor_notify(struct hf_processor *p, bool now)
 {
     struct hf_processor_progress progress;
     int64_t now_us;
@@ -78,9 +78,9 @@ void hf__processor_tell(struct hf_processor *p, bool now)
     now_us = hf__env_elapsed_us(&p->env);
     pthread_mutex_lock(&p->mutex);
     hf__processor_sample(p);
-    due = now || now_us - p->told_us >= (int64_t)p->o.progress_ms * 1000;
+    due = now || now_us - p->notified_us >= (int64_t)p->o.progress_ms * 1000;
     if (due) {
-        p->told_us = now_us;
+        p->notified_us = now_us;
         progress_measure(p, &progress);
     }
     pthread_mutex_unlock(&p->mutex);
@@ -179,7 +179,7 @@ enum hf_status hf__processor_resume(struct hf_scope *s, struct hf_processor *p, 
         !number_of(item, "unsure", &m->unsure) || !number_of(item, "exhausted", &m->exhausted) ||
         !number_of(item, "taken_over", &m->taken_over) ||
         !number_of(item, "refused", &m->refused) || !number_of(item, "trouble", &m->trouble))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no checkpoint of a processor",
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is not a checkpoint of a processor",
                              HF_FMT(text));
     p->shard = (uint32_t)(shard % p->records->shards);
     p->elapsed_ms = (int64_t)elapsed_ms;

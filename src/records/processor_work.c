@@ -5,15 +5,16 @@
  *  (1) Every attempt is counted once when it begins and once when it ends, under one mutex.
  *  (2) What the user's function returned is written as long as that can make a difference: until
  *      it is done, refused, or the lease is over and as many tries were made as for anything else.
- *  (3) Whether a record is done is decided by the record: if it says that this claim completed it,
- *      it is done, whatever else was to be written.
+ *  (3) The record decides whether it is done: if it says that this claim completed it, it is done,
+ *      whatever else was to be written.
  *  (4) The database's failures cost the record nothing: only what the user's function returns
  *      counts against it.
  */
 #include "records/processor.h"
 
-/* ---- trouble -------------------------------------------------------------------------------- */
+/* ---- failures of the database --------------------------------------------------------------- */
 
+/* The database failed: count it, and wait before the next attempt. */
 static void failure_pause(struct record_worker *worker, uint32_t tries)
 {
     struct hf_processor *p = worker->processor;
@@ -47,10 +48,10 @@ static void attempt_unreserve(struct hf_processor *p, enum begun begun)
 {
     pthread_mutex_lock(&p->mutex);
     p->claiming--;
-    p->pass.moved += begun == BEGUN || begun == PUT_ASIDE;
+    p->pass.moved += begun == BEGUN || begun == MARKED_FAILED;
     p->metrics.begun += begun == BEGUN;
     p->metrics.running += begun == BEGUN;
-    p->metrics.exhausted += begun == PUT_ASIDE;
+    p->metrics.exhausted += begun == MARKED_FAILED;
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -72,7 +73,7 @@ static enum begun attempt_begin(struct record_worker *worker, struct record_key 
         if (begun != BEGIN_FAILED)
             break;
         error = hf_scope_error(worker->io);
-        if (!trouble_may_pass(error) || (tries >= p->retries && !p->o.forever)) {
+        if (!error_is_transient(error) || (tries >= p->retries && !p->o.forever)) {
             hf__processor_stop(p, error->status, worker->io);
             break;
         }
@@ -98,7 +99,7 @@ static bool claim_is_over(struct record_worker *worker)
     return over;
 }
 
-/* It was refused. Had it been done, and its answer was lost? */
+/* The write was refused. Was an earlier one done whose answer got lost? */
 static enum hf_record_outcome refusal_judge(struct record_worker *worker, struct hf_item item,
                                             bool doubtful, enum hf_record_outcome meant)
 {
@@ -138,7 +139,7 @@ static enum hf_record_outcome outcome_write(struct record_worker *worker,
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
         if (status == HF_CONDITION)
             return refusal_judge(worker, item, doubtful, meant);
-        if (!trouble_may_pass(hf_scope_error(s)) ||
+        if (!error_is_transient(hf_scope_error(s)) ||
             (tries >= p->retries && (claim_is_over(worker) || hf__processor_stopping(p))))
             return HF_RECORD_UNSURE;
         failure_pause(worker, tries);
@@ -214,7 +215,7 @@ static bool run_ends(struct record_worker *worker, enum hf_status status)
 {
     if (status == HF_TIMEOUT && worker->run_deadline)
         hf__processor_stop_because(worker->processor, HF_TIMEOUT, NULL,
-                                   HF_STR("the deadline of the run has come"));
+                                   HF_STR("the deadline of the run has passed"));
     return (status == HF_CANCELED || status == HF_TIMEOUT) &&
            hf__processor_stopping(worker->processor);
 }
@@ -274,7 +275,7 @@ static void attempt_ended(struct record_worker *worker, const struct hf_record_i
 {
     struct hf_processor *p = worker->processor;
     int64_t now_us = hf__env_elapsed_us(&p->env);
-    uint64_t aside;
+    uint64_t failed;
 
     pthread_mutex_lock(&p->mutex);
     if (outcome != HF_RECORD_EXHAUSTED) {
@@ -289,15 +290,15 @@ static void attempt_ended(struct record_worker *worker, const struct hf_record_i
     }
     if (outcome == HF_RECORD_GIVEN_UP || outcome == HF_RECORD_EXHAUSTED)
         hf__processor_keep_error(p, info, error->status, error->message);
-    aside = p->metrics.failed + p->metrics.exhausted;
+    failed = p->metrics.failed + p->metrics.exhausted;
     pthread_mutex_unlock(&p->mutex);
     if (p->o.on_ended)
         p->o.on_ended(info, outcome, error, p->o.user);
-    if (p->o.max_failures && aside >= p->o.max_failures &&
+    if (p->o.max_failures && failed >= p->o.max_failures &&
         (outcome == HF_RECORD_GIVEN_UP || outcome == HF_RECORD_EXHAUSTED))
         hf__processor_stop_because(p, HF_LIMIT, error,
-                                   hf_scope_format(worker->io, "%llu records were put aside",
-                                                   (unsigned long long)aside));
+                                   hf_scope_format(worker->io, "%llu records have failed",
+                                                   (unsigned long long)failed));
 }
 
 /* ---- an attempt ----------------------------------------------------------------------------- */
@@ -354,7 +355,7 @@ static enum hf_record_outcome attempt_run(struct record_worker *worker, struct h
     return outcome;
 }
 
-/* Is it the turn of what comes behind it in its account? */
+/* May the next record of its account begin? */
 static bool goes_on(const struct hf_processor *p, enum hf_record_outcome outcome)
 {
     return p->o.account_order && (outcome == HF_RECORD_DONE || ((outcome == HF_RECORD_GIVEN_UP ||
@@ -371,7 +372,7 @@ static bool work_on(struct record_worker *worker, struct record_key key)
     switch (attempt_begin(worker, key, &info)) {
     case BEGUN:
         return goes_on(p, attempt_run(worker, &info));
-    case PUT_ASIDE:
+    case MARKED_FAILED:
         attempt_ended(worker, &info, key, HF_RECORD_EXHAUSTED,
                       &(struct hf_error){.status = info.error, .message = info.error_text}, 0);
         return goes_on(p, HF_RECORD_EXHAUSTED);
@@ -410,7 +411,7 @@ static struct todo *find_successor(struct record_worker *worker, struct record_k
         return NULL; /* if there is one, the next pass finds it */
     key = (struct record_key){info.account, info.run_time};
     pthread_mutex_lock(&p->mutex);
-    if (!hf__todo_taken(p, key) &&
+    if (!hf__todo_is_taken(p, key) &&
         hf__waits_due_us(&p->waits, key, p->pass.number) <= hf__env_elapsed_us(&p->env))
         todo = hf__todo_take(p, key);
     pthread_mutex_unlock(&p->mutex);

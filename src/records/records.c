@@ -111,7 +111,7 @@ static enum hf_status check_names(struct hf_scope *s, const struct hf_records *r
         for (size_t j = 0; j < ARRAY_LEN(own_names); j++)
             taken = taken || hf_str_equal(names[i], hf_str_from(own_names[j]));
         if (taken)
-            return hf_scope_fail(s, HF_INVALID, "records have two attributes of the name \"%.*s\"",
+            return hf_scope_fail(s, HF_INVALID, "two attributes of records have the name \"%.*s\"",
                                  HF_FMT(names[i]));
     }
     return HF_OK;
@@ -211,7 +211,7 @@ static struct hf_item record_strip(struct hf_scope *s, const struct hf_records *
 static enum hf_status check_key(struct hf_scope *s, struct record_key key)
 {
     if (!key.account.len || !key.run_time.len)
-        return hf_scope_fail(s, HF_INVALID, "a record has to have an account and a run time");
+        return hf_scope_fail(s, HF_INVALID, "a record needs an account and a run time");
     return HF_OK;
 }
 
@@ -341,10 +341,11 @@ enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records, st
             return hf_scope_doubt(s);
         }
         if (o.only_new && old.ptr)
-            return hf_scope_fail(s, HF_DUPLICATE, "record %.*s, %.*s is there already",
+            return hf_scope_fail(s, HF_DUPLICATE, "record %.*s, %.*s already exists",
                                  HF_FMT(plan.key.account), HF_FMT(plan.key.run_time));
     }
-    return hf_scope_fail(s, HF_CONDITION, "record %.*s, %.*s was changed by others all the time",
+    return hf_scope_fail(s, HF_CONDITION,
+                         "record %.*s, %.*s was not put: others kept changing it; try again",
                          HF_FMT(plan.key.account), HF_FMT(plan.key.run_time));
 }
 
@@ -381,7 +382,7 @@ enum hf_status hf_records_item(struct hf_scope *s, struct hf_records *records,
 static enum hf_status fail_no_record(struct hf_scope *s, const struct hf_records *records,
                                      struct record_key key)
 {
-    return hf_scope_fail(s, HF_NOT_FOUND, "there is no record %.*s, %.*s in table %.*s",
+    return hf_scope_fail(s, HF_NOT_FOUND, "record %.*s, %.*s does not exist in table %.*s",
                          HF_FMT(key.account), HF_FMT(key.run_time), HF_FMT(records->table));
 }
 
@@ -536,7 +537,7 @@ enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
     return change_send(s, &change, &(struct hf_transact_write){.update = &update}, update.key);
 }
 
-/* Make it unprocessed if it had failed, once. HF_CONDITION: it had not. */
+/* Make a failed record unprocessed, once. HF_CONDITION: it is not a failed record. */
 static enum hf_status record_retry(struct hf_scope *s, struct hf_records *records,
                                    struct record_key key)
 {

@@ -133,7 +133,8 @@ enum hf_status hf_records_by_account(struct hf_scope *s, struct hf_records *reco
     *list = (struct hf_record_list){0};
     OPTIONS_COPY(&o, options);
     if (!account.len)
-        return hf_scope_fail(s, HF_INVALID, "there is no account to be listed");
+        return hf_scope_fail(s, HF_INVALID,
+                             "hf_records_by_account() was called without an account");
     if (o.from.len && o.to.len && is_behind(o.from, o.to))
         return hf_scope_ok(s); /* BETWEEN would complain: nothing is there */
     query = account_query(s, records, account, &o);
@@ -247,7 +248,7 @@ static enum hf_status cursor_read(struct hf_scope *s, const struct hf_records *r
         *last = (struct record_key){parts[1], parts[2]};
         return HF_OK;
     }
-    return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position in a list of records",
+    return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is not a cursor of a list of records",
                          HF_FMT(text));
 }
 

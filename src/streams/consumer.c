@@ -35,7 +35,7 @@ enum { GOODBYE_MS = 10000 };
 static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer_options *o)
 {
     if (o->start < HF_START_FIRST || o->start > HF_START_TIME)
-        return hf_scope_fail(s, HF_INVALID, "there is no start %d", (int)o->start);
+        return hf_scope_fail(s, HF_INVALID, "invalid start %d", (int)o->start);
     if (o->start == HF_START_AFTER && (!o->shard.len || !o->sequence.len))
         return hf_scope_fail(s, HF_INVALID, "HF_START_AFTER needs a shard and a sequence number");
     if (o->start == HF_START_TIME && o->from_us <= 0)
@@ -53,12 +53,11 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
                                    hf_error_limit_of("workers", CONSUMER_THREADS_MAX, o->workers),
                                    "%u threads are more than %d", o->workers, CONSUMER_THREADS_MAX);
     if (o->stuck != HF_STUCK_LEAVE && o->stuck != HF_STUCK_RELEASE)
-        return hf_scope_fail(s, HF_INVALID,
-                             "a consumer leaves what is stuck as it is, or releases its shard");
+        return hf_scope_fail(s, HF_INVALID, "invalid value for hf_consumer_options.stuck");
     if (o->stuck == HF_STUCK_RELEASE && !o->name.len)
         return hf_scope_fail(s, HF_INVALID,
-                             "a consumer without a name has no lease on a shard that could be "
-                             "released: give it a name, or leave what is stuck as it is");
+                             "HF_STUCK_RELEASE needs a name: without one, a consumer has no leases "
+                             "to release");
     return HF_OK;
 }
 
@@ -221,7 +220,7 @@ void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struc
                 hf_scope_cancel(c->workers[i].own);
         }
     }
-    hf__waiters_tell(&c->looker);
+    hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -244,10 +243,9 @@ void hf__consumer_gap(struct hf_consumer *c, struct hf_str shard, struct hf_str 
         c->o.on_gap(shard, sequence, c->o.user);
 }
 
-uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries)
+uint32_t hf__consumer_retry_ms(const struct hf_consumer *c, uint32_t tries)
 {
-    return hf__backoff_ms(&c->env, CONSUMER_TROUBLE_MS, CONSUMER_TROUBLE_MAX_MS,
-                          tries + UINT64_C(1));
+    return hf__backoff_ms(&c->env, CONSUMER_RETRY_MS, CONSUMER_RETRY_MAX_MS, tries + UINT64_C(1));
 }
 
 /* ---- workers -------------------------------------------------------------------------------- */
@@ -273,7 +271,7 @@ static struct shard *shard_pick(struct hf_consumer *c, int64_t now_us, int64_t *
     return best;
 }
 
-/* A shard was read. Is there something for who looks? */
+/* A shard was read: wake the thread that looks, if it has to look or may end. */
 static void shard_served(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_consumer *c = worker->consumer;
@@ -283,7 +281,7 @@ static void shard_served(struct consumer_worker *worker, struct shard *shard)
     shard->busy = false;
     worker->shard = NULL;
     if (c->look_now || c->o.until_end)
-        hf__waiters_tell(&c->looker);
+        hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -316,7 +314,7 @@ static int64_t serve_due(size_t number, void *consumer)
 
 /* ---- who looks ------------------------------------------------------------------------------ */
 
-/* Does the run go on? */
+/* HF_OK: the run goes on. Otherwise why it ends. */
 static enum hf_status run_check(struct hf_scope *s, struct hf_consumer *c)
 {
     TRY(hf_scope_sleep_ms(s, 0));
@@ -332,7 +330,7 @@ static int64_t look_every_us(const struct hf_consumer *c)
     return (ms < CONSUMER_LOOK_MS ? ms : CONSUMER_LOOK_MS) * 1000;
 }
 
-/* Look, if it is time to; what the database does not do now is tried again. */
+/* Look, if it is time to; failures that may pass are tried again later. */
 static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, bool *ended)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -342,22 +340,22 @@ static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, boo
 
     *ended = false;
     pthread_mutex_lock(&c->mutex);
-    now = c->look_now && !c->look_trouble;
+    now = c->look_now && !c->look_failures;
     pthread_mutex_unlock(&c->mutex);
     if (!now && now_us < c->look_us)
         return HF_OK;
     status = hf__consumer_look(s, c, ended);
     now_us = hf__env_elapsed_us(&c->env);
     if (status == HF_OK) {
-        c->look_trouble = 0;
+        c->look_failures = 0;
         c->look_us = now_us + look_every_us(c);
         return HF_OK;
     }
     TRY(run_check(s, c));
-    if (status != HF_TIMEOUT && !may_pass(hf_scope_error(s)))
+    if (status != HF_TIMEOUT && !error_is_transient(hf_scope_error(s)))
         return status;
     hf_scope_rewind(s, mark);
-    c->look_us = now_us + (int64_t)hf__consumer_trouble_ms(c, c->look_trouble++) * 1000;
+    c->look_us = now_us + (int64_t)hf__consumer_retry_ms(c, c->look_failures++) * 1000;
     return HF_OK;
 }
 
@@ -368,7 +366,7 @@ static bool is_over(struct hf_consumer *c)
 
     pthread_mutex_lock(&c->mutex);
     over = c->o.until_end && c->looks && c->headed && !c->fresh && !c->look_now &&
-           !c->look_trouble && hf__consumer_at_end(c);
+           !c->look_failures && hf__consumer_at_end(c);
     pthread_mutex_unlock(&c->mutex);
     return over;
 }
@@ -380,7 +378,7 @@ static bool has_news(void *consumer)
     bool news;
 
     pthread_mutex_lock(&c->mutex);
-    news = c->stopping || (c->look_now && !c->look_trouble);
+    news = c->stopping || (c->look_now && !c->look_failures);
     pthread_mutex_unlock(&c->mutex);
     return news || is_over(c);
 }
@@ -420,7 +418,7 @@ static enum hf_status do_alone(struct hf_scope *s, struct hf_consumer *c)
             next_us = c->look_us;
         if (now_us + beat_us < next_us)
             next_us = now_us + beat_us;
-        if (c->look_now && !c->look_trouble)
+        if (c->look_now && !c->look_failures)
             continue;
         if (next_us > now_us)
             TRY(hf_scope_sleep_ms(s, (uint32_t)((next_us - now_us + 999) / 1000)));
@@ -447,7 +445,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_ch
     c->running = true;
     pthread_mutex_unlock(&c->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
+        return hf_scope_fail(s, HF_LOCKED, "the consumer is already running");
     free = hf__pump_left(c->pump) == 0;
     pthread_mutex_lock(&c->mutex);
     c->running = free;
@@ -462,7 +460,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_ch
         c->deadline_us =
             left_ms < UINT32_MAX ? hf__env_elapsed_us(&c->env) + (int64_t)left_ms * 1000 : 0;
         c->look_us = hf__env_elapsed_us(&c->env);
-        c->look_trouble = 0;
+        c->look_failures = 0;
         c->look_now = true;
         c->looks++; /* what an earlier run has seen is not seen now */
     }
@@ -470,8 +468,8 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_ch
     if (!free)
         return hf_scope_fail(
             s, HF_LOCKED,
-            "a handler of the run before has not returned: the consumer cannot run "
-            "again before it has");
+            "a handler of the previous run has not returned; the consumer cannot run "
+            "again until it has");
     return HF_OK;
 }
 
@@ -508,8 +506,9 @@ static void give_back(struct hf_consumer *c)
                 break;
             hf_scope_reset(s);
             hf_scope_timeout_ms(s, (uint32_t)(left_us / 1000 + 1));
-            if (hf__shard_lease_release(s, c, shard) == HF_OK || !may_pass(hf_scope_error(s)) ||
-                hf_scope_sleep_ms(s, hf__consumer_trouble_ms(c, tries++)) != HF_OK)
+            if (hf__shard_lease_release(s, c, shard) == HF_OK ||
+                !error_is_transient(hf_scope_error(s)) ||
+                hf_scope_sleep_ms(s, hf__consumer_retry_ms(c, tries++)) != HF_OK)
                 break;
         }
         pthread_mutex_lock(&c->mutex);

@@ -43,7 +43,7 @@ static enum hf_status members_enter(struct json_reader *r, const struct place *p
     if (!outer->raw.len)
         return fail_member(r->s, place, outer, "is missing");
     if (outer->raw.ptr[0] != '{')
-        return fail_member(r->s, place, outer, "is no object");
+        return fail_member(r->s, place, outer, "is not an object");
     r->at = outer->at;
     return hf__pattern_json_all(r, 1, '}', members, len);
 }
@@ -58,7 +58,7 @@ static enum hf_status read_value(struct hf_scope *s, const struct place *place,
 
     if (status == HF_OK || status == HF_NOMEM)
         return status;
-    return fail_member(s, place, member, number ? "is no number" : "is no text");
+    return fail_member(s, place, member, number ? "is not a number" : "is not a string");
 }
 
 static enum hf_status read_text(struct hf_scope *s, const struct place *place,
@@ -70,7 +70,7 @@ static enum hf_status read_text(struct hf_scope *s, const struct place *place,
     if (!member->raw.len)
         return needed ? fail_member(s, place, member, "is missing") : HF_OK;
     if (member->raw.ptr[0] != '"')
-        return fail_member(s, place, member, "is no text");
+        return fail_member(s, place, member, "is not a string");
     TRY(read_value(s, place, member, false, &value));
     *text = hf_value_str(value);
     return needed && !text->len ? fail_member(s, place, member, "is empty") : HF_OK;
@@ -89,14 +89,14 @@ static enum hf_status read_time(struct hf_scope *s, const struct place *place,
     if (!member->raw.len)
         return HF_OK;
     if (member->raw.ptr[0] < '0' || member->raw.ptr[0] > '9')
-        return fail_member(s, place, member, "is no time");
+        return fail_member(s, place, member, "is not a time");
     TRY(read_value(s, place, member, true, &value));
     digits = hf_value_number(s, value);
     TRY(hf_scope_built(s));
     for (; i < digits.len && digits.ptr[i] >= '0' && digits.ptr[i] <= '9' && i < DIGITS_MAX; i++)
         seconds = seconds * 10 + (digits.ptr[i] - '0');
     if (i < digits.len && digits.ptr[i] != '.')
-        return fail_member(s, place, member, "is no time");
+        return fail_member(s, place, member, "is not a time");
     *us = seconds * 1000000;
     return HF_OK;
 }
@@ -192,7 +192,7 @@ static enum hf_status read_record(struct json_reader *r, size_t number, struct h
 
     *change = (struct hf_change){.time_us = 0};
     if (hf__pattern_json_look(r) != '{')
-        return hf_scope_fail(r->s, HF_INVALID, "the event: Records[%zu] is no object", number);
+        return hf_scope_fail(r->s, HF_INVALID, "the event: Records[%zu] is not an object", number);
     TRY(hf__pattern_json_all(r, 1, '}', members, ARRAY_LEN(members)));
     end = r->at;
     TRY(read_text(r->s, &place, &members[2], false, &source));

@@ -314,7 +314,7 @@ void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
     shard->there = true;
     shard->seen_fence = view->fence;
     shard->seen_beat = view->beat;
-    shard->seen_lease_ms = hf__pattern_orphan(c->db, view->opener) ? 0 : view->lease_ms;
+    shard->seen_lease_ms = hf__pattern_is_orphan(c->db, view->opener) ? 0 : view->lease_ms;
     shard->asked = view->wanted.len > 0;
     memset(shard->holder, 0, sizeof(shard->holder));
     if (len)
@@ -363,7 +363,7 @@ static bool shard_own(struct hf_consumer *c, struct shard *shard,
         hf__lease_take(&shard->lease, terms_of(c), sent_us);
         shard->saved_us = sent_us;
         shard->due_us = sent_us;
-        shard->failures = shard->trouble = shard->empty = 0;
+        shard->failures = shard->db_failures = shard->empty = 0;
         shard->at_end = false;
         c->metrics.shards++;
     }
@@ -444,7 +444,7 @@ void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
     memcpy(shard->holder, "?", 1); /* the next look shows who */
     c->metrics.shards--;
     c->look_now = true;
-    hf__waiters_tell(&c->looker);
+    hf__waiters_notify(&c->looker);
     for (size_t i = 0; i < c->workers_len; i++)
         if (c->workers[i].shard == shard)
             hf_scope_cancel(c->workers[i].work);
@@ -682,7 +682,8 @@ static struct shard *find_stuck(struct hf_consumer *c, int64_t now_us, int64_t *
     return NULL;
 }
 
-/* Say so, and let others have it if that is asked for: (3) refuses what the handler says later. */
+/* Report a handler that is stuck, and release its shard if that was asked for: by (1) nothing that
+ * the handler does later counts. */
 static void stuck_report(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
                          uint64_t for_ms)
 {

@@ -8,7 +8,7 @@
  *      Until then the iterator stays as it is, so that the same page comes again.
  *  (2) Nothing is handed over after our lease has ended by our own clock, unless it could be
  *      renewed.
- *  (3) Iterators come and go: one that has expired is made anew from the position.
+ *  (3) Iterators expire: then a new one is made from the position.
  *  (4) Pages without records mean nothing. A shard has ended when there is no next iterator.
  *
  * A shard that is read from a time on passes over what is older; its position stays that time until
@@ -64,7 +64,7 @@ static enum hf_status ensure_iterator(struct hf_scope *s, struct hf_consumer *c,
     return get_iterator(s, c, shard, HF_ITERATOR_TRIM_HORIZON, hf_str_of(NULL, 0));
 }
 
-/* What we were to read is gone: tell, and go on with what is there. */
+/* The records behind our position are gone: report a gap, and go on with the oldest that is there. */
 static void shard_trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     struct hf_str last = hf_str_of(NULL, 0);
@@ -99,7 +99,8 @@ static enum hf_status lease_hold(struct hf_scope *s, struct hf_consumer *c, stru
         if (hf__env_elapsed_us(&c->env) < until_us)
             break;
         if (tries == HOLD_TRIES)
-            return hf_scope_fail(s, HF_TIMEOUT, "to renew a lease of %u ms takes longer than that",
+            return hf_scope_fail(s, HF_TIMEOUT,
+                                 "renewing a lease of %u ms took longer than the lease",
                                  c->o.lease_ms);
         TRY(hf__shard_lease_renew(s, c, shard));
     }
@@ -225,7 +226,7 @@ static uint32_t backoff_ms(const struct hf_consumer *c, uint32_t failures)
     return hf__backoff_ms(&c->env, c->o.backoff_ms, CONSUMER_BACKOFF_MAX_MS, failures);
 }
 
-/* The handler did not want it. The same comes again, from this record on whatever happens. */
+/* The handler failed. The same batch comes again, from its first record on, also after a restart. */
 static enum hf_status batch_refused(struct consumer_worker *worker, struct shard *shard,
                                     const struct page *page, enum hf_status status)
 {
@@ -321,7 +322,7 @@ static enum hf_status shard_finish(struct hf_scope *s, struct hf_consumer *c, st
         c->metrics.shards--;
     }
     c->look_now = true; /* for its children */
-    hf__waiters_tell(&c->looker);
+    hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
     return HF_OK;
 }
@@ -370,14 +371,14 @@ static enum hf_status read_page(struct consumer_worker *worker, struct shard *sh
     if (again)
         return HF_OK;
     TRY(position_move(s, c, shard, &page));
-    shard->trouble = 0;
+    shard->db_failures = 0;
     if (!page.next.len)
         return shard_finish(s, c, shard);
     plan_next(c, shard, &page);
     return has_name(c) ? position_save(s, c, shard) : HF_OK;
 }
 
-/* The database did not do it. */
+/* Reading failed: when to try again, or why the run ends. */
 static void read_failed(struct consumer_worker *worker, struct shard *shard, enum hf_status status)
 {
     struct hf_consumer *c = worker->consumer;
@@ -394,18 +395,18 @@ static void read_failed(struct consumer_worker *worker, struct shard *shard, enu
         break;
     case HF_NOT_FOUND: /* the shard, or the whole stream: the next look finds out */
         shard->iterator.len = 0;
-        wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);
+        wait_ms = hf__consumer_retry_ms(c, shard->db_failures++);
         break;
     case HF_TIMEOUT:
     case HF_CANCELED: /* if it is the run's, the run sees it */
-        wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);
+        wait_ms = hf__consumer_retry_ms(c, shard->db_failures++);
         break;
     default:
-        if (!may_pass(hf_scope_error(worker->io))) {
+        if (!error_is_transient(hf_scope_error(worker->io))) {
             hf__consumer_stop(c, status, worker->io);
             return;
         }
-        wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);
+        wait_ms = hf__consumer_retry_ms(c, shard->db_failures++);
         break;
     }
     pthread_mutex_lock(&c->mutex);

@@ -2,7 +2,7 @@
  * streams/consumer_shard.c: which shards there are, which of them come first, and who has which.
  *
  * A look asks the database for the shards of the stream, all pages of them, and the table of
- * positions for what all consumers of the name have. Then it takes what is to be had: shards that
+ * positions for what all consumers of the name have. Then it takes the shards that are available: those that
  * nobody has, or whose owner was silent for a lease by our own clock. One who looks does all of
  * this; the workers only read.
  *
@@ -535,7 +535,7 @@ static enum hf_status shard_take(struct hf_scope *s, struct hf_consumer *c, stru
     pthread_mutex_lock(&c->mutex);
     shard->owned = true;
     shard->due_us = hf__env_elapsed_us(&c->env);
-    shard->failures = shard->trouble = shard->empty = 0;
+    shard->failures = shard->db_failures = shard->empty = 0;
     shard->at_end = false;
     c->metrics.shards++;
     pthread_mutex_unlock(&c->mutex);

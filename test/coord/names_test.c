@@ -455,5 +455,5 @@ KIT_TEST(names, no_table_is_shared_by_names)
     drop_table(k);
     CHECK_OK(open_named(k, 1, "pk", "sk", "ttl"));
     CHECK_STATUS(HF_INVALID, open_outbox(k));
-    CHECK(strstr(hf_scope_error_text(k->scope), "it is a table of what is done once"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "it is a do-once table"));
 }

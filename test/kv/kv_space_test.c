@@ -515,7 +515,7 @@ KIT_TEST(kv_space, options_that_contradict_it)
                             HF_OPTIONS(hf_kv_options, .table = k->table,
                                        .data_attribute = HF_STR("space"), .space_index = true),
                             &kv));
-    CHECK(strstr(hf_scope_error_text(k->scope), "two attributes are to be called \"space\""));
+    CHECK(strstr(hf_scope_error_text(k->scope), "two attributes have the name \"space\""));
     hf_kv_close(open_spaced(k, k->db));
     CHECK_STATUS(HF_INVALID,
                  hf_kv_open(k->scope, k->db,

@@ -514,8 +514,7 @@ KIT_TEST(once, another_payload_is_refused)
     for (int done = 0; done < 2; done++) {
         CHECK_STATUS(HF_TOKEN_MISMATCH,
                      hf_once_try(k->scope, ben, USER, KEY, payload("20 euros"), &none, &record));
-        CHECK_ERROR(HF_TOKEN_MISMATCH, "once ann/welcome was asked for with another payload",
-                    k->scope);
+        CHECK_ERROR(HF_TOKEN_MISMATCH, "once ann/welcome was begun with another payload", k->scope);
         CHECK(!none);
         CHECK_STATUS(HF_TOKEN_MISMATCH,
                      hf_once_begin(k->scope, ben, USER, KEY, payload(""), &none, &record));
@@ -1005,7 +1004,7 @@ KIT_TEST(once, names_at_their_limits_and_past_them)
     CHECK_STATUS(HF_INVALID, hf_once_get(k->scope, ann, user, key, &record));
     CHECK_STATUS(HF_INVALID, hf_once_try(k->scope, ann, HF_STR(""), KEY, NULL, &once, &record));
     CHECK_STATUS(HF_INVALID, hf_once_clear(k->scope, ann, USER, HF_STR(""), NULL));
-    CHECK_ERROR(HF_INVALID, "what is done once has a user and a key", k->scope);
+    CHECK_ERROR(HF_INVALID, "a do-once record needs a user and a key", k->scope);
     CHECK_STATUS(HF_INVALID,
                  hf_once_try(k->scope, ann, USER, KEY,
                              HF_OPTIONS(hf_once_options, .timeout_ms = 99, .heartbeat_ms = 50),
@@ -1067,9 +1066,7 @@ KIT_TEST(once, an_item_that_is_no_record)
     CHECK(!once);
     CHECK_STATUS(HF_CORRUPT, hf_once_get(k->scope, ann, USER, KEY, &record));
     CHECK_ERROR(HF_CORRUPT,
-                hf_scope_format(k->scope,
-                                "the item ann/welcome of table %.*s is no record of what is done "
-                                "once",
+                hf_scope_format(k->scope, "item ann/welcome of table %.*s is not a do-once record",
                                 HF_FMT(k->table))
                     .ptr,
                 k->scope);

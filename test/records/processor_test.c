@@ -386,7 +386,7 @@ KIT_TEST(processor, it_stops_after_so_many_failures)
     for (int i = 0; i < 10; i++)
         put(&script, "refused", i);
     CHECK_STATUS(HF_LIMIT, hf_processor_run(k->scope, processor, work, &script, &report));
-    CHECK_ERROR(HF_LIMIT, "3 records were put aside", k->scope);
+    CHECK_ERROR(HF_LIMIT, "3 records have failed", k->scope);
     CHECK_INT(HF_INVALID, hf_scope_error(k->scope)->cause->status); /* what the third one said */
     CHECK(hf_scope_error(k->scope)->cause->message.len > 0);
     CHECK_INT(3, report.metrics.failed);
@@ -1119,7 +1119,7 @@ KIT_TEST(processor, options_that_cannot_be)
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.backoff_multiplier = 0.5));
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.failed_blocks = true));
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.resume = HF_STR("{}")));
-    CHECK_ERROR(HF_INVALID, "\"{}\" is no checkpoint of a processor", k->scope);
+    CHECK_ERROR(HF_INVALID, "\"{}\" is not a checkpoint of a processor", k->scope);
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.resume = HF_STR("not even JSON")));
     CHECK_STATUS(HF_INVALID, hf_processor_open(k->scope, NULL, NULL, &processor));
     hf_processor_close(NULL);

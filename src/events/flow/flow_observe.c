@@ -144,7 +144,7 @@ static void tell_first(struct hf_flows *flows)
     pthread_mutex_lock(&flows->mutex);
     flows->telling = false;
     if (!flows->notices)
-        hf__waiters_tell(&flows->emptied);
+        hf__waiters_notify(&flows->emptied);
 }
 
 /* Tell one: a pump_step_fn. */

@@ -109,7 +109,7 @@ static void quit(struct flow_queue *queue, struct flow_task *task)
         queue->end = at;
     wake_first(queue);
     if (!queue->first || !queue->pump)
-        hf__waiters_tell(&queue->flows->emptied);
+        hf__waiters_notify(&queue->flows->emptied);
 }
 
 static void begin(struct flow_queue *queue)
