@@ -64,6 +64,7 @@ enum hf_status hf__refs_add(struct hf_scope *s, struct blob_refs *refs, struct h
         refs->list = list;
         refs->cap = cap;
     }
+    assert(refs->len < refs->cap && refs->sorted <= refs->len);
     memcpy(refs->list[refs->len++], digest, BLOB_REF_LEN);
     return HF_OK;
 }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+_Static_assert(PATTERN_ID_LEN % 2 == 0, "two digits for each byte");
+
 struct pattern_id hf__pattern_id_make(const struct hf_env *env)
 {
     uint8_t bytes[PATTERN_ID_LEN / 2];
@@ -62,6 +64,7 @@ struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, si
             *to++ = '.';
         to = part_escape(to, parts[i]);
     }
+    assert(to == text + len && "a key is as long as its escaped parts");
     *to = '\0';
     return hf_str_of(text, len);
 }
@@ -85,6 +88,7 @@ struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t ma
     size_t len = text.len < max ? text.len : max;
     char *to;
 
+    assert(len <= max);
     while (len < text.len && len && ((uint8_t)text.ptr[len] & 0xC0) == 0x80)
         len--; /* not in the midst of a character */
     to = hf_scope_alloc(s, len + 1);
@@ -118,6 +122,7 @@ static size_t part_unescape(char *to, struct hf_str part)
         }
         to[len++] = c;
     }
+    assert(len <= part.len);
     return len;
 }
 

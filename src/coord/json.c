@@ -37,6 +37,7 @@ static struct json_cursor cursor_of(const struct json_reader *r)
 static enum hf_status reader_follow(struct json_reader *r, const struct json_cursor *json,
                                     bool done)
 {
+    assert(json->at <= json->end && (size_t)(json->end - json->at) <= r->text.len);
     r->at = r->text.len - (size_t)(json->end - json->at);
     return done ? HF_OK : not_json(r, json->wrong);
 }

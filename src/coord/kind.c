@@ -89,8 +89,11 @@ static const struct kind {
     [KIND_EVENTS] = {"events", "an event store", 1, FAMILY_EVENTS},
 };
 
+_Static_assert(ARRAY_LEN(kinds) == KIND_EVENTS + 1, "every kind has a name and a format");
+
 struct hf_str hf__kind_name(enum pattern_kind kind)
 {
+    assert(kind < ARRAY_LEN(kinds));
     return hf_str_from(kinds[kind].name);
 }
 
@@ -119,6 +122,7 @@ static struct hf_item mark_key(struct hf_scope *s, const struct hf_create_table 
 {
     struct hf_attr key[2];
 
+    assert(spec->key_schema_len >= 1 && spec->key_schema_len <= ARRAY_LEN(key));
     for (size_t i = 0; i < spec->key_schema_len; i++)
         key[i] =
             (struct hf_attr){.name = spec->key_schema[i].name, .type = HF_TYPE_S, .text = MARK};
@@ -140,7 +144,8 @@ static struct hf_item event_key(struct hf_scope *s, const struct hf_create_table
         {.name = spec->key_schema[0].name, .type = HF_TYPE_S, .text = hash},
         {.name = spec->key_schema[1].name, .type = HF_TYPE_S, .text = range}};
 
-    return hf_item_make(s, key, 2);
+    assert(spec->key_schema_len == ARRAY_LEN(key));
+    return hf_item_make(s, key, ARRAY_LEN(key));
 }
 
 /* Where the mark of records is, in a table of whatever keys. */
@@ -645,6 +650,7 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
     bool plain = hf_str_equal(expires, HF_STR(PATTERN_EXPIRES));
     struct hf_item key = mark_key(s, spec), mark;
 
+    assert(*number >= 0 && *number <= kinds[kind].format);
     for (size_t i = 0; i < spec->key_schema_len; i++)
         if (hf_str_equal(spec->key_schema[i].name, KINDS))
             return hf_scope_fail(s, HF_INVALID,
@@ -718,6 +724,7 @@ enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
     enum hf_status status;
     int64_t is;
 
+    assert(format >= 1 && format <= kinds[kind].format && "(9)");
     TRY(hf_scope_built(s));
     status =
         hf__pattern_write(s, db, &(struct hf_transact_write){.update = &update}, update.key, &mark);

@@ -14,13 +14,14 @@ enum { WRAP_MAX = 16 }; /* {"BOOL":} */
 struct plain {
     struct json_reader r;
     char *out;
-    size_t len;
+    size_t len, cap; /* of `out` (2) */
 };
 
 typedef enum hf_status element_fn(struct plain *p, int depth);
 
 static void text_put(struct plain *p, struct hf_str text)
 {
+    assert(text.len <= p->cap - p->len && "(2)");
     if (text.len)
         memcpy(p->out + p->len, text.ptr, text.len);
     p->len += text.len;
@@ -116,7 +117,8 @@ enum hf_status hf__plain_write(struct hf_scope *s, struct hf_value value, struct
     const struct hf_str before = HF_STR("{\"v\":");
     struct plain p = {.r = {.s = s, .text = typed, .at = before.len, .status = HF_CORRUPT}};
 
-    p.out = hf_scope_alloc(s, typed.len + 1);
+    p.cap = typed.len + 1;
+    p.out = hf_scope_alloc(s, p.cap);
     TRY(hf_scope_built(s));
     assert(typed.len > before.len && memcmp(typed.ptr, before.ptr, before.len) == 0);
     TRY(plain_of(&p, 0));
@@ -156,7 +158,8 @@ enum hf_status hf__plain_read(struct hf_scope *s, struct hf_str json, struct hf_
     /* There are at most as many values as there are of these, and one. */
     for (size_t i = 0; i < json.len; i++)
         values += json.ptr[i] == ',' || json.ptr[i] == ':' || json.ptr[i] == '[';
-    p.out = hf_scope_alloc(s, json.len + values * WRAP_MAX + 1);
+    p.cap = json.len + values * WRAP_MAX + 1;
+    p.out = hf_scope_alloc(s, p.cap);
     TRY(hf_scope_built(s));
     TRY(elements_walk(&p, 0, '{', '}', typed_of));
     TRY(hf__pattern_json_end(&p.r));

@@ -56,7 +56,7 @@ struct pump {
 
     pthread_mutex_t mutex; /* guards all below, and what changes of the workers */
     pthread_cond_t work;   /* a step may be due, or the end has come */
-    pthread_cond_t ended;  /* a thread has */
+    pthread_cond_t ended;  /* a thread has ended */
     bool begun;            /* all threads are there */
     bool ending;
     size_t resting;
@@ -101,8 +101,10 @@ static void waiter_remove(struct waiters *waiters, const struct waiter *waiter)
     struct waiter **at = &waiters->first;
 
     pthread_mutex_lock(&waiters->mutex);
-    while (*at != waiter)
+    while (*at != waiter) {
+        assert(*at && "a waiter is in its list until it leaves");
         at = &(*at)->next;
+    }
     *at = waiter->next;
     pthread_mutex_unlock(&waiters->mutex);
 }
@@ -238,6 +240,7 @@ static void *run_worker(void *user)
         else
             worker_rest(pump, now_us);
     }
+    assert(!worker->busy && worker->started);
     worker->over = true;
     pthread_cond_broadcast(&pump->ended);
     hf__waiters_notify(&pump->waiters);
@@ -436,6 +439,7 @@ void hf__pump_close(struct pump *pump)
 static void set_begun(struct pump *pump, bool begun)
 {
     pthread_mutex_lock(&pump->mutex);
+    assert(!pump->busy && "(5) a step goes on");
     pump->begun = begun;
     pump->ending = false;
     pump->due_us = begun ? 0 : INT64_MAX;

@@ -55,6 +55,7 @@ static struct hf_create_table keys_of(const struct hf_create_table *spec,
         for (size_t j = 0; j < spec->key_schema_len; j++)
             if (hf_str_equal(spec->attributes[i].name, spec->key_schema[j].name))
                 attributes[keys.attributes_len++] = spec->attributes[i];
+    assert(keys.attributes_len == keys.key_schema_len && "a key without a type");
     return keys;
 }
 

@@ -17,6 +17,7 @@
  *  (3) The mutex is not held during the call.
  *  (4) Of timers that are due the one that is so for longest is next, so none starves another.
  */
+#include "base/assert_held.h"
 #include "coord/pattern.h"
 
 #include <pthread.h>
@@ -33,7 +34,7 @@ struct timer {
     timer_fn *run;
     void *user;
     int64_t due_us; /* on the system's clock; INT64_MAX: when it is woken */
-    bool woken;     /* while it ran */
+    bool woken;     /* it was woken while its function ran */
 };
 
 struct timer_thread {
@@ -41,10 +42,10 @@ struct timer_thread {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards all below, and what changes of the timers */
     pthread_cond_t changed;
-    pthread_cond_t ended; /* a call */
+    pthread_cond_t ended; /* a call has ended */
     struct timer *timers;
-    struct timer *running;
-    pthread_t runner; /* of the one that is running */
+    struct timer *running; /* its function is being called; NULL: none */
+    pthread_t runner;      /* the thread that calls it, if one is running */
     bool stopping;
 };
 
@@ -63,7 +64,7 @@ static struct timespec time_at(int64_t us)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* The one that is due first; NULL: there are none. */
+/* The timer that is due first; NULL: there are none. */
 static struct timer *first_due(const struct timer_thread *thread)
 {
     struct timer *first = thread->timers;
@@ -79,17 +80,20 @@ static void wait_until(struct timer_thread *thread, int64_t until_us)
 {
     struct timespec until = time_at(until_us);
 
+    ASSERT_HELD(&thread->mutex);
     if (until_us == INT64_MAX)
         pthread_cond_wait(&thread->changed, &thread->mutex);
     else
         pthread_cond_timedwait(&thread->changed, &thread->mutex, &until);
 }
 
-/* The mutex is held, but not during the call. */
+/* Call its function. The mutex is held, but not during the call (3). */
 static void timer_call(struct timer_thread *thread, struct timer *timer)
 {
     int64_t wait;
 
+    ASSERT_HELD(&thread->mutex);
+    assert(!thread->running && timer->thread == thread && "(2)");
     timer->woken = false;
     thread->running = timer;
     thread->runner = pthread_self();
@@ -131,6 +135,7 @@ static void thread_free(struct timer_thread *thread)
 {
     struct hf_env env = thread->env;
 
+    assert(!thread->timers && !thread->running);
     pthread_cond_destroy(&thread->changed);
     pthread_cond_destroy(&thread->ended);
     pthread_mutex_destroy(&thread->mutex);
@@ -219,6 +224,7 @@ static void timer_make_due(struct timer *timer)
 {
     int64_t now = now_us();
 
+    ASSERT_HELD(&timer->thread->mutex);
     timer->woken = true;
     timer->due_us = timer->due_us < now ? timer->due_us : now;
     pthread_cond_signal(&timer->thread->changed);
@@ -260,7 +266,7 @@ void hf__timer_stop(struct timer *timer)
     while (thread->running == timer)
         pthread_cond_wait(&thread->ended, &thread->mutex);
     for (at = &thread->timers; *at != timer; at = &(*at)->next)
-        ;
+        assert(*at && "a timer is in the list of its thread");
     *at = timer->next;
     pthread_mutex_unlock(&thread->mutex);
     if (timer->db)

@@ -14,6 +14,7 @@
  *  (4) After an answer that got lost every failure is doubtful, also that of a later commit.
  *  (5) What an inner hf_tx_run() added leaves the outer transaction when it fails.
  */
+#include "base/assert_held.h"
 #include "coord/pattern.h"
 
 #include <holdfast/tx.h>
@@ -38,6 +39,17 @@ struct hf_tx {
     bool doubtful; /* it may have happened */
     bool committed;
 };
+
+static void tx_check(const struct hf_tx *tx)
+{
+    assert(tx->len <= tx->cap || !tx->cap);
+    assert(tx->len <= HF_TX_ACTIONS_MAX);
+    assert(!*tx->end && "the list of listeners goes on behind its end");
+    if (!DEV_CHECKS)
+        return;
+    for (const struct listener *l = tx->first; l; l = l->next)
+        assert(l->first + l->count <= tx->len && "a listener has actions that are not there");
+}
 
 enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db, struct hf_tx **tx)
 {
@@ -121,6 +133,7 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
         own.update = request_copy(s, action->update, sizeof(*action->update));
     TRY(hf_scope_built(s));
     tx->actions[tx->len++] = own;
+    tx_check(tx);
     return HF_OK;
 }
 
@@ -135,6 +148,7 @@ static enum hf_status listener_add(struct hf_scope *s, struct hf_tx *tx, struct 
     *listener = given;
     *tx->end = listener;
     tx->end = &listener->next;
+    tx_check(tx);
     return HF_OK;
 }
 
@@ -247,6 +261,7 @@ static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
     const struct hf_transact_write *action = &tx->actions[0];
     enum hf_status status;
 
+    assert(tx->len > 0);
     if (tx->len > 1)
         return hf_scope_fail(
             s, HF_UNSUPPORTED,
@@ -300,6 +315,7 @@ enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
     status = tx_send(s, tx, o.token);
     if (status != HF_OK)
         return tx->doubtful ? hf_scope_doubt(s) : status;
+    tx_check(tx);
     tx->committed = true;
     for (struct listener *listener = tx->first; listener; listener = listener->next)
         listener->done(listener->user); /* (2) */
@@ -320,6 +336,7 @@ static enum hf_status run_inside(struct hf_scope *s, struct hf_tx *outer, hf_tx_
         outer->len = len;
         outer->end = end;
         *end = NULL;
+        tx_check(outer);
     }
     return status;
 }

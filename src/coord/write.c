@@ -92,7 +92,8 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
     bool doubtful = false;
     enum hf_status status;
 
-    assert(!write->check && (write->put || write->del || write->update));
+    assert(!write->check && !!write->put + !!write->del + !!write->update == 1);
+    assert(key.ptr && "a refusal is answered by a read of the item");
     for (int attempt = 1;; attempt++) {
         *item = (struct hf_item){0};
         status = write_send(s, db, write, item);

@@ -173,12 +173,12 @@ enum hf_status hf__counter_limit(struct hf_scope *s, const struct counter_at *at
 
 /* How a refusal is to be taken. */
 enum verdict {
-    ACCEPTED = 1, /* it was none */
-    DONE,         /* it was done before */
+    ACCEPTED = 1, /* there was no refusal */
+    DONE,         /* the change was made before */
     LIMIT,        /* the value is out of bounds */
     AGAIN,        /* by now it may be possible */
-    NEW_MARK,     /* our mark is not there any more */
-    FORGOTTEN     /* and neither is what we have to know */
+    NEW_MARK,     /* the item has dropped our mark, and nothing was sent that may have been done */
+    FORGOTTEN     /* the item has dropped our mark: whether the change was made is not known */
 };
 
 /* A change on its way. */
@@ -195,6 +195,7 @@ static enum verdict refusal_judge(const struct attempt *a)
     const struct counter_change *change = &a->change;
     const struct counter_seen *seen = &a->seen;
 
+    assert(change->mark.id.ptr);
     if (change->known) {
         if (!seen->marked)
             return a->doubtful ? FORGOTTEN : NEW_MARK;
@@ -242,6 +243,7 @@ static enum hf_status change_rounds(struct hf_scope *s, struct hf_counters *c,
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
 
+    assert(a->change.mark.id.ptr);
     a->change.guarded = !a->change.known;
     a->change.gone = hf__counter_mark_hint(&c->marks, at->text);
     for (int round = 1;; round++) {
@@ -295,6 +297,7 @@ static enum hf_status under_own_mark(struct hf_scope *s, struct hf_counters *c,
         a->change.mark.id = hf_str_of(mark->id, MARK_LEN);
         a->verdict = 0;
         status = change_rounds(s, c, at, a);
+        assert((status != HF_OK || a->verdict) && "rounds end with a verdict");
         done = status == HF_OK && a->verdict != NEW_MARK;
         if (done)
             mark->last = a->seen.last;
@@ -329,8 +332,8 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
     return status == HF_OK ? HF_OK : hf__counter_limit(s, at, a->change.by, a->seen.value);
 }
 
-/* A database refuses to add to what is no number. Whose mistake is that? HF_CORRUPT when it is the
- * item's, which somebody else has written. */
+/* The database called the update invalid, as it does when the value is not a number. HF_CORRUPT if the
+ * item is not a counter's, because another program wrote it; HF_INVALID otherwise. */
 static enum hf_status refusal_explain(struct hf_scope *s, struct hf_counters *c,
                                       const struct counter_at *at, struct counter_mark mark)
 {

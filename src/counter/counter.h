@@ -139,12 +139,12 @@ struct counter_change {
     int64_t by;
     int64_t low, high; /* the value that it may find; INT64_MIN, INT64_MAX: no such bound */
     struct counter_mark mark;
-    bool known;   /* the item has our mark, */
-    int64_t last; /* with this revision */
-    bool guarded; /* only if marks were dropped last */
-    int64_t gone; /* at this revision */
-    bool pinned;  /* only if nothing was changed under a mark, or pinned, since */
-    int64_t rev;  /* this revision */
+    bool known;   /* the item has our mark */
+    int64_t last; /* if `known`: the revision that our mark has */
+    bool guarded; /* only if no marks were dropped since revision `gone` */
+    int64_t gone; /* if `guarded`: when marks were dropped last; 0: never */
+    bool pinned;  /* only if no change under a mark, and no pinned one, came after revision `rev` */
+    int64_t rev;  /* if `pinned`: the revision that was read */
     const struct counter_drops *drops; /* NULL: none */
 };
 

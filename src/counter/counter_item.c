@@ -27,6 +27,9 @@
 
 enum { NAMES_MAX = 8 + 2 * DROPS_MAX, VALUES_MAX = 12, EXPRESSION_MAX = 2048 };
 
+_Static_assert(DROPS_MAX * sizeof(", #d39, #e39") + sizeof(" REMOVE ") < EXPRESSION_MAX,
+               "there is room for all marks that one write drops");
+
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 static struct hf_item key_of(struct hf_scope *s, const struct hf_counters *c, struct hf_str hash,
@@ -44,6 +47,7 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
     struct hf_str space = key.space.ptr ? key.space : c->space, text;
     char number[12];
 
+    assert(shard < HF_COUNTER_SHARDS_MAX);
     *at = (struct counter_at){.name = key, .table = c->table};
     if (key.id.len == 0)
         return hf_scope_fail(s, HF_INVALID, "a counter needs a name");
@@ -181,6 +185,7 @@ void hf__counter_drops(struct hf_scope *s, const struct hf_counters *c, struct h
     drops->len = 0;
     drops_of_kind(s, item, 'w', c->writers, drops);
     drops_of_kind(s, item, 'q', c->requests, drops);
+    assert(drops->len <= DROPS_MAX);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -322,6 +327,9 @@ struct hf_update_item hf__counter_change_request(struct hf_scope *s, const struc
     struct builder b = {.s = s, .remove = HF_STR("")};
     struct hf_str update, within, where;
 
+    assert((change->mark.id.ptr || !change->known) && "a change is known by its mark");
+    assert((!change->known || change->last > 0) && (!change->guarded || !change->known));
+    assert(!change->drops || change->drops->len <= DROPS_MAX);
     NAME(&b, "#count", "count");
     NUMBER(&b, ":by", change->by);
     if (change->mark.id.ptr || !change->set)
@@ -357,6 +365,7 @@ struct hf_update_item hf__counter_drop_request(struct hf_scope *s, const struct 
     struct builder b = {.s = s};
     struct hf_str update;
 
+    assert(drops->len > 0 && drops->len <= DROPS_MAX);
     NAME(&b, "#rev", "rev");
     NAME(&b, "#gone", "gone");
     NUMBER(&b, ":one", 1);

@@ -9,7 +9,12 @@
  *      added to again that is done under a new mark.
  *  (2) Hints may be wrong: whoever acts on one finds out.
  */
+#include "base/assert_held.h"
 #include "counter/counter.h"
+
+_Static_assert((MARK_BUCKETS & (MARK_BUCKETS - 1)) == 0, "a power of two");
+_Static_assert((HINTS & (HINTS - 1)) == 0, "a power of two");
+_Static_assert((int)MARK_LEN <= (int)PATTERN_ID_LEN, "a mark is the beginning of an id");
 
 static uint64_t hash_of(struct hf_str text)
 {
@@ -22,13 +27,26 @@ void hf__counter_marks_init(struct marks *marks, const struct hf_env *env)
     pthread_mutex_init(&marks->mutex, NULL);
 }
 
+static void marks_check(struct marks *marks)
+{
+    ASSERT_HELD(&marks->mutex);
+    assert(marks->len <= MARKS_MAX && "(1)");
+    assert((marks->len > 0) == (marks->newest != NULL));
+    assert((marks->newest != NULL) == (marks->oldest != NULL));
+    assert(!marks->newest || (!marks->newest->newer && !marks->oldest->older));
+}
+
 /* Out of its bucket and out of the order; the mutex is held. */
 static void unlink_mark(struct marks *marks, struct mark *mark)
 {
     struct mark **link = &marks->buckets[mark->hash % MARK_BUCKETS];
 
-    while (*link != mark)
+    ASSERT_HELD(&marks->mutex);
+    assert(marks->len > 0);
+    while (*link != mark) {
+        assert(*link && "a mark is in the bucket of its hash");
         link = &(*link)->next;
+    }
     *link = mark->next;
     *(mark->newer ? &mark->newer->older : &marks->newest) = mark->older;
     *(mark->older ? &mark->older->newer : &marks->oldest) = mark->newer;
@@ -38,12 +56,16 @@ static void unlink_mark(struct marks *marks, struct mark *mark)
 
 void hf__counter_marks_free(struct marks *marks)
 {
+    pthread_mutex_lock(&marks->mutex);
+    marks_check(marks);
     while (marks->oldest) {
         struct mark *mark = marks->oldest;
 
         unlink_mark(marks, mark);
         hf__env_free(marks->env, mark, mark->size);
     }
+    assert(marks->len == 0);
+    pthread_mutex_unlock(&marks->mutex);
     pthread_mutex_destroy(&marks->mutex);
 }
 
@@ -85,6 +107,7 @@ void hf__counter_mark_give(struct marks *marks, struct mark *mark, bool again)
 
     if (!mark)
         return;
+    assert(!mark->next && !mark->newer && !mark->older && "a mark that is in use is not in here");
     if (again) {
         pthread_mutex_lock(&marks->mutex);
         mark->next = marks->buckets[mark->hash % MARK_BUCKETS];
@@ -95,6 +118,7 @@ void hf__counter_mark_give(struct marks *marks, struct mark *mark, bool again)
         gone = ++marks->len > MARKS_MAX ? marks->oldest : NULL; /* (1) */
         if (gone)
             unlink_mark(marks, gone);
+        marks_check(marks);
         pthread_mutex_unlock(&marks->mutex);
     }
     if (gone)

@@ -62,6 +62,7 @@ enum hf_status hf__counter_spread(struct hf_scope *s, struct hf_counters *c,
 {
     uint64_t draw = fnv(FNV_BEGIN, request.ptr, request.len);
 
+    assert(c->shards > 1 && c->shards <= HF_COUNTER_SHARDS_MAX);
     TRY(announce_once(s, c, at));
     if (!request.ptr)
         c->env.random(&draw, sizeof(draw), c->env.user);
@@ -141,6 +142,7 @@ enum hf_status hf__counter_sum(struct hf_scope *s, struct hf_counters *c, struct
     uint32_t len;
     bool at_once;
 
+    assert(shards > 0);
     TRY(hf_db_supports(s, c->db, HF_FEATURE_TRANSACTIONS, &at_once));
     do {
         struct counter_at *at;

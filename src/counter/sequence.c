@@ -109,6 +109,7 @@ static enum hf_status give_back(struct hf_scope *s, struct hf_sequence *q)
     int64_t out;
     bool again;
 
+    assert(q->next <= q->end && "there are numbers to give back");
     TRY(hf__counter_at(s, q->counters, q->key, 0, &at));
     status = hf__counter_change(s, q->counters, &at, change, &out, &again);
     return status == HF_LIMIT ? hf_scope_ok(s) : status;
@@ -143,6 +144,7 @@ static enum hf_status block_take(struct hf_scope *s, struct hf_sequence *q, int6
     struct counter_at at;
     int64_t count = most;
 
+    assert(least > 0 && least <= most);
     TRY(hf__counter_at(s, q->counters, q->key, 0, &at));
     for (;;) {
         struct counter_change change = {.by = count, .low = INT64_MIN};
@@ -156,6 +158,7 @@ static enum hf_status block_take(struct hf_scope *s, struct hf_sequence *q, int6
         if (status == HF_OK) {
             *first = value - count + 1;
             *end = value;
+            assert(*first <= *end && *end - *first < most);
             hf_scope_rewind(s, memory);
             return HF_OK;
         }
@@ -189,6 +192,7 @@ enum hf_status hf_sequence_next(struct hf_scope *s, struct hf_sequence *q, int64
     pthread_mutex_unlock(&q->mutex);
     status = block_take(s, q, 1, q->block, &first, &end);
     pthread_mutex_lock(&q->mutex);
+    assert(q->asking && q->next > q->end && "(3)");
     q->asking = false;
     if (status == HF_OK) {
         *number = first;

@@ -74,6 +74,7 @@ enum hf_status hf__kv_offload(struct hf_scope *s, const struct hf_kv *kv,
     if (!is_large(s, kv, place, *value, version, expires_s))
         return HF_OK;
     TRY(value_encode(s, *value, &bytes));
+    assert(bytes.len > 0);
     TRY(hf_blob_put(s, kv->blobs, bytes, blob)); /* (1) */
     *value = hf_value_make(s, (struct hf_attr)HF_NULL(""));
     return hf_scope_built(s);
@@ -115,6 +116,7 @@ static enum hf_status blob_load(struct hf_scope *s, const struct hf_kv *kv,
 {
     struct hf_bytes bytes;
 
+    assert(view->live && view->blob.len);
     if (!kv->blobs)
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "key \"%.*s\": its value is in a blob store, and table %.*s was "

@@ -92,6 +92,7 @@ static enum hf_status request_build(struct hf_scope *s, const struct job *job, s
     struct pattern_id id;
     struct hf_str blob;
 
+    assert(o->plan.what >= KEEP && o->plan.what < REFUSE);
     *action = (struct hf_transact_write){0};
     if (o->plan.what == KEEP) {
         hf__kv_check_request(s, kv, &job->place, &o->base, request);
@@ -138,6 +139,7 @@ static enum hf_status change_send(struct hf_scope *s, const struct job *job, str
     enum kv_verdict verdict;
     bool doubtful;
 
+    assert(o->plan.what == PUT || o->plan.what == DELETE);
     TRY(request_build(s, job, o, &request, &action));
     status = hf__pattern_write(s, job->kv->db, &action, request.key, &item);
     hf__kv_remember(job->kv->memory, &job->place,
@@ -182,6 +184,8 @@ static enum hf_status job_run(struct hf_scope *s, const struct job *job, struct 
     struct kv_view now = {0};
     bool known = job->guess_absent;
 
+    assert(job->plan && job->attempts > 0);
+    assert(!(job->guess_absent && job->recall));
     if (job->recall)
         known = now.there = hf__kv_recall(s, job->kv->memory, &job->place, &now.version);
     for (uint32_t round = 1;; round++) {

@@ -222,6 +222,7 @@ static struct lineage lineage_of(struct hf_str version)
         if (id.len)
             line.ids[line.len++] = in_short(id);
     }
+    assert(line.len <= ARRAY_LEN(line.ids));
     return line;
 }
 
@@ -254,6 +255,7 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
     if (line.len > KV_PAST_MAX) /* one makes room for another, and it is not the first of all */
         line.ids[line.len - 1 - line.rooted] = line.ids[line.len - 1];
     line.len = line.len > KV_PAST_MAX ? KV_PAST_MAX : line.len;
+    assert(line.len <= KV_PAST_MAX && "(3)");
     for (size_t i = 0; i < line.len; i++) {
         text[at++] = ',';
         if (line.rooted && i == line.len - 1)
@@ -261,6 +263,7 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
         memcpy(text + at, line.ids[i].ptr, line.ids[i].len);
         at += line.ids[i].len;
     }
+    assert(at <= sizeof(text));
     return hf__pattern_join(s, id, hf_str_of(text, at));
 }
 
@@ -271,6 +274,7 @@ enum kv_verdict hf__kv_judge_write(const struct kv_base *base, struct hf_str ver
     struct lineage line = lineage_of(now->version);
     size_t at;
 
+    assert(version.len > 0);
     if (lineage_find(&line, version) != SIZE_MAX)
         return KV_DONE;
     if (base->kind == KV_BASE_SEEN && !base->seen.there)
@@ -341,6 +345,8 @@ static struct clause clause_of(struct hf_scope *s, const struct hf_kv *kv,
     int64_t now_s = hf__env_wall_ms(hf_scope_env(s)) / 1000;
     struct clause c = {0};
 
+    assert(base->kind >= KV_BASE_ANY && base->kind <= KV_BASE_NO_VALUE);
+    assert(base->kind != KV_BASE_VERSION || base->seen.version.ptr);
     if (base->kind == KV_BASE_SEEN)
         return seen_clause(s, kv, &base->seen);
     if (base->kind == KV_BASE_VERSION) {
@@ -363,6 +369,8 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
     struct hf_attr attrs[7];
     size_t len = 0;
 
+    assert((value.ptr || !blob.len) && "a blob has its place in the value");
+    assert((kv->sort.ptr == NULL) == (place->sort.ptr == NULL));
     attrs[len++] = (struct hf_attr){.name = kv->hash, .type = HF_TYPE_S, .text = place->hash};
     attrs[len++] = (struct hf_attr){.name = kv->version, .type = HF_TYPE_S, .text = version};
     if (kv->sort.ptr)
@@ -376,6 +384,7 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
     if (expires_s)
         attrs[len++] =
             (struct hf_attr){.name = kv->expires, .type = HF_TYPE_N, .number = expires_s};
+    assert(len <= ARRAY_LEN(attrs));
     return hf_item_make(s, attrs, len);
 }
 

@@ -169,6 +169,7 @@ static void build_query(struct hf_kv_list *list, const struct hf_kv_list_options
             values[values_len++] = value_attr(":head", hf__kv_join(s, list->space, r->prefix));
         }
     }
+    assert(names_len <= ARRAY_LEN(names) && values_len <= ARRAY_LEN(values));
     q->table = kv->table;
     q->names = hf_item_make(s, names, names_len);
     q->values = hf_item_make(s, values, values_len);
@@ -196,7 +197,8 @@ static void build_scan(struct hf_kv_list *list, const struct hf_kv_list_options 
         values[values_len++] = value_attr(":part", r->id_contains);
     scan->filter = hf_scope_format(s, "%.*s%s%s", HF_FMT(filter_of(list)),
                                    spaced ? " AND begins_with(#key, :head)" : "",
-                                   part ? " AND has_part(#key, :part)" : "");
+                                   part ? " AND contains(#key, :part)" : "");
+    assert(names_len <= ARRAY_LEN(names) && values_len <= ARRAY_LEN(values));
     scan->table = kv->table;
     scan->names = hf_item_make(s, names, names_len);
     if (values_len)
@@ -269,6 +271,8 @@ static enum hf_status list_prepare(struct hf_scope *s, struct hf_kv_list *list,
     if (!range->all_spaces)
         list->space = text_keep(list, range->space.ptr ? range->space : list->kv->space);
     list->by_index = can_use_index(list->kv, range, o);
+    assert((!list->by_index || !list->kv->sort.ptr) &&
+           "the index is for tables without partitions");
     if (list->by_index)
         list->head = hf__kv_join(list->names, list->space, HF_STR(""));
     list->after = text_keep(list, o->after);
@@ -399,6 +403,7 @@ static enum hf_status page_fetch(struct hf_scope *s, struct hf_kv_list *list)
     int64_t wait_us = list->asked_us + (int64_t)list->delay_ms * 1000 - now_us;
     enum hf_status status;
 
+    assert(!list->ended && list->at == list->items_len);
     if (list->asked_us && list->delay_ms && wait_us > 0)
         TRY(hf_scope_sleep_ms(s, (uint32_t)((wait_us + 999) / 1000)));
     list->asked_us = hf__env_elapsed_us(hf_scope_env(s));
@@ -454,6 +459,7 @@ static enum hf_status next_item(struct hf_scope *s, struct hf_kv_list *list, str
     for (;;) {
         enum hf_status status;
 
+        assert(list->at <= list->items_len);
         if (list->at == list->items_len) {
             *item = (struct hf_item){0};
             if (list->ended)
@@ -650,7 +656,9 @@ static enum hf_status remove_some(struct hf_scope *s, struct hf_kv_list *list, b
     }
     if (len == 0)
         return HF_OK;
+    assert(len <= CLEAR_MAX && !exact);
     status = hf_write_many(s, list->kv->db, writes, len, NULL, &result);
+    assert(result.left_len <= len);
     *cleared += len - result.left_len;
     return status;
 }

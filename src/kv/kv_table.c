@@ -184,6 +184,7 @@ enum hf_status hf__kv_table_open(struct hf_scope *s, struct hf_kv *kv,
         return no_index(s, kv);
     kv->spaced = !kv->sort.ptr && format >= KIND_VALUES_FILLING;
     kv->indexed = !kv->sort.ptr && format >= KIND_VALUES_SPACED;
+    assert((!kv->indexed || kv->spaced) && format >= KIND_VALUES_PLAIN);
     TRY(check_names(s, kv, kv->spaced));
     return hf__pattern_table_end(s, kv->db, &f.plain, ttl, &how);
 }

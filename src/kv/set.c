@@ -39,8 +39,10 @@ static enum hf_status elements_of(struct hf_scope *s, const struct hf_kv_entry *
     *elements = hf_scope_alloc(s, (*len + room + 1) * sizeof(**elements));
     if (!*elements)
         return hf_scope_built(s);
-    while (hf_value_next(s, now->value, &walk))
+    while (hf_value_next(s, now->value, &walk)) {
+        assert(walk.index < *len);
         (*elements)[walk.index] = walk.value;
+    }
     return HF_OK;
 }
 
@@ -64,6 +66,7 @@ static size_t take_out(struct call *call, struct hf_value *elements, size_t len)
             call->done.removed++;
         else
             elements[left++] = elements[i];
+    assert(left <= len);
     return left;
 }
 
@@ -102,6 +105,8 @@ static enum hf_status call_apply(struct hf_scope *s, const struct hf_kv_entry *n
     struct hf_value *elements, before = now->value;
     size_t len;
 
+    assert(call->kind >= ADD && call->kind <= UPDATE);
+    assert(call->kind != UPDATE || call->len == 1);
     call->done = (struct hf_set_change){.found = before.ptr != NULL};
     TRY(elements_of(s, now, call->len, &elements, &len));
     call->done.len = len;

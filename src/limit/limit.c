@@ -24,8 +24,8 @@ enum {
     ROUNDS = 30, /* two digits in an id */
     ROUNDS_WITHOUT_REST = 4,
     REST_MS = 10,
-    REACH_FIRST_MS = 20, /* between two attempts to reach the database, */
-    REACH_MOST_MS = 500, /* at most */
+    REACH_FIRST_MS = 20, /* the first pause between two attempts to reach the database */
+    REACH_MOST_MS = 500, /* the longest one */
     WRITE_ID_SIZE = PATTERN_ID_LEN + 4
 };
 
@@ -116,6 +116,9 @@ void hf_limit_table_close(struct hf_limit_table *limits)
 }
 
 /* ---- hints ---------------------------------------------------------------------------------- */
+
+_Static_assert((LIMIT_HINTS & (LIMIT_HINTS - 1)) == 0, "a power of two");
+_Static_assert(ROUNDS <= 100, "two digits in an id");
 
 static uint64_t hash_of(const struct limit_ask *ask)
 {
@@ -321,6 +324,7 @@ static enum hf_status step_send(struct hf_scope *s, struct hf_limit_table *limit
     struct hf_item item;
     enum hf_status status;
 
+    assert(step != LIMIT_DENY && "(3) what is denied is not written");
     TRY(hf_scope_built(s));
     status = send_until_reached(s, limits, &update, &item);
     if (status != HF_OK && status != HF_CONDITION)
@@ -338,7 +342,7 @@ static struct hf_str write_id(char text[WRITE_ID_SIZE], const struct pattern_id 
 {
     int len = snprintf(text, WRITE_ID_SIZE, "%s.%02d", id->text, nth);
 
-    assert(len == WRITE_ID_SIZE - 1);
+    assert(nth >= 0 && len == WRITE_ID_SIZE - 1);
     return hf_str_of(text, (size_t)len);
 }
 
@@ -349,6 +353,7 @@ static enum hf_status lockout_begin(struct hf_scope *s, struct hf_limit_table *l
     struct pattern_id id = hf__pattern_id_make(&limits->env);
     char text[WRITE_ID_SIZE];
 
+    assert(ask.rule.lockout_ms > 0 && view->there);
     ask.id = write_id(text, &id, 0); /* the other one means that something was counted */
     return step_send(s, limits, &ask, LIMIT_LOCK, view);
 }

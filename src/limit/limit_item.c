@@ -93,6 +93,7 @@ static int64_t now_ms(const struct limit_ask *ask)
 /* Rounded up: slower than asked for by less than a microsecond each, and never faster. */
 static int64_t interval_us(const struct hf_limit_rule *rule)
 {
+    assert(rule->limit > 0);
     return ((int64_t)rule->window_ms * 1000 + rule->limit - 1) / rule->limit;
 }
 
@@ -106,6 +107,7 @@ int64_t hf__limit_rest_us(const struct hf_limit_rule *rule)
 
 static int64_t width_ms(const struct hf_limit_rule *rule)
 {
+    assert(rule->slices > 0 && rule->slices <= HF_LIMIT_SLICES_MAX);
     return ((int64_t)rule->window_ms + rule->slices - 1) / rule->slices;
 }
 
@@ -255,6 +257,7 @@ static void fill_rate(const struct limit_ask *ask, const struct limit_view *view
 
     v->used = (uint64_t)((ahead_us + interval - 1) / interval);
     v->left = ahead_us > burst_us ? 0 : (uint64_t)((burst_us - ahead_us) / interval);
+    assert(v->left <= ask->rule.burst);
     v->at_us = ask->now_us;
     v->reset_ms = from_us(ahead_us);
     v->retry_ms = v->allowed ? 0 : from_us(ahead_us + ask->cost * interval - burst_us);
@@ -345,6 +348,8 @@ static struct hf_update_item window_request(struct hf_scope *s, const struct lim
     int64_t over_ms =
         ask->rule.kind == HF_LIMIT_FIXED ? start_ms - 1 : start_ms - ask->rule.window_ms;
 
+    assert(step == LIMIT_NEW || step == LIMIT_WITHIN);
+    assert(ask->cost > 0 && ask->cost <= ask->rule.limit && "(2)");
     NAMES(&h, "#start_ms", "#count", "#locked_ms");
     VALUE(&h, HF_N(":over", over_ms));
     VALUE(&h, HF_N(":now", now_ms(ask)));
@@ -376,6 +381,7 @@ static struct hf_update_item lock_request(struct hf_scope *s, const struct limit
     for (int64_t i = 1; i < lockouts && delay_ms < rule->lockout_max_ms; i++)
         delay_ms *= 2;
     until_ms = now + (delay_ms < rule->lockout_max_ms ? delay_ms : rule->lockout_max_ms);
+    assert(until_ms > now && until_ms <= now + rule->lockout_max_ms);
     holders_name(&h, HF_STR("#expires"), ask->at->expires);
     NAMES(&h, "#last", "#version", "#window", "#refunds", "#start_ms", "#count", "#locked_ms",
           "#lockouts");
@@ -400,6 +406,7 @@ static struct hf_update_item slice_request(struct hf_scope *s, const struct limi
 {
     struct holders h = {.s = s};
 
+    assert(view->has_slices && view->width_ms == width_ms(&ask->rule));
     (void)write_begin(&h, ask, false);
     NAMES(&h, "#slices", "#sum", "#head", "#width_ms");
     holders_name(&h, HF_STR("#i"), hf_scope_format(s, "%lld", (long long)view->head));
@@ -450,6 +457,8 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
     bool fresh = sum == 0;
     const char *common = write_begin(&h, ask, fresh);
 
+    assert((!view->has_slices || view->width_ms != width || head >= view->head) && "(1)");
+    assert(sum + ask->cost <= ask->rule.limit && "(5)");
     if (view->width_ms == width) {
         slices = live_entries(s, view->slices, true, head - ask->rule.slices);
         refunds = live_entries(s, view->refunds, false, head - ask->rule.slices);
@@ -497,6 +506,8 @@ static struct hf_update_item rate_request(struct hf_scope *s, const struct limit
     int64_t interval = interval_us(&ask->rule), due_us = ask->cost * interval;
     int64_t burst_us = ask->rule.burst * interval;
 
+    assert(step == LIMIT_NEW || step == LIMIT_WITHIN);
+    assert(due_us <= burst_us && "(2)");
     NAMES(&h, "#tat_us");
     VALUE(&h, HF_N(":now", ask->now_us));
     expires_value(&h, ask, (ask->now_us + burst_us) / 1000);
@@ -519,6 +530,7 @@ static struct hf_update_item rate_request(struct hf_scope *s, const struct limit
 struct hf_update_item hf__limit_request(struct hf_scope *s, const struct limit_ask *ask,
                                         const struct limit_view *view, enum limit_step step)
 {
+    assert(step != LIMIT_DENY);
     if (step == LIMIT_LOCK)
         return lock_request(s, ask, view);
     if (ask->rule.kind == HF_LIMIT_RATE)

@@ -51,6 +51,7 @@ static void election_depose(struct hf_election *e, enum hf_lock_state why)
 {
     struct hf_lock *lock = e->lock;
 
+    assert(lock && why != HF_LOCK_HELD && "(1)");
     if (e->o.deposed)
         e->o.deposed(e, hf_lock_fence(lock), why, e->o.user);
     set_lock(e, NULL);
@@ -69,6 +70,7 @@ static bool election_campaign(struct hf_election *e)
                                       .user = e};
     struct hf_lock *lock;
 
+    assert(!e->lock && "(1) a leader does not campaign");
     hf_scope_reset(e->work);
     hf_scope_timeout_ms(e->work, e->o.lease_ms);
     if (hf_lock_try(e->work, e->table, e->name, &options, &lock) != HF_OK)
@@ -106,6 +108,7 @@ int64_t hf__election_runs(struct hf_lock_table *table)
 {
     int64_t wait_us = INT64_MAX;
 
+    assert((!table->elections || !table->beater) && "elections with threads run on their own");
     /* Without threads nobody else changes the list. */
     for (struct hf_election *e = table->elections, *next; e; e = next) {
         int64_t run_us;

@@ -23,6 +23,7 @@
  * time after a crash, and never correctness. Who knows his clocks sets clock_skew_ms.
  */
 #include "lock/lock.h"
+#include "base/assert_held.h"
 
 #include <holdfast/table.h>
 
@@ -243,6 +244,7 @@ static enum hf_lock_state lock_drop(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
+    ASSERT_HELD(&table->mutex);
     while (lock->calling && !pthread_equal(lock->caller, pthread_self()))
         pthread_cond_wait(&table->changed, &table->mutex);
     lock->dropped = true;

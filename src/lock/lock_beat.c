@@ -16,13 +16,26 @@
  *      nothing to renew.
  *  (5) Callbacks and requests run without the mutex, on a lock that a reference keeps.
  */
+#include "base/assert_held.h"
 #include "lock/lock.h"
 
 enum { RELEASE_MS = 1000, IDLE_US = 1000000 };
 
+/* What holds for every lock that the table has. */
+static void lock_check(const struct hf_lock *lock)
+{
+    ASSERT_HELD(&lock->table->mutex);
+    assert(lock->refs > 0 && "a lock that was freed");
+    assert(!lock->unreleased || lock->dropped);
+    assert(lock->fence || lock->dropped || !lock->link);
+    assert(lock->state <= HF_LOCK_STOLEN);
+    assert(!lock->busy || lock->refs > 1 || lock->dropped || !lock->link);
+}
+
 /* (2) */
 enum hf_lock_state hf__lock_look(struct hf_lock *lock, int64_t now_us)
 {
+    ASSERT_HELD(&lock->table->mutex);
     if (lock->state == HF_LOCK_HELD && lease_is_over(&lock->lease, now_us))
         lock->state = HF_LOCK_EXPIRED;
     return lock->state;
@@ -30,6 +43,7 @@ enum hf_lock_state hf__lock_look(struct hf_lock *lock, int64_t now_us)
 
 void hf__lock_enter(struct hf_lock *lock)
 {
+    ASSERT_HELD(&lock->table->mutex);
     while (lock->busy)
         pthread_cond_wait(&lock->table->changed, &lock->table->mutex);
     lock->busy = true;
@@ -38,6 +52,8 @@ void hf__lock_enter(struct hf_lock *lock)
 
 void hf__lock_leave(struct hf_lock *lock)
 {
+    lock_check(lock);
+    assert(lock->busy);
     lock->busy = false;
     pthread_cond_broadcast(&lock->table->changed);
     hf__lock_unref(lock);
@@ -47,9 +63,11 @@ void hf__lock_unref(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
+    ASSERT_HELD(&table->mutex);
     assert(lock->refs > 0);
     if (--lock->refs)
         return;
+    assert(!lock->calling && "(5) a callback uses a lock that is freed");
     if (lock->link) {
         *lock->link = lock->next;
         if (lock->next)
@@ -90,6 +108,8 @@ void hf__lock_wake(struct hf_lock_table *table)
 static void renewal_done(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms,
                          struct hf_item data)
 {
+    ASSERT_HELD(&lock->table->mutex);
+    assert(lock->state == HF_LOCK_HELD && "(2)");
     if (lock->table->db) /* a no-op lock has no lease */
         hf__lease_take(&lock->lease, lock_terms(lock, lease_ms), sent_us); /* maybe a shorter one */
     lock->lease_ms = lease_ms;
@@ -103,6 +123,7 @@ static void renewal_done(struct hf_lock *lock, int64_t sent_us, uint32_t lease_m
 /* No answer; the mutex is held. (3) */
 static void renewal_failed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, bool doubtful)
 {
+    ASSERT_HELD(&lock->table->mutex);
     if (doubtful)
         hf__lease_doubt(&lock->lease, lease_ms, sent_us);
     hf__lease_retry(&lock->lease, lock_terms(lock, lease_ms),
@@ -259,6 +280,7 @@ static struct job next_due(struct hf_lock_table *table, int64_t *wait_us)
     if (first <= now_us) {
         int64_t left_ms = (found->lease.until_us - now_us) / 1000 + 1;
 
+        assert(!found->busy && "(4)");
         hf__lock_enter(found);
         job = (struct job){.lock = found,
                            .release = found->unreleased,
@@ -299,6 +321,9 @@ static void callback_run(struct hf_lock *lock, bool lost, int64_t left_us)
     struct hf_lock_table *table = lock->table;
     enum hf_lock_state state = lock->state;
 
+    ASSERT_HELD(&table->mutex);
+    assert(!lock->dropped && (lost ? lock->lost_reported : lock->late_reported));
+    assert(lost == (state != HF_LOCK_HELD));
     lock->refs++;
     lock->calling = true;
     lock->caller = pthread_self();
@@ -318,6 +343,7 @@ static bool call_if_due(struct hf_lock *lock, int64_t now_us, int64_t *wait_us)
 {
     int64_t left_us;
 
+    lock_check(lock);
     if (lock->dropped)
         return false;
     if (hf__lock_look(lock, now_us) != HF_LOCK_HELD) {

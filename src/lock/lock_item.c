@@ -359,6 +359,9 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
 {
     struct builder b = builder_new(s, take->evict_len);
 
+    assert(take->evict_len <= EVICT_MAX && take->mode <= HF_LOCK_PERMIT);
+    assert((take->mode || take->evict_len) && "a request that does nothing");
+    assert(!take->mode || take->id.len == PATTERN_ID_LEN);
     NAME(&b, "#held", "held");
     NAME(&b, "#fence", "fence");
     name_add(&b, HF_STR("#expires"), take->at->expires);

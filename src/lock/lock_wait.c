@@ -18,7 +18,10 @@
  *  (3) If a call ends without knowing whether a write was done, the lock is released in the
  *      background.
  */
+#include "base/assert_held.h"
 #include "lock/lock.h"
+
+_Static_assert((FREED_BUCKETS & (FREED_BUCKETS - 1)) == 0, "a power of two");
 
 /* One call of hf_lock_try() or hf_lock_acquire(). */
 struct acquire_call {
@@ -42,6 +45,7 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
     int64_t since_us = hf__watch_holder(&table->watch, holder->id, beat, now_us);
     int64_t left_us = hf__watch_silent_in(since_us, holder->lease_ms, now_us);
 
+    ASSERT_HELD(&table->mutex);
     if (hf__pattern_is_orphan(table->db, opener))
         return 0;
     if (table->clock_skew_ms) {
@@ -56,11 +60,12 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
 void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
                    enum hf_lock_mode mode, uint32_t permits, struct lock_plan *plan)
 {
-    int64_t now_us = hf__env_elapsed_us(&table->env);
     size_t held = view->info.holders_len, gone = 0;
+    int64_t now_us;
 
     *plan = (struct lock_plan){.wait_us = INT64_MAX};
     pthread_mutex_lock(&table->mutex);
+    now_us = hf__env_elapsed_us(&table->env); /* not before what others have seen meanwhile */
     for (size_t i = 0; i < held; i++) {
         int64_t in_us =
             gone_in(table, &view->info.holders[i], view->openers[i], view->beats[i], now_us);
@@ -74,6 +79,7 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
                 (struct lock_evict){.id = view->info.holders[i].id, .beat = view->beats[i]};
     }
     pthread_mutex_unlock(&table->mutex);
+    assert(plan->evict_len <= gone && gone <= held);
     plan->possible = gone == held;
     if (mode == HF_LOCK_SHARED && view->info.mode == mode)
         plan->possible = true;
@@ -98,7 +104,7 @@ static enum hf_status holders_evict(struct hf_scope *s, struct hf_lock_table *ta
                              update.key, &item);
 }
 
-/* Where many hold a lock together nobody ever has to wait for the dead, and they would pile up. */
+/* Nobody waits for a dead holder of a shared lock or of a permit, so such holders would accumulate. */
 void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_item item)
 {
     struct lock_view view;
@@ -173,7 +179,7 @@ static enum hf_status take_send(struct hf_scope *s, struct acquire_call *call,
     if (call->known)
         TRY(hf__lock_view(s, &call->table->at, call->item, &view));
     take.of = view.info.mode;
-    /* Where it can be shared, the dead are in nobody's way. */
+    /* A shared lock can be taken beside holders that are gone: they need not be evicted. */
     if (lock->mode == HF_LOCK_SHARED && take.of == HF_LOCK_SHARED)
         take.evict_len = 0;
     update = hf__lock_take_request(s, &take);
@@ -232,6 +238,7 @@ static bool lease_begins(struct hf_scope *s, struct acquire_call *call)
     struct hf_lock *lock = call->lock;
     int64_t now_us = hf__env_elapsed_us(&call->table->env);
 
+    assert(!lock->link && "nobody else knows it yet");
     lock->state = HF_LOCK_HELD;
     lock->touched_us = now_us;
     if (call->sent_us == INT64_MIN) /* one of ours was done, who knows when */
@@ -312,6 +319,7 @@ static void table_add_lock(struct hf_lock *lock)
     struct hf_lock_table *table = lock->table;
 
     pthread_mutex_lock(&table->mutex);
+    assert(!lock->link && lock->refs == 1 && "a lock is in the list once");
     lock->next = table->locks;
     lock->link = &table->locks;
     if (lock->next)
@@ -348,7 +356,7 @@ static void lock_abandon(struct hf_lock *lock, bool doubtful)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Who has it, for the error. */
+/* Fail with `status` and the name of the holder. */
 static enum hf_status held_by(struct hf_scope *s, struct acquire_call *call, enum hf_status status)
 {
     struct lock_view view = {0};
@@ -405,7 +413,7 @@ static uint32_t next_look_ms(struct acquire_call *call, const struct lock_plan *
     return ms;
 }
 
-/* A failure that waiting may mend. */
+/* Is it a failure that may pass? */
 static bool is_passing(const struct hf_scope *s, enum hf_status status)
 {
     return status != HF_CANCELED && status != HF_NOMEM &&

@@ -23,6 +23,9 @@
  *      closed, the table writes it later.
  */
 #include "once/once.h"
+#include "base/assert_held.h"
+
+_Static_assert((ONCE_ENDED_BUCKETS & (ONCE_ENDED_BUCKETS - 1)) == 0, "a power of two");
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -233,6 +236,7 @@ void hf__once_list_add(struct hf_once *once)
     int64_t due_us = once->lease.due_us;
 
     pthread_mutex_lock(&table->mutex);
+    assert(!once->link && once->refs == 1 && "an attempt is in the list once");
     table->busy_beater = table->beater != NULL;
     once->next = table->attempts;
     once->link = &table->attempts;
@@ -248,6 +252,7 @@ void hf__once_unref(struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
 
+    ASSERT_HELD(&table->mutex);
     assert(once->refs > 0);
     if (--once->refs)
         return;
@@ -265,6 +270,7 @@ static void leave_behind(struct hf_once *once)
 {
     int64_t now_us = hf__env_elapsed_us(&once->table->env);
 
+    assert(!once->dropped && !once->ended);
     once->dropped = true;
     once->lease.due_us = now_us;
     once->lease.until_us = now_us + (int64_t)once->timeout_ms * 1000;
@@ -324,6 +330,7 @@ enum hf_status hf__once_want(struct hf_scope *s, struct hf_once *once, enum hf_o
     struct hf_item kept = {0};
     enum hf_status status = HF_OK;
 
+    assert(state == HF_ONCE_DONE || state == HF_ONCE_FAILED);
     pthread_mutex_lock(&table->mutex);
     if (!once->wanted) {
         if (result.ptr)

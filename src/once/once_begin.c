@@ -45,12 +45,12 @@ struct begin_call {
 /* Microseconds until the attempt has been silent for its timeout; 0: it has been. */
 static int64_t silent_in(struct hf_once_table *table, const struct once_view *view)
 {
-    int64_t now_us = hf__env_elapsed_us(&table->env);
-    int64_t left_us, since_us;
+    int64_t now_us, left_us, since_us;
 
     if (hf__pattern_is_orphan(table->db, view->opener))
         return 0;
     pthread_mutex_lock(&table->mutex);
+    now_us = hf__env_elapsed_us(&table->env); /* not before what others have seen meanwhile */
     since_us = hf__watch_holder(&table->watch, view->record.attempt, view->beat, now_us);
     pthread_mutex_unlock(&table->mutex);
     left_us = hf__watch_silent_in(since_us, view->record.timeout_ms, now_us);
@@ -105,6 +105,8 @@ static enum hf_status attempt_take(struct hf_scope *s, struct begin_call *call,
     struct hf_item item;
     enum hf_status status;
 
+    assert(*verdict == FREE || *verdict == SILENT);
+    assert((call->known || *verdict == FREE) && "nobody was seen to be silent");
     if (*verdict == SILENT) {
         take.follows = call->view.record.attempt;
         take.follows_beat = call->view.beat;
@@ -123,7 +125,7 @@ static enum hf_status attempt_take(struct hf_scope *s, struct begin_call *call,
     return HF_OK;
 }
 
-/* Once: what there is. */
+/* Try once to begin the attempt. *verdict: what was found. */
 static enum hf_status begin_once(struct hf_scope *s, struct begin_call *call, enum verdict *verdict)
 {
     struct hf_once_table *table = call->table;
@@ -143,6 +145,7 @@ static enum hf_status begin_once(struct hf_scope *s, struct begin_call *call, en
         *verdict = BUSY;
         call->wait_us = 0;
     }
+    assert((*verdict != BUSY || call->known) && call->wait_us >= 0);
     return HF_OK;
 }
 
@@ -152,6 +155,7 @@ static enum hf_status timeout_start(struct hf_scope *s, struct begin_call *call)
     struct hf_once *once = call->once;
     int64_t now_us = hf__env_elapsed_us(&call->table->env);
 
+    assert(!once->link && !once->ended && !once->dropped);
     once->lost = false;
     once->touched_us = now_us;
     if (call->sent_us != UNKNOWN_US) {
@@ -177,7 +181,7 @@ static enum hf_status fail_busy(struct hf_scope *s, const struct begin_call *cal
                          HF_FMT(name->key), HF_FMT(call->view.record.owner));
 }
 
-/* A failure that waiting may mend. */
+/* Is it a failure that may pass? */
 static bool is_passing(const struct hf_scope *s, enum hf_status status)
 {
     return status != HF_CANCELED && status != HF_NOMEM &&

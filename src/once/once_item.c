@@ -39,6 +39,9 @@ static const struct hf_str states[] = {
     [HF_ONCE_FAILED] = HF_STR_INIT("failed"),
 };
 
+_Static_assert(ARRAY_LEN(states) == HF_ONCE_FAILED + 1, "every state has a name");
+_Static_assert(ONCE_HASH_LEN == 2 * 32, "SHA-256 in hexadecimal");
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 struct hf_item hf__once_key(struct hf_scope *s, const struct once_name *name)
@@ -195,6 +198,7 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     int64_t expires_s = hf__once_orphan_s(take->now_ms, take->timeout_ms, take->keep_s);
     struct hf_str update, condition;
 
+    assert(take->id.len == PATTERN_ID_LEN && take->beat > 0 && take->timeout_ms > 0);
     /* In the order in which items keep them: then nothing has to be sorted. */
     holders_name(&h, HF_STR("#expires"), take->name.at->expires);
     NAMES(&h, "#hash", "#owner", "#result", "#state");
@@ -239,6 +243,7 @@ struct hf_update_item hf__once_beat_request(struct hf_scope *s, const struct onc
     struct holders h = {.s = s};
     struct hf_str update = HF_STR("SET beat = :beat, renewed_ms = :now");
 
+    assert(id.len == PATTERN_ID_LEN && beat > 1 && "a heartbeat follows the beat that began it");
     NAMES(&h, "#state");
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_S(":me", id));
@@ -259,6 +264,8 @@ static struct hf_str completion_text(struct holders *h, const struct once_end *e
 {
     int64_t until_ms = end->now_ms + (int64_t)end->keep_s * 1000;
 
+    assert(end->state == HF_ONCE_DONE || end->state == HF_ONCE_FAILED);
+    assert(end->id.len == PATTERN_ID_LEN && "(1)");
     holders_name(h, HF_STR("#expires"), end->name.at->expires);
     NAMES(h, "#result", "#state");
     if (end->keep_s)

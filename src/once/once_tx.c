@@ -61,6 +61,7 @@ static enum hf_status tx_send(struct hf_scope *s, struct hf_once_table *table,
     bool doubtful = false;
     enum hf_status status;
 
+    assert(len <= HF_ONCE_ACTIONS_MAX && all[len].update && "ours is the last one");
     for (int attempt = 1;; attempt++) {
         *item = (struct hf_item){0};
         status = hf_transact_write_items(s, table->db, &tx, NULL);

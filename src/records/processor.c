@@ -181,6 +181,24 @@ void hf_processor_close(struct hf_processor *p)
     hf__env_free(&env, p, sizeof(*p));
 }
 
+/* (2), and what always holds of the queue and of what is taken. */
+static void processor_check(struct hf_processor *p)
+{
+    size_t taken = 0, queued = 0;
+
+    ASSERT_HELD(&p->mutex);
+    assert(p->queue_len <= p->taken_len && "a record in the queue is taken");
+    assert((p->first != NULL) == (p->queue_len > 0));
+    assert(p->waits.len <= WAITS_MAX);
+    if (!DEV_CHECKS)
+        return;
+    for (const struct todo *todo = p->taken; todo; todo = todo->after, taken++)
+        assert(*todo->link == todo);
+    for (const struct todo *todo = p->first; todo; todo = todo->next)
+        queued++;
+    assert(taken == p->taken_len && queued == p->queue_len);
+}
+
 /* ---- what is taken -------------------------------------------------------------------------- */
 
 static size_t todo_size(const struct todo *todo)
@@ -192,6 +210,8 @@ struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
 {
     struct todo *todo = hf__env_zalloc(&p->env, sizeof(*todo) + key.account.len + key.run_time.len);
 
+    ASSERT_HELD(&p->mutex);
+    assert(!hf__todo_is_taken(p, key) && "(2)");
     if (!todo)
         return NULL;
     todo->account_len = key.account.len;
@@ -205,12 +225,14 @@ struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
         p->taken->link = &todo->after;
     p->taken = todo;
     p->taken_len++;
+    processor_check(p);
     return todo;
 }
 
 void hf__todo_drop(struct hf_processor *p, struct todo *todo)
 {
-    ASSERT_HELD(&p->mutex);
+    processor_check(p);
+    assert(p->taken_len > 0);
     *todo->link = todo->after;
     if (todo->after)
         todo->after->link = todo->link;
@@ -370,6 +392,7 @@ static bool is_wanted(struct hf_processor *p, struct record_key key)
     int64_t due_us = hf__waits_due_us(&p->waits, key, p->pass.number);
     struct wait_seen seen;
 
+    ASSERT_HELD(&p->mutex);
     if (hf__todo_is_taken(p, key)) {
         p->pass.skipped++;
         return false;
@@ -388,6 +411,7 @@ static void queue_add(struct hf_processor *p, struct todo *todo)
     *p->last = todo;
     p->last = &todo->next;
     p->queue_len++;
+    processor_check(p);
     hf__pump_wake(p->pump);
 }
 
@@ -536,6 +560,7 @@ static enum next_step step_decide(const struct hf_processor *p, const struct pas
     bool any = pass->found || pass->waiting || pass->held;
 
     /* What was passed over as one of us was at it has ended since. */
+    assert(!p->taken_len && "(3) something is worked on");
     if (pass->moved || pass->skipped || !pass->whole)
         return GO_ON;
     if (!any)

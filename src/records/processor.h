@@ -121,7 +121,7 @@ struct pass {
     uint64_t number;
     bool whole;       /* it began at the beginning */
     uint64_t found;   /* handed to workers */
-    uint64_t skipped; /* in their hands already */
+    uint64_t skipped; /* queued or with a worker already */
     uint64_t waiting; /* to be tried again, but not yet */
     uint64_t held;    /* others work on them */
     uint64_t stale;   /* the index shows them, but they are in no such state any more */
@@ -144,7 +144,7 @@ struct hf_processor {
     struct hf_processor_options o;
     uint32_t retries;
     struct timer *beater;
-    struct hf_scope *beat_scope; /* of whoever runs hf__processor_beats() */
+    struct hf_scope *beat_scope; /* for the requests of hf__processor_beats() */
     struct pump *pump;           /* works on what is in the queue */
     struct record_worker *workers;
     size_t workers_len;     /* with no_threads, one that has no thread */
@@ -180,9 +180,9 @@ struct hf_processor {
     int64_t notified_us; /* when on_progress was called last */
     struct error_entry *errors, **errors_last;
     size_t errors_len;
-    uint32_t shard;          /* where the pass is */
-    struct hf_scope *cursor; /* and behind which key, which lives here */
-    struct record_key at;
+    uint32_t shard;           /* the shard that the pass is in */
+    struct record_key at;     /* the last key of it that was looked at */
+    struct hf_scope *cursor;  /* the memory of `at` */
     struct adopting adopting; /* of the thread that runs it */
 };
 
@@ -220,7 +220,7 @@ int64_t hf__processor_beats(void *processor);
 
 /* ---- processor.c ---------------------------------------------------------------------------- */
 
-/* In the hands of a worker, from now on; NULL: no memory. The mutex is held. */
+/* From now on the record is queued or with a worker. NULL: no memory. The mutex is held. */
 struct todo *hf__todo_take(struct hf_processor *processor, struct record_key key);
 void hf__todo_drop(struct hf_processor *processor, struct todo *todo);
 bool hf__todo_is_taken(const struct hf_processor *processor, struct record_key key);

@@ -14,6 +14,7 @@
  *      processed in order has only processed ones before it, so one look back is enough.
  *  (5) An item of the index that cannot be read as a record becomes a failed record.
  */
+#include "base/assert_held.h"
 #include "records/processor.h"
 
 enum { TRIES = 4 }; /* a record that changes all the time is looked at in the next pass */
@@ -138,6 +139,8 @@ static struct hf_update_item claim_request(const struct beginning *b, bool over)
     } else {
         values[len++] = (struct hf_attr)HF_N(":now", b->now_ms);
     }
+    assert(len <= ARRAY_LEN(values));
+    assert((!over || b->seen.id.text[0]) && "(2) taken over from one that was seen");
     update = hf__records_request(s, p->records, over ? RECORD_TAKE_OVER : RECORD_CLAIM, b->key,
                                  hf_item_make(s, values, len));
     update.returns = HF_RETURN_ALL_NEW;
@@ -153,6 +156,7 @@ static enum hf_status claim_granted(struct beginning *b, int64_t sent_us, bool o
     TRY(hf__records_view(b->worker->io, p->records, b->item, b->info));
     b->info->claim = claim;
     pthread_mutex_lock(&p->mutex);
+    assert(!claim->active && "a worker has one claim at a time");
     claim->worker = b->worker;
     claim->key = b->key;
     claim->fence = b->info->fence;
@@ -232,6 +236,7 @@ static enum hf_status send_exhaust(struct beginning *b, bool over)
         values[len++] = (struct hf_attr)HF_S(":seen", hf_str_from(b->seen.id.text));
         values[len++] = (struct hf_attr)HF_N(":beat", b->seen.beat);
     }
+    assert(len <= ARRAY_LEN(values) && b->info->attempts >= p->o.max_attempts);
     update = hf__records_request(s, p->records, over ? RECORD_EXHAUST_OVER : RECORD_EXHAUST, b->key,
                                  hf_item_make(s, values, len));
     return send_failed(b, update, &id);
@@ -307,6 +312,7 @@ static enum begun leave_record(struct beginning *b, enum finding found)
 {
     struct hf_processor *p = b->worker->processor;
 
+    assert(found == FOUND_STALE || found == FOUND_HELD || found == FOUND_WAITING);
     pthread_mutex_lock(&p->mutex);
     if (found == FOUND_STALE)
         hf__waits_forget(&p->waits, b->key);
@@ -416,6 +422,7 @@ static struct renewal renewal_plan(struct hf_scope *s, struct hf_processor *p,
 {
     int64_t now_us = hf__env_elapsed_us(&p->env);
 
+    ASSERT_HELD(&p->mutex);
     hf__lease_sent(&claim->lease, terms_of(p), now_us);
     return (struct renewal){.key = {hf_scope_copy(s, claim->key.account),
                                     hf_scope_copy(s, claim->key.run_time)},
@@ -452,6 +459,7 @@ static enum hf_status renewal_send(struct hf_scope *s, struct hf_processor *p,
 static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
                          const struct renewal *r, enum hf_status status)
 {
+    ASSERT_HELD(&p->mutex);
     if (!claim->active || !hf_str_equal(id_str(&claim->id), id_str(&r->id)))
         return;
     if (status == HF_OK) {
@@ -493,6 +501,7 @@ enum hf_status hf__claim_renew(struct hf_scope *s, struct hf_processor *p,
 /* One that is due; the mutex is held. */
 static struct hf_record_claim *find_due(struct hf_processor *p, int64_t now_us, int64_t *next_us)
 {
+    ASSERT_HELD(&p->mutex);
     for (size_t i = 0; i < p->workers_len; i++) {
         struct hf_record_claim *claim = &p->workers[i].claim;
 

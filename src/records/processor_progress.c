@@ -6,6 +6,7 @@
  *      or a long pause does not spoil it for ever.
  *  (3) A checkpoint is an item as JSON: the figures, and a place in the index.
  */
+#include "base/assert_held.h"
 #include "records/processor.h"
 
 enum { SAMPLE_US = 1000000, CHECKPOINT_VERSION = 1 };
@@ -21,6 +22,8 @@ void hf__processor_sample(struct hf_processor *p)
 {
     int64_t now_us = hf__env_elapsed_us(&p->env);
 
+    ASSERT_HELD(&p->mutex);
+    assert(p->samples_len <= SAMPLES);
     if (p->samples_len && now_us - p->samples[p->samples_len - 1].us < SAMPLE_US)
         return;
     if (p->samples_len == SAMPLES)
@@ -35,6 +38,7 @@ static void progress_measure(struct hf_processor *p, struct hf_processor_progres
     int64_t now_us = p->ended_us ? p->ended_us : hf__env_elapsed_us(&p->env);
     uint64_t done = done_of(&p->metrics);
 
+    ASSERT_HELD(&p->mutex);
     *progress =
         (struct hf_processor_progress){.metrics = p->metrics, .total = p->total, .eta_ms = -1};
     if (p->started_us)
@@ -105,6 +109,7 @@ void hf__processor_keep_error(struct hf_processor *p, const struct hf_record_inf
     struct error_entry *entry;
     char *to;
 
+    ASSERT_HELD(&p->mutex);
     if (p->errors_len >= p->o.max_errors)
         return;
     entry = hf__env_zalloc(&p->env, size);
@@ -115,7 +120,8 @@ void hf__processor_keep_error(struct hf_processor *p, const struct hf_record_inf
     entry->attempts = info->attempts;
     to = text_append(entry->bytes, info->account, &entry->account);
     to = text_append(to, info->run_time, &entry->run_time);
-    text_append(to, text, &entry->text);
+    to = text_append(to, text, &entry->text);
+    assert(to == entry->bytes + size - sizeof(*entry));
     *p->errors_last = entry;
     p->errors_last = &entry->next;
     p->errors_len++;
@@ -216,6 +222,7 @@ enum hf_status hf__processor_report(struct hf_scope *s, struct hf_processor *p, 
                                                     .text = hf_scope_copy(s, e->text),
                                                     .attempts = e->attempts};
     pthread_mutex_unlock(&p->mutex);
+    assert(!errors || len == p->errors_len);
     report->errors = errors;
     report->errors_len = len;
     return hf_scope_built(s);

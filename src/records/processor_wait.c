@@ -13,6 +13,8 @@
  */
 #include "records/processor.h"
 
+_Static_assert((WAITS_BUCKETS & (WAITS_BUCKETS - 1)) == 0, "a power of two");
+
 struct wait_entry {
     struct wait_entry *next;
     uint64_t hash;
@@ -50,6 +52,7 @@ static void entry_drop(struct waits *waits, struct wait_entry **link)
 {
     struct wait_entry *entry = *link;
 
+    assert(waits->len > 0);
     *link = entry->next;
     hf__env_free(waits->env, entry, entry_size(entry));
     waits->len--;
@@ -95,6 +98,7 @@ static struct wait_entry *entry_add(struct waits *waits, struct record_key key)
     entry->next = *bucket;
     *bucket = entry;
     waits->len++;
+    assert(waits->len <= WAITS_MAX && "(2)");
     return entry;
 }
 
@@ -115,6 +119,7 @@ int64_t hf__waits_note(struct waits *waits, struct record_key key, struct hf_str
             memcpy(entry->seen.id.text, id.ptr, len);
     }
     entry->pass = pass;
+    assert(entry->seen.first_us <= now_us && "(1)");
     return entry->seen.first_us;
 }
 
@@ -165,4 +170,5 @@ int64_t hf__waits_first_us(const struct waits *waits)
 void hf__waits_free(struct waits *waits)
 {
     hf__waits_sweep(waits, UINT64_MAX);
+    assert(waits->len == 0);
 }

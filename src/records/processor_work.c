@@ -47,6 +47,7 @@ static bool attempt_reserve(struct hf_processor *p)
 static void attempt_unreserve(struct hf_processor *p, enum begun begun)
 {
     pthread_mutex_lock(&p->mutex);
+    assert(p->claiming > 0);
     p->claiming--;
     p->pass.moved += begun == BEGUN || begun == MARKED_FAILED;
     p->metrics.begun += begun == BEGUN;
@@ -230,6 +231,7 @@ static enum hf_record_outcome attempt_end(struct record_worker *worker,
     struct hf_update_item update;
     bool for_good;
 
+    assert(!worker->claim.active && "nobody renews it while its end is written");
     if (status == HF_OK) {
         update = hf__claim_complete_request(worker->io, &worker->claim);
         return outcome_write(worker, &update, HF_RECORD_DONE);
@@ -279,6 +281,7 @@ static void attempt_ended(struct record_worker *worker, const struct hf_record_i
 
     pthread_mutex_lock(&p->mutex);
     if (outcome != HF_RECORD_EXHAUSTED) {
+        assert(p->metrics.running > 0 && p->metrics.running <= p->workers_len && "(1)");
         p->metrics.running--;
         ++*counter_of(&p->metrics, outcome);
     }
@@ -316,6 +319,7 @@ static void claim_activate(struct record_worker *worker)
         ms = left_us > 1000 ? (uint32_t)(left_us / 1000) : 1;
     hf_scope_timeout_ms(worker->work, ms);
     pthread_mutex_lock(&p->mutex);
+    assert(!worker->claim.active);
     worker->claim.active = true;
     if (p->stopping)
         hf_scope_cancel(worker->work);
@@ -328,6 +332,7 @@ static bool claim_deactivate(struct record_worker *worker)
     bool lost;
 
     pthread_mutex_lock(&p->mutex);
+    assert(worker->claim.active && worker->claim.worker == worker);
     worker->claim.active = false;
     lost = worker->claim.lost;
     pthread_mutex_unlock(&p->mutex);

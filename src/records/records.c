@@ -97,6 +97,7 @@ static const char *const own_names[] = {"Claim",   "Fence",  "Attempts", "Failur
                                         "Failure", "DoneBy", "PutId",    "CreatedAt", "UpdatedAt",
                                         "Shards",  "Kind",   "Format"};
 enum { OWN_TO_STRIP = 8 }; /* of these: what a put never takes from its record */
+_Static_assert(OWN_TO_STRIP <= ARRAY_LEN(own_names), "the first ones of them");
 
 static enum hf_status check_names(struct hf_scope *s, const struct hf_records *records)
 {
@@ -273,6 +274,7 @@ static struct hf_item put_image(struct hf_scope *s, const struct hf_records *rec
                                                        plan->processed ? HF_RECORD_PROCESSED
                                                                        : HF_RECORD_UNPROCESSED,
                                                        plan->key)};
+    assert(len <= ARRAY_LEN(attrs) && fence >= 0 && "(2)");
     return hf_item_with(s, plan->record, attrs, len);
 }
 
@@ -469,6 +471,8 @@ static struct hf_update_item change_request(struct hf_scope *s, const struct cha
     const char *update = change->records->texts[kind].update.ptr;
     const char *condition = same_condition(s, change, kind == RECORD_MARK, &values);
 
+    assert(change->item.ptr && "(3)");
+    assert(kind == RECORD_MARK || kind == RECORD_RESET);
     return (struct hf_update_item){.table = change->records->table,
                                    .key = hf__records_key(s, change->records, change->key),
                                    .update = hf_str_from(update),

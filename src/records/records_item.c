@@ -116,7 +116,8 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || c == '_';
 }
 
-static size_t add_names(const struct hf_records *records, const char *text, struct hf_attr *names)
+static size_t add_names(const struct hf_records *records, const char *text, struct hf_attr *names,
+                        size_t room)
 {
     size_t len = 0;
 
@@ -125,6 +126,7 @@ static size_t add_names(const struct hf_records *records, const char *text, stru
 
         while (is_word(at[size]))
             size++;
+        assert(len < room && size > 1);
         names[len] = (struct hf_attr){.name = hf_str_of(at, size), .type = HF_TYPE_S};
         names[len].text = attribute_of(records, names[len].name);
         len++;
@@ -137,10 +139,9 @@ struct hf_item hf__records_names(struct hf_scope *s, const struct hf_records *re
                                  const char *text, const char *more)
 {
     struct hf_attr names[48]; /* one may come more than once: the last counts, all are the same */
-    size_t len = add_names(records, text, names);
+    size_t len = add_names(records, text, names, ARRAY_LEN(names));
 
-    len += add_names(records, more, names + len);
-    assert(len <= ARRAY_LEN(names));
+    len += add_names(records, more, names + len, ARRAY_LEN(names) - len);
     return hf_item_make(s, names, len);
 }
 
@@ -164,6 +165,7 @@ struct hf_update_item hf__records_request(struct hf_scope *s, const struct hf_re
                                           enum record_request kind, struct record_key key,
                                           struct hf_item values)
 {
+    assert(kind < RECORD_REQUESTS && records->texts[kind].update.len);
     return (struct hf_update_item){
         .table = records->table,
         .key = hf__records_key(s, records, key),
@@ -187,6 +189,7 @@ uint64_t hf__record_hash(struct record_key key)
 
 uint32_t hf__records_shard(struct record_key key, uint32_t shards)
 {
+    assert(shards > 0 && shards <= HF_RECORDS_SHARDS_MAX);
     return (uint32_t)(hf__record_hash(key) % shards);
 }
 
@@ -196,6 +199,7 @@ struct hf_str hf__records_shard_text(struct hf_scope *s, enum hf_record_state st
                        : state == HF_RECORD_PROCESSED ? "processed"
                                                       : "failed";
 
+    assert(state >= HF_RECORD_UNPROCESSED && state <= HF_RECORD_FAILED);
     return hf_scope_format(s, "%s.%" PRIu32, name, shard);
 }
 

@@ -209,6 +209,7 @@ static enum hf_status list_shard(struct hf_scope *s, struct hf_records *records,
             status = keys_read(s, records, state, gets, len, limit, out, &taken);
         if (status == HF_OK && limit && out->len == limit && (taken < len || !ended))
             *last = hf__records_key_of(records, gets[taken - 1].key);
+        assert(taken <= len && (!limit || out->len <= limit));
     }
     hf_pages_free(pages);
     return status;

@@ -205,6 +205,23 @@ void hf_consumer_metrics(struct hf_consumer *c, struct hf_consumer_metrics *metr
 
 /* ---- what the files share ------------------------------------------------------------------- */
 
+void hf__consumer_check(struct hf_consumer *c)
+{
+    size_t owned = 0, busy = 0;
+
+    ASSERT_HELD(&c->mutex);
+    if (!DEV_CHECKS)
+        return;
+    for (const struct shard *shard = c->shards; shard; shard = shard->next) {
+        owned += shard->owned;
+        busy += shard->busy;
+        assert(!(shard->owned && shard->done) && "a shard that was read to its end is nobody's");
+        assert((!shard->owned || shard->decided) && "nobody said from where it is read");
+    }
+    assert(owned == c->metrics.shards);
+    assert(busy <= c->workers_len && "a worker reads one shard at a time");
+}
+
 void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struct hf_scope *why)
 {
     pthread_mutex_lock(&c->mutex);
@@ -299,6 +316,7 @@ static int64_t serve_due(size_t number, void *consumer)
     pthread_mutex_lock(&c->mutex);
     if (!c->stopping)
         shard = shard_pick(c, hf__env_elapsed_us(&c->env), &next_us);
+    assert(!shard || (shard->owned && !shard->busy && !shard->done));
     if (shard)
         shard->busy = true;
     assert(!worker->shard);
@@ -512,12 +530,14 @@ static void give_back(struct hf_consumer *c)
                 break;
         }
         pthread_mutex_lock(&c->mutex);
+        c->metrics.shards -= shard->owned;
         shard->owned = false;
         shard->dirty = false;
         pthread_mutex_unlock(&c->mutex);
     }
     pthread_mutex_lock(&c->mutex);
-    c->metrics.shards = 0;
+    hf__consumer_check(c);
+    assert(c->metrics.shards == 0 && "(4)");
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -175,6 +175,9 @@ static inline bool error_is_transient(const struct hf_error *error)
 void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struct hf_scope *why);
 bool hf__consumer_stopping(struct hf_consumer *c);
 
+/* What always holds of its shards; with the mutex. */
+void hf__consumer_check(struct hf_consumer *c);
+
 /* Records are gone behind `sequence` (absent: none was handed over). Not with the mutex. */
 void hf__consumer_gap(struct hf_consumer *c, struct hf_str shard, struct hf_str sequence);
 

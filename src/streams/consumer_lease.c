@@ -35,9 +35,11 @@
 
 #include <holdfast/pages.h>
 
+#include "base/assert_held.h"
 #include "coord/placeholders.h"
 
 static const char *const place_names[] = {"horizon", "time", "at", "after"};
+_Static_assert(ARRAY_LEN(place_names) == PLACE_AFTER + 1, "every place has a name");
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
@@ -309,6 +311,8 @@ void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
 {
     size_t len = view->holder.len < PATTERN_ID_LEN ? view->holder.len : PATTERN_ID_LEN;
 
+    ASSERT_HELD(&c->mutex);
+    assert(!shard->owned && "our own lease is not seen from outside");
     if (!shard->there || shard->seen_fence != view->fence || shard->seen_beat != view->beat)
         shard->seen_us = hf__env_elapsed_us(&c->env);
     shard->there = true;
@@ -330,6 +334,8 @@ static bool load_place(struct hf_consumer *c, struct shard *shard,
     /* An iterator from when nobody had begun is as good as ever as long as nobody has. */
     bool same = view->place == PLACE_TIME && shard->place == PLACE_TIME && !shard->begun;
 
+    ASSERT_HELD(&c->mutex);
+    assert(!shard->busy && "its position is the reader's");
     if (!hf__text_set(&c->env, &shard->sequence, view->sequence))
         return false;
     if (!same)
@@ -352,6 +358,7 @@ static bool shard_own(struct hf_consumer *c, struct shard *shard,
     bool good;
 
     pthread_mutex_lock(&c->mutex);
+    assert(!shard->owned && !shard->done);
     good = load_place(c, shard, view);
     if (good) {
         shard->there = true;
@@ -366,6 +373,7 @@ static bool shard_own(struct hf_consumer *c, struct shard *shard,
         shard->failures = shard->db_failures = shard->empty = 0;
         shard->at_end = false;
         c->metrics.shards++;
+        hf__consumer_check(c);
     }
     pthread_mutex_unlock(&c->mutex);
     return good;
@@ -432,6 +440,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
 
 void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
 {
+    ASSERT_HELD(&c->mutex);
     if (!shard->owned)
         return;
     shard->owned = false; /* its iterator is the reader's; who takes it again drops it */
@@ -443,6 +452,7 @@ void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
     memset(shard->holder, 0, sizeof(shard->holder));
     memcpy(shard->holder, "?", 1); /* the next look shows who */
     c->metrics.shards--;
+    hf__consumer_check(c);
     c->look_now = true;
     hf__waiters_notify(&c->looker);
     for (size_t i = 0; i < c->workers_len; i++)
@@ -516,6 +526,7 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
 /* It is not ours any more, by our own doing; with the mutex. */
 static void let_go(struct hf_consumer *c, struct shard *shard, uint64_t fence)
 {
+    ASSERT_HELD(&c->mutex);
     if (!shard->owned || shard->fence != fence)
         return;
     shard->owned = false;
@@ -524,6 +535,7 @@ static void let_go(struct hf_consumer *c, struct shard *shard, uint64_t fence)
     shard->wanted[0] = '\0';
     shard->seen_us = hf__env_elapsed_us(&c->env);
     c->metrics.shards--;
+    hf__consumer_check(c);
 }
 
 enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c,
@@ -654,6 +666,7 @@ enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, st
 /* One that is due; the mutex is held. */
 static struct shard *find_due(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
+    ASSERT_HELD(&c->mutex);
     for (struct shard *shard = c->shards; shard && has_name(c); shard = shard->next) {
         if (!shard->owned || shard->done || (shard->stuck && c->o.stuck == HF_STUCK_RELEASE))
             continue;
@@ -670,6 +683,7 @@ static struct shard *find_stuck(struct hf_consumer *c, int64_t now_us, int64_t *
 {
     int64_t limit_us = (int64_t)c->o.stuck_ms * 1000;
 
+    ASSERT_HELD(&c->mutex);
     *next_us = limit_us < *next_us ? limit_us : *next_us;
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         if (!shard->call_us || shard->stuck)

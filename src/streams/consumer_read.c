@@ -193,6 +193,7 @@ static enum hf_status select_changes(struct hf_scope *s, const struct hf_consume
         if (is_wanted(c, record))
             page->changes[page->changes_len++] = change_of(shard, record);
     }
+    assert(page->changes_len <= page->len);
     return HF_OK;
 }
 
@@ -233,6 +234,7 @@ static enum hf_status batch_refused(struct consumer_worker *worker, struct shard
     struct hf_consumer *c = worker->consumer;
     bool good = true, too_often, stopping;
 
+    assert(page->changes_len > 0 && status != HF_OK);
     pthread_mutex_lock(&c->mutex);
     stopping = c->stopping;
     if (!stopping) {
@@ -321,6 +323,7 @@ static enum hf_status shard_finish(struct hf_scope *s, struct hf_consumer *c, st
         shard->owned = false;
         c->metrics.shards--;
     }
+    hf__consumer_check(c);
     c->look_now = true; /* for its children */
     hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
@@ -418,8 +421,10 @@ static void read_failed(struct consumer_worker *worker, struct shard *shard, enu
 void hf__consumer_serve(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_scope_mark mark = hf_scope_mark(worker->io);
-    enum hf_status status = read_page(worker, shard);
+    enum hf_status status;
 
+    assert(worker->shard == shard && shard->busy);
+    status = read_page(worker, shard);
     if (status != HF_OK)
         read_failed(worker, shard, status);
     hf_scope_rewind(worker->io, mark);

@@ -24,6 +24,7 @@
  */
 #include <holdfast/pages.h>
 
+#include "base/assert_held.h"
 #include "streams/consumer.h"
 
 /* ---- the list ------------------------------------------------------------------------------- */
@@ -44,6 +45,7 @@ bool hf__text_set(const struct hf_env *env, struct text *text, struct hf_str to)
         memcpy(text->ptr, to.ptr, to.len);
     text->ptr[to.len] = '\0';
     text->len = to.len;
+    assert(text->len < text->size);
     return true;
 }
 
@@ -55,6 +57,7 @@ void hf__text_free(const struct hf_env *env, struct text *text)
 
 static void shard_free(struct hf_consumer *c, struct shard *shard)
 {
+    assert(!shard->owned && !shard->busy && !shard->beating);
     hf__text_free(&c->env, &shard->id);
     hf__text_free(&c->env, &shard->parent);
     hf__text_free(&c->env, &shard->sequence);
@@ -90,6 +93,7 @@ static struct shard *find_or_add(struct hf_consumer *c, struct hf_str id)
 {
     struct shard *shard = shard_find(c, id), **last = &c->shards;
 
+    ASSERT_HELD(&c->mutex);
     if (shard)
         return shard;
     shard = hf__env_zalloc(&c->env, sizeof(*shard));
@@ -108,6 +112,7 @@ static struct shard *find_or_add(struct hf_consumer *c, struct hf_str id)
 /* Those that are done and not listed any more. With the mutex. */
 static void forget_old(struct hf_consumer *c)
 {
+    ASSERT_HELD(&c->mutex);
     for (struct shard **link = &c->shards; *link;) {
         struct shard *shard = *link;
 
@@ -350,6 +355,8 @@ static enum hf_status place_decide(struct hf_scope *s, struct hf_consumer *c, st
     bool follows = parent && !parent->ignored;
     bool good = true;
 
+    ASSERT_HELD(&c->mutex);
+    assert(!shard->decided && !shard->there && !shard->owned && "(2)");
     shard->decided = true;
     shard->place = PLACE_HORIZON;
     if (c->start == HF_START_TIME || (c->start == HF_START_END && !follows)) {
@@ -373,6 +380,7 @@ static enum hf_status decide_all(struct hf_scope *s, struct hf_consumer *c)
 {
     bool more = true;
 
+    ASSERT_HELD(&c->mutex);
     while (more) {
         more = false;
         for (struct shard *shard = c->shards; shard; shard = shard->next) {
@@ -488,6 +496,7 @@ static enum hf_status shard_bury(struct hf_scope *s, struct hf_consumer *c, stru
         c->metrics.shards--;
     }
     shard->done = true;
+    hf__consumer_check(c);
     pthread_mutex_unlock(&c->mutex);
     if (ours)
         hf__consumer_gap(c, text_str(&shard->id),
@@ -533,11 +542,13 @@ static enum hf_status shard_take(struct hf_scope *s, struct hf_consumer *c, stru
     if (has_name(c))
         return hf__shard_lease_take(s, c, shard, &taken);
     pthread_mutex_lock(&c->mutex);
+    assert(!shard->owned && may_begin(c, shard) && "(1)");
     shard->owned = true;
     shard->due_us = hf__env_elapsed_us(&c->env);
     shard->failures = shard->db_failures = shard->empty = 0;
     shard->at_end = false;
     c->metrics.shards++;
+    hf__consumer_check(c);
     pthread_mutex_unlock(&c->mutex);
     return HF_OK;
 }
@@ -574,6 +585,7 @@ static struct shard *find_surplus(struct hf_consumer *c)
     struct shard *best = NULL;
     uint32_t mine = c->metrics.shards, most = mine + 1;
 
+    ASSERT_HELD(&c->mutex);
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         uint32_t count;
 
@@ -615,6 +627,7 @@ static bool left_to_others(const struct hf_consumer *c, const struct shard *shar
 
 bool hf__consumer_at_end(struct hf_consumer *c)
 {
+    ASSERT_HELD(&c->mutex);
     for (const struct shard *shard = c->shards; shard; shard = shard->next) {
         if (shard->done || shard->ignored || (shard->owned && shard->at_end && !shard->busy))
             continue;

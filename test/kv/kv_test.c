@@ -675,7 +675,8 @@ KIT_TEST(kv, limits)
     CHECK(same("longest", get(k, kv, key)));
     key.id = long_text(k, HF_KV_KEY_MAX - strlen("global.") + 1);
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, key, NULL, &entry));
-    CHECK(strstr(hf_scope_error_text(k->scope), "it has 2049 bytes with its namespace, and 2048"));
+    CHECK(strstr(hf_scope_error_text(k->scope),
+                 "it has 2049 bytes with its namespace, more than 2048"));
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, id(""), NULL, &entry));
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, in("p", "n", "a"), NULL, &entry));
     CHECK_OK(
@@ -720,7 +721,8 @@ KIT_TEST(kv, limits_of_partitions)
     key = in("p", "n", "a");
     key.id = long_text(k, HF_KV_SORT_MAX - 1);
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, key, NULL, &entry));
-    CHECK(strstr(hf_scope_error_text(k->scope), "it has 1025 bytes with its namespace, and 1024"));
+    CHECK(strstr(hf_scope_error_text(k->scope),
+                 "it has 1025 bytes with its namespace, more than 1024"));
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, id("a"), NULL, &entry));
     CHECK(strstr(hf_scope_error_text(k->scope), "key \"a\""));
     CHECK(strstr(hf_scope_error_text(k->scope), "it has no partition"));

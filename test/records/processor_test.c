@@ -248,9 +248,9 @@ KIT_TEST(processor, failures_are_isolated_retried_and_collected)
     finish(&script, processor);
 }
 
-/* What others have made of the attributes that are ours is put aside with that for a cause; the
+/* An item whose attributes of ours others have overwritten becomes a failed record with that cause; the
  * rest goes on, and the item is otherwise as it was. */
-KIT_TEST(processor, what_is_no_record_is_put_aside)
+KIT_TEST(processor, what_cannot_be_read_is_a_failed_record)
 {
     static const char *const broken[] = {"Processed", "Fence", "Attempts", "Failures"};
     struct script script = script_of(k);
@@ -396,8 +396,8 @@ KIT_TEST(processor, it_stops_after_so_many_failures)
     finish(&script, processor);
 }
 
-/* What kills its processor never fails, and is put aside all the same. */
-KIT_TEST(processor, a_record_that_was_begun_too_often_is_put_aside)
+/* A record that kills its processor never fails by itself, and becomes a failed record all the same. */
+KIT_TEST(processor, a_record_that_was_begun_too_often_is_a_failed_record)
 {
     struct hf_scope *s = k->scope;
     struct script script = script_of(k);

@@ -675,7 +675,7 @@ TEST(consumer_thread, a_handler_of_a_nameless_one_is_told)
     stage_close(&stage);
 }
 
-TEST(consumer_thread, what_is_stuck_cannot_be_put_aside)
+TEST(consumer_thread, options_for_what_is_stuck_are_checked)
 {
     struct hf_consumer *consumer;
     struct stage stage;
