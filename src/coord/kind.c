@@ -18,9 +18,9 @@
  *      (hf__kind_is_mark()); all other keys of patterns have a dot in them.
  *  (3) A mark is put on the condition that there is none, and one more pattern is added on the
  *      condition that it is not there: of several who do so at once all see the same in the end.
- *  (4) To find out whether a table is empty, its first item is asked for (Scan). Who may not do
- *      that goes by what DescribeTable says, which every pattern asks for in any case; on AWS that
- *      is up to six hours old.
+ *  (4) To find out whether a table is empty, its first item is asked for (Scan). Where a Scan is
+ *      not allowed, the count of DescribeTable decides, which every pattern asks for in any case;
+ *      on AWS that is up to six hours old.
  *  (5) An event store shares its table with no pattern of ours, nor does do-once. Their marks and
  *      those of others are different items. Where the keys are those of an event store, which are
  *      also those of an outbox, a mark is put in a transaction that checks that none of the others
@@ -34,11 +34,12 @@
  *      limit of one name would be one item: the time to live of the limit, or its being cleared,
  *      would remove a lock that is held. Tables that have the marks of both from earlier versions
  *      are opened.
- *  (8) Who opens a table first decides which attribute is the time to live, and whoever names
- *      another is refused. A lock that is taken again loses its time to live: were it another
- *      attribute than the one that was set, the database would remove a lock that is held.
- *  (9) The format in a mark only grows (hf__kind_raise()). Who has the table open already does not
- *      learn of it.
+ *  (8) The first one to open a table decides which attribute is the time to live; a later one that
+ *      names another attribute is refused. A lock that is taken again loses its time to live: were
+ *      it another attribute than the one that was set, the database would remove a lock that is
+ *      held.
+ *  (9) The format in a mark only grows (hf__kind_raise()). A process that has the table open
+ *      already does not learn of it.
  */
 #include "coord/names.h"
 
@@ -216,7 +217,7 @@ static enum hf_status first_item(struct hf_scope *s, struct hf_db *db, struct hf
     return HF_OK;
 }
 
-/* Names of its attributes, for people who wonder whose it is. */
+/* Names of its attributes, so that an error shows whose item it may be. */
 static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
 {
     struct hf_str names = HF_STR("");
@@ -299,8 +300,8 @@ enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str
 }
 
 /*
- * (5) Counters of that library are not ours, and ours would begin at 0 beside them. Who adopts a
- * table has all of it searched, once; otherwise it is one page.
+ * (6) Counters of that library are not ours, and ours would begin at 0 beside them. With `adopt`
+ * the whole table is searched for them, once; otherwise one page is.
  */
 static enum hf_status no_other_counts(struct hf_scope *s, struct hf_db *db,
                                       const struct hf_create_table *spec, bool all)

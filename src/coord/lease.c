@@ -25,8 +25,8 @@
  *  (5) A renewal without an answer changes nothing, unless it asked for a shorter lease: others may
  *      go by that one.
  *
- * What is on the other side of (1) is in watch.h. Fences, which protect what a holder does that
- * stopped too late all the same, are the patterns' own: they are in their items.
+ * The other side of (1), that of the watchers, is in watch.h. Fences protect against a holder that
+ * stops too late all the same; they belong to the patterns and are in their items.
  */
 #include "coord/lease.h"
 

@@ -18,8 +18,8 @@
 
 /*
  * A function that returns HF_OK leaves no error in the scope (scope.h). Operations see to that
- * themselves. A public function that may succeed without calling one clears the former error when it
- * begins; one that may succeed after a call failed clears it when it ends.
+ * themselves. A public function that may succeed without calling one clears the former error when
+ * it begins; one that may succeed after a call failed clears it when it ends.
  */
 static inline void call_begins(struct hf_scope *s)
 {
@@ -273,8 +273,8 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
                            const struct hf_transact_write *actions, size_t len, hf_tx_done_fn *done,
                            tx_refused_fn *refused, void *user);
 
-/* The `user` of the first one that joined with that function, or of the one behind `before`; NULL: no
- * more. Those that were taken out of the transaction again are left out. */
+/* The `user` of the first one that joined with that function, or of the one behind `before`; NULL:
+ * no more. Those that were taken out of the transaction again are left out. */
 void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before);
 
 /* ---- scope_list.c --------------------------------------------------------------------------- */
@@ -302,8 +302,8 @@ typedef enum hf_status blob_refs_find_fn(struct hf_scope *s, struct blob_refs *r
 enum hf_status hf__refs_add(struct hf_scope *s, struct blob_refs *refs, struct hf_str text);
 void hf__refs_sort(struct blob_refs *refs);
 
-/* Remove the blobs that `find` did not add, and that were put last more than older_s seconds before it
- * began. */
+/* Remove the blobs that `find` did not add, and that were put last more than older_s seconds before
+ * it began. */
 enum hf_status hf__refs_sweep(struct hf_scope *s, const struct hf_env *env, struct hf_blobs *blobs,
                               uint32_t older_s, blob_refs_find_fn *find, void *user,
                               uint64_t *removed);

@@ -24,8 +24,8 @@
  *  (6) Waits are on the system's clock, which stands still while the machine is suspended. So one that
  *      has an end lasts a second at most, and the elapsed clock is looked at again.
  *
- * Threads wait for what a pump does by a scope, which is canceled or has a deadline: they are waiters.
- * The owner notifies them when something has changed.
+ * Threads wait for what a pump does by a scope, which is canceled or has a deadline: they are
+ * waiters. The owner notifies them when something has changed.
  */
 #include "coord/pump.h"
 

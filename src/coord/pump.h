@@ -18,7 +18,8 @@ struct waiter {
     struct hf_scope *s;
 };
 
-/* Threads that wait until something of an owner changes. Zero but for the mutex is an empty list. */
+/* Threads that wait until something of an owner changes. Zero but for the mutex is an empty
+ * list. */
 struct waiters {
     pthread_mutex_t mutex; /* guards the list */
     struct waiter *first;

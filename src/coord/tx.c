@@ -192,7 +192,7 @@ void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *bef
 
 /* ---- letting it happen ---------------------------------------------------------------------- */
 
-/* Would the same do if others had not been there at the same time? (3) */
+/* Did it fail only because of other transactions at the same time? (3) */
 static bool is_conflict(const struct hf_error *error)
 {
     bool conflict = false;
@@ -208,7 +208,7 @@ static bool is_conflict(const struct hf_error *error)
     return conflict;
 }
 
-/* Do those whose conditions did not hold want it to be built anew? (3) */
+/* Do all patterns whose conditions did not hold ask for it to be built anew? (3) */
 static bool is_worth_another(const struct hf_tx *tx, const struct hf_error *error)
 {
     size_t explained = 0, refused = 0;

@@ -332,8 +332,8 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
     return status == HF_OK ? HF_OK : hf__counter_limit(s, at, a->change.by, a->seen.value);
 }
 
-/* The database called the update invalid, as it does when the value is not a number. HF_CORRUPT if the
- * item is not a counter's, because another program wrote it; HF_INVALID otherwise. */
+/* The database called the update invalid, as it does when the value is not a number. HF_CORRUPT if
+ * the item is not a counter's, because another program wrote it; HF_INVALID otherwise. */
 static enum hf_status refusal_explain(struct hf_scope *s, struct hf_counters *c,
                                       const struct counter_at *at, struct counter_mark mark)
 {

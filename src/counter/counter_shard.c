@@ -6,7 +6,7 @@
  * to any one of them, by chance, or where its request id points to.
  *
  *  (1) Before anything is added to shard n the first item says that there are more than n; and it
- *      never says less than before. So who reads as many as it says misses none.
+ *      never says less than before. So a reader that reads as many as it says misses none.
  *  (2) The sum is read in one transaction, together with the first item, where there are any. Else
  *      each part is some value of its own during the call.
  */

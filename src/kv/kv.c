@@ -12,8 +12,8 @@
  *  (2) What is conditional on a version is done only if nobody wrote the key in between.
  *  (3) A write whose answer was lost is reported as done or as not done when that can be known, and
  *      as doubtful otherwise; never as what it is not.
- *  (4) What has expired is not there, for readers and writers alike; what other programs keep under
- *      such keys and has no value of ours is not there for readers.
+ *  (4) An expired value does not exist, for readers and writers alike. Items of other programs
+ *      under such keys, without a value of ours, do not exist for readers.
  */
 #include "kv/kv.h"
 

@@ -202,7 +202,7 @@ static enum hf_status job_run(struct hf_scope *s, const struct job *job, struct 
         status = change_send(s, job, o, &now);
         if (status != HF_CONDITION)
             return status;
-        /* Who has guessed knows better now. Who has waited had better look again. */
+        /* After a wrong guess, *now is what is there. After a wait it has to be read again. */
         known = known && round == 1;
         if (known)
             continue;

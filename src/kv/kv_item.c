@@ -20,9 +20,9 @@
  *  (3) A write that replaces what was seen names what that was in its version, and what was before:
  *      KV_PAST_MAX of them, among which the first is never dropped. A write that looked at nothing
  *      has its own id alone.
- *  (4) By that, it is known what became of a write whose answer was lost: if our id is in the version that is there it was done; if
- *      what we had seen is in it, and right after it somebody else, ours was not done and can never
- *      be done any more.
+ *  (4) By that, it is known what became of a write whose answer was lost: if our id is in the
+ *      version that is there it was done; if what we had seen is in it, and right after it somebody
+ *      else, ours was not done and can never be done any more.
  *  (5) The index "spaces" has the keys of all values by namespace: (space, key), and no other
  *      attribute, so replacing a value does not change it. The mark of the table says whether
  *      values have to have a `space` and whether all have it (kv_table.c). What remembers a deleted
@@ -292,7 +292,8 @@ enum kv_verdict hf__kv_judge_removal(const struct kv_base *base, const struct kv
         return KV_DONE;
     if (lineage_find(&line, base->seen.version) != SIZE_MAX)
         return KV_NOT_DONE;
-    /* Whoever removed it, it is gone, if what is there was made where nothing was. */
+    /* If the present item was made where nothing was, the one we meant is gone, whoever removed
+     * it. */
     return line.rooted && !has_gap(&line) ? KV_DONE : KV_UNKNOWN;
 }
 

@@ -7,7 +7,7 @@
  * is eventually consistent, so a consistent list does not use it. All other lists, and those over
  * all partitions, are a Scan of the whole table with a filter.
  *
- *  (1) What the database is asked for may be more than is wanted; what is handed out has passed
+ *  (1) The database may be asked for more than is wanted; every entry that is handed out has passed
  *      is_wanted(). So a filter that the database cannot have (a Query knows none on keys) is no
  *      different.
  *  (2) A step either succeeds, or fails and changes nothing.

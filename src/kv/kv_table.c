@@ -16,8 +16,8 @@
  *      failure all of that is begun again, and finds what was done.
  *  (3) `space` follows from the key. So it is set whatever the value is by now, as long as there is
  *      one, and the version stays: nobody who changes the value notices.
- *  (4) Formats are read when a table is opened. Who opened it before (2) began writes values
- *      without `space` until it opens it again; to do (2) once more finds those.
+ *  (4) Formats are read when a table is opened. A process that opened it before (2) began writes
+ *      values without `space` until it opens it again; to do (2) once more finds those.
  *  (5) Older versions of this library know the first format only, and refuse the others by number.
  */
 #include "kv/kv.h"

@@ -2,8 +2,8 @@
  * lock/election.c: a leader, by a lock: whoever holds it leads, and its fence is the term.
  *
  * A candidate tries for the lock again and again, and the table remembers what it saw, so that a
- * leader that is silent for a lease is replaced. All of it happens in election_run(): on a thread of
- * the election, or in hf_lock_table_step().
+ * leader that is silent for a lease is replaced. All of it happens in election_run(): on a thread
+ * of the election, or in hf_lock_table_step().
  *
  *  (1) `elected` and `deposed` are called alternately, beginning with `elected`, each pair with one
  *      term; terms grow.

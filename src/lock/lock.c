@@ -15,12 +15,12 @@
  *      being there. So whatever arrives late or twice finds its place gone, or changes nothing.
  *  (3) We consider our lease over before a waiter may: ours runs from before the request was sent,
  *      the waiter's from after the beat was read.
- *  (4) What is said of a lock is true for who holds it at that moment, and says nothing of the
- *      next: that is what fences are for.
+ *  (4) The state of a lock is true at the moment it is asked for, and may be another a moment
+ *      later: that is what fences are for.
  *
  * Why clocks are not trusted by default: with a deadline in the item, the first host whose clock
  * is wrong takes locks from those who hold them, and nothing shows it. To wait for one lease costs
- * time after a crash, and never correctness. Who knows his clocks sets clock_skew_ms.
+ * time after a crash, and never correctness. Where clocks are known to agree, set clock_skew_ms.
  */
 #include "lock/lock.h"
 #include "base/assert_held.h"
@@ -226,7 +226,8 @@ enum hf_status hf_lock_set_data(struct hf_scope *s, struct hf_lock *lock, struct
     return lock_renew(s, lock, 0, data);
 }
 
-/* It was refused to give back what is not there. Was it our own doing, whose answer got lost? */
+/* The release was refused because our entry is gone. Was it removed by an earlier release of ours
+ * whose answer got lost? */
 static bool was_ours(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item)
 {
     bool doubtful = hf_scope_error(s)->may_have_happened;

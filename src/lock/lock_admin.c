@@ -117,7 +117,7 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
 
 /* ---- breaking ------------------------------------------------------------------------------- */
 
-/* Those who are to go, at most EVICT_MAX of them. */
+/* The holders to evict, at most EVICT_MAX of them. */
 static size_t victims_select(const struct lock_view *view, struct hf_str id,
                              struct lock_evict *evict)
 {

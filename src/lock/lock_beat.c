@@ -2,13 +2,13 @@
  * lock/lock_beat.c: leases over time: renewing them, giving them back, noticing their end.
  *
  * Two threads of a table look after its locks. The beater talks to the database; it may be stuck in
- * a call while the network is away. The watcher never does, so the end of a lease is reported in time
- * whatever the beater waits for, and a callback that takes long delays no renewal.
+ * a call while the network is away. The watcher never does, so the end of a lease is reported in
+ * time whatever the beater waits for, and a callback that takes long delays no renewal.
  *
  *  (1) A lease counts from before the request that asked for it was sent, less a margin for clocks
  *      (coord/lease.c).
- *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if the item still
- *      says that it is ours: on_lost may have been called.
+ *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if the item
+ *      still says that it is ours: on_lost may have been called.
  *  (3) A renewal without an answer changes nothing, unless it asked for a shorter lease, which may
  *      be what others go by now.
  *  (4) One request at a time renews a lock (busy), or the last one to be answered would not be the
@@ -224,8 +224,8 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* Nothing is due. If new locks were taken since the last look, look again in a second: that costs less
- * than to wake the thread for each short-lived lock. The mutex is held. */
+/* Nothing is due. If new locks were taken since the last look, look again in a second: that costs
+ * less than to wake the thread for each short-lived lock. The mutex is held. */
 static int64_t idle_us(bool *busy)
 {
     bool was = *busy;

@@ -12,16 +12,16 @@
  *     data     M  whatever the holders like to keep there
  *     expires  N  time to live, in seconds; only while it is free, and only if asked for
  *
- * ID is random and belongs to one holding: who acquires the same lock again has another. Nobody
- * writes attributes of an ID but its holder, and whoever removes them. A beat is the number of the
- * renewal. A holder's fence has an
- * attribute of its own since it is computed by the write that makes it.
+ * ID is random and belongs to one holding: a later holding of the same lock has another one.
+ * Attributes of an ID are written by its holder only, and removed by the holder or by others. A
+ * beat is the number of the renewal. A holder's fence has an attribute of its own since the write
+ * that makes it computes it.
  *
  *  (1) held is the number of h: and of f: attributes. So a take is refused while its own ID is
  *      there, or a request that comes twice would count twice.
  *  (2) f:ID equals a fence exactly as long as that grant lasts.
  *  (3) fence is never less than any f: that was ever there, and no f: comes twice.
- *  (4) Who holds it has a beat that no earlier request of the same ID had: a renewal that arrives
+ *  (4) A holder has a beat that no earlier request of the same ID had: a renewal that arrives
  *      after a later one is refused, and a lease that was granted long ago is renewed before it is
  *      handed out. Otherwise somebody may have been watching that beat since long ago.
  */
@@ -30,7 +30,7 @@
 
 #include "lock/lock.h"
 
-/* What a request needs, and what each holder adds that it evicts. DynamoDB takes expressions of 4
+/* Room for a request, and for each holder that it evicts (_EACH). DynamoDB takes expressions of 4
  * KB. */
 enum {
     TEXT_MAX = 512,
@@ -305,7 +305,7 @@ struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf
     return hf_item_make(s, entry, ARRAY_LEN(entry));
 }
 
-/* Those who are to go: out they go, if they are as they were seen. */
+/* Evict these holders, on the condition that their beats are as they were seen. */
 static void evict_add(struct builder *b, const struct lock_take *take)
 {
     if (take->evict_len)
@@ -329,7 +329,7 @@ static void evict_add(struct builder *b, const struct lock_take *take)
     }
 }
 
-/* There is room: by itself, or since those who go make room. */
+/* The condition that there is room: already, or because holders are evicted. */
 static void room_add(struct builder *b, const struct lock_take *take)
 {
     bool with_others = take->mode != HF_LOCK_EXCLUSIVE;

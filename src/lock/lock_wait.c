@@ -104,7 +104,8 @@ static enum hf_status holders_evict(struct hf_scope *s, struct hf_lock_table *ta
                              update.key, &item);
 }
 
-/* Nobody waits for a dead holder of a shared lock or of a permit, so such holders would accumulate. */
+/* Nobody waits for a dead holder of a shared lock or of a permit, so such holders would
+ * accumulate. */
 void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_item item)
 {
     struct lock_view view;

@@ -86,7 +86,8 @@ struct once_end {
 /* The request that completes it. */
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end);
 
-/* The request that marks it as done without an attempt; also over one that runs, with over_running. */
+/* The request that marks it as done without an attempt; also over one that runs, with
+ * over_running. */
 struct hf_update_item hf__once_mark_request(struct hf_scope *s, const struct once_end *mark,
                                             struct hf_str owner, struct hf_str hash,
                                             bool over_running);

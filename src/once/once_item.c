@@ -20,8 +20,8 @@
  *     expires     N  time to live in seconds, for the database; never before until_ms
  *
  *  (1) An attempt's id is random and new for each call that begins one, and every write for it is
- *      conditional on it. Who completes needs "running" as well, so that of a record's life one
- *      completion is all there can be.
+ *      conditional on it. A completion needs "running" as well, so that a record is completed at
+ *      most once.
  *  (2) What begins is refused once it was done: the state is there then, or the attempt that it
  *      follows is not. So is what completes, marks or removes. A heartbeat that comes late or twice
  *      has a beat that is not higher, and is refused, too.

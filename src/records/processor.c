@@ -652,7 +652,8 @@ static enum hf_status workers_start(struct hf_scope *s, struct hf_processor *p)
     return hf__pump_start(s, p->pump);
 }
 
-/* (4) Claims are renewed until their functions have returned or are left behind: returns how many are. */
+/* (4) Claims are renewed until their functions have returned or are left behind: returns how many
+ * are. */
 static size_t workers_stop(struct hf_processor *p)
 {
     size_t left = hf__pump_stop(p->pump, p->o.stop_ms ? (int64_t)p->o.stop_ms * 1000 : INT64_MAX);

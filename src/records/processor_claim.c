@@ -8,8 +8,8 @@
  *      drift; others take over after a whole lease from after they saw it. So we know first.
  *  (2) A claim is taken over only with the beat that was seen, so not from one who is alive; at
  *      once if it is one of the dead (opener.c).
- *  (3) A time before which a record is not to be begun comes from another's clock, and is a
- *      courtesy: who has waited for the longest back-off by his own clock goes ahead.
+ *  (3) The time before which a record is not to be begun comes from another host's clock, and is a
+ *      hint: a processor that has waited for the longest backoff by its own clock begins it.
  *  (4) In the order of an account a record may begin when the one before it is done with. What was
  *      processed in order has only processed ones before it, so one look back is enough.
  *  (5) An item of the index that cannot be read as a record becomes a failed record.
@@ -243,9 +243,9 @@ static enum hf_status send_exhaust(struct beginning *b, bool over)
 }
 
 /*
- * (5) Other programs may have overwritten attributes of ours with something that cannot be read. The
- * item becomes a failed record with that as its cause: otherwise every pass would meet it again, or
- * it would stop all others. Our attributes are reset; the rest of the item stays.
+ * (5) Other programs may have overwritten attributes of ours with something that cannot be read.
+ * The item becomes a failed record with that as its cause: otherwise every pass would meet it
+ * again, or it would stop all others. Our attributes are reset; the rest of the item stays.
  */
 static enum hf_status send_reject(struct beginning *b)
 {
@@ -323,7 +323,8 @@ static enum begun leave_record(struct beginning *b, enum finding found)
     return NOT_BEGUN;
 }
 
-/* (5) Did the claim fail because the item cannot be read as a record? Its Fence may be a text, say. */
+/* (5) Did the claim fail because the item cannot be read as a record? Its Fence may be a text,
+ * say. */
 static bool is_unreadable(struct beginning *b, enum finding found, enum hf_status status)
 {
     struct hf_processor *p = b->worker->processor;

@@ -193,7 +193,7 @@ static bool is_own(const struct hf_records *records, struct hf_str name)
     return hf_str_equal(name, records->shard);
 }
 
-/* What its owner wrote: without what the table keeps there, if it was read before. */
+/* The record without our attributes, which it has if it was read before. */
 static struct hf_item record_strip(struct hf_scope *s, const struct hf_records *records,
                                    struct hf_item record)
 {
@@ -302,7 +302,8 @@ static struct hf_put_item replace_request(struct hf_scope *s, const struct hf_re
                                                     : (struct hf_item){0}};
 }
 
-/* What was sent is not what is there. Was it never? Whatever comes after it has a higher fence. */
+/* Another item than the one that was sent is there. Is it certain that ours never was? Anything
+ * that came after ours has a higher fence. */
 static bool was_never_put(struct hf_item sent, struct hf_item now)
 {
     int64_t ours = 0, theirs = 0;

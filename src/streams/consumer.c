@@ -2,10 +2,10 @@
  * streams/consumer.c: the changes of a table's items, from its stream to a function.
  *
  * A stream has shards; a change of an item is in one of them, and all later changes of that item
- * are in the same or in those that follow it. Who runs the consumer looks for shards again and
- * again (consumer_shard.c); workers read those that we have, page by page, each shard by one worker
- * at a time, and hand over what they find (consumer_read.c). With a name, what we have is leased in
- * a table, and how far we are is written there with every heartbeat (consumer_lease.c).
+ * are in the same or in those that follow it. The thread that runs the consumer looks for shards
+ * periodically (consumer_shard.c); workers read those that we have, page by page, each shard by one
+ * worker at a time, and hand over what they find (consumer_read.c). With a name, what we have is
+ * leased in a table, and how far we are is written there with every heartbeat (consumer_lease.c).
  *
  * What always holds:
  *
@@ -18,9 +18,9 @@
  *      that does not return within stop_ms is left: its shard is given back as one that is stuck,
  *      its thread is joined by the next run, or when the consumer is closed.
  *
- * Workers are those of a pump (coord/pump.c): they wait until a shard is due, by the env's clock, or
- * until one becomes ours. Who looks waits until it is time to, or something happens that he has to look
- * at. Nobody polls.
+ * Workers are those of a pump (coord/pump.c): they wait until a shard is due, by the env's clock,
+ * or until one becomes ours. The thread that runs the consumer waits until it is time for the next
+ * look, or until it is woken for one. Nobody polls.
  */
 #include "streams/consumer.h"
 
@@ -330,7 +330,7 @@ static int64_t serve_due(size_t number, void *consumer)
     return 0;
 }
 
-/* ---- who looks ------------------------------------------------------------------------------ */
+/* ---- looking for shards --------------------------------------------------------------------- */
 
 /* HF_OK: the run goes on. Otherwise why it ends. */
 static enum hf_status run_check(struct hf_scope *s, struct hf_consumer *c)

@@ -25,11 +25,11 @@
  * What always holds:
  *
  *  (1) The owner writes on condition of owner and fence, others of fence and beat as they saw them.
- *      So who was replaced is refused, and a position never goes back.
+ *      So an owner that was replaced is refused, and a position never goes back.
  *  (2) Each write fails its own condition once it was done; the item shows whose doing it was.
  *  (3) Our lease ends for us before it ends for others: coord/lease.c.
- *  (4) What is done stays: a shard that was read to its end is not begun again by somebody who
- *      looked at it before.
+ *  (4) A shard that is done stays done: a consumer that looked at it before does not begin it
+ *      again.
  */
 #include "streams/consumer.h"
 

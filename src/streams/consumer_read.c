@@ -64,7 +64,8 @@ static enum hf_status ensure_iterator(struct hf_scope *s, struct hf_consumer *c,
     return get_iterator(s, c, shard, HF_ITERATOR_TRIM_HORIZON, hf_str_of(NULL, 0));
 }
 
-/* The records behind our position are gone: report a gap, and go on with the oldest that is there. */
+/* The records behind our position are gone: report a gap, and go on with the oldest that is
+ * there. */
 static void shard_trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     struct hf_str last = hf_str_of(NULL, 0);
@@ -227,7 +228,8 @@ static uint32_t backoff_ms(const struct hf_consumer *c, uint32_t failures)
     return hf__backoff_ms(&c->env, c->o.backoff_ms, CONSUMER_BACKOFF_MAX_MS, failures);
 }
 
-/* The handler failed. The same batch comes again, from its first record on, also after a restart. */
+/* The handler failed. The same batch comes again, from its first record on, also after a
+ * restart. */
 static enum hf_status batch_refused(struct consumer_worker *worker, struct shard *shard,
                                     const struct page *page, enum hf_status status)
 {

@@ -2,9 +2,9 @@
  * streams/consumer_shard.c: which shards there are, which of them come first, and who has which.
  *
  * A look asks the database for the shards of the stream, all pages of them, and the table of
- * positions for what all consumers of the name have. Then it takes the shards that are available: those that
- * nobody has, or whose owner was silent for a lease by our own clock. One who looks does all of
- * this; the workers only read.
+ * positions for what all consumers of the name have. Then it takes the shards that are available:
+ * those that nobody has, or whose owner was silent for a lease by our own clock. One thread does
+ * all of this; the workers only read.
  *
  * What always holds:
  *
@@ -18,8 +18,8 @@
  * LATEST is two things: an iterator that is asked for when the name begins, and in the table the
  * time of day at which it did, should that iterator get lost before anything was read by it.
  *
- * Consumers share by asking: who has at least two shards less than another asks that one for one of
- * its shards, and gets it after the batch, with its position. So nothing comes twice because a
+ * Consumers share by asking: a consumer that has at least two shards less than another asks that
+ * one for a shard, and gets it after the batch, with its position. So nothing comes twice because a
  * consumer was added.
  */
 #include <holdfast/pages.h>

@@ -204,8 +204,8 @@ TEST(lock_thread, a_crowd_takes_turns)
 /* ---- looks at the same time ----------------------------------------------------------------- */
 
 /*
- * The moment between reading the clock and taking the mutex of the table: in it the holder renews, and another
- * thread looks. What that one has seen is newer than the time that was read.
+ * The moment between reading the clock and taking the mutex of the table: in it the holder renews,
+ * and another thread looks. What that one has seen is newer than the time that was read.
  */
 static struct {
     struct hf_env env;           /* the system's */

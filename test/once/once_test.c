@@ -1133,8 +1133,8 @@ TEST(once, any_allocation_may_fail)
 /* ---- looks at the same time ----------------------------------------------------------------- */
 
 /*
- * The moment between reading the clock and taking the mutex of the table: in it the attempt is renewed, and
- * another thread looks. What that one has seen is newer than the time that was read.
+ * The moment between reading the clock and taking the mutex of the table: in it the attempt is
+ * renewed, and another thread looks. What that one has seen is newer than the time that was read.
  */
 static struct {
     struct hf_env env;           /* the system's */

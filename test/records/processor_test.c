@@ -248,8 +248,8 @@ KIT_TEST(processor, failures_are_isolated_retried_and_collected)
     finish(&script, processor);
 }
 
-/* An item whose attributes of ours others have overwritten becomes a failed record with that cause; the
- * rest goes on, and the item is otherwise as it was. */
+/* An item whose attributes of ours others have overwritten becomes a failed record with that cause;
+ * the rest goes on, and the item is otherwise as it was. */
 KIT_TEST(processor, what_cannot_be_read_is_a_failed_record)
 {
     static const char *const broken[] = {"Processed", "Fence", "Attempts", "Failures"};
@@ -396,7 +396,8 @@ KIT_TEST(processor, it_stops_after_so_many_failures)
     finish(&script, processor);
 }
 
-/* A record that kills its processor never fails by itself, and becomes a failed record all the same. */
+/* A record that kills its processor never fails by itself, and becomes a failed record all the
+ * same. */
 KIT_TEST(processor, a_record_that_was_begun_too_often_is_a_failed_record)
 {
     struct hf_scope *s = k->scope;

@@ -671,7 +671,7 @@ TEST(consumer_thread, a_handler_of_a_nameless_one_is_told)
                  hf_consumer_open(stage.s, stage.db, HF_STR("things"),
                                   HF_OPTIONS(hf_consumer_options, .stuck = HF_STUCK_RELEASE),
                                   &consumer));
-    CHECK(strstr(hf_scope_error_text(stage.s), "without a name"));
+    CHECK(strstr(hf_scope_error_text(stage.s), "HF_STUCK_RELEASE needs a name"));
     stage_close(&stage);
 }
 
