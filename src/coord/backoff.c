@@ -28,6 +28,7 @@ uint32_t hf__backoff_plain_ms(uint32_t first_ms, uint32_t max_ms, uint64_t failu
 
     for (uint64_t i = 1; i < failures && ms && ms < max_ms; i++)
         ms *= 2;
+    assert(ms <= 2 * (uint64_t)UINT32_MAX && "(2)");
     return ms < max_ms ? (uint32_t)ms : max_ms;
 }
 

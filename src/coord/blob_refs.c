@@ -18,17 +18,17 @@
 
 enum { FIRST_ROOM = 64 };
 
-static int hex(char c)
+static int lower_hex_value(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool read_digest(struct hf_str text, uint8_t digest[USES_DIGEST])
+static bool read_digest(struct hf_str text, uint8_t digest[BLOB_REF_LEN])
 {
     if (text.len != HF_BLOB_DIGEST_LEN)
         return false;
-    for (size_t i = 0; i < USES_DIGEST; i++) {
-        int high = hex(text.ptr[2 * i]), low = hex(text.ptr[2 * i + 1]);
+    for (size_t i = 0; i < BLOB_REF_LEN; i++) {
+        int high = lower_hex_value(text.ptr[2 * i]), low = lower_hex_value(text.ptr[2 * i + 1]);
 
         if (high < 0 || low < 0)
             return false;
@@ -39,70 +39,75 @@ static bool read_digest(struct hf_str text, uint8_t digest[USES_DIGEST])
 
 static int by_digest(const void *one, const void *other)
 {
-    return memcmp(one, other, USES_DIGEST);
+    return memcmp(one, other, BLOB_REF_LEN);
 }
 
-static bool is_known(const struct uses *uses, const uint8_t digest[USES_DIGEST])
+static bool is_known(const struct blob_refs *refs, const uint8_t digest[BLOB_REF_LEN])
 {
-    return uses->sorted && bsearch(digest, uses->list, uses->sorted, USES_DIGEST, by_digest);
+    return refs->sorted && bsearch(digest, refs->list, refs->sorted, BLOB_REF_LEN, by_digest);
 }
 
-enum hf_status hf__uses_add(struct hf_scope *s, struct uses *uses, struct hf_str text)
+enum hf_status hf__refs_add(struct hf_scope *s, struct blob_refs *refs, struct hf_str text)
 {
-    const struct hf_env *env = uses->env;
-    uint8_t digest[USES_DIGEST];
+    const struct hf_env *env = refs->env;
+    uint8_t digest[BLOB_REF_LEN];
 
-    if (!read_digest(text, digest) || is_known(uses, digest))
+    if (!read_digest(text, digest) || is_known(refs, digest))
         return HF_OK;
-    if (uses->len == uses->cap) {
-        size_t cap = uses->cap ? uses->cap * 2 : FIRST_ROOM;
-        void *list = env->alloc(uses->list, uses->cap * USES_DIGEST, cap * USES_DIGEST, env->user);
+    if (refs->len == refs->cap) {
+        size_t cap = refs->cap ? refs->cap * 2 : FIRST_ROOM;
+        void *list =
+            env->alloc(refs->list, refs->cap * BLOB_REF_LEN, cap * BLOB_REF_LEN, env->user);
 
         if (!list)
             return hf_scope_fail(s, HF_NOMEM, "no memory for the names of %zu blobs", cap);
-        uses->list = list;
-        uses->cap = cap;
+        refs->list = list;
+        refs->cap = cap;
     }
-    memcpy(uses->list[uses->len++], digest, USES_DIGEST);
+    assert(refs->len < refs->cap && refs->sorted <= refs->len);
+    memcpy(refs->list[refs->len++], digest, BLOB_REF_LEN);
     return HF_OK;
 }
 
-void hf__uses_sort(struct uses *uses)
+void hf__refs_sort(struct blob_refs *refs)
 {
-    if (uses->len)
-        qsort(uses->list, uses->len, USES_DIGEST, by_digest);
-    uses->sorted = uses->len;
+    if (refs->len)
+        qsort(refs->list, refs->len, BLOB_REF_LEN, by_digest);
+    refs->sorted = refs->len;
 }
 
 static enum hf_status is_used(struct hf_scope *s, struct hf_str digest, bool *used, void *user)
 {
-    uint8_t key[USES_DIGEST];
+    uint8_t key[BLOB_REF_LEN];
 
     (void)s;
     *used = !read_digest(digest, key) || is_known(user, key);
     return HF_OK;
 }
 
-static enum hf_status sweep(struct hf_scope *s, struct uses *uses, struct hf_blobs *blobs,
-                            uint32_t older_s, uses_find_fn *find, void *user, uint64_t *removed)
+static enum hf_status refs_sweep(struct hf_scope *s, struct blob_refs *refs, struct hf_blobs *blobs,
+                                 uint32_t older_s, blob_refs_find_fn *find, void *user,
+                                 uint64_t *removed)
 {
-    const struct hf_env *env = uses->env;
+    const struct hf_env *env = refs->env;
     int64_t began_us = env->wall_us(env->user), took_s;
 
-    TRY(find(s, uses, user));
-    hf__uses_sort(uses);
+    TRY(find(s, refs, user));
+    hf__refs_sort(refs);
     took_s = (env->wall_us(env->user) - began_us + 999999) / 1000000;
     if (took_s < 0 || took_s > UINT32_MAX - (int64_t)older_s)
-        return hf_scope_fail(s, HF_TIMEOUT, "the clock was set while blobs were looked for");
-    return hf_blobs_sweep(s, blobs, older_s + (uint32_t)took_s, is_used, uses, removed);
+        return hf_scope_fail(
+            s, HF_TIMEOUT, "the system clock was changed during a sweep of blobs; start it again");
+    return hf_blobs_sweep(s, blobs, older_s + (uint32_t)took_s, is_used, refs, removed);
 }
 
-enum hf_status hf__uses_sweep(struct hf_scope *s, const struct hf_env *env, struct hf_blobs *blobs,
-                              uint32_t older_s, uses_find_fn *find, void *user, uint64_t *removed)
+enum hf_status hf__refs_sweep(struct hf_scope *s, const struct hf_env *env, struct hf_blobs *blobs,
+                              uint32_t older_s, blob_refs_find_fn *find, void *user,
+                              uint64_t *removed)
 {
-    struct uses uses = {.env = env};
-    enum hf_status status = sweep(s, &uses, blobs, older_s, find, user, removed);
+    struct blob_refs refs = {.env = env};
+    enum hf_status status = refs_sweep(s, &refs, blobs, older_s, find, user, removed);
 
-    hf__env_free(env, uses.list, uses.cap * USES_DIGEST);
+    hf__env_free(env, refs.list, refs.cap * BLOB_REF_LEN);
     return status;
 }

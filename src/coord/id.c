@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+_Static_assert(PATTERN_ID_LEN % 2 == 0, "two digits for each byte");
+
 struct pattern_id hf__pattern_id_make(const struct hf_env *env)
 {
     uint8_t bytes[PATTERN_ID_LEN / 2];
@@ -31,7 +33,7 @@ static size_t escaped_len(struct hf_str part)
     return len;
 }
 
-static char *escape(char *to, struct hf_str part)
+static char *part_escape(char *to, struct hf_str part)
 {
     for (size_t i = 0; i < part.len; i++) {
         char c = part.ptr[i];
@@ -60,8 +62,9 @@ struct hf_str hf__pattern_key(struct hf_scope *s, const struct hf_str *parts, si
     for (size_t i = 0; i < count; i++) {
         if (i)
             *to++ = '.';
-        to = escape(to, parts[i]);
+        to = part_escape(to, parts[i]);
     }
+    assert(to == text + len && "a key is as long as its escaped parts");
     *to = '\0';
     return hf_str_of(text, len);
 }
@@ -85,6 +88,7 @@ struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t ma
     size_t len = text.len < max ? text.len : max;
     char *to;
 
+    assert(len <= max);
     while (len < text.len && len && ((uint8_t)text.ptr[len] & 0xC0) == 0x80)
         len--; /* not in the midst of a character */
     to = hf_scope_alloc(s, len + 1);
@@ -101,7 +105,7 @@ struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t ma
 }
 
 /* The length of the part without its escapes, or SIZE_MAX when one is none (2). */
-static size_t unescape(char *to, struct hf_str part)
+static size_t part_unescape(char *to, struct hf_str part)
 {
     size_t len = 0;
 
@@ -118,6 +122,7 @@ static size_t unescape(char *to, struct hf_str part)
         }
         to[len++] = c;
     }
+    assert(len <= part.len);
     return len;
 }
 
@@ -134,7 +139,7 @@ enum hf_status hf__pattern_key_parts(struct hf_scope *s, struct hf_str key, stru
     for (; at <= key.len && found < count; found++) {
         const char *dot = at < key.len ? memchr(key.ptr + at, '.', key.len - at) : NULL;
         size_t end = dot ? (size_t)(dot - key.ptr) : key.len;
-        size_t len = unescape(to, hf_str_of(key.ptr + at, end - at));
+        size_t len = part_unescape(to, hf_str_of(key.ptr + at, end - at));
 
         if (len == SIZE_MAX)
             break;

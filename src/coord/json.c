@@ -19,7 +19,8 @@
 
 static enum hf_status not_json(struct json_reader *r, const char *what)
 {
-    return hf_scope_fail(r->s, r->status, "the event is no JSON: %s at byte %zu", what, r->at + 1);
+    return hf_scope_fail(r->s, r->status, "the event is not valid JSON: %s at byte %zu", what,
+                         r->at + 1);
 }
 
 /* (4) */
@@ -33,32 +34,34 @@ static struct json_cursor cursor_of(const struct json_reader *r)
 }
 
 /* Where the cursor is now; `done` is whether it could go on. */
-static enum hf_status follow(struct json_reader *r, const struct json_cursor *json, bool done)
+static enum hf_status reader_follow(struct json_reader *r, const struct json_cursor *json,
+                                    bool done)
 {
+    assert(json->at <= json->end && (size_t)(json->end - json->at) <= r->text.len);
     r->at = r->text.len - (size_t)(json->end - json->at);
     return done ? HF_OK : not_json(r, json->wrong);
 }
 
-char hf__json_look(struct json_reader *r)
+char hf__pattern_json_look(struct json_reader *r)
 {
     struct json_cursor json = cursor_of(r);
 
     hf__json_spaces(&json);
-    (void)follow(r, &json, true);
+    (void)reader_follow(r, &json, true);
     return json.at < json.end ? *json.at : '\0';
 }
 
-bool hf__json_take(struct json_reader *r, char c)
+bool hf__pattern_json_take(struct json_reader *r, char c)
 {
-    if (hf__json_look(r) != c || r->at >= r->text.len)
+    if (hf__pattern_json_look(r) != c || r->at >= r->text.len)
         return false;
     r->at++;
     return true;
 }
 
-enum hf_status hf__json_end(struct json_reader *r)
+enum hf_status hf__pattern_json_end(struct json_reader *r)
 {
-    (void)hf__json_look(r);
+    (void)hf__pattern_json_look(r);
     return r->at < r->text.len ? not_json(r, "something follows the value") : HF_OK;
 }
 
@@ -68,12 +71,12 @@ static int levels_below(int depth)
     return depth > JSON_DEPTH_MAX ? 0 : JSON_DEPTH_MAX + 1 - depth;
 }
 
-enum hf_status hf__json_pass(struct json_reader *r, int depth)
+enum hf_status hf__pattern_json_pass(struct json_reader *r, int depth)
 {
     struct json_cursor json = cursor_of(r);
     bool done = hf__json_skip(&json, levels_below(depth));
 
-    return follow(r, &json, done);
+    return reader_follow(r, &json, done);
 }
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -88,7 +91,7 @@ static enum hf_status find_member(struct json_reader *r, struct hf_str name,
         if (str_is(name, members[i].name))
             *member = &members[i];
     if (!*member && r->closed && members)
-        return hf_scope_fail(r->s, r->status, "the event has \"%.*s\", which is no part of one",
+        return hf_scope_fail(r->s, r->status, "the event has an unknown member \"%.*s\"",
                              HF_FMT(name));
     return HF_OK;
 }
@@ -114,18 +117,18 @@ static enum hf_status pass_one(struct json_reader *r, struct json_cursor *json, 
     size_t from;
 
     if (end == '}') {
-        TRY(follow(r, json, hf__json_name(json, &name)));
+        TRY(reader_follow(r, json, hf__json_name(json, &name)));
         TRY(find_member(r, name.raw, members, len, &member));
     }
     hf__json_spaces(json);
-    TRY(follow(r, json, true));
+    TRY(reader_follow(r, json, true));
     from = r->at;
-    TRY(follow(r, json, hf__json_skip(json, levels_below(depth))));
+    TRY(reader_follow(r, json, hf__json_skip(json, levels_below(depth))));
     return member ? note_member(r, member, from) : HF_OK;
 }
 
-enum hf_status hf__json_all(struct json_reader *r, int depth, char end, struct json_member *members,
-                            size_t len)
+enum hf_status hf__pattern_json_all(struct json_reader *r, int depth, char end,
+                                    struct json_member *members, size_t len)
 {
     struct json_cursor json = cursor_of(r);
 
@@ -133,21 +136,22 @@ enum hf_status hf__json_all(struct json_reader *r, int depth, char end, struct j
         return not_json(r, "too many levels");
     for (bool more = hf__json_enter(&json, end); more; more = hf__json_more(&json, end))
         TRY(pass_one(r, &json, depth + 1, end, members, len));
-    return follow(r, &json, hf__json_sound(&json));
+    return reader_follow(r, &json, hf__json_sound(&json));
 }
 
-enum hf_status hf__json_object(struct json_reader *r, struct json_member *members, size_t len)
+enum hf_status hf__pattern_json_object(struct json_reader *r, struct json_member *members,
+                                       size_t len)
 {
-    if (hf__json_look(r) != '{')
+    if (hf__pattern_json_look(r) != '{')
         return not_json(r, "expected an object");
-    TRY(hf__json_all(r, 0, '}', members, len));
-    return hf__json_end(r);
+    TRY(hf__pattern_json_all(r, 0, '}', members, len));
+    return hf__pattern_json_end(r);
 }
 
 /* ---- by way of items ------------------------------------------------------------------------ */
 
-enum hf_status hf__json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
-                              struct hf_value *value)
+enum hf_status hf__pattern_json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
+                                      struct hf_value *value)
 {
     const char *quote = type == HF_TYPE_N ? "\"" : "";
     const char *name = type == HF_TYPE_N ? "N" : type == HF_TYPE_B ? "B" : "S";
@@ -161,7 +165,7 @@ enum hf_status hf__json_value(struct hf_scope *s, enum hf_type type, struct hf_s
     return HF_OK;
 }
 
-struct hf_str hf__json_raw(struct hf_scope *s, struct hf_attr attr)
+struct hf_str hf__pattern_json_raw(struct hf_scope *s, struct hf_attr attr)
 {
     static const char before[] = "{\"v\":{\"S\":", after[] = "}}";
     struct hf_str json;

@@ -18,9 +18,9 @@
  *      (hf__kind_is_mark()); all other keys of patterns have a dot in them.
  *  (3) A mark is put on the condition that there is none, and one more pattern is added on the
  *      condition that it is not there: of several who do so at once all see the same in the end.
- *  (4) To find out whether a table is empty, its first item is asked for (Scan). Who may not do
- *      that goes by what DescribeTable says, which every pattern asks for in any case; on AWS that
- *      is up to six hours old.
+ *  (4) To find out whether a table is empty, its first item is asked for (Scan). Where a Scan is
+ *      not allowed, the count of DescribeTable decides, which every pattern asks for in any case;
+ *      on AWS that is up to six hours old.
  *  (5) An event store shares its table with no pattern of ours, nor does do-once. Their marks and
  *      those of others are different items. Where the keys are those of an event store, which are
  *      also those of an outbox, a mark is put in a transaction that checks that none of the others
@@ -34,11 +34,12 @@
  *      limit of one name would be one item: the time to live of the limit, or its being cleared,
  *      would remove a lock that is held. Tables that have the marks of both from earlier versions
  *      are opened.
- *  (8) Who opens a table first decides which attribute is the time to live, and whoever names
- *      another is refused. A lock that is taken again loses its time to live: were it another
- *      attribute than the one that was set, the database would remove a lock that is held.
- *  (9) The format in a mark only grows (hf__kind_raise()). Who has the table open already does not
- *      learn of it.
+ *  (8) The first one to open a table decides which attribute is the time to live; a later one that
+ *      names another attribute is refused. A lock that is taken again loses its time to live: were
+ *      it another attribute than the one that was set, the database would remove a lock that is
+ *      held.
+ *  (9) The format in a mark only grows (hf__kind_raise()). A process that has the table open
+ *      already does not learn of it.
  */
 #include "coord/names.h"
 
@@ -79,7 +80,7 @@ static const struct kind {
     enum family family;
 } kinds[] = {
     [KIND_LOCKS] = {"locks", "a table of locks", 1, FAMILY_LOCKS},
-    [KIND_ONCE] = {"once", "a table of what is done once", 1, FAMILY_ONCE},
+    [KIND_ONCE] = {"once", "a do-once table", 1, FAMILY_ONCE},
     [KIND_LIMITS] = {"limits", "a table of limits", 1, FAMILY_LIMITS},
     [KIND_VALUES] = {"values", "a table of values", KIND_VALUES_SPACED, FAMILY_PREFIXED},
     [KIND_COUNTERS] = {"counters", "a table of counters", 1, FAMILY_PREFIXED},
@@ -89,8 +90,11 @@ static const struct kind {
     [KIND_EVENTS] = {"events", "an event store", 1, FAMILY_EVENTS},
 };
 
+_Static_assert(ARRAY_LEN(kinds) == KIND_EVENTS + 1, "every kind has a name and a format");
+
 struct hf_str hf__kind_name(enum pattern_kind kind)
 {
+    assert(kind < ARRAY_LEN(kinds));
     return hf_str_from(kinds[kind].name);
 }
 
@@ -119,6 +123,7 @@ static struct hf_item mark_key(struct hf_scope *s, const struct hf_create_table 
 {
     struct hf_attr key[2];
 
+    assert(spec->key_schema_len >= 1 && spec->key_schema_len <= ARRAY_LEN(key));
     for (size_t i = 0; i < spec->key_schema_len; i++)
         key[i] =
             (struct hf_attr){.name = spec->key_schema[i].name, .type = HF_TYPE_S, .text = MARK};
@@ -140,7 +145,8 @@ static struct hf_item event_key(struct hf_scope *s, const struct hf_create_table
         {.name = spec->key_schema[0].name, .type = HF_TYPE_S, .text = hash},
         {.name = spec->key_schema[1].name, .type = HF_TYPE_S, .text = range}};
 
-    return hf_item_make(s, key, 2);
+    assert(spec->key_schema_len == ARRAY_LEN(key));
+    return hf_item_make(s, key, ARRAY_LEN(key));
 }
 
 /* Where the mark of records is, in a table of whatever keys. */
@@ -155,7 +161,7 @@ static struct hf_item records_key(struct hf_scope *s, const struct hf_create_tab
 }
 
 /* (5), (7) May a table not be both? Of a kind that we do not know, only an event store says so. */
-static bool excludes(enum pattern_kind kind, struct hf_str other)
+static bool kind_excludes(enum pattern_kind kind, struct hf_str other)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (hf_str_equal(other, hf_str_from(kinds[i].name)))
@@ -211,7 +217,7 @@ static enum hf_status first_item(struct hf_scope *s, struct hf_db *db, struct hf
     return HF_OK;
 }
 
-/* Names of its attributes, for people who wonder whose it is. */
+/* Names of its attributes, so that an error shows whose item it may be. */
 static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
 {
     struct hf_str names = HF_STR("");
@@ -228,7 +234,7 @@ static struct hf_str names_of(struct hf_scope *s, struct hf_item item)
 
 #define OTHER_LIBRARY "@paradoxical-io/common-aws"
 
-static const char *importer(enum pattern_kind kind)
+static const char *import_command(enum pattern_kind kind)
 {
     return kind == KIND_LOCKS      ? "lock import"
            : kind == KIND_VALUES   ? "kv import"
@@ -239,12 +245,12 @@ static const char *importer(enum pattern_kind kind)
 /* What its users are to do; an empty text: nothing is known of such a table. */
 static struct hf_str import_hint(struct hf_scope *s, struct hf_str table, enum pattern_kind kind)
 {
-    if (!importer(kind))
+    if (!import_command(kind))
         return HF_STR("");
     return hf_scope_format(s,
                            ". It looks like a table of " OTHER_LIBRARY ": 'holdfast %s "
                            "--from %.*s --table ANOTHER' copies what it has",
-                           importer(kind), HF_FMT(table));
+                           import_command(kind), HF_FMT(table));
 }
 
 /* Is this what that library stores? cli/import/cmd_import.c has its layout. */
@@ -294,8 +300,8 @@ enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str
 }
 
 /*
- * (5) Counters of that library are not ours, and ours would begin at 0 beside them. Who adopts a
- * table has all of it searched, once; otherwise it is one page.
+ * (6) Counters of that library are not ours, and ours would begin at 0 beside them. With `adopt`
+ * the whole table is searched for them, once; otherwise one page is.
  */
 static enum hf_status no_other_counts(struct hf_scope *s, struct hf_db *db,
                                       const struct hf_create_table *spec, bool all)
@@ -335,8 +341,8 @@ static enum hf_status no_other_counts(struct hf_scope *s, struct hf_db *db,
     return HF_OK;
 }
 
-static enum hf_status foreign(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
-                              struct hf_item item, int64_t unseen)
+static enum hf_status fail_foreign(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
+                                   struct hf_item item, int64_t unseen)
 {
     struct hf_str hint =
         item.ptr && is_common_aws(kind, item) ? import_hint(s, table, kind) : HF_STR("");
@@ -350,8 +356,8 @@ static enum hf_status foreign(struct hf_scope *s, struct hf_str table, enum patt
                          HF_FMT(table), kinds[kind].what, HF_FMT(seen), HF_FMT(hint));
 }
 
-static enum hf_status another(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
-                              struct hf_str other)
+static enum hf_status fail_other_kind(struct hf_scope *s, struct hf_str table,
+                                      enum pattern_kind kind, struct hf_str other)
 {
     return hf_scope_fail(s, HF_INVALID, "table %.*s is not %s: it is %.*s. Use another table",
                          HF_FMT(table), kinds[kind].what, HF_FMT(what_is(s, other)));
@@ -375,12 +381,13 @@ enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
         if (hf_str_equal(other, hf__kind_name(kind)) && !look)
             continue;
         if (other.len)
-            return excludes(kind, other) ? another(s, spec->table, kind, other) : HF_OK;
+            return kind_excludes(kind, other) ? fail_other_kind(s, spec->table, kind, other)
+                                              : HF_OK;
         TRY(first_item(s, db, spec->table, &item, &unseen));
         if (!item.ptr && !unseen)
             return HF_OK;
         if (look)
-            return foreign(s, spec->table, kind, item, unseen);
+            return fail_foreign(s, spec->table, kind, item, unseen);
     }
 }
 
@@ -408,7 +415,7 @@ enum hf_status hf__kind_look(struct hf_scope *s, struct hf_db *db,
     if (*marked)
         return HF_OK;
     TRY(find_other(s, db, spec, &other));
-    return excludes(kind, other) ? another(s, spec->table, kind, other) : HF_OK;
+    return kind_excludes(kind, other) ? fail_other_kind(s, spec->table, kind, other) : HF_OK;
 }
 
 /* ---- checking ------------------------------------------------------------------------------- */
@@ -424,9 +431,9 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
                              "program's. Use another table",
                              HF_FMT(table), kinds[kind].what);
     if (!hf_str_equal(found, hf__kind_name(kind)))
-        return another(s, table, kind, found);
+        return fail_other_kind(s, table, kind, found);
     if (!hf_value_i64(format, &number) || number < 1)
-        return hf_scope_fail(s, HF_CORRUPT, "table %.*s is %s, but does not say in which format",
+        return hf_scope_fail(s, HF_CORRUPT, "table %.*s is %s, but its mark has no valid format",
                              HF_FMT(table), kinds[kind].what);
     if (number > kinds[kind].format)
         return hf_scope_fail(s, HF_FORMAT,
@@ -465,7 +472,7 @@ static struct hf_condition_check no_config(struct hf_scope *s, const struct hf_c
                                        .condition = HF_STR("attribute_not_exists(#kind)"),
                                        .names = HF_ITEM(s, HF_S("#kind", HF_STR(KIND_ATTR)))};
 
-    if (!excludes(kind, hf__kind_name(KIND_OUTBOX))) {
+    if (!kind_excludes(kind, hf__kind_name(KIND_OUTBOX))) {
         check.condition = HF_STR("attribute_not_exists(#kind) OR #kind <> :events");
         check.values = HF_ITEM(s, HF_S(":events", hf__kind_name(KIND_EVENTS)));
     }
@@ -493,7 +500,7 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
         checks[len++] = no_common(s, spec, kind);
     if (kind != KIND_EVENTS && kind != KIND_OUTBOX)
         checks[len++] = no_config(s, spec, kind);
-    if (excludes(kind, hf__kind_name(KIND_RECORDS)))
+    if (kind_excludes(kind, hf__kind_name(KIND_RECORDS)))
         checks[len++] = no_records(s, spec);
     assert(len <= CHECKS);
     return len;
@@ -532,12 +539,12 @@ static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
         if (mark->ptr)
             return hf_scope_fail(s, HF_CONDITION, "The conditional request failed");
         TRY(find_other(s, db, spec, &other));
-        if (excludes(kind, other))
-            return another(s, spec->table, kind, other);
+        if (kind_excludes(kind, other))
+            return fail_other_kind(s, spec->table, kind, other);
         TRY(hf__backoff_sleep(s, &backoff));
     }
     return hf_scope_fail(s, HF_IN_USE,
-                         "others write the mark of table %.*s again and again: try again",
+                         "the mark of table %.*s keeps changing, as others open it, too; try again",
                          HF_FMT(spec->table));
 }
 
@@ -559,8 +566,8 @@ enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
     if (status != HF_DENIED)
         return status;
     return hf_scope_fail_because(s, HF_DENIED, hf_scope_error(s),
-                                 "table %.*s does not have the mark of %s yet, and it cannot be "
-                                 "put: %s",
+                                 "table %.*s is not marked as %s yet, and the mark cannot be "
+                                 "written: %s",
                                  HF_FMT(spec->table), kinds[kind].what, hf_scope_error_text(s));
 }
 
@@ -614,8 +621,8 @@ static enum hf_status check_shared(struct hf_scope *s, struct hf_str table, enum
     struct hf_item_walk walk = {0};
 
     while (hf_item_next(of, &walk))
-        if (excludes(kind, walk.name))
-            return another(s, table, kind, walk.name);
+        if (kind_excludes(kind, walk.name))
+            return fail_other_kind(s, table, kind, walk.name);
     return HF_OK;
 }
 
@@ -644,11 +651,12 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
     bool plain = hf_str_equal(expires, HF_STR(PATTERN_EXPIRES));
     struct hf_item key = mark_key(s, spec), mark;
 
+    assert(*number >= 0 && *number <= kinds[kind].format);
     for (size_t i = 0; i < spec->key_schema_len; i++)
         if (hf_str_equal(spec->key_schema[i].name, KINDS))
             return hf_scope_fail(s, HF_INVALID,
-                                 "table %.*s: an attribute of the key cannot be called \"%.*s\", "
-                                 "which tables of holdfast are marked with",
+                                 "table %.*s: a key attribute cannot be named \"%.*s\": holdfast "
+                                 "uses that name for its mark",
                                  HF_FMT(spec->table), HF_FMT(KINDS));
     TRY(hf_scope_built(s));
     TRY(hf__kind_read(s, db, spec, kind, key, adopt, &mark));
@@ -675,7 +683,7 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
         if (status != HF_CONDITION)
             return status == HF_OK ? hf_scope_ok(s) : status;
     }
-    return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s changes again and again",
+    return hf_scope_fail(s, HF_IN_USE, "the mark of table %.*s keeps changing; try again",
                          HF_FMT(spec->table));
 }
 
@@ -717,6 +725,7 @@ enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
     enum hf_status status;
     int64_t is;
 
+    assert(format >= 1 && format <= kinds[kind].format && "(9)");
     TRY(hf_scope_built(s));
     status =
         hf__pattern_write(s, db, &(struct hf_transact_write){.update = &update}, update.key, &mark);

@@ -25,12 +25,15 @@
  *  (5) A renewal without an answer changes nothing, unless it asked for a shorter lease: others may
  *      go by that one.
  *
- * What is on the other side of (1) is in watch.h. Fences, which protect what a holder does that
- * stopped too late all the same, are the patterns' own: they are in their items.
+ * The other side of (1), that of the watchers, is in watch.h. Fences protect against a holder that
+ * stops too late all the same; they belong to the patterns and are in their items.
  */
 #include "coord/lease.h"
 
 #include <assert.h>
+
+_Static_assert(LEASE_MARGIN_PART > 1, "a lease is longer than its margin");
+_Static_assert(LEASE_RETRY_MIN_MS <= LEASE_RETRY_MAX_MS, "bounds of the time between two tries");
 
 int64_t hf__lease_until(int64_t sent_us, uint32_t lease_ms)
 {
@@ -39,6 +42,13 @@ int64_t hf__lease_until(int64_t sent_us, uint32_t lease_ms)
 
     assert(until_us >= sent_us && until_us <= sent_us + lease_us);
     return until_us;
+}
+
+/* After a request that was sent at `sent_us` and has succeeded. */
+static void lease_check(const struct lease *lease, struct lease_terms terms, int64_t sent_us)
+{
+    assert(lease->until_us >= hf__lease_until(sent_us, terms.lease_ms) && "(3) a shorter lease");
+    assert(lease->due_us >= sent_us && "a renewal is due before the last one was sent");
 }
 
 void hf__lease_sent(struct lease *lease, struct lease_terms terms, int64_t sent_us)
@@ -50,6 +60,7 @@ void hf__lease_take(struct lease *lease, struct lease_terms terms, int64_t sent_
 {
     lease->until_us = hf__lease_until(sent_us, terms.lease_ms);
     hf__lease_sent(lease, terms, sent_us);
+    lease_check(lease, terms, sent_us);
 }
 
 void hf__lease_renew(struct lease *lease, struct lease_terms terms, int64_t sent_us)
@@ -59,6 +70,7 @@ void hf__lease_renew(struct lease *lease, struct lease_terms terms, int64_t sent
     if (until_us > lease->until_us) /* (3) */
         lease->until_us = until_us;
     hf__lease_sent(lease, terms, sent_us);
+    lease_check(lease, terms, sent_us);
 }
 
 uint32_t hf__lease_retry_ms(uint32_t heartbeat_ms)
@@ -81,4 +93,5 @@ void hf__lease_doubt(struct lease *lease, uint32_t lease_ms, int64_t sent_us)
 
     if (until_us < lease->until_us)
         lease->until_us = until_us;
+    assert(lease->until_us <= until_us && "(5) others may take over before we stop");
 }

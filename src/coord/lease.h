@@ -28,10 +28,10 @@ struct lease {
 /* The end of a lease that was asked for at `sent_us`: (1), (2). */
 int64_t hf__lease_until(int64_t sent_us, uint32_t lease_ms);
 
-/* It was taken by a request that was sent at `sent_us`. */
+/* A request that was sent at `sent_us` has taken the lease. */
 void hf__lease_take(struct lease *lease, struct lease_terms terms, int64_t sent_us);
 
-/* It was renewed by such a request: it ends later, never earlier; (3). */
+/* A request that was sent at `sent_us` has renewed it: it ends later, never earlier; (3). */
 void hf__lease_renew(struct lease *lease, struct lease_terms terms, int64_t sent_us);
 
 /* A renewal is being sent: the next one is a heartbeat later, whatever becomes of this one. */

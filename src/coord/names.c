@@ -17,6 +17,7 @@ static bool is_own(struct hf_str name, const char *own)
 {
     struct hf_str text = hf_str_from(own);
 
+    assert(text.len > 0);
     if (text.ptr[text.len - 1] == ':')
         return name.len >= text.len && memcmp(name.ptr, text.ptr, text.len) == 0;
     return hf_str_equal(name, text);

@@ -1,9 +1,9 @@
 /*
  * coord/opener.c: leases of the dead on a directory.
  *
- * Who is silent for a lease is replaced: that is how it works between hosts, and it costs a lease
- * after each crash. On a directory more is known. One process at a time has it open, and each
- * opening has a text of its own (hf_db_opener()). Whoever leases something through an opening
+ * A holder that is silent for a lease is replaced: that is how it works between hosts, and it costs
+ * a lease after each crash. On a directory more is known. One process at a time has it open, and
+ * each opening has a text of its own (hf_db_opener()). Whoever leases something through an opening
  * writes that text beside the lease, as `opener`:
  *
  *     lock           in the entry of each holder (lock_item.c)
@@ -23,7 +23,7 @@
  */
 #include "coord/pattern.h"
 
-bool hf__pattern_orphan(struct hf_db *db, struct hf_str opener)
+bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener)
 {
     struct hf_str ours = hf_db_opener(db);
 

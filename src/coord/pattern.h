@@ -17,13 +17,13 @@
 #include "coord/backoff.h"
 
 /*
- * Who returns HF_OK leaves no error in the scope (scope.h). Operations see to that themselves. So a
- * public function that may succeed without one forgets the former error when it begins; and one
- * that takes a failure of its own for no failure does so when it ends.
+ * A function that returns HF_OK leaves no error in the scope (scope.h). Operations see to that
+ * themselves. A public function that may succeed without calling one clears the former error when
+ * it begins; one that may succeed after a call failed clears it when it ends.
  */
 static inline void call_begins(struct hf_scope *s)
 {
-    if (s) /* who closes what was never opened may have none */
+    if (s) /* a close function may be called without a scope */
         hf_scope_ok(s);
 }
 
@@ -62,7 +62,7 @@ struct hf_str hf__pattern_join(struct hf_scope *s, struct hf_str one, struct hf_
 /* At most `max` bytes of it, as UTF-8 whatever it was. Absent: no memory. */
 struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t max);
 
-/* Who we are, for people who wonder: `said`, else "HOST/PROCESS-ID". Absent: no memory. */
+/* The owner name that listings show: `said`, else "HOST/PROCESS-ID". Absent: no memory. */
 struct hf_str hf__pattern_owner(struct hf_scope *s, struct hf_str said);
 
 /*
@@ -105,23 +105,24 @@ struct json_member {
 
 /* The next character behind blanks, '\0' at the end; take it, if it is that one; nothing but blanks
  * may be left. */
-char hf__json_look(struct json_reader *r);
-bool hf__json_take(struct json_reader *r, char c);
-enum hf_status hf__json_end(struct json_reader *r);
+char hf__pattern_json_look(struct json_reader *r);
+bool hf__pattern_json_take(struct json_reader *r, char c);
+enum hf_status hf__pattern_json_end(struct json_reader *r);
 
 /* Pass over a value; over members of the object, or elements of the list, that begins here, noting
  * where those are that are looked for; over an object, which has to be all of the text. */
-enum hf_status hf__json_pass(struct json_reader *r, int depth);
-enum hf_status hf__json_all(struct json_reader *r, int depth, char end, struct json_member *members,
-                            size_t len);
-enum hf_status hf__json_object(struct json_reader *r, struct json_member *members, size_t len);
+enum hf_status hf__pattern_json_pass(struct json_reader *r, int depth);
+enum hf_status hf__pattern_json_all(struct json_reader *r, int depth, char end,
+                                    struct json_member *members, size_t len);
+enum hf_status hf__pattern_json_object(struct json_reader *r, struct json_member *members,
+                                       size_t len);
 
 /* What a JSON string says as an S, or as a B in base64; what a number says as an N:
  * HF_SERIALIZATION when it does not. And the JSON string of an S or a B; absent: no memory, or no
  * UTF-8. */
-enum hf_status hf__json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
-                              struct hf_value *value);
-struct hf_str hf__json_raw(struct hf_scope *s, struct hf_attr attr);
+enum hf_status hf__pattern_json_value(struct hf_scope *s, enum hf_type type, struct hf_str raw,
+                                      struct hf_value *value);
+struct hf_str hf__pattern_json_raw(struct hf_scope *s, struct hf_attr attr);
 
 /* ---- plain.c -------------------------------------------------------------------------------- */
 
@@ -255,7 +256,7 @@ enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_
 
 /* Was a lease with this `opener` (absent: it has none) taken through an opening of the database
  * that is over? Then its holder is gone, however long the lease. */
-bool hf__pattern_orphan(struct hf_db *db, struct hf_str opener);
+bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener);
 
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 
@@ -266,13 +267,14 @@ const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx);
  * refused. True: they will be others when it is built anew, so hf_tx_run() does that. */
 typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);
 
-/* Add actions, all or none, and be told what becomes of them: `done` as in hf_tx_on_commit(). */
+/* Add actions, all or none, with functions that are called with the outcome: `done` as in
+ * hf_tx_on_commit(). */
 enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
                            const struct hf_transact_write *actions, size_t len, hf_tx_done_fn *done,
                            tx_refused_fn *refused, void *user);
 
-/* Who has joined with that function: the first one, or the one behind `before`; NULL: no more. What
- * was taken out of the transaction again is not there. */
+/* The `user` of the first one that joined with that function, or of the one behind `before`; NULL:
+ * no more. Those that were taken out of the transaction again are left out. */
 void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *before);
 
 /* ---- scope_list.c --------------------------------------------------------------------------- */
@@ -283,31 +285,32 @@ enum hf_status hf__pattern_grow(struct hf_scope *s, void **list, size_t len, siz
 
 /* ---- blob_refs.c ---------------------------------------------------------------------------- */
 
-enum { USES_DIGEST = HF_BLOB_DIGEST_LEN / 2 };
+enum { BLOB_REF_LEN = HF_BLOB_DIGEST_LEN / 2 };
 
-/* Names of blobs that are in use. */
-struct uses {
+/* Digests of the blobs that are in use. */
+struct blob_refs {
     const struct hf_env *env;
-    uint8_t (*list)[USES_DIGEST];
+    uint8_t (*list)[BLOB_REF_LEN];
     size_t len, cap;
-    size_t sorted; /* so many of them, in front */
+    size_t sorted; /* how many, at the beginning of the list */
 };
 
-/* Note what is in use: all of it. */
-typedef enum hf_status uses_find_fn(struct hf_scope *s, struct uses *uses, void *user);
+/* Add the digest of every blob that is in use. */
+typedef enum hf_status blob_refs_find_fn(struct hf_scope *s, struct blob_refs *refs, void *user);
 
-/* A text that is no name of a blob is passed over, and so is one that was sorted in. */
-enum hf_status hf__uses_add(struct hf_scope *s, struct uses *uses, struct hf_str text);
-void hf__uses_sort(struct uses *uses);
+/* A text that is no digest is ignored, and so is one that hf__refs_sort() has seen. */
+enum hf_status hf__refs_add(struct hf_scope *s, struct blob_refs *refs, struct hf_str text);
+void hf__refs_sort(struct blob_refs *refs);
 
-/* Remove the blobs that `find` does not note, and that were put last more than older_s seconds
- * before it began. */
-enum hf_status hf__uses_sweep(struct hf_scope *s, const struct hf_env *env, struct hf_blobs *blobs,
-                              uint32_t older_s, uses_find_fn *find, void *user, uint64_t *removed);
+/* Remove the blobs that `find` did not add, and that were put last more than older_s seconds before
+ * it began. */
+enum hf_status hf__refs_sweep(struct hf_scope *s, const struct hf_env *env, struct hf_blobs *blobs,
+                              uint32_t older_s, blob_refs_find_fn *find, void *user,
+                              uint64_t *removed);
 
 /* ---- timer.c -------------------------------------------------------------------------------- */
 
-/* Do what is due; returns in how many microseconds there is more to do, INT64_MAX: not before
+/* Do what is due. Returns after how many microseconds to call it again; INT64_MAX: not before
  * hf__timer_wake(). */
 typedef int64_t timer_fn(void *user);
 

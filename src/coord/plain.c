@@ -14,62 +14,64 @@ enum { WRAP_MAX = 16 }; /* {"BOOL":} */
 struct plain {
     struct json_reader r;
     char *out;
-    size_t len;
+    size_t len, cap; /* of `out` (2) */
 };
 
 typedef enum hf_status element_fn(struct plain *p, int depth);
 
-static void put(struct plain *p, struct hf_str text)
+static void text_put(struct plain *p, struct hf_str text)
 {
+    assert(text.len <= p->cap - p->len && "(2)");
     if (text.len)
         memcpy(p->out + p->len, text.ptr, text.len);
     p->len += text.len;
 }
 
-static enum hf_status expect(struct plain *p, char c)
+static enum hf_status char_expect(struct plain *p, char c)
 {
-    return hf__json_take(&p->r, c)
+    return hf__pattern_json_take(&p->r, c)
                ? HF_OK
-               : hf_scope_fail(p->r.s, p->r.status, "no '%c' at byte %zu", c, p->r.at + 1);
+               : hf_scope_fail(p->r.s, p->r.status, "expected '%c' at byte %zu", c, p->r.at + 1);
 }
 
 /* The next value as it is written. */
-static enum hf_status raw(struct plain *p, struct hf_str *text)
+static enum hf_status value_raw(struct plain *p, struct hf_str *text)
 {
     size_t from;
 
-    (void)hf__json_look(&p->r);
+    (void)hf__pattern_json_look(&p->r);
     from = p->r.at;
-    TRY(hf__json_pass(&p->r, 0));
+    TRY(hf__pattern_json_pass(&p->r, 0));
     *text = hf_str_of(p->r.text.ptr + from, p->r.at - from);
     return HF_OK;
 }
 
 /* All of an object or a list, each element by that function. */
-static enum hf_status all(struct plain *p, int depth, char open, char close, element_fn *element)
+static enum hf_status elements_walk(struct plain *p, int depth, char open, char close,
+                                    element_fn *element)
 {
     if (depth > JSON_DEPTH_MAX)
         return hf_scope_fail(p->r.s, p->r.status, "more than %d levels", JSON_DEPTH_MAX);
-    TRY(expect(p, open));
-    put(p, hf_str_of(&open, 1));
-    for (bool first = true; !hf__json_take(&p->r, close); first = false) {
+    TRY(char_expect(p, open));
+    text_put(p, hf_str_of(&open, 1));
+    for (bool first = true; !hf__pattern_json_take(&p->r, close); first = false) {
         if (!first) {
-            TRY(expect(p, ','));
-            put(p, HF_STR(","));
+            TRY(char_expect(p, ','));
+            text_put(p, HF_STR(","));
         }
         if (open == '{') {
             struct hf_str name;
 
-            if (hf__json_look(&p->r) != '"')
-                return expect(p, '"');
-            TRY(raw(p, &name));
-            TRY(expect(p, ':'));
-            put(p, name);
-            put(p, HF_STR(":"));
+            if (hf__pattern_json_look(&p->r) != '"')
+                return char_expect(p, '"');
+            TRY(value_raw(p, &name));
+            TRY(char_expect(p, ':'));
+            text_put(p, name);
+            text_put(p, HF_STR(":"));
         }
         TRY(element(p, depth + 1));
     }
-    put(p, hf_str_of(&close, 1));
+    text_put(p, hf_str_of(&close, 1));
     return HF_OK;
 }
 
@@ -81,9 +83,9 @@ static enum hf_status number_of(struct plain *p, int depth)
     struct hf_str text;
 
     (void)depth;
-    TRY(raw(p, &text));
+    TRY(value_raw(p, &text));
     assert(text.len > 2);
-    put(p, hf_str_of(text.ptr + 1, text.len - 2));
+    text_put(p, hf_str_of(text.ptr + 1, text.len - 2));
     return HF_OK;
 }
 
@@ -91,22 +93,22 @@ static enum hf_status plain_of(struct plain *p, int depth)
 {
     struct hf_str type, text;
 
-    TRY(expect(p, '{'));
-    TRY(raw(p, &type));
-    TRY(expect(p, ':'));
+    TRY(char_expect(p, '{'));
+    TRY(value_raw(p, &type));
+    TRY(char_expect(p, ':'));
     if (hf_str_equal(type, HF_STR("\"M\""))) {
-        TRY(all(p, depth, '{', '}', plain_of));
+        TRY(elements_walk(p, depth, '{', '}', plain_of));
     } else if (hf_str_equal(type, HF_STR("\"L\""))) {
-        TRY(all(p, depth, '[', ']', plain_of));
+        TRY(elements_walk(p, depth, '[', ']', plain_of));
     } else if (hf_str_equal(type, HF_STR("\"NS\""))) {
-        TRY(all(p, depth, '[', ']', number_of));
+        TRY(elements_walk(p, depth, '[', ']', number_of));
     } else if (hf_str_equal(type, HF_STR("\"N\""))) {
         TRY(number_of(p, depth));
     } else {
-        TRY(raw(p, &text));
-        put(p, hf_str_equal(type, HF_STR("\"NULL\"")) ? HF_STR("null") : text);
+        TRY(value_raw(p, &text));
+        text_put(p, hf_str_equal(type, HF_STR("\"NULL\"")) ? HF_STR("null") : text);
     }
-    return expect(p, '}');
+    return char_expect(p, '}');
 }
 
 enum hf_status hf__plain_write(struct hf_scope *s, struct hf_value value, struct hf_str *json)
@@ -115,7 +117,8 @@ enum hf_status hf__plain_write(struct hf_scope *s, struct hf_value value, struct
     const struct hf_str before = HF_STR("{\"v\":");
     struct plain p = {.r = {.s = s, .text = typed, .at = before.len, .status = HF_CORRUPT}};
 
-    p.out = hf_scope_alloc(s, typed.len + 1);
+    p.cap = typed.len + 1;
+    p.out = hf_scope_alloc(s, p.cap);
     TRY(hf_scope_built(s));
     assert(typed.len > before.len && memcmp(typed.ptr, before.ptr, before.len) == 0);
     TRY(plain_of(&p, 0));
@@ -127,23 +130,23 @@ enum hf_status hf__plain_write(struct hf_scope *s, struct hf_value value, struct
 
 static enum hf_status typed_of(struct plain *p, int depth)
 {
-    char c = hf__json_look(&p->r);
+    char c = hf__pattern_json_look(&p->r);
     bool number = c == '-' || (c >= '0' && c <= '9');
     struct hf_str text;
 
     if (c == '{' || c == '[') {
-        put(p, c == '{' ? HF_STR("{\"M\":") : HF_STR("{\"L\":"));
-        TRY(all(p, depth, c, c == '{' ? '}' : ']', typed_of));
-        put(p, HF_STR("}"));
+        text_put(p, c == '{' ? HF_STR("{\"M\":") : HF_STR("{\"L\":"));
+        TRY(elements_walk(p, depth, c, c == '{' ? '}' : ']', typed_of));
+        text_put(p, HF_STR("}"));
         return HF_OK;
     }
-    TRY(raw(p, &text));
-    put(p, c == '"'               ? HF_STR("{\"S\":")
-           : number               ? HF_STR("{\"N\":\"")
-           : c == 't' || c == 'f' ? HF_STR("{\"BOOL\":")
-                                  : HF_STR("{\"NULL\":"));
-    put(p, c == 'n' ? HF_STR("true") : text);
-    put(p, number ? HF_STR("\"}") : HF_STR("}"));
+    TRY(value_raw(p, &text));
+    text_put(p, c == '"'               ? HF_STR("{\"S\":")
+                : number               ? HF_STR("{\"N\":\"")
+                : c == 't' || c == 'f' ? HF_STR("{\"BOOL\":")
+                                       : HF_STR("{\"NULL\":"));
+    text_put(p, c == 'n' ? HF_STR("true") : text);
+    text_put(p, number ? HF_STR("\"}") : HF_STR("}"));
     return HF_OK;
 }
 
@@ -155,9 +158,10 @@ enum hf_status hf__plain_read(struct hf_scope *s, struct hf_str json, struct hf_
     /* There are at most as many values as there are of these, and one. */
     for (size_t i = 0; i < json.len; i++)
         values += json.ptr[i] == ',' || json.ptr[i] == ':' || json.ptr[i] == '[';
-    p.out = hf_scope_alloc(s, json.len + values * WRAP_MAX + 1);
+    p.cap = json.len + values * WRAP_MAX + 1;
+    p.out = hf_scope_alloc(s, p.cap);
     TRY(hf_scope_built(s));
-    TRY(all(&p, 0, '{', '}', typed_of));
-    TRY(hf__json_end(&p.r));
+    TRY(elements_walk(&p, 0, '{', '}', typed_of));
+    TRY(hf__pattern_json_end(&p.r));
     return hf_item_from_json(s, hf_str_of(p.out, p.len), item);
 }

@@ -14,7 +14,7 @@
  *  (1) A wake is never lost: a step begins after it, unless the pump ends first. One that comes while
  *      all workers are in a step leads to another.
  *  (2) Nobody polls. Of the workers that rest, one waits until the earliest time, the others until
- *      they are woken; who leaves his rest lets another one wait in his place.
+ *      they are woken. A worker that leaves its rest lets another one wait in its place.
  *  (3) No step begins before all threads are there, nor after hf__pump_end().
  *  (4) The mutex is not held during a step, nor while an owner's function is called. So an owner may
  *      hold his own mutex when he wakes: his comes first, then ours.
@@ -24,8 +24,8 @@
  *  (6) Waits are on the system's clock, which stands still while the machine is suspended. So one that
  *      has an end lasts a second at most, and the elapsed clock is looked at again.
  *
- * Who waits for what a pump does waits by a scope, which is canceled or has a deadline: waiters. The
- * owner tells them when something has changed.
+ * Threads wait for what a pump does by a scope, which is canceled or has a deadline: they are
+ * waiters. The owner notifies them when something has changed.
  */
 #include "coord/pump.h"
 
@@ -56,7 +56,7 @@ struct pump {
 
     pthread_mutex_t mutex; /* guards all below, and what changes of the workers */
     pthread_cond_t work;   /* a step may be due, or the end has come */
-    pthread_cond_t ended;  /* a thread has */
+    pthread_cond_t ended;  /* a thread has ended */
     bool begun;            /* all threads are there */
     bool ending;
     size_t resting;
@@ -80,7 +80,7 @@ void hf__waiters_free(struct waiters *waiters)
     pthread_mutex_destroy(&waiters->mutex);
 }
 
-void hf__waiters_tell(struct waiters *waiters)
+void hf__waiters_notify(struct waiters *waiters)
 {
     pthread_mutex_lock(&waiters->mutex);
     for (struct waiter *waiter = waiters->first; waiter; waiter = waiter->next)
@@ -101,8 +101,10 @@ static void waiter_remove(struct waiters *waiters, const struct waiter *waiter)
     struct waiter **at = &waiters->first;
 
     pthread_mutex_lock(&waiters->mutex);
-    while (*at != waiter)
+    while (*at != waiter) {
+        assert(*at && "a waiter is in its list until it leaves");
         at = &(*at)->next;
+    }
     *at = waiter->next;
     pthread_mutex_unlock(&waiters->mutex);
 }
@@ -172,14 +174,14 @@ static bool is_due(const struct pump *pump, int64_t now_us)
     return pump->calls > 0 || pump->due_us <= now_us;
 }
 
-/* Does the earliest time have nobody who waits for it? */
+/* Does nobody wait until the earliest time? */
 static bool lacks_timing(const struct pump *pump)
 {
     return pump->calls > 0 || pump->due_us < pump->timed_us;
 }
 
-/* (2), (6) */
-static void rest(struct pump *pump, int64_t now_us)
+/* Wait until a step may be due: (2), (6). */
+static void worker_rest(struct pump *pump, int64_t now_us)
 {
     ASSERT_HELD(&pump->mutex);
     pump->resting++;
@@ -198,7 +200,7 @@ static void rest(struct pump *pump, int64_t now_us)
 }
 
 /* One step, on this thread. (4) */
-static int64_t call(struct pump *pump, struct pump_worker *worker, int64_t now_us)
+static int64_t worker_step(struct pump *pump, struct pump_worker *worker, int64_t now_us)
 {
     int64_t next_us;
 
@@ -234,13 +236,14 @@ static void *run_worker(void *user)
         int64_t now_us = hf__env_elapsed_us(&pump->env);
 
         if (pump->begun && is_due(pump, now_us)) /* (3) */
-            (void)call(pump, worker, now_us);
+            (void)worker_step(pump, worker, now_us);
         else
-            rest(pump, now_us);
+            worker_rest(pump, now_us);
     }
+    assert(!worker->busy && worker->started);
     worker->over = true;
     pthread_cond_broadcast(&pump->ended);
-    hf__waiters_tell(&pump->waiters);
+    hf__waiters_notify(&pump->waiters);
     pthread_mutex_unlock(&pump->mutex); /* joined before anything is freed */
     return NULL;
 }
@@ -282,7 +285,7 @@ int64_t hf__pump_step(struct pump *pump)
     assert(!pump->o.workers && "a pump with threads was called");
     pthread_mutex_lock(&pump->mutex);
     if (!pump->ending) {
-        next_us = call(pump, &pump->workers[0], hf__env_elapsed_us(&pump->env));
+        next_us = worker_step(pump, &pump->workers[0], hf__env_elapsed_us(&pump->env));
         pump->due_us = INT64_MAX; /* the caller knows */
     }
     pthread_mutex_unlock(&pump->mutex);
@@ -436,6 +439,7 @@ void hf__pump_close(struct pump *pump)
 static void set_begun(struct pump *pump, bool begun)
 {
     pthread_mutex_lock(&pump->mutex);
+    assert(!pump->busy && "(5) a step goes on");
     pump->begun = begun;
     pump->ending = false;
     pump->due_us = begun ? 0 : INT64_MAX;
@@ -446,7 +450,7 @@ static void set_begun(struct pump *pump, bool begun)
 enum hf_status hf__pump_start(struct hf_scope *s, struct pump *pump)
 {
     if (join_ended(pump))
-        return hf_scope_fail(s, HF_LOCKED, "it has not ended since it was stopped");
+        return hf_scope_fail(s, HF_LOCKED, "a step from before the last stop has not returned");
     set_begun(pump, false);
     for (size_t i = 0; i < pump->o.workers; i++) {
         struct pump_worker *worker = &pump->workers[i];
@@ -458,7 +462,7 @@ enum hf_status hf__pump_start(struct hf_scope *s, struct pump *pump)
         pthread_mutex_unlock(&pump->mutex);
         if (!started) {
             (void)hf__pump_stop(pump, INT64_MAX);
-            return hf_scope_fail(s, HF_LIMIT, "the system has no thread for worker %zu", i + 1);
+            return hf_scope_fail(s, HF_LIMIT, "cannot start a thread for worker %zu", i + 1);
         }
     }
     set_begun(pump, true);

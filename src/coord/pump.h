@@ -11,14 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- who waits for something, by a scope ---------------------------------------------------- */
+/* ---- threads that wait for something, by a scope -------------------------------------------- */
 
 struct waiter {
     struct waiter *next;
     struct hf_scope *s;
 };
 
-/* Those who wait until something of an owner changes. Zero but for the mutex is an empty one. */
+/* Threads that wait until something of an owner changes. Zero but for the mutex is an empty
+ * list. */
 struct waiters {
     pthread_mutex_t mutex; /* guards the list */
     struct waiter *first;
@@ -30,8 +31,8 @@ typedef bool waiters_fn(void *user);
 void hf__waiters_init(struct waiters *waiters);
 void hf__waiters_free(struct waiters *waiters);
 
-/* Let all look again. To be called behind the change, with the owner's mutex or without. */
-void hf__waiters_tell(struct waiters *waiters);
+/* Let all waiters look again. Called after the change, with the owner's mutex or without. */
+void hf__waiters_notify(struct waiters *waiters);
 
 /*
  * Wait until `holds`, or until a time of the elapsed clock (INT64_MAX: without a limit): HF_OK in
@@ -40,8 +41,8 @@ void hf__waiters_tell(struct waiters *waiters);
 enum hf_status hf__waiters_wait(struct hf_scope *s, struct waiters *waiters, waiters_fn *holds,
                                 void *user, int64_t until_us);
 
-/* The same by the env's clock: an env that sleeps by itself does so, as time may not pass otherwise.
- * For pauses; not for what other threads are at. */
+/* The same by the env's clock: an env that has its own sleep is used, as its time may not pass
+ * otherwise. For pauses; not to wait for what other threads do. */
 enum hf_status hf__waiters_pause(struct hf_scope *s, struct waiters *waiters, waiters_fn *holds,
                                  void *user, int64_t until_us);
 

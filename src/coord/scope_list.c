@@ -12,6 +12,7 @@ enum hf_status hf__pattern_grow(struct hf_scope *s, void **list, size_t len, siz
     size_t more = *cap ? 2 * *cap : FIRST_ROOM;
     void *longer;
 
+    assert(len <= *cap && (*list || !len));
     if (len < *cap)
         return HF_OK;
     longer = hf_scope_alloc(s, more * size);

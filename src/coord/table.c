@@ -55,6 +55,7 @@ static struct hf_create_table keys_of(const struct hf_create_table *spec,
         for (size_t j = 0; j < spec->key_schema_len; j++)
             if (hf_str_equal(spec->attributes[i].name, spec->key_schema[j].name))
                 attributes[keys.attributes_len++] = spec->attributes[i];
+    assert(keys.attributes_len == keys.key_schema_len && "a key without a type");
     return keys;
 }
 
@@ -70,8 +71,8 @@ static bool expires_otherwise(struct hf_scope *s, struct hf_db *db, struct hf_st
            !hf_str_equal(result.description->attribute, attribute);
 }
 
-/* It is there and differs, as the error says. HF_OK: in nothing that cannot be changed, and it may
- * become ours. HF_INVALID says whose it is, if that is known. */
+/* The table differs from the spec, as the error says. HF_OK: the differences can be changed, and
+ * the table may become ours. HF_INVALID says whose it is, if that is known. */
 static enum hf_status may_change(struct hf_scope *s, struct hf_db *db,
                                  const struct hf_create_table *spec, struct hf_str ttl_attribute,
                                  const struct pattern_open *how)

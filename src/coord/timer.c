@@ -17,6 +17,7 @@
  *  (3) The mutex is not held during the call.
  *  (4) Of timers that are due the one that is so for longest is next, so none starves another.
  */
+#include "base/assert_held.h"
 #include "coord/pattern.h"
 
 #include <pthread.h>
@@ -33,7 +34,7 @@ struct timer {
     timer_fn *run;
     void *user;
     int64_t due_us; /* on the system's clock; INT64_MAX: when it is woken */
-    bool woken;     /* while it ran */
+    bool woken;     /* it was woken while its function ran */
 };
 
 struct timer_thread {
@@ -41,10 +42,10 @@ struct timer_thread {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards all below, and what changes of the timers */
     pthread_cond_t changed;
-    pthread_cond_t ended; /* a call */
+    pthread_cond_t ended; /* a call has ended */
     struct timer *timers;
-    struct timer *running;
-    pthread_t runner; /* of the one that is running */
+    struct timer *running; /* its function is being called; NULL: none */
+    pthread_t runner;      /* the thread that calls it, if one is running */
     bool stopping;
 };
 
@@ -63,7 +64,7 @@ static struct timespec time_at(int64_t us)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* The one that is due first; NULL: there are none. */
+/* The timer that is due first; NULL: there are none. */
 static struct timer *first_due(const struct timer_thread *thread)
 {
     struct timer *first = thread->timers;
@@ -74,22 +75,25 @@ static struct timer *first_due(const struct timer_thread *thread)
     return first;
 }
 
-/* Until something changes or the time has come; the mutex is held. */
+/* Wait until something changes or the time has come. The mutex is held. */
 static void wait_until(struct timer_thread *thread, int64_t until_us)
 {
     struct timespec until = time_at(until_us);
 
+    ASSERT_HELD(&thread->mutex);
     if (until_us == INT64_MAX)
         pthread_cond_wait(&thread->changed, &thread->mutex);
     else
         pthread_cond_timedwait(&thread->changed, &thread->mutex, &until);
 }
 
-/* The mutex is held, but not during the call. */
-static void call(struct timer_thread *thread, struct timer *timer)
+/* Call its function. The mutex is held, but not during the call (3). */
+static void timer_call(struct timer_thread *thread, struct timer *timer)
 {
     int64_t wait;
 
+    ASSERT_HELD(&thread->mutex);
+    assert(!thread->running && timer->thread == thread && "(2)");
     timer->woken = false;
     thread->running = timer;
     thread->runner = pthread_self();
@@ -105,7 +109,7 @@ static void call(struct timer_thread *thread, struct timer *timer)
     pthread_cond_broadcast(&thread->ended);
 }
 
-static void *loop(void *user)
+static void *thread_run(void *user)
 {
     struct timer_thread *thread = user;
 
@@ -115,8 +119,8 @@ static void *loop(void *user)
         int64_t due = timer ? timer->due_us : INT64_MAX;
 
         if (due <= now_us()) {
-            call(thread, timer);
-            pthread_mutex_unlock(&thread->mutex); /* who wants it gets it, however much is due */
+            timer_call(thread, timer);
+            pthread_mutex_unlock(&thread->mutex); /* other threads get it, however much is due */
             sched_yield();
             pthread_mutex_lock(&thread->mutex);
         } else {
@@ -131,6 +135,7 @@ static void thread_free(struct timer_thread *thread)
 {
     struct hf_env env = thread->env;
 
+    assert(!thread->timers && !thread->running);
     pthread_cond_destroy(&thread->changed);
     pthread_cond_destroy(&thread->ended);
     pthread_mutex_destroy(&thread->mutex);
@@ -147,9 +152,9 @@ static enum hf_status thread_make(struct hf_scope *s, void **object)
     pthread_mutex_init(&thread->mutex, NULL);
     steady_cond_init(&thread->changed);
     pthread_cond_init(&thread->ended, NULL);
-    if (pthread_create(&thread->thread, NULL, loop, thread) != 0) {
+    if (pthread_create(&thread->thread, NULL, thread_run, thread) != 0) {
         thread_free(thread);
-        return hf_scope_fail(s, HF_LIMIT, "the system has no thread for a timer");
+        return hf_scope_fail(s, HF_LIMIT, "cannot start a thread for a timer");
     }
     *object = thread;
     return HF_OK;
@@ -172,8 +177,8 @@ static const struct hf_shared_kind beats = {thread_make, thread_end};
 /* ---- timers --------------------------------------------------------------------------------- */
 
 /* On the thread that `db` has for it, or one of its own. */
-static enum hf_status start(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
-                            struct timer **out)
+static enum hf_status timer_new(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
+                                struct timer **out)
 {
     const struct hf_env *env = hf_scope_env(s);
     struct timer *timer = hf__env_zalloc(env, sizeof(*timer));
@@ -205,20 +210,21 @@ static enum hf_status start(struct hf_scope *s, struct hf_db *db, timer_fn *run,
 
 enum hf_status hf__timer_start(struct hf_scope *s, timer_fn *run, void *user, struct timer **timer)
 {
-    return start(s, NULL, run, user, timer);
+    return timer_new(s, NULL, run, user, timer);
 }
 
 enum hf_status hf__timer_join(struct hf_scope *s, struct hf_db *db, timer_fn *run, void *user,
                               struct timer **timer)
 {
-    return start(s, db, run, user, timer);
+    return timer_new(s, db, run, user, timer);
 }
 
 /* The mutex is held. (4): it is due from now on, unless it is already. */
-static void wake(struct timer *timer)
+static void timer_make_due(struct timer *timer)
 {
     int64_t now = now_us();
 
+    ASSERT_HELD(&timer->thread->mutex);
     timer->woken = true;
     timer->due_us = timer->due_us < now ? timer->due_us : now;
     pthread_cond_signal(&timer->thread->changed);
@@ -227,7 +233,7 @@ static void wake(struct timer *timer)
 void hf__timer_wake(struct timer *timer)
 {
     pthread_mutex_lock(&timer->thread->mutex);
-    wake(timer);
+    timer_make_due(timer);
     pthread_mutex_unlock(&timer->thread->mutex);
 }
 
@@ -235,7 +241,7 @@ void hf__timer_wake_in(struct timer *timer, int64_t us)
 {
     pthread_mutex_lock(&timer->thread->mutex);
     if (timer->thread->running == timer || timer->due_us > now_us() + us)
-        wake(timer);
+        timer_make_due(timer);
     pthread_mutex_unlock(&timer->thread->mutex);
 }
 
@@ -260,7 +266,7 @@ void hf__timer_stop(struct timer *timer)
     while (thread->running == timer)
         pthread_cond_wait(&thread->ended, &thread->mutex);
     for (at = &thread->timers; *at != timer; at = &(*at)->next)
-        ;
+        assert(*at && "a timer is in the list of its thread");
     *at = timer->next;
     pthread_mutex_unlock(&thread->mutex);
     if (timer->db)

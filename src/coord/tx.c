@@ -6,7 +6,7 @@
  *  (1) The token of the first commit is that of all, so a transaction whose answer was lost is sent
  *      again, here and by callers who commit again, and does not happen twice, as long as the
  *      database remembers (ten minutes).
- *  (2) Who waits for the commit is told once, and only after it is known to have happened.
+ *  (2) Listeners are called once, and only after the commit is known to have happened.
  *  (3) A conflict lets hf_tx_run() build anew, from what the items are then; anything that says
  *      that a condition did not hold is the caller's business, unless the pattern whose condition
  *      it was says that it will have another one then. Nothing is built anew once it may have
@@ -14,6 +14,7 @@
  *  (4) After an answer that got lost every failure is doubtful, also that of a later commit.
  *  (5) What an inner hf_tx_run() added leaves the outer transaction when it fails.
  */
+#include "base/assert_held.h"
 #include "coord/pattern.h"
 
 #include <holdfast/tx.h>
@@ -38,6 +39,17 @@ struct hf_tx {
     bool doubtful; /* it may have happened */
     bool committed;
 };
+
+static void tx_check(const struct hf_tx *tx)
+{
+    assert(tx->len <= tx->cap || !tx->cap);
+    assert(tx->len <= HF_TX_ACTIONS_MAX);
+    assert(!*tx->end && "the list of listeners goes on behind its end");
+    if (!DEV_CHECKS)
+        return;
+    for (const struct listener *l = tx->first; l; l = l->next)
+        assert(l->first + l->count <= tx->len && "a listener has actions that are not there");
+}
 
 enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db, struct hf_tx **tx)
 {
@@ -74,14 +86,14 @@ const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx)
 
 /* ---- putting it together -------------------------------------------------------------------- */
 
-static const void *copied(struct hf_scope *s, const void *request, size_t size)
+static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
 {
     void *copy = hf_scope_alloc(s, size);
 
     return copy ? memcpy(copy, request, size) : NULL;
 }
 
-static enum hf_status grow(struct hf_scope *s, struct hf_tx *tx)
+static enum hf_status actions_grow(struct hf_scope *s, struct hf_tx *tx)
 {
     size_t cap = tx->cap ? 2 * tx->cap : SOME;
     struct hf_transact_write *actions = hf_scope_alloc(s, cap * sizeof(*actions));
@@ -101,39 +113,42 @@ enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
 
     call_begins(s);
     if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+        return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
     if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
-        return hf_scope_fail(s, HF_INVALID,
-                             "an action of a transaction is one check, put, delete or update");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "an action of a transaction is exactly one check, put, delete or update");
     if (tx->len == HF_TX_ACTIONS_MAX)
         return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, tx->len + 1),
                                    "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
     if (tx->len == tx->cap)
-        TRY(grow(s, tx));
+        TRY(actions_grow(s, tx));
     if (action->check)
-        own.check = copied(s, action->check, sizeof(*action->check));
+        own.check = request_copy(s, action->check, sizeof(*action->check));
     if (action->put)
-        own.put = copied(s, action->put, sizeof(*action->put));
+        own.put = request_copy(s, action->put, sizeof(*action->put));
     if (action->del)
-        own.del = copied(s, action->del, sizeof(*action->del));
+        own.del = request_copy(s, action->del, sizeof(*action->del));
     if (action->update)
-        own.update = copied(s, action->update, sizeof(*action->update));
+        own.update = request_copy(s, action->update, sizeof(*action->update));
     TRY(hf_scope_built(s));
     tx->actions[tx->len++] = own;
+    tx_check(tx);
     return HF_OK;
 }
 
-static enum hf_status listen(struct hf_scope *s, struct hf_tx *tx, struct listener given)
+static enum hf_status listener_add(struct hf_scope *s, struct hf_tx *tx, struct listener given)
 {
     struct listener *listener;
 
     if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
+        return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
     listener = hf_scope_alloc(s, sizeof(*listener));
     TRY(hf_scope_built(s));
     *listener = given;
     *tx->end = listener;
     tx->end = &listener->next;
+    tx_check(tx);
     return HF_OK;
 }
 
@@ -141,7 +156,7 @@ enum hf_status hf_tx_on_commit(struct hf_scope *s, struct hf_tx *tx, hf_tx_done_
                                void *user)
 {
     call_begins(s);
-    return listen(s, tx, (struct listener){.done = done, .user = user});
+    return listener_add(s, tx, (struct listener){.done = done, .user = user});
 }
 
 enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
@@ -155,7 +170,7 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
     for (size_t i = 0; status == HF_OK && i < len; i++)
         status = hf_tx_add(s, tx, &actions[i]);
     if (status == HF_OK)
-        status = listen(s, tx, listener);
+        status = listener_add(s, tx, listener);
     if (status != HF_OK && !tx->committed)
         tx->len = listener.first;
     return status;
@@ -177,7 +192,7 @@ void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *bef
 
 /* ---- letting it happen ---------------------------------------------------------------------- */
 
-/* Would the same do if others had not been there at the same time? (3) */
+/* Did it fail only because of other transactions at the same time? (3) */
 static bool is_conflict(const struct hf_error *error)
 {
     bool conflict = false;
@@ -193,7 +208,7 @@ static bool is_conflict(const struct hf_error *error)
     return conflict;
 }
 
-/* Do those whose conditions did not hold want it to be built anew? (3) */
+/* Do all patterns whose conditions did not hold ask for it to be built anew? (3) */
 static bool is_worth_another(const struct hf_tx *tx, const struct hf_error *error)
 {
     size_t explained = 0, refused = 0;
@@ -246,13 +261,16 @@ static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
     const struct hf_transact_write *action = &tx->actions[0];
     enum hf_status status;
 
+    assert(tx->len > 0);
     if (tx->len > 1)
         return hf_scope_fail(
             s, HF_UNSUPPORTED,
-            "this database has no transactions, so %zu actions cannot happen together", tx->len);
+            "this database has no transactions, so %zu actions cannot be committed together",
+            tx->len);
     if (action->check)
-        return hf_scope_fail(s, HF_UNSUPPORTED,
-                             "this database has no transactions, so nothing can be checked alone");
+        return hf_scope_fail(
+            s, HF_UNSUPPORTED,
+            "this database has no transactions, so a check cannot be committed by itself");
     status = action->put   ? hf_put_item(s, tx->db, action->put, NULL)
              : action->del ? hf_delete_item(s, tx->db, action->del, NULL)
                            : hf_update_item(s, tx->db, action->update, NULL);
@@ -261,7 +279,7 @@ static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
     return status;
 }
 
-static enum hf_status send(struct hf_scope *s, struct hf_tx *tx, struct hf_str token)
+static enum hf_status tx_send(struct hf_scope *s, struct hf_tx *tx, struct hf_str token)
 {
     bool transactions;
 
@@ -270,7 +288,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_tx *tx, struct hf_str t
     TRY(hf_db_supports(s, tx->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions && token.len)
         return hf_scope_fail(s, HF_UNSUPPORTED,
-                             "this database has no transactions, so it knows no token");
+                             "this database has no transactions, so it cannot take a token");
     if (tx->sent.len && token.len && !hf_str_equal(tx->sent, token))
         return hf_scope_fail(s, HF_INVALID,
                              "the transaction was sent with another token before: %.*s",
@@ -293,10 +311,11 @@ enum hf_status hf_tx_commit(struct hf_scope *s, struct hf_tx *tx,
     call_begins(s);
     OPTIONS_COPY(&o, options);
     if (tx->committed)
-        return hf_scope_fail(s, HF_INVALID, "the transaction was committed already");
-    status = send(s, tx, o.token);
+        return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
+    status = tx_send(s, tx, o.token);
     if (status != HF_OK)
         return tx->doubtful ? hf_scope_doubt(s) : status;
+    tx_check(tx);
     tx->committed = true;
     for (struct listener *listener = tx->first; listener; listener = listener->next)
         listener->done(listener->user); /* (2) */
@@ -317,6 +336,7 @@ static enum hf_status run_inside(struct hf_scope *s, struct hf_tx *outer, hf_tx_
         outer->len = len;
         outer->end = end;
         *end = NULL;
+        tx_check(outer);
     }
     return status;
 }

@@ -20,7 +20,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/assert_held.h"
 #include "base/fnv.h"
+
+_Static_assert((WATCH_SETS & (WATCH_SETS - 1)) == 0, "a power of two");
+_Static_assert(WATCH_WAYS_MAX % WATCH_WAYS == 0, "sets grow by doubling");
 
 int64_t hf__watch_see(struct watch_sight *sight, uint64_t beat, int64_t now_us)
 {
@@ -34,6 +38,25 @@ int64_t hf__watch_silent_in(int64_t since_us, uint32_t lease_ms, int64_t now_us)
     int64_t left_us = since_us + (int64_t)lease_ms * 1000 - now_us;
 
     return left_us > 0 ? left_us : 0;
+}
+
+/* No holder is in a set twice, and nothing was seen first after it was looked at last. */
+static void watch_check(const struct watch_set *set)
+{
+    assert(set->len <= WATCH_WAYS_MAX);
+    assert((set->slots != NULL) == (set->len > 0));
+    if (!DEV_CHECKS)
+        return;
+    for (size_t i = 0; i < set->len; i++) {
+        const struct watch_slot *slot = &set->slots[i];
+
+        if (!slot->sight.seen)
+            continue;
+        assert(slot->sight.since_us <= slot->looked_us);
+        for (size_t j = 0; j < i; j++)
+            assert(!set->slots[j].sight.seen ||
+                   memcmp(set->slots[j].id, slot->id, WATCH_ID_LEN) != 0);
+    }
 }
 
 static struct watch_set *set_of(struct watch *watch, const char *id)
@@ -82,10 +105,13 @@ int64_t hf__watch_holder(struct watch *watch, struct hf_str id, uint64_t beat, i
 {
     char fitted[WATCH_ID_LEN] = {0};
     struct watch_slot *slot;
+    struct watch_set *set;
+    int64_t since_us;
 
     if (id.len)
         memcpy(fitted, id.ptr, id.len < sizeof(fitted) ? id.len : sizeof(fitted));
-    slot = slot_find(watch->env, set_of(watch, fitted), fitted, now_us);
+    set = set_of(watch, fitted);
+    slot = slot_find(watch->env, set, fitted, now_us);
     if (!slot) /* (2) */
         return now_us;
     if (memcmp(slot->id, fitted, sizeof(fitted)) != 0) {
@@ -94,7 +120,9 @@ int64_t hf__watch_holder(struct watch *watch, struct hf_str id, uint64_t beat, i
     }
     slot->looked_us = now_us;
     assert(!slot->sight.seen || slot->sight.since_us <= now_us);
-    return hf__watch_see(&slot->sight, beat, now_us);
+    since_us = hf__watch_see(&slot->sight, beat, now_us);
+    watch_check(set);
+    return since_us;
 }
 
 void hf__watch_free(struct watch *watch)

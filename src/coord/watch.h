@@ -10,8 +10,8 @@
 enum {
     WATCH_ID_LEN = 32,   /* of a holder's id; others are cut or filled up */
     WATCH_SETS = 256,    /* a power of two */
-    WATCH_WAYS = 4,      /* holders that a set has room for at first, */
-    WATCH_WAYS_MAX = 64, /* and at most */
+    WATCH_WAYS = 4,      /* holders that a new set has room for */
+    WATCH_WAYS_MAX = 64, /* holders that a set has room for at most */
     WATCH_FRESH_MS =
         120000 /* a holder that was looked at so recently is not forgotten for another */
 };

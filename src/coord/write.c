@@ -27,8 +27,8 @@ enum hf_status hf__pattern_read(struct hf_scope *s, struct hf_db *db, struct hf_
     return HF_OK;
 }
 
-static enum hf_status put(struct hf_scope *s, struct hf_db *db, struct hf_put_item request,
-                          struct hf_item *item)
+static enum hf_status put_send(struct hf_scope *s, struct hf_db *db, struct hf_put_item request,
+                               struct hf_item *item)
 {
     struct hf_put_item_result result;
 
@@ -38,8 +38,8 @@ static enum hf_status put(struct hf_scope *s, struct hf_db *db, struct hf_put_it
     return HF_OK;
 }
 
-static enum hf_status del(struct hf_scope *s, struct hf_db *db, struct hf_delete_item request,
-                          struct hf_item *item)
+static enum hf_status delete_send(struct hf_scope *s, struct hf_db *db,
+                                  struct hf_delete_item request, struct hf_item *item)
 {
     struct hf_delete_item_result result;
 
@@ -49,8 +49,8 @@ static enum hf_status del(struct hf_scope *s, struct hf_db *db, struct hf_delete
     return HF_OK;
 }
 
-static enum hf_status update(struct hf_scope *s, struct hf_db *db, struct hf_update_item request,
-                             struct hf_item *item)
+static enum hf_status update_send(struct hf_scope *s, struct hf_db *db,
+                                  struct hf_update_item request, struct hf_item *item)
 {
     struct hf_update_item_result result;
 
@@ -60,18 +60,18 @@ static enum hf_status update(struct hf_scope *s, struct hf_db *db, struct hf_upd
     return HF_OK;
 }
 
-static enum hf_status send(struct hf_scope *s, struct hf_db *db,
-                           const struct hf_transact_write *write, struct hf_item *item)
+static enum hf_status write_send(struct hf_scope *s, struct hf_db *db,
+                                 const struct hf_transact_write *write, struct hf_item *item)
 {
-    return write->put   ? put(s, db, *write->put, item)
-           : write->del ? del(s, db, *write->del, item)
-                        : update(s, db, *write->update, item);
+    return write->put   ? put_send(s, db, *write->put, item)
+           : write->del ? delete_send(s, db, *write->del, item)
+                        : update_send(s, db, *write->update, item);
 }
 
 /* (2) */
-static enum hf_status refused(struct hf_scope *s, struct hf_db *db,
-                              const struct hf_transact_write *write, struct hf_item key,
-                              struct hf_item *item)
+static enum hf_status refusal_read(struct hf_scope *s, struct hf_db *db,
+                                   const struct hf_transact_write *write, struct hf_item key,
+                                   struct hf_item *item)
 {
     struct hf_str table = write->put   ? write->put->table
                           : write->del ? write->del->table
@@ -92,12 +92,13 @@ enum hf_status hf__pattern_write(struct hf_scope *s, struct hf_db *db,
     bool doubtful = false;
     enum hf_status status;
 
-    assert(!write->check && (write->put || write->del || write->update));
+    assert(!write->check && !!write->put + !!write->del + !!write->update == 1);
+    assert(key.ptr && "a refusal is answered by a read of the item");
     for (int attempt = 1;; attempt++) {
         *item = (struct hf_item){0};
-        status = send(s, db, write, item);
+        status = write_send(s, db, write, item);
         if (status == HF_CONDITION)
-            status = refused(s, db, write, key, item);
+            status = refusal_read(s, db, write, key, item);
         if (status == HF_OK)
             return status;
         if (status == HF_CONDITION)

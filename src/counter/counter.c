@@ -27,7 +27,7 @@
  * guesses that no marks were dropped, unless the refusal teaches it otherwise.
  *
  * Deleting the item deletes the marks: an add that is under way then may find an empty place, and
- * be done for the second time. That is told in the header, and hf_counter_reset() is the way out.
+ * be done for the second time. The header says so; hf_counter_reset() avoids it.
  */
 #include "counter/counter.h"
 
@@ -35,8 +35,8 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, const struct hf_counters *c,
-                             const struct hf_counters_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, const struct hf_counters *c,
+                                   const struct hf_counters_options *o)
 {
     const struct hf_attribute_definition attributes[] = {{c->hash, HF_SCALAR_S},
                                                          {c->sort, HF_SCALAR_S}};
@@ -61,7 +61,7 @@ void hf_counters_close(struct hf_counters *c)
     if (!c)
         return;
     env = c->env;
-    hf__marks_free(&c->marks);
+    hf__counter_marks_free(&c->marks);
     hf_scope_free(c->names);
     hf__env_free(&env, c, sizeof(*c));
 }
@@ -83,7 +83,7 @@ static struct hf_counters *counters_new(struct hf_scope *s, struct hf_db *db,
     c->writers = o->writers ? o->writers : WRITERS_DEFAULT;
     c->requests = o->requests ? o->requests : REQUESTS_DEFAULT;
     c->shards = o->shards ? o->shards : 1;
-    hf__marks_init(&c->marks, &c->env);
+    hf__counter_marks_init(&c->marks, &c->env);
     c->names = hf_scope_new(&c->env);
     if (c->names) {
         c->table = hf_scope_copy(c->names, o->table.len ? o->table : table);
@@ -115,8 +115,9 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_counters
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_COUNTER_SHARDS_MAX, o->shards),
                                    "a counter has %d shards at most", HF_COUNTER_SHARDS_MAX);
     if (o->shards > 1 && o->partitioned)
-        return hf_scope_fail(s, HF_INVALID,
-                             "a partition is in one place, where shards would be of no use");
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "a partition is stored in one place: shards and partitioned exclude each other");
     return HF_OK;
 }
 
@@ -152,7 +153,7 @@ enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of counters");
     status = check_names(s, c);
     if (status == HF_OK)
-        status = ensure(s, c, &o);
+        status = table_ensure(s, c, &o);
     if (status != HF_OK) {
         hf_counters_close(c);
         return status;
@@ -166,18 +167,18 @@ enum hf_status hf_counters_open(struct hf_scope *s, struct hf_db *db,
 enum hf_status hf__counter_limit(struct hf_scope *s, const struct counter_at *at, int64_t by,
                                  int64_t value)
 {
-    return hf_scope_fail(s, HF_LIMIT, "%.*s is %lld: to add %lld leads beyond its bounds",
+    return hf_scope_fail(s, HF_LIMIT, "%.*s is %lld: adding %lld would exceed its bounds",
                          HF_FMT(hf__counter_name(s, at)), (long long)value, (long long)by);
 }
 
 /* How a refusal is to be taken. */
 enum verdict {
-    ACCEPTED = 1, /* it was none */
-    DONE,         /* it was done before */
+    ACCEPTED = 1, /* there was no refusal */
+    DONE,         /* the change was made before */
     LIMIT,        /* the value is out of bounds */
     AGAIN,        /* by now it may be possible */
-    NEW_MARK,     /* our mark is not there any more */
-    FORGOTTEN     /* and neither is what we have to know */
+    NEW_MARK,     /* the item has dropped our mark, and nothing was sent that may have been done */
+    FORGOTTEN     /* the item has dropped our mark: whether the change was made is not known */
 };
 
 /* A change on its way. */
@@ -189,11 +190,12 @@ struct attempt {
     struct hf_item item; /* whole, unless the mark was known and it was accepted */
 };
 
-static enum verdict judge(const struct attempt *a)
+static enum verdict refusal_judge(const struct attempt *a)
 {
     const struct counter_change *change = &a->change;
     const struct counter_seen *seen = &a->seen;
 
+    assert(change->mark.id.ptr);
     if (change->known) {
         if (!seen->marked)
             return a->doubtful ? FORGOTTEN : NEW_MARK;
@@ -225,7 +227,7 @@ static enum hf_status one_round(struct hf_scope *s, struct hf_counters *c,
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     TRY(hf__counter_see(s, at, a->item, a->change.mark, &a->seen));
-    a->verdict = status == HF_OK ? ACCEPTED : judge(a);
+    a->verdict = status == HF_OK ? ACCEPTED : refusal_judge(a);
     if (a->verdict == LIMIT)
         return hf__counter_limit(s, at, a->change.by, a->seen.value);
     if (a->verdict == FORGOTTEN)
@@ -236,13 +238,14 @@ static enum hf_status one_round(struct hf_scope *s, struct hf_counters *c,
 }
 
 /* Rounds until there is a verdict, under one mark. */
-static enum hf_status rounds(struct hf_scope *s, struct hf_counters *c, const struct counter_at *at,
-                             struct attempt *a)
+static enum hf_status change_rounds(struct hf_scope *s, struct hf_counters *c,
+                                    const struct counter_at *at, struct attempt *a)
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
 
+    assert(a->change.mark.id.ptr);
     a->change.guarded = !a->change.known;
-    a->change.gone = hf__mark_hint(&c->marks, at->text);
+    a->change.gone = hf__counter_mark_hint(&c->marks, at->text);
     for (int round = 1;; round++) {
         TRY(one_round(s, c, at, a));
         if (a->verdict != AGAIN)
@@ -254,7 +257,7 @@ static enum hf_status rounds(struct hf_scope *s, struct hf_counters *c, const st
         if (round > 2)
             TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&c->env, round < 20 ? 10 : 100)));
         a->change.gone = a->seen.gone;
-        hf__mark_set_hint(&c->marks, at->text, a->seen.gone);
+        hf__counter_mark_set_hint(&c->marks, at->text, a->seen.gone);
     }
 }
 
@@ -274,7 +277,7 @@ static void drop_some(struct hf_scope *s, struct hf_counters *c, const struct co
         struct counter_seen seen;
 
         if (hf__counter_see(s, at, result.attributes, (struct counter_mark){0}, &seen) == HF_OK)
-            hf__mark_set_hint(&c->marks, at->text, seen.gone);
+            hf__counter_mark_set_hint(&c->marks, at->text, seen.gone);
     }
 }
 
@@ -283,7 +286,7 @@ static enum hf_status under_own_mark(struct hf_scope *s, struct hf_counters *c,
                                      const struct counter_at *at, struct attempt *a)
 {
     for (;;) {
-        struct mark *mark = hf__mark_take(&c->marks, at->text);
+        struct mark *mark = hf__counter_mark_take(&c->marks, at->text);
         enum hf_status status;
         bool known, done;
 
@@ -293,12 +296,13 @@ static enum hf_status under_own_mark(struct hf_scope *s, struct hf_counters *c,
         a->change.last = mark->last;
         a->change.mark.id = hf_str_of(mark->id, MARK_LEN);
         a->verdict = 0;
-        status = rounds(s, c, at, a);
+        status = change_rounds(s, c, at, a);
+        assert((status != HF_OK || a->verdict) && "rounds end with a verdict");
         done = status == HF_OK && a->verdict != NEW_MARK;
         if (done)
             mark->last = a->seen.last;
         /* What failed without a doubt has left a mark that the item knows as it was. */
-        hf__mark_give(&c->marks, mark, done || (known && status != HF_OK && !a->doubtful));
+        hf__counter_mark_give(&c->marks, mark, done || (known && status != HF_OK && !a->doubtful));
         if (status != HF_OK || done)
             return status;
     }
@@ -328,10 +332,10 @@ static enum hf_status under_none(struct hf_scope *s, struct hf_counters *c,
     return status == HF_OK ? HF_OK : hf__counter_limit(s, at, a->change.by, a->seen.value);
 }
 
-/* A database refuses to add to what is no number. Whose mistake is that? HF_CORRUPT when it is the
- * item's, which somebody else has written. */
-static enum hf_status explain(struct hf_scope *s, struct hf_counters *c,
-                              const struct counter_at *at, struct counter_mark mark)
+/* The database called the update invalid, as it does when the value is not a number. HF_CORRUPT if
+ * the item is not a counter's, because another program wrote it; HF_INVALID otherwise. */
+static enum hf_status refusal_explain(struct hf_scope *s, struct hf_counters *c,
+                                      const struct counter_at *at, struct counter_mark mark)
 {
     struct hf_str message = hf_scope_copy(s, hf_scope_error(s)->message);
     struct counter_seen seen;
@@ -352,13 +356,13 @@ enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
     *out = 0;
     *again = false;
     if (change.mark.id.ptr)
-        status = rounds(s, c, at, &a);
+        status = change_rounds(s, c, at, &a);
     else if (c->plain)
         status = under_none(s, c, at, &a);
     else
         status = under_own_mark(s, c, at, &a);
     if (status == HF_INVALID && !a.doubtful)
-        status = explain(s, c, at, a.change.mark);
+        status = refusal_explain(s, c, at, a.change.mark);
     if (status != HF_OK) {
         *out = status == HF_LIMIT ? a.seen.value : 0;
         return a.doubtful ? hf_scope_doubt(s) : status; /* (2) */
@@ -373,7 +377,7 @@ enum hf_status hf__counter_change(struct hf_scope *s, struct hf_counters *c,
 /* ---- adding --------------------------------------------------------------------------------- */
 
 /* A bound as the options have it. */
-static int64_t bound(int64_t option, int64_t none)
+static int64_t option_bound(int64_t option, int64_t none)
 {
     return option == 0 ? none : option == HF_ZERO ? 0 : option;
 }
@@ -387,8 +391,8 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
     bool never = false;
 
     OPTIONS_COPY(&o, options);
-    floor = bound(o.floor, INT64_MIN);
-    ceiling = bound(o.ceiling, INT64_MAX);
+    floor = option_bound(o.floor, INT64_MIN);
+    ceiling = option_bound(o.ceiling, INT64_MAX);
     if (floor > ceiling)
         return hf_scope_fail(s, HF_INVALID, "%.*s: the floor is above the ceiling",
                              HF_FMT(hf__counter_name(s, at)));
@@ -405,10 +409,10 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
 }
 
 /* Where to add, and what. */
-static enum hf_status prepare(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
-                              struct hf_str request, int64_t by,
-                              const struct hf_counter_options *options, struct counter_at *at,
-                              struct counter_change *change)
+static enum hf_status add_prepare(struct hf_scope *s, struct hf_counters *c,
+                                  struct hf_counter_key key, struct hf_str request, int64_t by,
+                                  const struct hf_counter_options *options, struct counter_at *at,
+                                  struct counter_change *change)
 {
     TRY(hf__counter_at(s, c, key, 0, at));
     TRY(hf__counter_bounds(s, at, by, options, change));
@@ -426,9 +430,10 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_counters *c, struct 
     return hf__counter_spread(s, c, key, request, at);
 }
 
-static enum hf_status add(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
-                          struct hf_str request, int64_t by,
-                          const struct hf_counter_options *options, int64_t *value, bool *again)
+static enum hf_status counter_add(struct hf_scope *s, struct hf_counters *c,
+                                  struct hf_counter_key key, struct hf_str request, int64_t by,
+                                  const struct hf_counter_options *options, int64_t *value,
+                                  bool *again)
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at at;
@@ -439,7 +444,7 @@ static enum hf_status add(struct hf_scope *s, struct hf_counters *c, struct hf_c
     if (value)
         *value = 0;
     *again = false;
-    TRY(prepare(s, c, key, request, by, options, &at, &change));
+    TRY(add_prepare(s, c, key, request, by, options, &at, &change));
     status = hf__counter_change(s, c, &at, change, &out, again);
     if (status == HF_OK)
         hf_scope_rewind(s, memory);
@@ -455,7 +460,7 @@ enum hf_status hf_counter_add(struct hf_scope *s, struct hf_counters *c, struct 
 {
     bool again;
 
-    return add(s, c, key, hf_str_of(NULL, 0), by, options, value, &again);
+    return counter_add(s, c, key, hf_str_of(NULL, 0), by, options, value, &again);
 }
 
 enum hf_status hf_counter_incr(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
@@ -470,7 +475,7 @@ enum hf_status hf_counter_decr(struct hf_scope *s, struct hf_counters *c, struct
     if (value)
         *value = 0;
     if (by == INT64_MIN)
-        return hf_scope_fail(s, HF_INVALID, "counter %.*s: %lld has no opposite of 64 bits",
+        return hf_scope_fail(s, HF_INVALID, "counter %.*s: %lld cannot be subtracted in 64 bits",
                              HF_FMT(key.id), (long long)by);
     return hf_counter_add(s, c, key, -by, NULL, value);
 }
@@ -482,8 +487,8 @@ enum hf_status hf_counter_add_once(struct hf_scope *s, struct hf_counters *c,
 {
     bool unasked;
 
-    return add(s, c, key, request.ptr ? request : HF_STR(""), by, options, value,
-               again ? again : &unasked);
+    return counter_add(s, c, key, request.ptr ? request : HF_STR(""), by, options, value,
+                       again ? again : &unasked);
 }
 
 enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
@@ -499,7 +504,7 @@ enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
 
     call_begins(s);
     memset(action, 0, sizeof(*action));
-    TRY(prepare(s, c, key, request, by, options, &at, &change));
+    TRY(add_prepare(s, c, key, request, by, options, &at, &change));
     if (request.ptr) { /* nobody sees the answer, so it is before that old ids are dropped */
         TRY(hf__pattern_read(s, c->db, c->table, at.key, &item));
         hf__counter_drops(s, c, item, &drops);
@@ -553,7 +558,7 @@ enum hf_status hf_counter_set(struct hf_scope *s, struct hf_counters *c, struct 
     for (uint32_t shard = seen.shards; shard-- > 0;) {
         TRY(set_one(s, c, key, shard, shard ? 0 : value, &part));
         if (__builtin_add_overflow(sum, part, &sum))
-            return hf_scope_fail(s, HF_LIMIT, "%.*s was beyond 64 bits",
+            return hf_scope_fail(s, HF_LIMIT, "the sum of %.*s did not fit into 64 bits",
                                  HF_FMT(hf__counter_name(s, &at)));
     }
     if (was)

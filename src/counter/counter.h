@@ -50,18 +50,18 @@ struct marks {
     struct mark_hint hints[HINTS]; /* when marks were dropped last, as far as we know */
 };
 
-void hf__marks_init(struct marks *marks, const struct hf_env *env);
-void hf__marks_free(struct marks *marks);
+void hf__counter_marks_init(struct marks *marks, const struct hf_env *env);
+void hf__counter_marks_free(struct marks *marks);
 
 /* A mark for the item that nobody else uses, until it is given back; NULL: no memory. */
-struct mark *hf__mark_take(struct marks *marks, struct hf_str text);
+struct mark *hf__counter_mark_take(struct marks *marks, struct hf_str text);
 
 /* Give it back: to be used again, or never. NULL is accepted. */
-void hf__mark_give(struct marks *marks, struct mark *mark, bool again);
+void hf__counter_mark_give(struct marks *marks, struct mark *mark, bool again);
 
 /* When marks of that item were dropped last; 0: never, or we do not know. */
-int64_t hf__mark_hint(struct marks *marks, struct hf_str text);
-void hf__mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone);
+int64_t hf__counter_mark_hint(struct marks *marks, struct hf_str text);
+void hf__counter_mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone);
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -139,12 +139,12 @@ struct counter_change {
     int64_t by;
     int64_t low, high; /* the value that it may find; INT64_MIN, INT64_MAX: no such bound */
     struct counter_mark mark;
-    bool known;   /* the item has our mark, */
-    int64_t last; /* with this revision */
-    bool guarded; /* only if marks were dropped last */
-    int64_t gone; /* at this revision */
-    bool pinned;  /* only if nothing was changed under a mark, or pinned, since */
-    int64_t rev;  /* this revision */
+    bool known;   /* the item has our mark */
+    int64_t last; /* if `known`: the revision that our mark has */
+    bool guarded; /* only if no marks were dropped since revision `gone` */
+    int64_t gone; /* if `guarded`: when marks were dropped last; 0: never */
+    bool pinned;  /* only if no change under a mark, and no pinned one, came after revision `rev` */
+    int64_t rev;  /* if `pinned`: the revision that was read */
     const struct counter_drops *drops; /* NULL: none */
 };
 
@@ -173,7 +173,7 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
                                   const struct hf_counter_options *options,
                                   struct counter_change *change);
 
-/* "counter 7 is 3: to add 4 leads beyond its bounds" */
+/* "counter 7 is 3: adding 4 would exceed its bounds" */
 enum hf_status hf__counter_limit(struct hf_scope *s, const struct counter_at *at, int64_t by,
                                  int64_t value);
 

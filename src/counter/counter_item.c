@@ -27,6 +27,9 @@
 
 enum { NAMES_MAX = 8 + 2 * DROPS_MAX, VALUES_MAX = 12, EXPRESSION_MAX = 2048 };
 
+_Static_assert(DROPS_MAX * sizeof(", #d39, #e39") + sizeof(" REMOVE ") < EXPRESSION_MAX,
+               "there is room for all marks that one write drops");
+
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 static struct hf_item key_of(struct hf_scope *s, const struct hf_counters *c, struct hf_str hash,
@@ -44,9 +47,10 @@ enum hf_status hf__counter_at(struct hf_scope *s, const struct hf_counters *c,
     struct hf_str space = key.space.ptr ? key.space : c->space, text;
     char number[12];
 
+    assert(shard < HF_COUNTER_SHARDS_MAX);
     *at = (struct counter_at){.name = key, .table = c->table};
     if (key.id.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a counter has a name");
+        return hf_scope_fail(s, HF_INVALID, "a counter needs a name");
     if (c->partitioned != (key.partition.len > 0))
         return hf_scope_fail(s, HF_INVALID, "counter %.*s: table %.*s has %s", HF_FMT(key.id),
                              HF_FMT(c->table), c->partitioned ? "partitions" : "no partitions");
@@ -181,6 +185,7 @@ void hf__counter_drops(struct hf_scope *s, const struct hf_counters *c, struct h
     drops->len = 0;
     drops_of_kind(s, item, 'w', c->writers, drops);
     drops_of_kind(s, item, 'q', c->requests, drops);
+    assert(drops->len <= DROPS_MAX);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -228,9 +233,9 @@ static void drops_add(struct builder *b, const struct counter_drops *drops)
     b->remove = hf_str_of(text, len);
 }
 
-static struct hf_update_item built(struct builder *b, const struct hf_counters *c,
-                                   const struct counter_at *at, struct hf_str update,
-                                   struct hf_str condition)
+static struct hf_update_item request_make(struct builder *b, const struct hf_counters *c,
+                                          const struct counter_at *at, struct hf_str update,
+                                          struct hf_str condition)
 {
     struct hf_update_item request = {
         .table = hf_scope_copy(b->s, c->table),
@@ -248,7 +253,7 @@ static struct hf_update_item built(struct builder *b, const struct hf_counters *
 }
 
 /* Which values it may find. Absent when any. */
-static struct hf_str bounds(struct builder *b, const struct counter_change *change)
+static struct hf_str bounds_condition(struct builder *b, const struct counter_change *change)
 {
     bool low = change->low > INT64_MIN, high = change->high < INT64_MAX;
     bool absent = change->low <= 0 && change->high >= 0;
@@ -265,7 +270,7 @@ static struct hf_str bounds(struct builder *b, const struct counter_change *chan
 }
 
 /* If nothing has changed since. Absent when that does not matter. */
-static struct hf_str pin(struct builder *b, const struct counter_change *change)
+static struct hf_str pin_condition(struct builder *b, const struct counter_change *change)
 {
     if (!change->pinned)
         return hf_str_of(NULL, 0);
@@ -275,7 +280,7 @@ static struct hf_str pin(struct builder *b, const struct counter_change *change)
     return HF_STR("#rev = :rev");
 }
 
-static struct hf_str both(struct builder *b, struct hf_str one, struct hf_str other)
+static struct hf_str conditions_join(struct builder *b, struct hf_str one, struct hf_str other)
 {
     if (!one.ptr || !other.ptr)
         return one.ptr ? one : other;
@@ -283,7 +288,7 @@ static struct hf_str both(struct builder *b, struct hf_str one, struct hf_str ot
 }
 
 /* Under which circumstances our mark may be set. */
-static struct hf_str place(struct builder *b, const struct counter_change *change)
+static struct hf_str mark_condition(struct builder *b, const struct counter_change *change)
 {
     if (change->known) {
         NUMBER(b, ":last", change->last);
@@ -322,6 +327,9 @@ struct hf_update_item hf__counter_change_request(struct hf_scope *s, const struc
     struct builder b = {.s = s, .remove = HF_STR("")};
     struct hf_str update, within, where;
 
+    assert((change->mark.id.ptr || !change->known) && "a change is known by its mark");
+    assert((!change->known || change->last > 0) && (!change->guarded || !change->known));
+    assert(!change->drops || change->drops->len <= DROPS_MAX);
     NAME(&b, "#count", "count");
     NUMBER(&b, ":by", change->by);
     if (change->mark.id.ptr || !change->set)
@@ -330,24 +338,24 @@ struct hf_update_item hf__counter_change_request(struct hf_scope *s, const struc
         NUMBER(&b, ":one", 1);
         NAME(&b, "#rev", "rev");
     }
-    within = both(&b, bounds(&b, change), pin(&b, change));
+    within = conditions_join(&b, bounds_condition(&b, change), pin_condition(&b, change));
     if (!change->mark.id.ptr) {
         update = hf_scope_format(s, "SET #count = %s%s", change->set ? ":by" : SUM,
                                  change->pinned ? ", #rev = " NEXT_REV : "");
-        return built(&b, c, at, update, within);
+        return request_make(&b, c, at, update, within);
     }
     NAME(&b, "#born", "born");
     value_add(&b, (struct hf_attr)HF_S(":mark", change->mark.id));
     name_add(&b, HF_STR("#rev_of"), rev_name(s, change->mark));
     name_add(&b, HF_STR("#out_of"), out_name(s, change->mark));
-    where = place(&b, change);
+    where = mark_condition(&b, change);
     if (change->drops && change->drops->len) {
         drops_add(&b, change->drops);
         if (!change->guarded)
             NAME(&b, "#gone", "gone");
     }
     update = marked_update(&b, change->set);
-    return built(&b, c, at, update, both(&b, where, within));
+    return request_make(&b, c, at, update, conditions_join(&b, where, within));
 }
 
 struct hf_update_item hf__counter_drop_request(struct hf_scope *s, const struct hf_counters *c,
@@ -357,6 +365,7 @@ struct hf_update_item hf__counter_drop_request(struct hf_scope *s, const struct 
     struct builder b = {.s = s};
     struct hf_str update;
 
+    assert(drops->len > 0 && drops->len <= DROPS_MAX);
     NAME(&b, "#rev", "rev");
     NAME(&b, "#gone", "gone");
     NUMBER(&b, ":one", 1);
@@ -365,7 +374,7 @@ struct hf_update_item hf__counter_drop_request(struct hf_scope *s, const struct 
     drops_add(&b, drops);
     update =
         hf_scope_format(s, "SET #gone = #rev + :one, #rev = #rev + :one%.*s", HF_FMT(b.remove));
-    return built(&b, c, at, update,
-                 gone ? HF_STR("attribute_exists(#rev) AND #gone = :gone")
-                      : HF_STR("attribute_exists(#rev) AND attribute_not_exists(#gone)"));
+    return request_make(&b, c, at, update,
+                        gone ? HF_STR("attribute_exists(#rev) AND #gone = :gone")
+                             : HF_STR("attribute_exists(#rev) AND attribute_not_exists(#gone)"));
 }

@@ -27,8 +27,8 @@ struct gathered {
     size_t len, cap;
 };
 
-static enum hf_status gather(struct hf_scope *s, struct gathered *all,
-                             const struct hf_counter_value *value)
+static enum hf_status list_append(struct hf_scope *s, struct gathered *all,
+                                  const struct hf_counter_value *value)
 {
     if (all->len == all->cap) {
         size_t cap = all->cap ? all->cap * 2 : 16;
@@ -72,15 +72,14 @@ static enum hf_status start_after(struct hf_scope *s, const struct asked *asked,
         return HF_OK;
     if (hf__pattern_key_parts(s, after, parts, c->partitioned ? 2 : 1) != HF_OK ||
         (asked->partition.ptr && !hf_str_equal(parts[0], asked->partition)))
-        return hf_scope_fail(s, HF_INVALID,
-                             "a list of counters of %.*s cannot go on after what is not its cursor",
+        return hf_scope_fail(s, HF_INVALID, "invalid cursor for a list of counters of table %.*s",
                              HF_FMT(c->table));
     *start = key_item(s, c, parts[0], parts[1]);
     return HF_OK;
 }
 
-static enum hf_status ask(struct hf_scope *s, struct asked *asked,
-                          const struct hf_counter_list_options *o)
+static enum hf_status requests_make(struct hf_scope *s, struct asked *asked,
+                                    const struct hf_counter_list_options *o)
 {
     const struct hf_counters *c = asked->c;
     struct hf_str parts[] = {o->space.ptr ? o->space : c->space, o->prefix};
@@ -112,8 +111,8 @@ static enum hf_status ask(struct hf_scope *s, struct asked *asked,
     return hf_scope_built(s);
 }
 
-static enum hf_status fetch(struct hf_scope *s, struct asked *asked, const struct hf_item **items,
-                            size_t *len, struct hf_item *last)
+static enum hf_status page_fetch(struct hf_scope *s, struct asked *asked,
+                                 const struct hf_item **items, size_t *len, struct hf_item *last)
 {
     struct hf_query_result queried;
     struct hf_scan_result scanned;
@@ -196,11 +195,11 @@ enum hf_status hf_counter_list(struct hf_scope *s, struct hf_counters *c,
     OPTIONS_COPY(&o, options);
     if (o.partition.ptr && (!c->partitioned || o.partition.len == 0))
         return hf_scope_fail(s, HF_INVALID, "a list of counters of %.*s: %s", HF_FMT(c->table),
-                             c->partitioned ? "a partition is not empty" : "it has no partitions");
+                             c->partitioned ? "the partition is empty" : "it has no partitions");
     asked.partition = o.partition;
-    TRY(ask(s, &asked, &o));
+    TRY(requests_make(s, &asked, &o));
     do {
-        TRY(fetch(s, &asked, &items, &len, &last));
+        TRY(page_fetch(s, &asked, &items, &len, &last));
         for (size_t i = 0; i < len && !list->next.ptr; i++) {
             struct hf_counter_value value;
 
@@ -212,7 +211,7 @@ enum hf_status hf_counter_list(struct hf_scope *s, struct hf_counters *c,
                 continue;
             }
             before = items[i];
-            TRY(gather(s, &all, &value));
+            TRY(list_append(s, &all, &value));
         }
     } while (last.ptr && !list->next.ptr); /* (3) */
     list->counters = all.values;

@@ -9,17 +9,31 @@
  *      added to again that is done under a new mark.
  *  (2) Hints may be wrong: whoever acts on one finds out.
  */
+#include "base/assert_held.h"
 #include "counter/counter.h"
+
+_Static_assert((MARK_BUCKETS & (MARK_BUCKETS - 1)) == 0, "a power of two");
+_Static_assert((HINTS & (HINTS - 1)) == 0, "a power of two");
+_Static_assert((int)MARK_LEN <= (int)PATTERN_ID_LEN, "a mark is the beginning of an id");
 
 static uint64_t hash_of(struct hf_str text)
 {
     return fnv_fold(fnv(FNV_BEGIN, text.ptr, text.len));
 }
 
-void hf__marks_init(struct marks *marks, const struct hf_env *env)
+void hf__counter_marks_init(struct marks *marks, const struct hf_env *env)
 {
     marks->env = env;
     pthread_mutex_init(&marks->mutex, NULL);
+}
+
+static void marks_check(struct marks *marks)
+{
+    ASSERT_HELD(&marks->mutex);
+    assert(marks->len <= MARKS_MAX && "(1)");
+    assert((marks->len > 0) == (marks->newest != NULL));
+    assert((marks->newest != NULL) == (marks->oldest != NULL));
+    assert(!marks->newest || (!marks->newest->newer && !marks->oldest->older));
 }
 
 /* Out of its bucket and out of the order; the mutex is held. */
@@ -27,8 +41,12 @@ static void unlink_mark(struct marks *marks, struct mark *mark)
 {
     struct mark **link = &marks->buckets[mark->hash % MARK_BUCKETS];
 
-    while (*link != mark)
+    ASSERT_HELD(&marks->mutex);
+    assert(marks->len > 0);
+    while (*link != mark) {
+        assert(*link && "a mark is in the bucket of its hash");
         link = &(*link)->next;
+    }
     *link = mark->next;
     *(mark->newer ? &mark->newer->older : &marks->newest) = mark->older;
     *(mark->older ? &mark->older->newer : &marks->oldest) = mark->newer;
@@ -36,14 +54,18 @@ static void unlink_mark(struct marks *marks, struct mark *mark)
     marks->len--;
 }
 
-void hf__marks_free(struct marks *marks)
+void hf__counter_marks_free(struct marks *marks)
 {
+    pthread_mutex_lock(&marks->mutex);
+    marks_check(marks);
     while (marks->oldest) {
         struct mark *mark = marks->oldest;
 
         unlink_mark(marks, mark);
         hf__env_free(marks->env, mark, mark->size);
     }
+    assert(marks->len == 0);
+    pthread_mutex_unlock(&marks->mutex);
     pthread_mutex_destroy(&marks->mutex);
 }
 
@@ -64,7 +86,7 @@ static struct mark *mark_new(struct marks *marks, struct hf_str text, uint64_t h
     return mark;
 }
 
-struct mark *hf__mark_take(struct marks *marks, struct hf_str text)
+struct mark *hf__counter_mark_take(struct marks *marks, struct hf_str text)
 {
     uint64_t hash = hash_of(text);
     struct mark *mark;
@@ -79,12 +101,13 @@ struct mark *hf__mark_take(struct marks *marks, struct hf_str text)
     return mark ? mark : mark_new(marks, text, hash);
 }
 
-void hf__mark_give(struct marks *marks, struct mark *mark, bool again)
+void hf__counter_mark_give(struct marks *marks, struct mark *mark, bool again)
 {
     struct mark *gone = mark;
 
     if (!mark)
         return;
+    assert(!mark->next && !mark->newer && !mark->older && "a mark that is in use is not in here");
     if (again) {
         pthread_mutex_lock(&marks->mutex);
         mark->next = marks->buckets[mark->hash % MARK_BUCKETS];
@@ -95,13 +118,14 @@ void hf__mark_give(struct marks *marks, struct mark *mark, bool again)
         gone = ++marks->len > MARKS_MAX ? marks->oldest : NULL; /* (1) */
         if (gone)
             unlink_mark(marks, gone);
+        marks_check(marks);
         pthread_mutex_unlock(&marks->mutex);
     }
     if (gone)
         hf__env_free(marks->env, gone, gone->size);
 }
 
-int64_t hf__mark_hint(struct marks *marks, struct hf_str text)
+int64_t hf__counter_mark_hint(struct marks *marks, struct hf_str text)
 {
     uint64_t hash = hash_of(text);
     struct mark_hint hint;
@@ -112,7 +136,7 @@ int64_t hf__mark_hint(struct marks *marks, struct hf_str text)
     return hint.hash == hash ? hint.gone : 0;
 }
 
-void hf__mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone)
+void hf__counter_mark_set_hint(struct marks *marks, struct hf_str text, int64_t gone)
 {
     uint64_t hash = hash_of(text);
 

@@ -6,7 +6,7 @@
  * to any one of them, by chance, or where its request id points to.
  *
  *  (1) Before anything is added to shard n the first item says that there are more than n; and it
- *      never says less than before. So who reads as many as it says misses none.
+ *      never says less than before. So a reader that reads as many as it says misses none.
  *  (2) The sum is read in one transaction, together with the first item, where there are any. Else
  *      each part is some value of its own during the call.
  */
@@ -19,8 +19,8 @@ enum { TRIES_MAX = 20 };
 /* ---- adding --------------------------------------------------------------------------------- */
 
 /* (1): let the first item say how many there are. Doing it again changes nothing. */
-static enum hf_status announce(struct hf_scope *s, struct hf_counters *c,
-                               const struct counter_at *first)
+static enum hf_status shards_announce(struct hf_scope *s, struct hf_counters *c,
+                                      const struct counter_at *first)
 {
     struct hf_update_item update = {.table = c->table,
                                     .key = first->key,
@@ -47,12 +47,12 @@ static enum hf_status announce_once(struct hf_scope *s, struct hf_counters *c,
     struct mark *mark;
 
     TRY(hf_scope_built(s));
-    mark = hf__mark_take(&c->marks, text);
+    mark = hf__counter_mark_take(&c->marks, text);
     if (!mark || !mark->last)
-        status = announce(s, c, first);
+        status = shards_announce(s, c, first);
     if (mark)
         mark->last = 1;
-    hf__mark_give(&c->marks, mark, status == HF_OK);
+    hf__counter_mark_give(&c->marks, mark, status == HF_OK);
     return status;
 }
 
@@ -62,6 +62,7 @@ enum hf_status hf__counter_spread(struct hf_scope *s, struct hf_counters *c,
 {
     uint64_t draw = fnv(FNV_BEGIN, request.ptr, request.len);
 
+    assert(c->shards > 1 && c->shards <= HF_COUNTER_SHARDS_MAX);
     TRY(announce_once(s, c, at));
     if (!request.ptr)
         c->env.random(&draw, sizeof(draw), c->env.user);
@@ -126,7 +127,7 @@ static enum hf_status add_up(struct hf_scope *s, const struct counter_at *at, ui
     for (uint32_t i = 0; i < len; i++) {
         TRY(hf__counter_see(s, &at[i], items[i], (struct counter_mark){0}, &seen));
         if (__builtin_add_overflow(value->value, seen.value, &value->value))
-            return hf_scope_fail(s, HF_LIMIT, "%.*s is beyond 64 bits",
+            return hf_scope_fail(s, HF_LIMIT, "the sum of %.*s does not fit into 64 bits",
                                  HF_FMT(hf__counter_name(s, at)));
         value->found = value->found || seen.found;
         if (i == 0)
@@ -141,6 +142,7 @@ enum hf_status hf__counter_sum(struct hf_scope *s, struct hf_counters *c, struct
     uint32_t len;
     bool at_once;
 
+    assert(shards > 0);
     TRY(hf_db_supports(s, c->db, HF_FEATURE_TRANSACTIONS, &at_once));
     do {
         struct counter_at *at;
@@ -175,7 +177,7 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
     if (len == 0)
         return HF_OK;
     if (len > SIZE_MAX / sizeof(*at))
-        return hf_scope_fail(s, HF_INVALID, "there are no %zu counters", len);
+        return hf_scope_fail(s, HF_INVALID, "%zu counters are too many", len);
     at = hf_scope_alloc(s, len * sizeof(*at));
     gets = hf_scope_alloc(s, len * sizeof(*gets));
     TRY(hf_scope_built(s));
@@ -204,9 +206,9 @@ enum hf_status hf_counter_get_many(struct hf_scope *s, struct hf_counters *c,
  * seen. *gone: that one is there no more. An item that was never changed under a mark cannot be
  * told from what it becomes when it is: then it has to be looked at again.
  */
-static enum hf_status replace(struct hf_scope *s, struct hf_counters *c,
-                              const struct counter_at *at, const struct counter_seen *seen,
-                              struct hf_item successor, bool *gone)
+static enum hf_status item_replace(struct hf_scope *s, struct hf_counters *c,
+                                   const struct counter_at *at, const struct counter_seen *seen,
+                                   struct hf_item successor, bool *gone)
 {
     struct hf_str condition =
         seen->born.ptr ? HF_STR("#born = :born") : HF_STR("attribute_not_exists(#born)");
@@ -262,7 +264,7 @@ static enum hf_status remove_one(struct hf_scope *s, struct hf_counters *c,
             *shards = seen.shards;
         if (shard == 0 && seen.shards > 1)
             left = stub_of(s, c, &at, &seen);
-        TRY(replace(s, c, &at, &seen, left, &gone));
+        TRY(item_replace(s, c, &at, &seen, left, &gone));
     }
     return HF_OK;
 }

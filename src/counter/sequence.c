@@ -46,13 +46,13 @@ static void sequence_free(struct hf_sequence *q)
     hf__env_free(env, q, sizeof(*q));
 }
 
-static struct hf_str keep(struct hf_scope *names, struct hf_str text)
+static struct hf_str text_keep(struct hf_scope *names, struct hf_str text)
 {
     return text.ptr ? hf_scope_copy(names, text) : text;
 }
 
-static enum hf_status check(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
-                            const struct hf_sequence_options *o)
+static enum hf_status options_check(struct hf_scope *s, struct hf_counters *c,
+                                    struct hf_counter_key key, const struct hf_sequence_options *o)
 {
     struct counter_at at;
 
@@ -78,7 +78,7 @@ enum hf_status hf_sequence_open(struct hf_scope *s, struct hf_counters *c,
     call_begins(s);
     *sequence = NULL;
     OPTIONS_COPY(&o, options);
-    TRY(check(s, c, key, &o));
+    TRY(options_check(s, c, key, &o));
     q = hf__env_zalloc(&c->env, sizeof(*q));
     if (!q)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a sequence");
@@ -89,9 +89,9 @@ enum hf_status hf_sequence_open(struct hf_scope *s, struct hf_counters *c,
     pthread_mutex_init(&q->mutex, NULL);
     q->names = hf_scope_new(&c->env);
     if (q->names)
-        q->key = (struct hf_counter_key){.id = keep(q->names, key.id),
-                                         .partition = keep(q->names, key.partition),
-                                         .space = keep(q->names, key.space)};
+        q->key = (struct hf_counter_key){.id = text_keep(q->names, key.id),
+                                         .partition = text_keep(q->names, key.partition),
+                                         .space = text_keep(q->names, key.space)};
     if (!q->names || hf_scope_built(q->names) != HF_OK) {
         sequence_free(q);
         return hf_scope_fail(s, HF_NOMEM, "no memory for a sequence");
@@ -109,6 +109,7 @@ static enum hf_status give_back(struct hf_scope *s, struct hf_sequence *q)
     int64_t out;
     bool again;
 
+    assert(q->next <= q->end && "there are numbers to give back");
     TRY(hf__counter_at(s, q->counters, q->key, 0, &at));
     status = hf__counter_change(s, q->counters, &at, change, &out, &again);
     return status == HF_LIMIT ? hf_scope_ok(s) : status;
@@ -129,20 +130,21 @@ enum hf_status hf_sequence_close(struct hf_scope *s, struct hf_sequence *q)
 
 /* ---- numbers in blocks ---------------------------------------------------------------------- */
 
-static enum hf_status ended(struct hf_scope *s, const struct hf_sequence *q, int64_t value)
+static enum hf_status fail_ended(struct hf_scope *s, const struct hf_sequence *q, int64_t value)
 {
-    return hf_scope_fail(s, HF_LIMIT, "sequence %.*s is at %lld, and ends with %lld",
+    return hf_scope_fail(s, HF_LIMIT, "sequence %.*s is at %lld and ends at %lld",
                          HF_FMT(q->key.id), (long long)value, (long long)q->last);
 }
 
 /* `most` numbers, or `least` at least when the end is near: from *first to *end. */
-static enum hf_status take(struct hf_scope *s, struct hf_sequence *q, int64_t least, int64_t most,
-                           int64_t *first, int64_t *end)
+static enum hf_status block_take(struct hf_scope *s, struct hf_sequence *q, int64_t least,
+                                 int64_t most, int64_t *first, int64_t *end)
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at at;
     int64_t count = most;
 
+    assert(least > 0 && least <= most);
     TRY(hf__counter_at(s, q->counters, q->key, 0, &at));
     for (;;) {
         struct counter_change change = {.by = count, .low = INT64_MIN};
@@ -151,18 +153,19 @@ static enum hf_status take(struct hf_scope *s, struct hf_sequence *q, int64_t le
         bool again;
 
         if (__builtin_sub_overflow(q->last, count, &change.high))
-            return ended(s, q, q->last);
+            return fail_ended(s, q, q->last);
         status = hf__counter_change(s, q->counters, &at, change, &value, &again);
         if (status == HF_OK) {
             *first = value - count + 1;
             *end = value;
+            assert(*first <= *end && *end - *first < most);
             hf_scope_rewind(s, memory);
             return HF_OK;
         }
         if (status != HF_LIMIT || hf_scope_error(s)->may_have_happened)
             return status;
         if (value >= q->last || q->last - value < least)
-            return ended(s, q, value);
+            return fail_ended(s, q, value);
         count = q->last - value < count ? q->last - value : count;
     }
 }
@@ -187,8 +190,9 @@ enum hf_status hf_sequence_next(struct hf_scope *s, struct hf_sequence *q, int64
     }
     q->asking = true;
     pthread_mutex_unlock(&q->mutex);
-    status = take(s, q, 1, q->block, &first, &end);
+    status = block_take(s, q, 1, q->block, &first, &end);
     pthread_mutex_lock(&q->mutex);
+    assert(q->asking && q->next > q->end && "(3)");
     q->asking = false;
     if (status == HF_OK) {
         *number = first;
@@ -206,8 +210,8 @@ enum hf_status hf_sequence_take(struct hf_scope *s, struct hf_sequence *q, uint3
 
     *first = 0;
     if (count == 0)
-        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: to take no number", HF_FMT(q->key.id));
-    return take(s, q, count, count, first, &end);
+        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: the count is 0", HF_FMT(q->key.id));
+    return block_take(s, q, count, count, first, &end);
 }
 
 /* ---- numbers in transactions ---------------------------------------------------------------- */
@@ -225,12 +229,12 @@ static enum hf_status action_of(struct hf_scope *s, struct hf_sequence *q, uint3
     struct hf_item item;
 
     if (count == 0)
-        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: to take no number", HF_FMT(q->key.id));
+        return hf_scope_fail(s, HF_INVALID, "sequence %.*s: the count is 0", HF_FMT(q->key.id));
     TRY(hf__counter_at(s, c, q->key, 0, &at));
     TRY(hf__pattern_read(s, c->db, c->table, at.key, &item));
     TRY(hf__counter_see(s, &at, item, (struct counter_mark){0}, &seen));
     if (seen.value > q->last || (uint64_t)q->last - (uint64_t)seen.value < count)
-        return ended(s, q, seen.value);
+        return fail_ended(s, q, seen.value);
     hf__counter_drops(s, c, item, &drops);
     change.low = change.high = seen.value;
     change.pinned = true; /* (4) */
@@ -272,8 +276,8 @@ static bool only_conflicts(const struct hf_error *error)
 
 /* (2): send it until it is known what became of it, or for the last time. A conflict says nothing
  * of what was sent before. */
-static enum hf_status send(struct hf_scope *s, struct hf_db *db,
-                           const struct hf_transact_write_items *request, bool *doubtful)
+static enum hf_status tx_send(struct hf_scope *s, struct hf_db *db,
+                              const struct hf_transact_write_items *request, bool *doubtful)
 {
     uint32_t delay_ms = FIRST_DELAY_MS;
     enum hf_status status;
@@ -295,8 +299,8 @@ static enum hf_status send(struct hf_scope *s, struct hf_db *db,
 enum cancellation { CANCELED = 1, FASTER, DONE_BEFORE };
 
 /* Why it was canceled; the sequence's action is the one at `mine`. */
-static enum cancellation cancellation(struct hf_scope *s, struct hf_sequence *q, size_t mine,
-                                      struct hf_str id, int64_t gone, bool doubtful)
+static enum cancellation cancel_reason(struct hf_scope *s, struct hf_sequence *q, size_t mine,
+                                       struct hf_str id, int64_t gone, bool doubtful)
 {
     const struct hf_error *error = hf_scope_error(s);
     struct hf_counters *c = q->counters;
@@ -325,8 +329,9 @@ static enum cancellation cancellation(struct hf_scope *s, struct hf_sequence *q,
 }
 
 /* One try. *faster: another took numbers, or held an item of ours for a moment. */
-static enum hf_status commit(struct hf_scope *s, struct hf_sequence *q, uint32_t count,
-                             hf_sequence_build_fn *build, void *user, int64_t *first, bool *faster)
+static enum hf_status commit_once(struct hf_scope *s, struct hf_sequence *q, uint32_t count,
+                                  hf_sequence_build_fn *build, void *user, int64_t *first,
+                                  bool *faster)
 {
     struct hf_transact_write *actions = hf_scope_alloc(s, ACTIONS_MAX * sizeof(*actions));
     struct pattern_id id = hf__pattern_id_make(&q->counters->env);
@@ -348,13 +353,13 @@ static enum hf_status commit(struct hf_scope *s, struct hf_sequence *q, uint32_t
     actions[len].update = &update;
     request.actions_len = len + 1;
     TRY(hf_scope_built(s));
-    status = send(s, q->counters->db, &request, &doubtful);
+    status = tx_send(s, q->counters->db, &request, &doubtful);
     *faster = status == HF_TX_CONFLICT && !doubtful;
     if (status == HF_OK)
         return HF_OK;
     if (status != HF_TX_CANCELED)
         return doubtful ? hf_scope_doubt(s) : status;
-    why = cancellation(s, q, len, id_str(&id), gone, doubtful);
+    why = cancel_reason(s, q, len, id_str(&id), gone, doubtful);
     *faster = why == FASTER;
     if (why == DONE_BEFORE)
         return hf_scope_ok(s);
@@ -372,12 +377,12 @@ enum hf_status hf_sequence_commit(struct hf_scope *s, struct hf_sequence *q, uin
     *first = 0;
     TRY(hf_db_supports(s, q->counters->db, HF_FEATURE_TRANSACTIONS, &supported));
     if (!supported)
-        return hf_scope_fail(s, HF_UNSUPPORTED, "sequence %.*s: there are no transactions",
+        return hf_scope_fail(s, HF_UNSUPPORTED, "sequence %.*s: this database has no transactions",
                              HF_FMT(q->key.id));
     memory = hf_scope_mark(s);
     for (uint32_t round = 1;; round++) {
         bool faster = false;
-        enum hf_status status = commit(s, q, count, build, user, first, &faster);
+        enum hf_status status = commit_once(s, q, count, build, user, first, &faster);
 
         if (status == HF_OK)
             return HF_OK;

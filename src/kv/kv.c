@@ -12,8 +12,8 @@
  *  (2) What is conditional on a version is done only if nobody wrote the key in between.
  *  (3) A write whose answer was lost is reported as done or as not done when that can be known, and
  *      as doubtful otherwise; never as what it is not.
- *  (4) What has expired is not there, for readers and writers alike; what other programs keep under
- *      such keys and has no value of ours is not there for readers.
+ *  (4) An expired value does not exist, for readers and writers alike. Items of other programs
+ *      under such keys, without a value of ours, do not exist for readers.
  */
 #include "kv/kv.h"
 
@@ -29,7 +29,7 @@ static void kv_free(struct hf_kv *kv)
     hf__env_free(&env, kv, sizeof(*kv));
 }
 
-static struct hf_str keep(struct hf_kv *kv, struct hf_str text, struct hf_str otherwise)
+static struct hf_str text_or(struct hf_kv *kv, struct hf_str text, struct hf_str otherwise)
 {
     return hf_scope_copy(kv->names, text.ptr ? text : otherwise);
 }
@@ -49,14 +49,14 @@ static struct hf_kv *kv_new(struct hf_scope *s, struct hf_db *db, const struct h
     kv->names = hf_scope_new(&kv->env);
     kv->memory = hf__kv_memory_new(&kv->env, o->remember ? o->remember : KV_REMEMBER_DEFAULT);
     if (kv->names) {
-        kv->table = keep(kv, o->table, many ? HF_STR("partitioned_keys") : HF_STR("keys"));
-        kv->space = keep(kv, o->space, many ? HF_STR("") : HF_STR("global"));
-        kv->hash = keep(kv, o->hash_attribute, many ? HF_STR("partition") : HF_STR("key"));
+        kv->table = text_or(kv, o->table, many ? HF_STR("partitioned_keys") : HF_STR("keys"));
+        kv->space = text_or(kv, o->space, many ? HF_STR("") : HF_STR("global"));
+        kv->hash = text_or(kv, o->hash_attribute, many ? HF_STR("partition") : HF_STR("key"));
         if (many)
-            kv->sort = keep(kv, o->sort_attribute, HF_STR("sort"));
-        kv->data = keep(kv, o->data_attribute, HF_STR("data"));
-        kv->version = keep(kv, o->version_attribute, HF_STR("version"));
-        kv->expires = keep(kv, o->expires_attribute, HF_STR("expires"));
+            kv->sort = text_or(kv, o->sort_attribute, HF_STR("sort"));
+        kv->data = text_or(kv, o->data_attribute, HF_STR("data"));
+        kv->version = text_or(kv, o->version_attribute, HF_STR("version"));
+        kv->expires = text_or(kv, o->expires_attribute, HF_STR("expires"));
     }
     if (!kv->names || !kv->memory || hf_scope_built(kv->names) != HF_OK) {
         kv_free(kv);

@@ -146,10 +146,10 @@ enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct
  * `remembered`: deleted keys are, so where nothing is there was nothing.
  */
 enum kv_verdict { KV_DONE = 1, KV_NOT_DONE, KV_UNKNOWN };
-enum kv_verdict hf__kv_settle(const struct kv_base *base, struct hf_str version,
-                              const struct kv_view *now, bool remembered);
+enum kv_verdict hf__kv_judge_write(const struct kv_base *base, struct hf_str version,
+                                   const struct kv_view *now, bool remembered);
 /* The same for a removal. */
-enum kv_verdict hf__kv_settle_removal(const struct kv_base *base, const struct kv_view *now);
+enum kv_verdict hf__kv_judge_removal(const struct kv_base *base, const struct kv_view *now);
 
 /* When an entry ends that is to live that long from now on; 0 for 0. */
 int64_t hf__kv_expires_s(const struct hf_env *env, uint32_t ttl_s);

@@ -23,7 +23,7 @@ enum {
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static struct hf_bytes tagged(struct hf_scope *s, char tag, const void *bytes, size_t len)
+static struct hf_bytes tagged_bytes(struct hf_scope *s, char tag, const void *bytes, size_t len)
 {
     uint8_t *text = hf_scope_alloc(s, len + 1);
 
@@ -34,7 +34,8 @@ static struct hf_bytes tagged(struct hf_scope *s, char tag, const void *bytes, s
     return hf_bytes_of(text, len + 1);
 }
 
-static enum hf_status encode(struct hf_scope *s, struct hf_value value, struct hf_bytes *bytes)
+static enum hf_status value_encode(struct hf_scope *s, struct hf_value value,
+                                   struct hf_bytes *bytes)
 {
     struct hf_item item = HF_ITEM(s, HF_V("v", value));
     struct hf_str text = hf_value_str(value);
@@ -42,12 +43,12 @@ static enum hf_status encode(struct hf_scope *s, struct hf_value value, struct h
 
     TRY(hf_item_check(s, item));
     if (text.ptr) {
-        *bytes = tagged(s, 'S', text.ptr, text.len);
+        *bytes = tagged_bytes(s, 'S', text.ptr, text.len);
     } else if (binary.ptr) {
-        *bytes = tagged(s, 'B', binary.ptr, binary.len);
+        *bytes = tagged_bytes(s, 'B', binary.ptr, binary.len);
     } else {
         text = hf_item_to_json(s, item);
-        *bytes = text.ptr ? tagged(s, 'J', text.ptr, text.len) : hf_bytes_of(NULL, 0);
+        *bytes = text.ptr ? tagged_bytes(s, 'J', text.ptr, text.len) : hf_bytes_of(NULL, 0);
     }
     return bytes->ptr ? HF_OK : hf_scope_built(s);
 }
@@ -72,7 +73,8 @@ enum hf_status hf__kv_offload(struct hf_scope *s, const struct hf_kv *kv,
     *blob = hf_str_of(NULL, 0);
     if (!is_large(s, kv, place, *value, version, expires_s))
         return HF_OK;
-    TRY(encode(s, *value, &bytes));
+    TRY(value_encode(s, *value, &bytes));
+    assert(bytes.len > 0);
     TRY(hf_blob_put(s, kv->blobs, bytes, blob)); /* (1) */
     *value = hf_value_make(s, (struct hf_attr)HF_NULL(""));
     return hf_scope_built(s);
@@ -80,8 +82,8 @@ enum hf_status hf__kv_offload(struct hf_scope *s, const struct hf_kv *kv,
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static enum hf_status decode(struct hf_scope *s, const struct hf_kv *kv, struct hf_str blob,
-                             struct hf_bytes bytes, struct hf_value *value)
+static enum hf_status value_decode(struct hf_scope *s, const struct hf_kv *kv, struct hf_str blob,
+                                   struct hf_bytes bytes, struct hf_value *value)
 {
     struct hf_str text =
         bytes.len ? hf_str_of((const char *)bytes.ptr + 1, bytes.len - 1) : hf_str_of(NULL, 0);
@@ -104,23 +106,24 @@ static enum hf_status decode(struct hf_scope *s, const struct hf_kv *kv, struct 
     }
     TRY(hf_scope_built(s));
     return value->ptr ? HF_OK
-                      : hf_scope_fail(s, HF_CORRUPT, "the blob %.*s is no value of table %.*s",
+                      : hf_scope_fail(s, HF_CORRUPT, "blob %.*s is not a value of table %.*s",
                                       HF_FMT(blob), HF_FMT(kv->table));
 }
 
 /* HF_NOT_FOUND: the blob is not there. */
-static enum hf_status load(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct kv_view *view)
+static enum hf_status blob_load(struct hf_scope *s, const struct hf_kv *kv,
+                                const struct kv_place *place, struct kv_view *view)
 {
     struct hf_bytes bytes;
 
+    assert(view->live && view->blob.len);
     if (!kv->blobs)
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "key \"%.*s\": its value is in a blob store, and table %.*s was "
                              "opened without one",
                              KV_FMT(place->key), HF_FMT(kv->table));
     TRY(hf_blob_get(s, kv->blobs, view->blob, &bytes));
-    TRY(decode(s, kv, view->blob, bytes, &view->value));
+    TRY(value_decode(s, kv, view->blob, bytes, &view->value));
     view->blob = hf_str_of(NULL, 0);
     return HF_OK;
 }
@@ -132,7 +135,7 @@ enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const str
     struct hf_get_item_result got;
 
     for (int looks = 0; view->live && view->blob.len; looks++) {
-        enum hf_status status = load(s, kv, place, view);
+        enum hf_status status = blob_load(s, kv, place, view);
         struct hf_str missing = view->blob;
 
         if (status != HF_NOT_FOUND)
@@ -143,8 +146,8 @@ enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const str
         TRY(hf__kv_view(s, kv, got.item, view));
         if (looks == LOOKS || (view->live && hf_str_equal(view->blob, missing)))
             return hf_scope_fail(s, HF_CORRUPT,
-                                 "key \"%.*s\" of table %.*s: its value, the blob %.*s, is not "
-                                 "there",
+                                 "key \"%.*s\" of table %.*s: blob %.*s, which has its value, is "
+                                 "missing",
                                  KV_FMT(place->key), HF_FMT(kv->table), HF_FMT(missing));
     }
     return HF_OK;
@@ -153,7 +156,7 @@ enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const str
 /* ---- sweeping ------------------------------------------------------------------------------- */
 
 /* (2) */
-static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *user)
+static enum hf_status find_uses(struct hf_scope *s, struct blob_refs *refs, void *user)
 {
     const struct hf_kv *kv = user;
     struct hf_scan scan = {.table = kv->table,
@@ -168,7 +171,7 @@ static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *use
     TRY(hf_scope_built(s));
     TRY(hf_pages_scan(s, kv->db, &scan, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
-        status = hf__uses_add(s, uses, hf_value_str(hf_item_get(item, HF_STR(KV_BLOB))));
+        status = hf__refs_add(s, refs, hf_value_str(hf_item_get(item, HF_STR(KV_BLOB))));
         if (status != HF_OK)
             break;
     }
@@ -184,6 +187,6 @@ enum hf_status hf_kv_sweep_blobs(struct hf_scope *s, struct hf_kv *kv, uint32_t 
     if (!kv->blobs)
         return hf_scope_fail(s, HF_INVALID, "table %.*s was opened without a blob store",
                              HF_FMT(kv->table));
-    return hf__uses_sweep(s, &kv->env, kv->blobs, older_s ? older_s : HF_KV_SWEEP_S, find_uses, kv,
+    return hf__refs_sweep(s, &kv->env, kv->blobs, older_s ? older_s : HF_KV_SWEEP_S, find_uses, kv,
                           removed);
 }

@@ -7,8 +7,7 @@
  *      value over newer ones. With a condition on what was seen it is refused. What was seen may be
  *      what this process wrote last (kv_memory.c), so that most sets are one write all the same.
  *  (2) Each round has a version of its own. When its answer was lost, what is there tells whether
- *      it was done (kv_item.c (4)); only when that cannot be told the caller gets to know the
- *      doubt.
+ *      it was done (kv_item.c (4)); only if that is not known the caller gets an ambiguous error.
  *  (3) A round leaves no memory behind but the last one.
  *  (4) Deleting is writing an item without a value, which the database removes when its time has
  *      come. So a deleted key still refuses what was based on its being absent, and still knows its
@@ -36,7 +35,7 @@ struct job {
     const struct hf_kv *kv;
     struct kv_place place;
     plan_fn *plan;
-    bool brief;        /* the version is enough to decide */
+    bool version_only; /* the version is enough to decide */
     bool guess_absent; /* do not look in the first round: there will be nothing */
     bool recall;       /* nor if a version is remembered: it will be that */
     bool whole;        /* a value that is in the blob store is wanted, too */
@@ -56,7 +55,7 @@ struct outcome {
 
 /* ---- one round ------------------------------------------------------------------------------ */
 
-static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_view *seen)
+static enum hf_status item_read(struct hf_scope *s, const struct job *job, struct kv_view *seen)
 {
     const struct hf_kv *kv = job->kv;
     const struct hf_attr names[] = {{.name = HF_STR("#hash"), .type = HF_TYPE_S, .text = kv->hash},
@@ -68,13 +67,14 @@ static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_
                               .consistent = HF_YES};
     struct hf_get_item_result got;
 
-    if (job->brief) {
+    if (job->version_only) {
         get.projection = HF_STR("#hash, #version");
         get.names = hf_item_make(s, names, ARRAY_LEN(names));
     }
     TRY(hf_get_item(s, kv->db, &get, &got));
     TRY(hf__kv_view(s, kv, got.item, seen));
-    if (job->brief && seen->there && !seen->version.ptr) { /* then the value is the condition */
+    if (job->version_only && seen->there &&
+        !seen->version.ptr) { /* then the value is the condition */
         get.projection = hf_str_of(NULL, 0);
         get.names = (struct hf_item){0};
         TRY(hf_get_item(s, kv->db, &get, &got));
@@ -84,14 +84,15 @@ static enum hf_status look(struct hf_scope *s, const struct job *job, struct kv_
 }
 
 /* The request of a plan; a tombstone is put (4). */
-static enum hf_status build(struct hf_scope *s, const struct job *job, struct outcome *o,
-                            struct kv_request *request, struct hf_transact_write *action)
+static enum hf_status request_build(struct hf_scope *s, const struct job *job, struct outcome *o,
+                                    struct kv_request *request, struct hf_transact_write *action)
 {
     const struct hf_kv *kv = job->kv;
     struct hf_value stored;
     struct pattern_id id;
     struct hf_str blob;
 
+    assert(o->plan.what >= KEEP && o->plan.what < REFUSE);
     *action = (struct hf_transact_write){0};
     if (o->plan.what == KEEP) {
         hf__kv_check_request(s, kv, &job->place, &o->base, request);
@@ -118,7 +119,7 @@ static enum hf_status build(struct hf_scope *s, const struct job *job, struct ou
     return hf_scope_built(s);
 }
 
-static enum hf_status doubt(struct hf_scope *s, const struct job *job)
+static enum hf_status fail_in_doubt(struct hf_scope *s, const struct job *job)
 {
     (void)hf_scope_fail(s, HF_IO,
                         "key \"%.*s\" of table %.*s: an answer was lost, and as others have "
@@ -128,8 +129,8 @@ static enum hf_status doubt(struct hf_scope *s, const struct job *job)
 }
 
 /* HF_OK: done; HF_CONDITION: not done, *now is what is there; else what the database says. */
-static enum hf_status send(struct hf_scope *s, const struct job *job, struct outcome *o,
-                           struct kv_view *now)
+static enum hf_status change_send(struct hf_scope *s, const struct job *job, struct outcome *o,
+                                  struct kv_view *now)
 {
     struct hf_transact_write action;
     struct kv_request request;
@@ -138,7 +139,8 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
     enum kv_verdict verdict;
     bool doubtful;
 
-    TRY(build(s, job, o, &request, &action));
+    assert(o->plan.what == PUT || o->plan.what == DELETE);
+    TRY(request_build(s, job, o, &request, &action));
     status = hf__pattern_write(s, job->kv->db, &action, request.key, &item);
     hf__kv_remember(job->kv->memory, &job->place,
                     status == HF_OK && action.put ? o->version : hf_str_of(NULL, 0));
@@ -147,40 +149,43 @@ static enum hf_status send(struct hf_scope *s, const struct job *job, struct out
     doubtful = hf_scope_error(s)->may_have_happened;
     TRY(hf__kv_view(s, job->kv, item, now));
     /* Without a doubt, too: a request may have come twice, and only the second been answered. */
-    verdict = !action.del ? hf__kv_settle(&o->base, o->version, now, job->kv->tombstones)
-              : doubtful  ? hf__kv_settle_removal(&o->base, now)
+    verdict = !action.del ? hf__kv_judge_write(&o->base, o->version, now, job->kv->tombstones)
+              : doubtful  ? hf__kv_judge_removal(&o->base, now)
                           : KV_NOT_DONE;
     if (verdict == KV_DONE)
         return hf_scope_ok(s);
-    return verdict == KV_UNKNOWN && doubtful ? doubt(s, job) : HF_CONDITION;
+    return verdict == KV_UNKNOWN && doubtful ? fail_in_doubt(s, job) : HF_CONDITION;
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-static enum hf_status refused(struct hf_scope *s, const struct job *job, const char *why)
+static enum hf_status fail_condition(struct hf_scope *s, const struct job *job, const char *why)
 {
     return hf_scope_fail(s, HF_CONDITION, "key \"%.*s\" of table %.*s %s", KV_FMT(job->place.key),
                          HF_FMT(job->kv->table), why);
 }
 
-/* (3): between rounds others get their turn. */
-static enum hf_status wait(struct hf_scope *s, const struct job *job, uint32_t round)
+/* Between two rounds, so that others can write. */
+static enum hf_status round_wait(struct hf_scope *s, const struct job *job, uint32_t round)
 {
     if (round >= job->attempts)
-        return hf_scope_fail(s, HF_TX_CONFLICT,
-                             "key \"%.*s\" of table %.*s: others were faster, %u times",
-                             KV_FMT(job->place.key), HF_FMT(job->kv->table), (unsigned)round);
+        return hf_scope_fail(
+            s, HF_TX_CONFLICT,
+            "key \"%.*s\" of table %.*s: others changed it first, %u times; try again",
+            KV_FMT(job->place.key), HF_FMT(job->kv->table), (unsigned)round);
     return hf_scope_sleep_ms(s, hf__backoff_ms(hf_scope_env(s), FIRST_WAIT_MS, MAX_WAIT_MS,
                                                round + UINT64_C(1)));
 }
 
 /* HF_CONDITION: the plan was to refuse; o->base.seen is what is there. */
-static enum hf_status run(struct hf_scope *s, const struct job *job, struct outcome *o)
+static enum hf_status job_run(struct hf_scope *s, const struct job *job, struct outcome *o)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct kv_view now = {0};
     bool known = job->guess_absent;
 
+    assert(job->plan && job->attempts > 0);
+    assert(!(job->guess_absent && job->recall));
     if (job->recall)
         known = now.there = hf__kv_recall(s, job->kv->memory, &job->place, &now.version);
     for (uint32_t round = 1;; round++) {
@@ -188,21 +193,21 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
 
         *o = (struct outcome){.base = {.kind = KV_BASE_SEEN, .seen = now}};
         if (!known)
-            TRY(look(s, job, &o->base.seen));
+            TRY(item_read(s, job, &o->base.seen));
         TRY(job->plan(s, job, &o->base.seen, &o->plan));
         if (o->plan.what == KEEP)
             return HF_OK;
         if (o->plan.what == REFUSE)
-            return refused(s, job, "has a value");
-        status = send(s, job, o, &now);
+            return fail_condition(s, job, "has a value");
+        status = change_send(s, job, o, &now);
         if (status != HF_CONDITION)
             return status;
-        /* Who has guessed knows better now. Who has waited had better look again. */
+        /* After a wrong guess, *now is what is there. After a wait it has to be read again. */
         known = known && round == 1;
         if (known)
             continue;
         hf_scope_rewind(s, mark);
-        TRY(wait(s, job, round));
+        TRY(round_wait(s, job, round));
     }
 }
 
@@ -210,13 +215,13 @@ static enum hf_status run(struct hf_scope *s, const struct job *job, struct outc
 static enum hf_status run_once(struct hf_scope *s, const struct job *job, struct outcome *o,
                                struct kv_view *now)
 {
-    enum hf_status status = send(s, job, o, now);
+    enum hf_status status = change_send(s, job, o, now);
 
     if (status != HF_CONDITION)
         return status;
     if (!now->live)
-        return refused(s, job, "has no value");
-    return refused(s, job, "has another version");
+        return fail_condition(s, job, "has no value");
+    return fail_condition(s, job, "has another version");
 }
 
 static struct hf_kv_entry entry_of(const struct job *job, const struct outcome *o)
@@ -265,7 +270,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
 {
     *job = (struct job){.kv = kv,
                         .plan = o->if_absent ? plan_set_if_absent : plan_set,
-                        .brief = !o->if_absent,
+                        .version_only = !o->if_absent,
                         .recall = !o->if_absent,
                         .guess_absent = o->if_absent && kv->tombstones,
                         .attempts = attempts_of(o->max_attempts),
@@ -273,7 +278,7 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
                         .ttl_s = o->ttl_s};
     TRY(hf__kv_place(s, kv, key, &job->place));
     if (!value.ptr)
-        return hf_scope_fail(s, HF_INVALID, "key \"%.*s\": there is no value to set", KV_FMT(key));
+        return hf_scope_fail(s, HF_INVALID, "key \"%.*s\": no value to set", KV_FMT(key));
     if ((o->if_absent ? 1 : 0) + (o->if_version.ptr ? 1 : 0) + (o->blind ? 1 : 0) > 1)
         return hf_scope_fail(s, HF_INVALID,
                              "key \"%.*s\": if_absent, if_version and blind exclude each other",
@@ -281,9 +286,9 @@ static enum hf_status set_job(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     return HF_OK;
 }
 
-/* What is there instead. The failure stays what it is, if that can be told. */
-static enum hf_status tell_other(struct hf_scope *s, const struct job *job, struct kv_view *now,
-                                 bool asked, struct hf_kv_entry *entry)
+/* Hand out what is there instead. The failure stays what it is, unless that cannot be read. */
+static enum hf_status report_other(struct hf_scope *s, const struct job *job, struct kv_view *now,
+                                   bool asked, struct hf_kv_entry *entry)
 {
     if (asked && now->live && now->blob.len) {
         struct hf_str text = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
@@ -295,9 +300,9 @@ static enum hf_status tell_other(struct hf_scope *s, const struct job *job, stru
     return HF_CONDITION;
 }
 
-static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                          struct hf_value value, const struct hf_kv_set_options *options,
-                          bool asked, struct hf_kv_entry *entry)
+static enum hf_status value_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                                struct hf_value value, const struct hf_kv_set_options *options,
+                                bool asked, struct hf_kv_entry *entry)
 {
     struct hf_kv_set_options o;
     struct outcome outcome;
@@ -314,11 +319,11 @@ static enum hf_status set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
         TRY(plan_set(s, &job, &now, &outcome.plan));
         status = run_once(s, &job, &outcome, &now);
     } else {
-        status = run(s, &job, &outcome);
+        status = job_run(s, &job, &outcome);
         now = outcome.base.seen;
     }
     if (status == HF_CONDITION)
-        return tell_other(s, &job, &now, asked, entry);
+        return report_other(s, &job, &now, asked, entry);
     TRY(status);
     *entry = entry_of(&job, &outcome);
     return hf_scope_built(s);
@@ -332,8 +337,8 @@ enum hf_status hf_kv_set(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key 
     struct hf_kv_entry ignored;
 
     if (entry)
-        return set(s, kv, key, value, options, true, entry);
-    return kv_done(s, mark, set(s, kv, key, value, options, false, &ignored));
+        return value_set(s, kv, key, value, options, true, entry);
+    return kv_done(s, mark, value_set(s, kv, key, value, options, false, &ignored));
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */
@@ -362,20 +367,20 @@ static enum hf_status remove_key(struct hf_scope *s, struct hf_kv *kv, struct hf
     job.attempts = attempts_of(o.max_attempts);
     TRY(hf__kv_place(s, kv, key, &job.place));
     if (!o.if_version.ptr) {
-        TRY(run(s, &job, &outcome));
+        TRY(job_run(s, &job, &outcome));
         *old = hf__kv_entry(job.place.key, &outcome.base.seen);
         return HF_OK;
     }
     /* To hand out what is deleted takes a look. */
     if (asked)
-        TRY(look(s, &job, &now));
+        TRY(item_read(s, &job, &now));
     outcome = (struct outcome){.base = {.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}},
                                .plan = {.what = DELETE}};
     *old = hf__kv_entry(job.place.key, &now);
     status = run_once(s, &job, &outcome, &now);
     if (status != HF_OK)
         *old = (struct hf_kv_entry){0};
-    return status == HF_CONDITION ? tell_other(s, &job, &now, asked, old) : status;
+    return status == HF_CONDITION ? report_other(s, &job, &now, asked, old) : status;
 }
 
 enum hf_status hf_kv_delete(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -434,7 +439,7 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     if (entry)
         *entry = (struct hf_kv_entry){0};
     TRY(change_job(s, kv, key, change, user, options, &job));
-    TRY(run(s, &job, &outcome));
+    TRY(job_run(s, &job, &outcome));
     if (!entry)
         return kv_done(s, mark, HF_OK);
     *entry = entry_of(&job, &outcome);
@@ -444,14 +449,14 @@ enum hf_status hf_kv_change(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
 /* ---- in transactions ------------------------------------------------------------------------ */
 
 /* The action lives in the scope, and so does all that it names but the table's own texts. */
-static enum hf_status act(struct hf_scope *s, const struct job *job, struct outcome *o,
-                          struct hf_transact_write *action, struct hf_kv_entry *entry)
+static enum hf_status action_make(struct hf_scope *s, const struct job *job, struct outcome *o,
+                                  struct hf_transact_write *action, struct hf_kv_entry *entry)
 {
     struct kv_request *request = hf_scope_alloc(s, sizeof(*request));
 
     if (!request)
         return hf_scope_built(s);
-    TRY(build(s, job, o, request, action));
+    TRY(request_build(s, job, o, request, action));
     if (entry)
         *entry = entry_of(job, o);
     return hf_scope_built(s);
@@ -474,7 +479,7 @@ enum hf_status hf_kv_set_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_k
     if (o.if_version.ptr)
         outcome.base = (struct kv_base){.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}};
     TRY(plan_set(s, &job, NULL, &outcome.plan));
-    return act(s, &job, &outcome, action, entry);
+    return action_make(s, &job, &outcome, action, entry);
 }
 
 enum hf_status hf_kv_delete_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -491,7 +496,7 @@ enum hf_status hf_kv_delete_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_k
     TRY(hf__kv_place(s, kv, key, &job.place));
     if (o.if_version.ptr)
         outcome.base = (struct kv_base){.kind = KV_BASE_VERSION, .seen = {.version = o.if_version}};
-    return act(s, &job, &outcome, action, NULL);
+    return action_make(s, &job, &outcome, action, NULL);
 }
 
 enum hf_status hf_kv_change_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -504,9 +509,9 @@ enum hf_status hf_kv_change_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_k
 
     memset(action, 0, sizeof(*action));
     TRY(change_job(s, kv, key, change, user, options, &job));
-    TRY(look(s, &job, &outcome.base.seen));
+    TRY(item_read(s, &job, &outcome.base.seen));
     TRY(plan_change(s, &job, &outcome.base.seen, &outcome.plan));
-    return act(s, &job, &outcome, action, entry);
+    return action_make(s, &job, &outcome, action, entry);
 }
 
 enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -520,5 +525,5 @@ enum hf_status hf_kv_check_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv
     call_begins(s);
     memset(action, 0, sizeof(*action));
     TRY(hf__kv_place(s, kv, key, &job.place));
-    return act(s, &job, &outcome, action, NULL);
+    return action_make(s, &job, &outcome, action, NULL);
 }

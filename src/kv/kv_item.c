@@ -20,9 +20,9 @@
  *  (3) A write that replaces what was seen names what that was in its version, and what was before:
  *      KV_PAST_MAX of them, among which the first is never dropped. A write that looked at nothing
  *      has its own id alone.
- *  (4) By that, a lost answer is settled: if our id is in the version that is there it was done; if
- *      what we had seen is in it, and right after it somebody else, ours was not done and can never
- *      be done any more.
+ *  (4) By that, it is known what became of a write whose answer was lost: if our id is in the
+ *      version that is there it was done; if what we had seen is in it, and right after it somebody
+ *      else, ours was not done and can never be done any more.
  *  (5) The index "spaces" has the keys of all values by namespace: (space, key), and no other
  *      attribute, so replacing a value does not change it. The mark of the table says whether
  *      values have to have a `space` and whether all have it (kv_table.c). What remembers a deleted
@@ -92,13 +92,13 @@ enum hf_status hf__kv_place(struct hf_scope *s, const struct hf_kv *kv, struct h
             max == HF_KV_SORT_MAX ? HF_ERROR_LIMIT(HF_KV_SORT_MAX, joined.len)
                                   : HF_ERROR_LIMIT(HF_KV_KEY_MAX, joined.len),
             "key \"%.*s\" of table %.*s: it has %zu bytes with its namespace, "
-            "and %d are the most",
+            "more than %d",
             KV_FMT(key), HF_FMT(kv->table), joined.len, max);
     if (key.partition.len > HF_KV_KEY_MAX)
         return hf_scope_fail_limit(
             s, HF_INVALID, HF_ERROR_LIMIT(HF_KV_KEY_MAX, key.partition.len),
-            "key \"%.*s\" of table %.*s: its partition has %zu bytes, and %d are "
-            "the most",
+            "key \"%.*s\" of table %.*s: its partition has %zu bytes, more than "
+            "%d",
             KV_FMT(key), HF_FMT(kv->table), key.partition.len, HF_KV_KEY_MAX);
     *place = (struct kv_place){.key = key, .hash = joined};
     if (kv->sort.ptr) {
@@ -155,8 +155,8 @@ enum hf_status hf__kv_view(struct hf_scope *s, const struct hf_kv *kv, struct hf
         struct hf_value at = hf_item_get(item, kv->sort.ptr ? kv->sort : kv->hash);
 
         return hf_scope_fail(s, HF_CORRUPT,
-                             "what is stored as \"%.*s\" in table %.*s is not ours: its %s is "
-                             "something else",
+                             "item \"%.*s\" of table %.*s was not written by holdfast: its %s is "
+                             "invalid",
                              HF_FMT(hf_value_str(at)), HF_FMT(kv->table),
                              version.ptr && !view->version.ptr ? "version" : "time to live");
     }
@@ -222,11 +222,12 @@ static struct lineage lineage_of(struct hf_str version)
         if (id.len)
             line.ids[line.len++] = in_short(id);
     }
+    assert(line.len <= ARRAY_LEN(line.ids));
     return line;
 }
 
 /* Where in it the write of a version is; SIZE_MAX: it is not. */
-static size_t find(const struct lineage *line, struct hf_str version)
+static size_t lineage_find(const struct lineage *line, struct hf_str version)
 {
     struct hf_str id = in_short(next_id(&version));
 
@@ -254,6 +255,7 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
     if (line.len > KV_PAST_MAX) /* one makes room for another, and it is not the first of all */
         line.ids[line.len - 1 - line.rooted] = line.ids[line.len - 1];
     line.len = line.len > KV_PAST_MAX ? KV_PAST_MAX : line.len;
+    assert(line.len <= KV_PAST_MAX && "(3)");
     for (size_t i = 0; i < line.len; i++) {
         text[at++] = ',';
         if (line.rooted && i == line.len - 1)
@@ -261,34 +263,37 @@ struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, str
         memcpy(text + at, line.ids[i].ptr, line.ids[i].len);
         at += line.ids[i].len;
     }
+    assert(at <= sizeof(text));
     return hf__pattern_join(s, id, hf_str_of(text, at));
 }
 
 /* (4) */
-enum kv_verdict hf__kv_settle(const struct kv_base *base, struct hf_str version,
-                              const struct kv_view *now, bool remembered)
+enum kv_verdict hf__kv_judge_write(const struct kv_base *base, struct hf_str version,
+                                   const struct kv_view *now, bool remembered)
 {
     struct lineage line = lineage_of(now->version);
     size_t at;
 
-    if (find(&line, version) != SIZE_MAX)
+    assert(version.len > 0);
+    if (lineage_find(&line, version) != SIZE_MAX)
         return KV_DONE;
     if (base->kind == KV_BASE_SEEN && !base->seen.there)
         return remembered && line.rooted ? KV_NOT_DONE : KV_UNKNOWN;
     /* What came right after it has to be known. */
-    at = find(&line, base->seen.version);
+    at = lineage_find(&line, base->seen.version);
     return at == SIZE_MAX || (at == line.len - 1 && has_gap(&line)) ? KV_UNKNOWN : KV_NOT_DONE;
 }
 
-enum kv_verdict hf__kv_settle_removal(const struct kv_base *base, const struct kv_view *now)
+enum kv_verdict hf__kv_judge_removal(const struct kv_base *base, const struct kv_view *now)
 {
     struct lineage line = lineage_of(now->version);
 
     if (!now->there)
         return KV_DONE;
-    if (find(&line, base->seen.version) != SIZE_MAX)
+    if (lineage_find(&line, base->seen.version) != SIZE_MAX)
         return KV_NOT_DONE;
-    /* Whoever removed it, it is gone, if what is there was made where nothing was. */
+    /* If the present item was made where nothing was, the one we meant is gone, whoever removed
+     * it. */
     return line.rooted && !has_gap(&line) ? KV_DONE : KV_UNKNOWN;
 }
 
@@ -341,6 +346,8 @@ static struct clause clause_of(struct hf_scope *s, const struct hf_kv *kv,
     int64_t now_s = hf__env_wall_ms(hf_scope_env(s)) / 1000;
     struct clause c = {0};
 
+    assert(base->kind >= KV_BASE_ANY && base->kind <= KV_BASE_NO_VALUE);
+    assert(base->kind != KV_BASE_VERSION || base->seen.version.ptr);
     if (base->kind == KV_BASE_SEEN)
         return seen_clause(s, kv, &base->seen);
     if (base->kind == KV_BASE_VERSION) {
@@ -363,6 +370,8 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
     struct hf_attr attrs[7];
     size_t len = 0;
 
+    assert((value.ptr || !blob.len) && "a blob has its place in the value");
+    assert((kv->sort.ptr == NULL) == (place->sort.ptr == NULL));
     attrs[len++] = (struct hf_attr){.name = kv->hash, .type = HF_TYPE_S, .text = place->hash};
     attrs[len++] = (struct hf_attr){.name = kv->version, .type = HF_TYPE_S, .text = version};
     if (kv->sort.ptr)
@@ -376,6 +385,7 @@ struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const str
     if (expires_s)
         attrs[len++] =
             (struct hf_attr){.name = kv->expires, .type = HF_TYPE_N, .number = expires_s};
+    assert(len <= ARRAY_LEN(attrs));
     return hf_item_make(s, attrs, len);
 }
 
@@ -386,10 +396,9 @@ enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct
     TRY(hf_item_check(s, item));
     size = hf_item_size(item);
     if (size > KV_ITEM_MAX)
-        return hf_scope_fail_limit(
-            s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, size),
-            "key \"%.*s\": with its value it has %zu bytes, and %d are the most", KV_FMT(key), size,
-            KV_ITEM_MAX);
+        return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, size),
+                                   "key \"%.*s\": with its value it has %zu bytes, more than %d",
+                                   KV_FMT(key), size, KV_ITEM_MAX);
     return HF_OK;
 }
 

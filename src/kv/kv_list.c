@@ -7,8 +7,8 @@
  * is eventually consistent, so a consistent list does not use it. All other lists, and those over
  * all partitions, are a Scan of the whole table with a filter.
  *
- *  (1) What the database is asked for may be more than is wanted; what is handed out has passed
- *      wanted(). So a filter that the database cannot have (a Query knows none on keys) is no
+ *  (1) The database may be asked for more than is wanted; every entry that is handed out has passed
+ *      is_wanted(). So a filter that the database cannot have (a Query knows none on keys) is no
  *      different.
  *  (2) A step either succeeds, or fails and changes nothing.
  *  (3) A page without items does not end a list; only a page without a `last` does.
@@ -53,7 +53,7 @@ static enum hf_status bad_range(struct hf_scope *s, const struct hf_kv *kv, cons
     return hf_scope_fail(s, HF_INVALID, "a list of table %.*s: %s", HF_FMT(kv->table), why);
 }
 
-static enum hf_flag consistency(const struct hf_kv *kv, const struct hf_kv_list_options *o)
+static enum hf_flag consistency_of(const struct hf_kv *kv, const struct hf_kv_list_options *o)
 {
     return o->consistent ? o->consistent : kv->consistent ? HF_YES : HF_UNSET;
 }
@@ -61,28 +61,28 @@ static enum hf_flag consistency(const struct hf_kv *kv, const struct hf_kv_list_
 static bool can_use_index(const struct hf_kv *kv, const struct hf_kv_range *r,
                           const struct hf_kv_list_options *o)
 {
-    return kv->indexed && !r->all_spaces && !o->segments && consistency(kv, o) != HF_YES;
+    return kv->indexed && !r->all_spaces && !o->segments && consistency_of(kv, o) != HF_YES;
 }
 
-static enum hf_status check(struct hf_scope *s, const struct hf_kv *kv, const struct hf_kv_range *r,
-                            const struct hf_kv_list_options *o)
+static enum hf_status range_check(struct hf_scope *s, const struct hf_kv *kv,
+                                  const struct hf_kv_range *r, const struct hf_kv_list_options *o)
 {
     bool whole = !r->partition.ptr && !can_use_index(kv, r, o);
 
     if (r->partition.ptr && !kv->sort.ptr)
-        return bad_range(s, kv, "it has no partitions");
+        return bad_range(s, kv, "the table has no partitions");
     if (r->partition.ptr && r->partition.len == 0)
-        return bad_range(s, kv, "a partition is not empty");
+        return bad_range(s, kv, "the partition is empty");
     if (r->all_spaces && (r->space.ptr || r->prefix.len || r->from.len || r->before.len))
-        return bad_range(s, kv, "ids can be asked for in one namespace only");
+        return bad_range(s, kv, "prefix, from and before need one namespace");
     if (whole && o->backward)
         return bad_range(s, kv,
-                         "only inside of a partition there is an order, and in the index of "
-                         "namespaces, which consistent lists do not use");
+                         "backward needs a partition, or the index of namespaces, which consistent "
+                         "lists do not use");
     if (!whole && o->segments)
-        return bad_range(s, kv, "a partition is not read in segments");
+        return bad_range(s, kv, "segments are for lists that read the whole table");
     if (o->segments ? o->segment >= o->segments : o->segment)
-        return bad_range(s, kv, "there is no such segment");
+        return bad_range(s, kv, "the segment does not exist");
     return HF_OK;
 }
 
@@ -101,7 +101,7 @@ static bool begins_with(struct hf_str text, struct hf_str prefix)
            (prefix.len == 0 || memcmp(text.ptr, prefix.ptr, prefix.len) == 0);
 }
 
-static bool contains(struct hf_str text, struct hf_str part)
+static bool has_part(struct hf_str text, struct hf_str part)
 {
     for (size_t i = 0; part.len && i + part.len <= text.len; i++)
         if (memcmp(text.ptr + i, part.ptr, part.len) == 0)
@@ -169,6 +169,7 @@ static void build_query(struct hf_kv_list *list, const struct hf_kv_list_options
             values[values_len++] = value_attr(":head", hf__kv_join(s, list->space, r->prefix));
         }
     }
+    assert(names_len <= ARRAY_LEN(names) && values_len <= ARRAY_LEN(values));
     q->table = kv->table;
     q->names = hf_item_make(s, names, names_len);
     q->values = hf_item_make(s, values, values_len);
@@ -197,6 +198,7 @@ static void build_scan(struct hf_kv_list *list, const struct hf_kv_list_options 
     scan->filter = hf_scope_format(s, "%.*s%s%s", HF_FMT(filter_of(list)),
                                    spaced ? " AND begins_with(#key, :head)" : "",
                                    part ? " AND contains(#key, :part)" : "");
+    assert(names_len <= ARRAY_LEN(names) && values_len <= ARRAY_LEN(values));
     scan->table = kv->table;
     scan->names = hf_item_make(s, names, names_len);
     if (values_len)
@@ -221,7 +223,7 @@ void hf_kv_list_free(struct hf_kv_list *list)
     hf__env_free(&env, list, sizeof(*list));
 }
 
-static struct hf_str keep(struct hf_kv_list *list, struct hf_str text)
+static struct hf_str text_keep(struct hf_kv_list *list, struct hf_str text)
 {
     return text.ptr ? hf_scope_copy(list->names, text) : text;
 }
@@ -243,7 +245,7 @@ static enum hf_status start_after(struct hf_scope *s, struct hf_kv_list *list)
     if (hf__pattern_key_parts(list->names, list->after, parts, cursor_parts(list)) != HF_OK ||
         (list->range.partition.ptr && !hf_str_equal(parts[0], list->range.partition)) ||
         (list->by_index && !hf_str_equal(parts[0], list->head)))
-        return bad_range(s, kv, "it cannot go on after what is not its cursor");
+        return bad_range(s, kv, "invalid cursor");
     if (list->by_index) {
         const struct hf_attr key[] = {HF_S(KV_SPACE, parts[0]),
                                       {.name = kv->hash, .type = HF_TYPE_S, .text = parts[1]}};
@@ -255,22 +257,25 @@ static enum hf_status start_after(struct hf_scope *s, struct hf_kv_list *list)
     return HF_OK;
 }
 
-static enum hf_status prepare(struct hf_scope *s, struct hf_kv_list *list,
-                              const struct hf_kv_range *range, const struct hf_kv_list_options *o)
+static enum hf_status list_prepare(struct hf_scope *s, struct hf_kv_list *list,
+                                   const struct hf_kv_range *range,
+                                   const struct hf_kv_list_options *o)
 {
     int64_t page = o->page;
 
-    list->range = (struct hf_kv_range){.partition = keep(list, range->partition),
-                                       .prefix = keep(list, range->prefix),
-                                       .from = keep(list, range->from),
-                                       .before = keep(list, range->before),
-                                       .id_contains = keep(list, range->id_contains)};
+    list->range = (struct hf_kv_range){.partition = text_keep(list, range->partition),
+                                       .prefix = text_keep(list, range->prefix),
+                                       .from = text_keep(list, range->from),
+                                       .before = text_keep(list, range->before),
+                                       .id_contains = text_keep(list, range->id_contains)};
     if (!range->all_spaces)
-        list->space = keep(list, range->space.ptr ? range->space : list->kv->space);
+        list->space = text_keep(list, range->space.ptr ? range->space : list->kv->space);
     list->by_index = can_use_index(list->kv, range, o);
+    assert((!list->by_index || !list->kv->sort.ptr) &&
+           "the index is for tables without partitions");
     if (list->by_index)
         list->head = hf__kv_join(list->names, list->space, HF_STR(""));
-    list->after = keep(list, o->after);
+    list->after = text_keep(list, o->after);
     list->limit = o->limit ? o->limit : UINT64_MAX;
     list->delay_ms = o->delay_ms;
     /* Most of a whole table may be others': then small pages would be many. */
@@ -283,7 +288,7 @@ static enum hf_status prepare(struct hf_scope *s, struct hf_kv_list *list,
     else
         build_scan(list, o);
     list->query.limit = list->scan.limit = page;
-    list->query.consistent = list->scan.consistent = consistency(list->kv, o);
+    list->query.consistent = list->scan.consistent = consistency_of(list->kv, o);
     TRY(start_after(s, list));
     if (hf_scope_built(list->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a list");
@@ -300,7 +305,7 @@ static enum hf_status open_list(struct hf_scope *s, const struct hf_kv *kv,
 
     *out = NULL;
     range = range ? range : &all;
-    TRY(check(s, kv, range, o));
+    TRY(range_check(s, kv, range, o));
     list = hf__env_zalloc(hf_scope_env(s), sizeof(*list));
     if (!list)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a list");
@@ -312,7 +317,7 @@ static enum hf_status open_list(struct hf_scope *s, const struct hf_kv *kv,
     list->spare = hf_scope_new(&list->env);
     list->parsed = hf_scope_new(&list->env);
     status = list->names && list->memory && list->spare && list->parsed
-                 ? prepare(s, list, range, o)
+                 ? list_prepare(s, list, range, o)
                  : hf_scope_fail(s, HF_NOMEM, "no memory for a list");
     if (status != HF_OK) {
         hf_kv_list_free(list);
@@ -391,13 +396,14 @@ static enum hf_status read_items(struct hf_scope *s, const struct hf_kv_list *li
     return HF_OK;
 }
 
-static enum hf_status fetch(struct hf_scope *s, struct hf_kv_list *list)
+static enum hf_status page_fetch(struct hf_scope *s, struct hf_kv_list *list)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     int64_t now_us = hf__env_elapsed_us(hf_scope_env(s));
     int64_t wait_us = list->asked_us + (int64_t)list->delay_ms * 1000 - now_us;
     enum hf_status status;
 
+    assert(!list->ended && list->at == list->items_len);
     if (list->asked_us && list->delay_ms && wait_us > 0)
         TRY(hf_scope_sleep_ms(s, (uint32_t)((wait_us + 999) / 1000)));
     list->asked_us = hf__env_elapsed_us(hf_scope_env(s));
@@ -429,14 +435,14 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_kv_list *list)
 }
 
 /* (1) */
-static bool wanted(const struct hf_kv_list *list, const struct hf_kv_key *key)
+static bool is_wanted(const struct hf_kv_list *list, const struct hf_kv_key *key)
 {
     const struct hf_kv_range *r = &list->range;
 
     return (!list->space.ptr || hf_str_equal(key->space, list->space)) &&
            begins_with(key->id, r->prefix) && !is_before(key->id, r->from) &&
            (r->before.len == 0 || is_before(key->id, r->before)) &&
-           contains(key->id, r->id_contains);
+           has_part(key->id, r->id_contains);
 }
 
 /* The table's own mark stays, also when all else is cleared. */
@@ -453,11 +459,12 @@ static enum hf_status next_item(struct hf_scope *s, struct hf_kv_list *list, str
     for (;;) {
         enum hf_status status;
 
+        assert(list->at <= list->items_len);
         if (list->at == list->items_len) {
             *item = (struct hf_item){0};
             if (list->ended)
                 return HF_OK;
-            TRY(fetch(s, list));
+            TRY(page_fetch(s, list));
             continue;
         }
         *item = list->items[list->at];
@@ -474,7 +481,7 @@ static enum hf_status next_item(struct hf_scope *s, struct hf_kv_list *list, str
         if (list->kv->sort.ptr)
             list->sort = hf_value_str(hf_item_get(*item, list->kv->sort));
         /* What is not ours has no namespace: only all of them have it in them. */
-        if (status == HF_OK ? wanted(list, key) : list->everything && !list->space.ptr)
+        if (status == HF_OK ? is_wanted(list, key) : list->everything && !list->space.ptr)
             return HF_OK;
     }
 }
@@ -543,8 +550,8 @@ static struct hf_kv_entry copy_entry(struct hf_scope *s, const struct hf_kv_entr
     return to;
 }
 
-static enum hf_status add(struct hf_scope *s, struct hf_kv_entry **entries, size_t *len,
-                          size_t *cap, const struct hf_kv_entry *entry)
+static enum hf_status entry_add(struct hf_scope *s, struct hf_kv_entry **entries, size_t *len,
+                                size_t *cap, const struct hf_kv_entry *entry)
 {
     if (*len == *cap) {
         size_t more = *cap ? *cap * 2 : 16;
@@ -578,7 +585,7 @@ enum hf_status hf_kv_page(struct hf_scope *s, struct hf_kv *kv, const struct hf_
         status = hf_kv_list_next(s, list, &entry);
         if (status != HF_OK || !entry.value.ptr)
             break;
-        status = add(s, &entries, &len, &cap, &entry);
+        status = entry_add(s, &entries, &len, &cap, &entry);
         if (status != HF_OK)
             break;
     }
@@ -614,7 +621,7 @@ static enum hf_status remove_exactly(struct hf_scope *s, struct hf_kv_list *list
         bool doubtful = hf_scope_error(s)->may_have_happened;
 
         TRY(hf__kv_view(s, kv, item, &now));
-        if (doubtful && hf__kv_settle_removal(&base, &now) == KV_DONE)
+        if (doubtful && hf__kv_judge_removal(&base, &now) == KV_DONE)
             status = HF_OK;
     }
     *cleared += status == HF_OK;
@@ -649,7 +656,9 @@ static enum hf_status remove_some(struct hf_scope *s, struct hf_kv_list *list, b
     }
     if (len == 0)
         return HF_OK;
+    assert(len <= CLEAR_MAX && !exact);
     status = hf_write_many(s, list->kv->db, writes, len, NULL, &result);
+    assert(result.left_len <= len);
     *cleared += len - result.left_len;
     return status;
 }

@@ -39,6 +39,7 @@ struct kv_memory *hf__kv_memory_new(const struct hf_env *env, size_t len)
 {
     struct kv_memory *memory = hf__env_zalloc(env, size_of(len));
 
+    assert(len > 0);
     if (!memory)
         return NULL;
     memory->len = len;
@@ -55,14 +56,14 @@ void hf__kv_memory_free(const struct hf_env *env, struct kv_memory *memory)
     hf__env_free(env, memory, size_of(memory->len));
 }
 
-static uint64_t mix(uint64_t hash, struct hf_str text)
+static uint64_t hash_mix(uint64_t hash, struct hf_str text)
 {
     return (fnv(hash, text.ptr, text.len) ^ text.len) * FNV_PRIME;
 }
 
 static uint64_t hash_of(const struct kv_memory *memory, const struct kv_place *place)
 {
-    uint64_t hash = mix(mix(memory->seed ^ FNV_BEGIN, place->hash), place->sort);
+    uint64_t hash = hash_mix(hash_mix(memory->seed ^ FNV_BEGIN, place->hash), place->sort);
 
     return hash ^ hash >> 32;
 }
@@ -75,6 +76,7 @@ void hf__kv_remember(struct kv_memory *memory, const struct kv_place *place, str
     if (version.len > TEXT_MAX) /* another program's */
         version.len = 0;
     pthread_mutex_lock(&memory->mutex);
+    assert(version.len <= TEXT_MAX);
     slot->hash = hash;
     slot->len = (uint8_t)version.len;
     if (version.len)
@@ -92,6 +94,7 @@ bool hf__kv_recall(struct hf_scope *s, struct kv_memory *memory, const struct kv
 
     pthread_mutex_lock(&memory->mutex);
     len = slot->hash == hash ? slot->len : 0;
+    assert(len <= TEXT_MAX);
     memcpy(text, slot->text, len);
     pthread_mutex_unlock(&memory->mutex);
     *version = len ? hf_scope_copy(s, hf_str_of(text, len)) : hf_str_of(NULL, 0);

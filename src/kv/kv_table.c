@@ -16,8 +16,8 @@
  *      failure all of that is begun again, and finds what was done.
  *  (3) `space` follows from the key. So it is set whatever the value is by now, as long as there is
  *      one, and the version stays: nobody who changes the value notices.
- *  (4) Formats are read when a table is opened. Who opened it before (2) began writes values
- *      without `space` until it opens it again; to do (2) once more finds those.
+ *  (4) Formats are read when a table is opened. A process that opened it before (2) began writes
+ *      values without `space` until it opens it again; to do (2) once more finds those.
  *  (5) Older versions of this library know the first format only, and refuse the others by number.
  */
 #include "kv/kv.h"
@@ -79,7 +79,7 @@ static enum hf_status check_names(struct hf_scope *s, const struct hf_kv *kv, bo
         for (size_t j = 0; j < i; j++)
             if (hf_str_equal(names[i], names[j]))
                 return hf_scope_fail(s, HF_INVALID,
-                                     "table %.*s: two attributes are to be called \"%.*s\"",
+                                     "table %.*s: two attributes have the name \"%.*s\"",
                                      HF_FMT(kv->table), HF_FMT(names[i]));
     return HF_OK;
 }
@@ -184,6 +184,7 @@ enum hf_status hf__kv_table_open(struct hf_scope *s, struct hf_kv *kv,
         return no_index(s, kv);
     kv->spaced = !kv->sort.ptr && format >= KIND_VALUES_FILLING;
     kv->indexed = !kv->sort.ptr && format >= KIND_VALUES_SPACED;
+    assert((!kv->indexed || kv->spaced) && format >= KIND_VALUES_PLAIN);
     TRY(check_names(s, kv, kv->spaced));
     return hf__pattern_table_end(s, kv->db, &f.plain, ttl, &how);
 }
@@ -221,8 +222,8 @@ static enum hf_status give_space(struct hf_scope *s, const struct hf_kv *kv, str
 static enum hf_status too_long(struct hf_scope *s, const struct hf_kv *kv, struct hf_str joined)
 {
     return hf_scope_fail(s, HF_INVALID,
-                         "key \"%.*s\" of table %.*s has %zu bytes with its namespace, and in an "
-                         "index of namespaces %d are the most: delete it, or do without the index",
+                         "key \"%.*s\" of table %.*s has %zu bytes with its namespace, and an "
+                         "index of namespaces takes at most %d: delete it, or do without the index",
                          HF_FMT(hf__pattern_text(s, joined, 80)), HF_FMT(kv->table), joined.len,
                          HF_KV_SORT_MAX);
 }

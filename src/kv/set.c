@@ -20,7 +20,7 @@ struct call {
     struct hf_set_change done; /* by the last round (3) */
 };
 
-static bool same(const struct call *call, struct hf_value element, struct hf_value other)
+static bool is_same(const struct call *call, struct hf_value element, struct hf_value other)
 {
     return call->o.equal ? call->o.equal(element, other, call->o.user)
                          : hf_value_equal(element, other);
@@ -39,8 +39,10 @@ static enum hf_status elements_of(struct hf_scope *s, const struct hf_kv_entry *
     *elements = hf_scope_alloc(s, (*len + room + 1) * sizeof(**elements));
     if (!*elements)
         return hf_scope_built(s);
-    while (hf_value_next(s, now->value, &walk))
+    while (hf_value_next(s, now->value, &walk)) {
+        assert(walk.index < *len);
         (*elements)[walk.index] = walk.value;
+    }
     return HF_OK;
 }
 
@@ -49,7 +51,7 @@ static bool is_meant(const struct call *call, struct hf_value element)
     if (call->match)
         return call->match(element, call->o.user);
     for (size_t i = 0; i < call->len; i++)
-        if (same(call, element, call->elements[i]))
+        if (is_same(call, element, call->elements[i]))
             return true;
     return false;
 }
@@ -64,6 +66,7 @@ static size_t take_out(struct call *call, struct hf_value *elements, size_t len)
             call->done.removed++;
         else
             elements[left++] = elements[i];
+    assert(left <= len);
     return left;
 }
 
@@ -74,7 +77,7 @@ static size_t put_in(struct call *call, struct hf_value *elements, size_t len)
         bool there = false;
 
         for (size_t j = 0; j < len && !there; j++)
-            there = same(call, elements[j], call->elements[i]);
+            there = is_same(call, elements[j], call->elements[i]);
         if (!there) {
             elements[len++] = call->elements[i];
             call->done.added++;
@@ -95,13 +98,15 @@ static struct hf_value list_of(struct hf_scope *s, const struct hf_value *elemen
 }
 
 /* An hf_kv_change_fn. */
-static enum hf_status apply(struct hf_scope *s, const struct hf_kv_entry *now,
-                            struct hf_value *value, void *user)
+static enum hf_status call_apply(struct hf_scope *s, const struct hf_kv_entry *now,
+                                 struct hf_value *value, void *user)
 {
     struct call *call = user;
     struct hf_value *elements, before = now->value;
     size_t len;
 
+    assert(call->kind >= ADD && call->kind <= UPDATE);
+    assert(call->kind != UPDATE || call->len == 1);
     call->done = (struct hf_set_change){.found = before.ptr != NULL};
     TRY(elements_of(s, now, call->len, &elements, &len));
     call->done.len = len;
@@ -140,8 +145,8 @@ static enum hf_status call_new(struct hf_scope *s, struct hf_kv_key key, struct 
     return HF_OK;
 }
 
-static void tell(const struct call *call, const struct hf_kv_entry *entry,
-                 struct hf_set_change *change)
+static void change_report(const struct call *call, const struct hf_kv_entry *entry,
+                          struct hf_set_change *change)
 {
     if (!change)
         return;
@@ -149,9 +154,9 @@ static void tell(const struct call *call, const struct hf_kv_entry *entry,
     change->version = entry->version;
 }
 
-static enum hf_status run(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
-                          struct call call, const struct hf_set_options *options,
-                          struct hf_set_change *change)
+static enum hf_status call_run(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
+                               struct call call, const struct hf_set_options *options,
+                               struct hf_set_change *change)
 {
     struct hf_kv_change_options o = {.size = sizeof(o)};
     struct hf_kv_entry entry;
@@ -160,9 +165,9 @@ static enum hf_status run(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
     o.ttl_s = call.o.ttl_s;
     o.max_attempts = call.o.max_attempts;
     if (!change)
-        return hf_kv_change(s, kv, key, apply, &call, &o, NULL);
-    TRY(hf_kv_change(s, kv, key, apply, &call, &o, &entry));
-    tell(&call, &entry, change);
+        return hf_kv_change(s, kv, key, call_apply, &call, &o, NULL);
+    TRY(hf_kv_change(s, kv, key, call_apply, &call, &o, &entry));
+    change_report(&call, &entry, change);
     return HF_OK;
 }
 
@@ -176,8 +181,8 @@ static enum hf_status run_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_
     memset(action, 0, sizeof(*action));
     TRY(call_new(s, key, &call, options, change));
     o.ttl_s = call.o.ttl_s;
-    TRY(hf_kv_change_tx(s, kv, key, apply, &call, &o, action, &entry));
-    tell(&call, &entry, change);
+    TRY(hf_kv_change_tx(s, kv, key, call_apply, &call, &o, action, &entry));
+    change_report(&call, &entry, change);
     return HF_OK;
 }
 
@@ -187,32 +192,32 @@ enum hf_status hf_set_add(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key
                           const struct hf_value *elements, size_t len,
                           const struct hf_set_options *options, struct hf_set_change *change)
 {
-    return run(s, kv, key, (struct call){.kind = ADD, .elements = elements, .len = len}, options,
-               change);
+    return call_run(s, kv, key, (struct call){.kind = ADD, .elements = elements, .len = len},
+                    options, change);
 }
 
 enum hf_status hf_set_remove(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
                              const struct hf_value *elements, size_t len,
                              const struct hf_set_options *options, struct hf_set_change *change)
 {
-    return run(s, kv, key, (struct call){.kind = REMOVE, .elements = elements, .len = len}, options,
-               change);
+    return call_run(s, kv, key, (struct call){.kind = REMOVE, .elements = elements, .len = len},
+                    options, change);
 }
 
 enum hf_status hf_set_remove_if(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
                                 hf_set_match_fn *match, const struct hf_set_options *options,
                                 struct hf_set_change *change)
 {
-    return run(s, kv, key, (struct call){.kind = REMOVE, .match = match}, options, change);
+    return call_run(s, kv, key, (struct call){.kind = REMOVE, .match = match}, options, change);
 }
 
 enum hf_status hf_set_update(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
                              struct hf_value element, hf_set_match_fn *match,
                              const struct hf_set_options *options, struct hf_set_change *change)
 {
-    return run(s, kv, key,
-               (struct call){.kind = UPDATE, .elements = &element, .len = 1, .match = match},
-               options, change);
+    return call_run(s, kv, key,
+                    (struct call){.kind = UPDATE, .elements = &element, .len = 1, .match = match},
+                    options, change);
 }
 
 enum hf_status hf_set_add_tx(struct hf_scope *s, struct hf_kv *kv, struct hf_kv_key key,
@@ -265,7 +270,7 @@ enum hf_status hf_set_contains(struct hf_scope *s, struct hf_kv *kv, struct hf_k
     OPTIONS_COPY(&call.o, options);
     TRY(hf_set_get(s, kv, key, options, &set));
     for (size_t i = 0; i < set.len && !*contains; i++)
-        *contains = same(&call, set.elements[i], element);
+        *contains = is_same(&call, set.elements[i], element);
     hf_scope_rewind(s, mark);
     return HF_OK;
 }

@@ -24,8 +24,8 @@ enum {
     ROUNDS = 30, /* two digits in an id */
     ROUNDS_WITHOUT_REST = 4,
     REST_MS = 10,
-    REACH_FIRST_MS = 20, /* between two attempts to reach the database, */
-    REACH_MOST_MS = 500, /* at most */
+    REACH_FIRST_MS = 20, /* the first pause between two attempts to reach the database */
+    REACH_MOST_MS = 500, /* the longest one */
     WRITE_ID_SIZE = PATTERN_ID_LEN + 4
 };
 
@@ -63,8 +63,9 @@ static struct hf_limit_table *table_new(struct hf_scope *s, struct hf_db *db,
     return limits;
 }
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
-                             const struct hf_limit_table_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
+                                   const struct pattern_at *at,
+                                   const struct hf_limit_table_options *o)
 {
     static const char *const own[] = {"context",   "count",   "head",     "last",     "lockouts",
                                       "locked_ms", "refunds", "slices",   "start_ms", "sum",
@@ -99,7 +100,7 @@ enum hf_status hf_limit_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of limits");
-    status = ensure(s, db, &made->at, &o);
+    status = table_ensure(s, db, &made->at, &o);
     if (status != HF_OK) {
         table_free(made);
         return status;
@@ -116,6 +117,9 @@ void hf_limit_table_close(struct hf_limit_table *limits)
 
 /* ---- hints ---------------------------------------------------------------------------------- */
 
+_Static_assert((LIMIT_HINTS & (LIMIT_HINTS - 1)) == 0, "a power of two");
+_Static_assert(ROUNDS <= 100, "two digits in an id");
+
 static uint64_t hash_of(const struct limit_ask *ask)
 {
     uint64_t hash = fnv(FNV_BEGIN ^ (uint64_t)ask->rule.kind, ask->name.ptr, ask->name.len);
@@ -124,8 +128,8 @@ static uint64_t hash_of(const struct limit_ask *ask)
 }
 
 /* The item as it may be; nothing when we do not know. */
-static void guess(struct hf_limit_table *limits, const struct limit_ask *ask,
-                  struct limit_view *view)
+static void view_guess(struct hf_limit_table *limits, const struct limit_ask *ask,
+                       struct limit_view *view)
 {
     uint64_t hash = hash_of(ask);
     struct limit_hint hint;
@@ -141,8 +145,8 @@ static void guess(struct hf_limit_table *limits, const struct limit_ask *ask,
     view->width_ms = hint.width_ms;
 }
 
-static void remember(struct hf_limit_table *limits, const struct limit_ask *ask,
-                     const struct limit_view *view)
+static void hint_save(struct hf_limit_table *limits, const struct limit_ask *ask,
+                      const struct limit_view *view)
 {
     uint64_t hash = hash_of(ask);
 
@@ -172,24 +176,28 @@ static enum hf_status check_rule(struct hf_scope *s, struct limit_ask *ask)
                                    : rule->lockout_ms * LIMIT_LOCKOUT_GROWS;
     most = rule->kind == HF_LIMIT_RATE ? rule->burst : rule->limit;
     if (rule->kind > HF_LIMIT_RATE)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %d is no kind", HF_FMT(ask->name),
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: invalid kind %d", HF_FMT(ask->name),
                              (int)rule->kind);
     if (rule->limit < 1 || rule->limit > HF_LIMIT_MOST || rule->burst > HF_LIMIT_MOST ||
         rule->window_ms < 1)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %u in %u ms cannot be", HF_FMT(ask->name),
-                             rule->limit, rule->window_ms);
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: invalid rule: %u in %u ms",
+                             HF_FMT(ask->name), rule->limit, rule->window_ms);
     if (rule->slices > HF_LIMIT_SLICES_MAX || rule->slices > rule->window_ms)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: %u slices of %u ms cannot be",
+        return hf_scope_fail(s, HF_INVALID, "limit %.*s: invalid rule: %u slices of %u ms",
                              HF_FMT(ask->name), rule->slices, rule->window_ms);
     if (rule->lockout_ms > rule->lockout_max_ms ||
         (rule->lockout_max_ms && rule->kind != HF_LIMIT_ATTEMPTS && rule->kind != HF_LIMIT_FIXED))
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: such a lockout cannot be",
-                             HF_FMT(ask->name));
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "limit %.*s: invalid lockout: lockout_ms is at most lockout_max_ms, and both are "
+            "for HF_LIMIT_ATTEMPTS and HF_LIMIT_FIXED",
+            HF_FMT(ask->name));
     if (rule->kind == HF_LIMIT_RATE && hf__limit_rest_us(rule) > LIMIT_REST_MAX_US)
-        return hf_scope_fail(s, HF_INVALID,
-                             "limit %.*s: a burst of %u at %u in %u ms would be back after more "
-                             "than a hundred years",
-                             HF_FMT(ask->name), rule->burst, rule->limit, rule->window_ms);
+        return hf_scope_fail(
+            s, HF_INVALID,
+            "limit %.*s: a burst of %u at %u in %u ms takes more than 100 years to "
+            "refill",
+            HF_FMT(ask->name), rule->burst, rule->limit, rule->window_ms);
     if (ask->cost > most)
         return hf_scope_fail(s, HF_INVALID, "limit %.*s: a cost of %u is more than %u",
                              HF_FMT(ask->name), ask->cost, most);
@@ -199,10 +207,10 @@ static enum hf_status check_rule(struct hf_scope *s, struct limit_ask *ask)
 static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
 {
     if (name.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a limit has a name");
+        return hf_scope_fail(s, HF_INVALID, "a limit needs a name");
     if (hf__kind_is_mark(name))
         return hf_scope_fail(s, HF_INVALID,
-                             "no limit can be called \"%.*s\": that is the table's mark",
+                             "a limit cannot be named \"%.*s\": the table's mark has that name",
                              HF_FMT(name));
     if (name.len > HF_LIMIT_NAME_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_LIMIT_NAME_MAX, name.len),
@@ -237,13 +245,13 @@ static enum hf_status ask_for(struct hf_scope *s, struct hf_limit_table *limits,
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-static enum hf_status denied(struct hf_scope *s, const struct limit_ask *ask,
-                             const struct hf_limit_verdict *verdict)
+static enum hf_status fail_denied(struct hf_scope *s, const struct limit_ask *ask,
+                                  const struct hf_limit_verdict *verdict)
 {
     if (verdict->locked)
-        return hf_scope_fail(s, HF_LIMIT, "limit %.*s is locked for %u ms", HF_FMT(ask->name),
-                             verdict->retry_ms);
-    return hf_scope_fail(s, HF_LIMIT, "limit %.*s: %u in %u ms are used up; again in %u ms",
+        return hf_scope_fail(s, HF_LIMIT, "limit %.*s is locked out; try again in %u ms",
+                             HF_FMT(ask->name), verdict->retry_ms);
+    return hf_scope_fail(s, HF_LIMIT, "limit %.*s is reached (%u in %u ms); try again in %u ms",
                          HF_FMT(ask->name), ask->rule.limit, ask->rule.window_ms,
                          verdict->retry_ms);
 }
@@ -267,8 +275,8 @@ static enum hf_status try_again(struct hf_scope *s, const struct hf_limit_table 
 }
 
 /* A request that is sent until the database was reached, as it is: (2) says what became of it. */
-static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
-                            const struct hf_update_item *update, struct hf_item *item)
+static enum hf_status send_until_reached(struct hf_scope *s, struct hf_limit_table *limits,
+                                         const struct hf_update_item *update, struct hf_item *item)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct backoff backoff = {.first_ms = REACH_FIRST_MS, .max_ms = REACH_MOST_MS};
@@ -290,8 +298,8 @@ static enum hf_status reach(struct hf_scope *s, struct hf_limit_table *limits,
 }
 
 /* What is stored for the name; the same for a read. */
-static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limits,
-                                 const struct limit_ask *ask, struct hf_item *item)
+static enum hf_status read_until_reached(struct hf_scope *s, struct hf_limit_table *limits,
+                                         const struct limit_ask *ask, struct hf_item *item)
 {
     struct hf_item key = hf__limit_key(s, ask->at, ask->name);
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -308,20 +316,21 @@ static enum hf_status reach_item(struct hf_scope *s, struct hf_limit_table *limi
 }
 
 /* Send one step, and look at what is there then. HF_OK: it was done. */
-static enum hf_status send(struct hf_scope *s, struct hf_limit_table *limits,
-                           const struct limit_ask *ask, enum limit_step step,
-                           struct limit_view *view)
+static enum hf_status step_send(struct hf_scope *s, struct hf_limit_table *limits,
+                                const struct limit_ask *ask, enum limit_step step,
+                                struct limit_view *view)
 {
     struct hf_update_item update = hf__limit_request(s, ask, view, step);
     struct hf_item item;
     enum hf_status status;
 
+    assert(step != LIMIT_DENY && "(3) what is denied is not written");
     TRY(hf_scope_built(s));
-    status = reach(s, limits, &update, &item);
+    status = send_until_reached(s, limits, &update, &item);
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
-    remember(limits, ask, view);
+    hint_save(limits, ask, view);
     if (status == HF_CONDITION && view->last.len == ask->id.len &&
         memcmp(view->last.ptr, ask->id.ptr, PATTERN_ID_LEN) == 0)
         return HF_OK; /* (2) */
@@ -333,29 +342,31 @@ static struct hf_str write_id(char text[WRITE_ID_SIZE], const struct pattern_id 
 {
     int len = snprintf(text, WRITE_ID_SIZE, "%s.%02d", id->text, nth);
 
-    assert(len == WRITE_ID_SIZE - 1);
+    assert(nth >= 0 && len == WRITE_ID_SIZE - 1);
     return hf_str_of(text, (size_t)len);
 }
 
 /* Begin a lockout; somebody else's change comes first. HF_OK: it has begun. */
-static enum hf_status lock(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask ask,
-                           struct limit_view *view)
+static enum hf_status lockout_begin(struct hf_scope *s, struct hf_limit_table *limits,
+                                    struct limit_ask ask, struct limit_view *view)
 {
     struct pattern_id id = hf__pattern_id_make(&limits->env);
     char text[WRITE_ID_SIZE];
 
+    assert(ask.rule.lockout_ms > 0 && view->there);
     ask.id = write_id(text, &id, 0); /* the other one means that something was counted */
-    return send(s, limits, &ask, LIMIT_LOCK, view);
+    return step_send(s, limits, &ask, LIMIT_LOCK, view);
 }
 
-static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, struct limit_ask *ask,
-                           const struct pattern_id *id, struct hf_limit_verdict *verdict)
+static enum hf_status limit_take(struct hf_scope *s, struct hf_limit_table *limits,
+                                 struct limit_ask *ask, const struct pattern_id *id,
+                                 struct hf_limit_verdict *verdict)
 {
     char text[WRITE_ID_SIZE];
     struct limit_view view;
     bool known = false;
 
-    guess(limits, ask, &view);
+    view_guess(limits, ask, &view);
     for (int round = 0; round < ROUNDS; round++) {
         enum limit_step step = hf__limit_step(ask, &view);
         enum hf_status status;
@@ -363,22 +374,22 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
         if (!known && step != LIMIT_WITHIN && step != LIMIT_NEW) {
             struct hf_item item;
 
-            TRY(reach_item(s, limits, ask, &item));
+            TRY(read_until_reached(s, limits, ask, &item));
             TRY(hf__limit_view(s, limits->at.table, ask->name, item, &view));
             known = true;
             continue;
         }
         if (step == LIMIT_DENY) {
-            hf__limit_tell(ask, &view, false, verdict);
-            return denied(s, ask, verdict);
+            hf__limit_fill_verdict(ask, &view, false, verdict);
+            return fail_denied(s, ask, verdict);
         }
         if (step == LIMIT_LOCK) {
-            status = lock(s, limits, *ask, &view);
+            status = lockout_begin(s, limits, *ask, &view);
         } else {
             ask->id = write_id(text, id, round);
-            status = send(s, limits, ask, step, &view);
+            status = step_send(s, limits, ask, step, &view);
             if (status == HF_OK) {
-                hf__limit_tell(ask, &view, true, verdict);
+                hf__limit_fill_verdict(ask, &view, true, verdict);
                 verdict->id = view.last;
                 return hf_scope_ok(s);
             }
@@ -390,7 +401,8 @@ static enum hf_status take(struct hf_scope *s, struct hf_limit_table *limits, st
             TRY(hf_scope_sleep_ms(s, hf__backoff_jitter_ms(&limits->env, REST_MS)));
         ask->now_us = limits->env.wall_us(limits->env.user);
     }
-    return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(ask->name));
+    return hf_scope_fail(s, HF_IN_USE, "limit %.*s: too many callers at once; try again",
+                         HF_FMT(ask->name));
 }
 
 /* A failure that says nothing about the limit. */
@@ -438,8 +450,8 @@ static bool fails_open(struct hf_scope *s, const struct hf_limit_options *o, enu
     return o->fail_open && status != HF_OK && status != HF_LIMIT && is_unreached(s, status);
 }
 
-static enum hf_status unreached(struct hf_scope *s, const struct limit_ask *ask,
-                                struct hf_limit_verdict *verdict)
+static enum hf_status allow_unreached(struct hf_scope *s, const struct limit_ask *ask,
+                                      struct hf_limit_verdict *verdict)
 {
     *verdict = (struct hf_limit_verdict){.allowed = true, .unreached = true, .cost = ask->cost};
     return hf_scope_ok(s);
@@ -460,24 +472,25 @@ enum hf_status hf_limit_take(struct hf_scope *s, struct hf_limit_table *limits, 
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
     bound = bound_begin(s, limits, o.reach_ms);
-    status = take(s, limits, &ask, &id, verdict);
+    status = limit_take(s, limits, &ask, &id, verdict);
     bound_end(s, limits, &bound);
-    return fails_open(s, &o, status) ? unreached(s, &ask, verdict) : status;
+    return fails_open(s, &o, status) ? allow_unreached(s, &ask, verdict) : status;
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-static enum hf_status look(struct hf_scope *s, struct hf_limit_table *limits,
-                           const struct limit_ask *ask, uint32_t reach_ms, struct limit_view *view)
+static enum hf_status view_read(struct hf_scope *s, struct hf_limit_table *limits,
+                                const struct limit_ask *ask, uint32_t reach_ms,
+                                struct limit_view *view)
 {
     struct bound bound = bound_begin(s, limits, reach_ms);
     struct hf_item item;
-    enum hf_status status = reach_item(s, limits, ask, &item);
+    enum hf_status status = read_until_reached(s, limits, ask, &item);
 
     bound_end(s, limits, &bound);
     TRY(status);
     TRY(hf__limit_view(s, limits->at.table, ask->name, item, view));
-    remember(limits, ask, view);
+    hint_save(limits, ask, view);
     return call_ends(s, HF_OK);
 }
 
@@ -496,12 +509,12 @@ enum hf_status hf_limit_peek(struct hf_scope *s, struct hf_limit_table *limits, 
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    status = look(s, limits, &ask, o.reach_ms, &view);
+    status = view_read(s, limits, &ask, o.reach_ms, &view);
     if (fails_open(s, &o, status))
-        return unreached(s, &ask, verdict);
+        return allow_unreached(s, &ask, verdict);
     TRY(status);
     step = hf__limit_step(&ask, &view);
-    hf__limit_tell(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
+    hf__limit_fill_verdict(&ask, &view, step != LIMIT_DENY && step != LIMIT_LOCK, verdict);
     return HF_OK;
 }
 
@@ -521,18 +534,18 @@ enum hf_status hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limit
     *verdict = (struct hf_limit_verdict){0};
     OPTIONS_COPY(&o, options);
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
-    TRY(look(s, limits, &ask, o.reach_ms, &view));
+    TRY(view_read(s, limits, &ask, o.reach_ms, &view));
     step = hf__limit_step(&ask, &view);
     if (step == LIMIT_DENY || step == LIMIT_LOCK) {
-        hf__limit_tell(&ask, &view, false, verdict);
-        return denied(s, &ask, verdict);
+        hf__limit_fill_verdict(&ask, &view, false, verdict);
+        return fail_denied(s, &ask, verdict);
     }
     update = hf_scope_alloc(s, sizeof(*update));
     TRY(hf_scope_built(s));
     *update = hf__limit_request(s, &ask, &view, step);
     update->table = hf_scope_copy(s, update->table);
     update->returns = 0;
-    hf__limit_tell(&ask, &view, true, verdict);
+    hf__limit_fill_verdict(&ask, &view, true, verdict);
     verdict->id = hf_scope_copy(s, ask.id);
     /* What begins a window gives it this one's id. */
     if (step == LIMIT_NEW || !verdict->window.ptr)
@@ -559,7 +572,8 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
 
     TRY(ask_for(s, limits, name, rule, &o, &id, &ask));
     if (!verdict->allowed || !verdict->id.len || !verdict->window.len)
-        return hf_scope_fail(s, HF_INVALID, "limit %.*s: nothing was counted to be given back",
+        return hf_scope_fail(s, HF_INVALID,
+                             "limit %.*s: nothing was counted that could be refunded",
                              HF_FMT(name));
     update = hf__limit_refund_request(s, &ask, verdict);
     TRY(hf_scope_built(s));
@@ -576,7 +590,8 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
                 s, HF_LIMIT, HF_ERROR_LIMIT(HF_LIMIT_REFUNDS_MAX, hf_item_count(view.refunds) + 1),
                 "limit %.*s: there were %d refunds already", HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
     }
-    return hf_scope_fail(s, HF_LOST, "limit %.*s: it is too late to give back", HF_FMT(name));
+    return hf_scope_fail(s, HF_LOST, "limit %.*s: too late for a refund: the window is over",
+                         HF_FMT(name));
 }
 
 enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,
@@ -608,5 +623,6 @@ enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits,
         if (status == HF_OK || verdict || !item.ptr)
             return hf_scope_ok(s);
     }
-    return hf_scope_fail(s, HF_IN_USE, "limit %.*s is used by too many at once", HF_FMT(name));
+    return hf_scope_fail(s, HF_IN_USE, "limit %.*s: too many callers at once; try again",
+                         HF_FMT(name));
 }

@@ -85,9 +85,9 @@ struct hf_update_item hf__limit_request(struct hf_scope *s, const struct limit_a
 struct hf_update_item hf__limit_refund_request(struct hf_scope *s, const struct limit_ask *ask,
                                                const struct hf_limit_verdict *verdict);
 
-/* All of a verdict that the item tells: `allowed` is decided, the rest follows. */
-void hf__limit_tell(const struct limit_ask *ask, const struct limit_view *view, bool allowed,
-                    struct hf_limit_verdict *verdict);
+/* Fill in the verdict from the item; `allowed` is decided already. */
+void hf__limit_fill_verdict(const struct limit_ask *ask, const struct limit_view *view,
+                            bool allowed, struct hf_limit_verdict *verdict);
 
 /* Where the window is, for the hint: start_ms, head or tat_us. */
 int64_t hf__limit_mark(const struct limit_view *view, enum hf_limit_kind kind);

@@ -71,7 +71,7 @@ enum hf_status hf__limit_view(struct hf_scope *s, struct hf_str table, struct hf
         !read_i64(item, "sum", NULL, &view->sum) ||
         !read_i64(item, "tat_us", &view->has_tat, &view->tat_us) ||
         (view->has_slices && view->width_ms == 0))
-        return hf_scope_fail(s, HF_CORRUPT, "the item %.*s of table %.*s is no limit", HF_FMT(name),
+        return hf_scope_fail(s, HF_CORRUPT, "item %.*s of table %.*s is not a limit", HF_FMT(name),
                              HF_FMT(table));
     return HF_OK;
 }
@@ -93,6 +93,7 @@ static int64_t now_ms(const struct limit_ask *ask)
 /* Rounded up: slower than asked for by less than a microsecond each, and never faster. */
 static int64_t interval_us(const struct hf_limit_rule *rule)
 {
+    assert(rule->limit > 0);
     return ((int64_t)rule->window_ms * 1000 + rule->limit - 1) / rule->limit;
 }
 
@@ -106,6 +107,7 @@ int64_t hf__limit_rest_us(const struct hf_limit_rule *rule)
 
 static int64_t width_ms(const struct hf_limit_rule *rule)
 {
+    assert(rule->slices > 0 && rule->slices <= HF_LIMIT_SLICES_MAX);
     return ((int64_t)rule->window_ms + rule->slices - 1) / rule->slices;
 }
 
@@ -200,14 +202,14 @@ enum limit_step hf__limit_step(const struct limit_ask *ask, const struct limit_v
     }
 }
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- verdicts ------------------------------------------------------------------------------- */
 
 static uint32_t from_us(int64_t us)
 {
     return us <= 0 ? 0 : us / 1000 >= UINT32_MAX ? UINT32_MAX : (uint32_t)((us + 999) / 1000);
 }
 
-static void tell_window(const struct limit_ask *ask, const struct limit_view *view,
+static void fill_window(const struct limit_ask *ask, const struct limit_view *view,
                         struct hf_limit_verdict *v)
 {
     int64_t end_ms = view->start_ms + ask->rule.window_ms;
@@ -226,7 +228,7 @@ static void tell_window(const struct limit_ask *ask, const struct limit_view *vi
 }
 
 /* When enough slices are over for this one, and when all are. */
-static void tell_slices(const struct limit_ask *ask, const struct limit_view *view,
+static void fill_slices(const struct limit_ask *ask, const struct limit_view *view,
                         struct hf_limit_verdict *v)
 {
     int64_t width = width_ms(&ask->rule), head = head_of(ask, view);
@@ -247,32 +249,33 @@ static void tell_slices(const struct limit_ask *ask, const struct limit_view *vi
     v->retry_ms = from_us(last * width * 1000 - ask->now_us);
 }
 
-static void tell_rate(const struct limit_ask *ask, const struct limit_view *view,
+static void fill_rate(const struct limit_ask *ask, const struct limit_view *view,
                       struct hf_limit_verdict *v)
 {
     int64_t interval = interval_us(&ask->rule), burst_us = ask->rule.burst * interval;
-    int64_t debt = view->tat_us > ask->now_us ? view->tat_us - ask->now_us : 0;
+    int64_t ahead_us = view->tat_us > ask->now_us ? view->tat_us - ask->now_us : 0;
 
-    v->used = (uint64_t)((debt + interval - 1) / interval);
-    v->left = debt > burst_us ? 0 : (uint64_t)((burst_us - debt) / interval);
+    v->used = (uint64_t)((ahead_us + interval - 1) / interval);
+    v->left = ahead_us > burst_us ? 0 : (uint64_t)((burst_us - ahead_us) / interval);
+    assert(v->left <= ask->rule.burst);
     v->at_us = ask->now_us;
-    v->reset_ms = from_us(debt);
-    v->retry_ms = v->allowed ? 0 : from_us(debt + ask->cost * interval - burst_us);
+    v->reset_ms = from_us(ahead_us);
+    v->retry_ms = v->allowed ? 0 : from_us(ahead_us + ask->cost * interval - burst_us);
 }
 
-void hf__limit_tell(const struct limit_ask *ask, const struct limit_view *view, bool allowed,
-                    struct hf_limit_verdict *verdict)
+void hf__limit_fill_verdict(const struct limit_ask *ask, const struct limit_view *view,
+                            bool allowed, struct hf_limit_verdict *verdict)
 {
     *verdict = (struct hf_limit_verdict){.allowed = allowed,
                                          .context = view->context,
                                          .window = view->window,
                                          .cost = ask->cost};
     if (ask->rule.kind == HF_LIMIT_SLIDING)
-        tell_slices(ask, view, verdict);
+        fill_slices(ask, view, verdict);
     else if (ask->rule.kind == HF_LIMIT_RATE)
-        tell_rate(ask, view, verdict);
+        fill_rate(ask, view, verdict);
     else
-        tell_window(ask, view, verdict);
+        fill_window(ask, view, verdict);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -302,14 +305,14 @@ static struct hf_update_item update_of(struct holders *h, const struct limit_ask
 #define UNCHANGED "#last = :seen AND #version = :version"
 
 /* The state that a request was computed from. */
-static void seen(struct holders *h, const struct limit_view *view)
+static void seen_values(struct holders *h, const struct limit_view *view)
 {
     VALUE(h, HF_S(":seen", view->last));
     VALUE(h, HF_N(":version", view->version));
 }
 
 /* What every write has: its id, and as the case may be a new window with its context. */
-static const char *begin(struct holders *h, const struct limit_ask *ask, bool new_window)
+static const char *write_begin(struct holders *h, const struct limit_ask *ask, bool new_window)
 {
     NAMES(h, "#last", "#version");
     VALUE(h, HF_S(":id", ask->id));
@@ -327,7 +330,7 @@ static const char *begin(struct holders *h, const struct limit_ask *ask, bool ne
                             : WRITE ", #window = :id, #refunds = :none, #expires = :expires";
 }
 
-static void expires(struct holders *h, const struct limit_ask *ask, int64_t end_ms)
+static void expires_value(struct holders *h, const struct limit_ask *ask, int64_t end_ms)
 {
     VALUE(h, HF_N(":expires", (end_ms + ask->rule.lockout_max_ms) / 1000 + LIMIT_TTL_MARGIN_S));
 }
@@ -339,12 +342,14 @@ static struct hf_update_item window_request(struct hf_scope *s, const struct lim
                                             enum limit_step step)
 {
     struct holders h = {.s = s};
-    const char *common = begin(&h, ask, step == LIMIT_NEW);
+    const char *common = write_begin(&h, ask, step == LIMIT_NEW);
     int64_t start_ms = new_start_ms(ask);
     /* Windows that began up to here are over. */
     int64_t over_ms =
         ask->rule.kind == HF_LIMIT_FIXED ? start_ms - 1 : start_ms - ask->rule.window_ms;
 
+    assert(step == LIMIT_NEW || step == LIMIT_WITHIN);
+    assert(ask->cost > 0 && ask->cost <= ask->rule.limit && "(2)");
     NAMES(&h, "#start_ms", "#count", "#locked_ms");
     VALUE(&h, HF_N(":over", over_ms));
     VALUE(&h, HF_N(":now", now_ms(ask)));
@@ -356,7 +361,7 @@ static struct hf_update_item window_request(struct hf_scope *s, const struct lim
                                 " AND " NOT_LOCKED));
     }
     VALUE(&h, HF_N(":start", start_ms));
-    expires(&h, ask, start_ms + ask->rule.window_ms);
+    expires_value(&h, ask, start_ms + ask->rule.window_ms);
     return update_of(&h, ask,
                      hf_scope_format(s, "SET #start_ms = :start, #count = :cost, %s%s", common,
                                      ask->context.ptr ? "" : " REMOVE #context"),
@@ -376,6 +381,7 @@ static struct hf_update_item lock_request(struct hf_scope *s, const struct limit
     for (int64_t i = 1; i < lockouts && delay_ms < rule->lockout_max_ms; i++)
         delay_ms *= 2;
     until_ms = now + (delay_ms < rule->lockout_max_ms ? delay_ms : rule->lockout_max_ms);
+    assert(until_ms > now && until_ms <= now + rule->lockout_max_ms);
     holders_name(&h, HF_STR("#expires"), ask->at->expires);
     NAMES(&h, "#last", "#version", "#window", "#refunds", "#start_ms", "#count", "#locked_ms",
           "#lockouts");
@@ -385,8 +391,8 @@ static struct hf_update_item lock_request(struct hf_scope *s, const struct limit
     VALUE(&h, HF_V(":none", hf_item_value(hf_item_make(s, NULL, 0))));
     VALUE(&h, HF_N(":until", until_ms));
     VALUE(&h, HF_N(":lockouts", lockouts));
-    seen(&h, view);
-    expires(&h, ask, until_ms + rule->window_ms);
+    seen_values(&h, view);
+    expires_value(&h, ask, until_ms + rule->window_ms);
     return update_of(&h, ask,
                      HF_STR("SET " WRITE ", #window = :id, #refunds = :none, #count = :zero, "
                             "#start_ms = :until, #locked_ms = :until, #lockouts = :lockouts, "
@@ -400,7 +406,8 @@ static struct hf_update_item slice_request(struct hf_scope *s, const struct limi
 {
     struct holders h = {.s = s};
 
-    (void)begin(&h, ask, false);
+    assert(view->has_slices && view->width_ms == width_ms(&ask->rule));
+    (void)write_begin(&h, ask, false);
     NAMES(&h, "#slices", "#sum", "#head", "#width_ms");
     holders_name(&h, HF_STR("#i"), hf_scope_format(s, "%lld", (long long)view->head));
     VALUE(&h, HF_N(":cost", ask->cost));
@@ -448,8 +455,10 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
     struct holders h = {.s = s};
     struct hf_attr own;
     bool fresh = sum == 0;
-    const char *common = begin(&h, ask, fresh);
+    const char *common = write_begin(&h, ask, fresh);
 
+    assert((!view->has_slices || view->width_ms != width || head >= view->head) && "(1)");
+    assert(sum + ask->cost <= ask->rule.limit && "(5)");
     if (view->width_ms == width) {
         slices = live_entries(s, view->slices, true, head - ask->rule.slices);
         refunds = live_entries(s, view->refunds, false, head - ask->rule.slices);
@@ -471,14 +480,14 @@ static struct hf_update_item slide_request(struct hf_scope *s, const struct limi
     VALUE(&h, HF_N(":sum", sum + ask->cost));
     VALUE(&h, HF_N(":head", head));
     VALUE(&h, HF_N(":width", width));
-    expires(&h, ask, (head + ask->rule.slices + 2) * width);
+    expires_value(&h, ask, (head + ask->rule.slices + 2) * width);
     if (!fresh) {
         holders_name(&h, HF_STR("#expires"), ask->at->expires);
         NAMES(&h, "#refunds");
         VALUE(&h, HF_M(":refunds", refunds));
     }
     if (view->there)
-        seen(&h, view);
+        seen_values(&h, view);
     return update_of(
         &h, ask,
         hf_scope_format(
@@ -493,13 +502,15 @@ static struct hf_update_item rate_request(struct hf_scope *s, const struct limit
                                           enum limit_step step)
 {
     struct holders h = {.s = s};
-    const char *common = begin(&h, ask, step == LIMIT_NEW);
+    const char *common = write_begin(&h, ask, step == LIMIT_NEW);
     int64_t interval = interval_us(&ask->rule), due_us = ask->cost * interval;
     int64_t burst_us = ask->rule.burst * interval;
 
+    assert(step == LIMIT_NEW || step == LIMIT_WITHIN);
+    assert(due_us <= burst_us && "(2)");
     NAMES(&h, "#tat_us");
     VALUE(&h, HF_N(":now", ask->now_us));
-    expires(&h, ask, (ask->now_us + burst_us) / 1000);
+    expires_value(&h, ask, (ask->now_us + burst_us) / 1000);
     if (step == LIMIT_WITHIN) {
         holders_name(&h, HF_STR("#expires"), ask->at->expires);
         VALUE(&h, HF_N(":due", due_us));
@@ -519,6 +530,7 @@ static struct hf_update_item rate_request(struct hf_scope *s, const struct limit
 struct hf_update_item hf__limit_request(struct hf_scope *s, const struct limit_ask *ask,
                                         const struct limit_view *view, enum limit_step step)
 {
+    assert(step != LIMIT_DENY);
     if (step == LIMIT_LOCK)
         return lock_request(s, ask, view);
     if (ask->rule.kind == HF_LIMIT_RATE)
@@ -535,7 +547,7 @@ struct hf_update_item hf__limit_refund_request(struct hf_scope *s, const struct 
     int64_t slice = verdict->at_us / 1000 / (width_ms(&ask->rule) ? width_ms(&ask->rule) : 1);
     const char *update, *condition;
 
-    (void)begin(&h, ask, false);
+    (void)write_begin(&h, ask, false);
     NAMES(&h, "#window", "#refunds");
     holders_name(&h, HF_STR("#id"), verdict->id);
     VALUE(&h, HF_S(":window", verdict->window));

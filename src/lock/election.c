@@ -2,13 +2,13 @@
  * lock/election.c: a leader, by a lock: whoever holds it leads, and its fence is the term.
  *
  * A candidate tries for the lock again and again, and the table remembers what it saw, so that a
- * leader that is silent for a lease is replaced. All of it happens in run(): on a thread of the
- * election, or in hf_lock_table_step().
+ * leader that is silent for a lease is replaced. All of it happens in election_run(): on a thread
+ * of the election, or in hf_lock_table_step().
  *
- *  (1) `elected` and `deposed` take turns, beginning with `elected`, each pair with one term; terms
- *      grow.
+ *  (1) `elected` and `deposed` are called alternately, beginning with `elected`, each pair with one
+ *      term; terms grow.
  *  (2) The lock is released after `deposed` has returned, so it can be used in there.
- *  (3) Only run() and hf_election_close() change `lock`, and never both at once.
+ *  (3) Only election_run() and hf_election_close() change `lock`, and never both at once.
  */
 #include "lock/lock.h"
 
@@ -20,14 +20,14 @@ struct hf_election {
     struct hf_scope *work;
     struct hf_str name;
     struct hf_election_options o;
-    int64_t due_us;        /* of run() alone: when to try again */
+    int64_t due_us;        /* of election_run() alone: when to try again */
     pthread_mutex_t mutex; /* guards all below */
     struct hf_lock *lock;  /* NULL: we do not lead */
     struct timer *timer;   /* NULL: without threads, or closing */
 };
 
 /* On a thread of the table: the lock is lost. */
-static void wake(struct hf_lock *lock, enum hf_lock_state why, void *user)
+static void election_wake(struct hf_lock *lock, enum hf_lock_state why, void *user)
 {
     struct hf_election *e = user;
 
@@ -47,10 +47,11 @@ static void set_lock(struct hf_election *e, struct hf_lock *lock)
 }
 
 /* (1) (2) */
-static void depose(struct hf_election *e, enum hf_lock_state why)
+static void election_depose(struct hf_election *e, enum hf_lock_state why)
 {
     struct hf_lock *lock = e->lock;
 
+    assert(lock && why != HF_LOCK_HELD && "(1)");
     if (e->o.deposed)
         e->o.deposed(e, hf_lock_fence(lock), why, e->o.user);
     set_lock(e, NULL);
@@ -59,16 +60,17 @@ static void depose(struct hf_election *e, enum hf_lock_state why)
     (void)hf_lock_release(e->work, lock);
 }
 
-static bool campaign(struct hf_election *e)
+static bool election_campaign(struct hf_election *e)
 {
     struct hf_lock_options options = {.size = sizeof(options),
                                       .lease_ms = e->o.lease_ms,
                                       .heartbeat_ms = e->o.heartbeat_ms,
                                       .data = e->o.data,
-                                      .on_lost = wake,
+                                      .on_lost = election_wake,
                                       .user = e};
     struct hf_lock *lock;
 
+    assert(!e->lock && "(1) a leader does not campaign");
     hf_scope_reset(e->work);
     hf_scope_timeout_ms(e->work, e->o.lease_ms);
     if (hf_lock_try(e->work, e->table, e->name, &options, &lock) != HF_OK)
@@ -79,7 +81,7 @@ static bool campaign(struct hf_election *e)
     return true;
 }
 
-static int64_t run(void *user)
+static int64_t election_run(void *user)
 {
     struct hf_election *e = user;
 
@@ -90,13 +92,13 @@ static int64_t run(void *user)
             enum hf_lock_state state = hf_lock_state(e->lock);
 
             if (state == HF_LOCK_HELD)
-                return INT64_MAX; /* wake() tells when that ends */
-            depose(e, state);
+                return INT64_MAX; /* election_wake() is called when that ends */
+            election_depose(e, state);
             e->due_us = now_us;
         }
         if (now_us < e->due_us)
             return e->due_us - now_us;
-        if (!campaign(e))
+        if (!election_campaign(e))
             e->due_us = hf__env_elapsed_us(&e->env) +
                         (int64_t)hf__backoff_jitter_ms(&e->env, e->o.poll_ms) * 1000;
     }
@@ -106,12 +108,13 @@ int64_t hf__election_runs(struct hf_lock_table *table)
 {
     int64_t wait_us = INT64_MAX;
 
+    assert((!table->elections || !table->beater) && "elections with threads run on their own");
     /* Without threads nobody else changes the list. */
     for (struct hf_election *e = table->elections, *next; e; e = next) {
         int64_t run_us;
 
         next = e->next;
-        run_us = run(e);
+        run_us = election_run(e);
         wait_us = run_us < wait_us ? run_us : wait_us;
     }
     return wait_us;
@@ -153,7 +156,7 @@ static struct hf_election *election_new(struct hf_lock_table *table, struct hf_s
     return e;
 }
 
-static void enlist(struct hf_election *e)
+static void election_list(struct hf_election *e)
 {
     struct hf_lock_table *table = e->table;
 
@@ -185,12 +188,12 @@ enum hf_status hf_election_open(struct hf_scope *s, struct hf_lock_table *locks,
     if (!e)
         return hf_scope_fail(s, HF_NOMEM, "no memory for election %.*s", HF_FMT(name));
     if (!locks->beater) {
-        enlist(e);
+        election_list(e);
         *election = e;
         return HF_OK;
     }
     /* The thread may call back before we know it: then there is nothing to wake it for. */
-    if (hf__timer_start(s, run, e, &timer) != HF_OK) {
+    if (hf__timer_start(s, election_run, e, &timer) != HF_OK) {
         election_free(e);
         return hf_scope_error(s)->status;
     }

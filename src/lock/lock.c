@@ -15,14 +15,15 @@
  *      being there. So whatever arrives late or twice finds its place gone, or changes nothing.
  *  (3) We consider our lease over before a waiter may: ours runs from before the request was sent,
  *      the waiter's from after the beat was read.
- *  (4) What is said of a lock is true for who holds it at that moment, and says nothing of the
- *      next: that is what fences are for.
+ *  (4) The state of a lock is true at the moment it is asked for, and may be another a moment
+ *      later: that is what fences are for.
  *
  * Why clocks are not trusted by default: with a deadline in the item, the first host whose clock
  * is wrong takes locks from those who hold them, and nothing shows it. To wait for one lease costs
- * time after a crash, and never correctness. Who knows his clocks sets clock_skew_ms.
+ * time after a crash, and never correctness. Where clocks are known to agree, set clock_skew_ms.
  */
 #include "lock/lock.h"
+#include "base/assert_held.h"
 
 #include <holdfast/table.h>
 
@@ -30,8 +31,9 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
-                             const struct hf_lock_table_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
+                                   const struct pattern_at *at,
+                                   const struct hf_lock_table_options *o)
 {
     static const char *const own[] = {"data", "fence", "held", "mode", "f:", "h:", NULL};
     struct hf_attribute_definition attribute = {at->hash, HF_SCALAR_S};
@@ -102,7 +104,7 @@ static struct hf_lock_table *table_new(struct hf_scope *s, struct hf_db *db,
     return locks;
 }
 
-static enum hf_status start(struct hf_scope *s, struct hf_lock_table *locks)
+static enum hf_status timers_start(struct hf_scope *s, struct hf_lock_table *locks)
 {
     TRY(hf__timer_join(s, locks->db, hf__lock_beats, locks, &locks->beater));
     return hf__timer_start(s, hf__lock_calls, locks, &locks->watcher);
@@ -123,9 +125,9 @@ enum hf_status hf_lock_table_open(struct hf_scope *s, struct hf_db *db,
     made = table_new(s, db, &o);
     if (!made)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of locks");
-    status = ensure(s, db, &made->at, &o);
+    status = table_ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
-        status = start(s, made);
+        status = timers_start(s, made);
     if (status != HF_OK) {
         table_free(made);
         return status;
@@ -186,8 +188,8 @@ enum hf_status hf_lock_table_step(struct hf_scope *s, struct hf_lock_table *lock
 
 /* ---- a lock --------------------------------------------------------------------------------- */
 
-static enum hf_status renew(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
-                            struct hf_item data)
+static enum hf_status lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
+                                 struct hf_item data)
 {
     struct hf_lock_table *table = lock->table;
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -216,15 +218,16 @@ enum hf_status hf_lock_extend(struct hf_scope *s, struct hf_lock *lock, uint32_t
                              "lock %.*s: a heartbeat of %u ms is more than half of a lease of %u "
                              "ms",
                              HF_FMT(lock->name), lock->heartbeat_ms, lease_ms);
-    return renew(s, lock, lease_ms, (struct hf_item){0});
+    return lock_renew(s, lock, lease_ms, (struct hf_item){0});
 }
 
 enum hf_status hf_lock_set_data(struct hf_scope *s, struct hf_lock *lock, struct hf_item data)
 {
-    return renew(s, lock, 0, data);
+    return lock_renew(s, lock, 0, data);
 }
 
-/* It was refused to give back what is not there. Was it our own doing, whose answer got lost? */
+/* The release was refused because our entry is gone. Was it removed by an earlier release of ours
+ * whose answer got lost? */
 static bool was_ours(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item)
 {
     bool doubtful = hf_scope_error(s)->may_have_happened;
@@ -238,10 +241,11 @@ static bool was_ours(struct hf_scope *s, const struct hf_lock *lock, struct hf_i
 }
 
 /* The mutex is held; nobody calls for it or works on it from now on but us. */
-static enum hf_lock_state drop(struct hf_lock *lock)
+static enum hf_lock_state lock_drop(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
+    ASSERT_HELD(&table->mutex);
     while (lock->calling && !pthread_equal(lock->caller, pthread_self()))
         pthread_cond_wait(&table->changed, &table->mutex);
     lock->dropped = true;
@@ -261,7 +265,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
     mark = hf_scope_mark(s);
     table = lock->table;
     pthread_mutex_lock(&table->mutex);
-    state = drop(lock);
+    state = lock_drop(lock);
     pthread_mutex_unlock(&table->mutex);
     if (table->db && state != HF_LOCK_STOLEN)
         status = hf__lock_free_send(s, lock, data, &item);
@@ -297,7 +301,7 @@ void hf_lock_leave(struct hf_lock *lock)
         return;
     table = lock->table;
     pthread_mutex_lock(&table->mutex);
-    (void)drop(lock);
+    (void)lock_drop(lock);
     hf__lock_unref(lock);
     pthread_mutex_unlock(&table->mutex);
 }

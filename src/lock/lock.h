@@ -96,11 +96,12 @@ struct hf_lock_table {
     struct timer *beater;   /* renews; NULL: without threads */
     struct timer *watcher;  /* calls on_late and on_lost; NULL: without threads */
     pthread_mutex_t mutex;  /* guards all below, and what locks say it does */
-    pthread_cond_t changed; /* some lock is busy or calling no more */
+    pthread_cond_t changed; /* a lock has stopped being busy or calling */
     struct hf_lock *locks;
     struct hf_election *elections; /* only without threads */
     struct watch watch;
-    bool busy_beater, busy_watcher; /* there were new locks since they looked last */
+    bool busy_beater;  /* there are new locks since the beater looked last */
+    bool busy_watcher; /* the same for the watcher */
     uint64_t noop_fence;
     atomic_uint freed[FREED_BUCKETS]; /* by name: how often we released one; no mutex */
 };
@@ -130,11 +131,11 @@ struct hf_lock {
     bool busy;          /* one request at a time renews it */
     uint64_t beat;      /* of the last request that renewed it; who is busy counts */
     bool dropped;       /* its holder has released it */
-    bool unreleased;    /* and that could not be done: to be tried until the lease ends */
-    bool late_told;
-    bool lost_told;
-    bool calling; /* on_late or on_lost is running, on the next thread */
-    pthread_t caller;
+    bool unreleased;    /* the release could not be sent: it is tried until the lease ends */
+    bool late_reported; /* on_late was called since the last renewal */
+    bool lost_reported; /* on_lost was called, or there is none */
+    bool calling;       /* on_late or on_lost is running */
+    pthread_t caller;   /* the thread that runs it, if `calling` */
     struct hf_scope *data_memory; /* data lives here */
     struct hf_item data;
 
@@ -188,7 +189,7 @@ int64_t hf__lock_beats(void *table);
 /* Make all calls that are due. Microseconds until there are more. */
 int64_t hf__lock_calls(void *table);
 
-/* Somebody has to look again when the next thing is due. */
+/* Let the threads look again when the next renewal or call is due. */
 void hf__lock_wake(struct hf_lock_table *table);
 
 /* Evict those of `item` whose lease has ended, as housekeeping: no failure matters. */
@@ -207,7 +208,7 @@ struct lock_plan {
 void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
                    enum hf_lock_mode mode, uint32_t permits, struct lock_plan *plan);
 
-/* Let those on this table look who wait for it. */
+/* Let the threads that wait for it on this table look again. */
 void hf__lock_freed(struct hf_lock_table *table, struct hf_str name);
 
 /* ---- election.c ----------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ enum hf_status hf_lock_inspect(struct hf_scope *s, struct hf_lock_table *locks, 
 
     *info = (struct hf_lock_info){0};
     if (name.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a lock has a name");
+        return hf_scope_fail(s, HF_INVALID, "a lock needs a name");
     if (locks->db)
         TRY(hf__pattern_read(s, locks->db, locks->at.table, hf__lock_key(s, &locks->at, name),
                              &item));
@@ -34,8 +34,8 @@ struct gathered {
     size_t len, cap;
 };
 
-static enum hf_status gather(struct hf_scope *s, struct gathered *all,
-                             const struct hf_lock_info *info)
+static enum hf_status list_append(struct hf_scope *s, struct gathered *all,
+                                  const struct hf_lock_info *info)
 {
     if (all->len == all->cap) {
         size_t cap = all->cap ? all->cap * 2 : 16;
@@ -106,7 +106,7 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
                 break;
             }
             TRY(hf__lock_view(s, &locks->at, page.items[i], &view));
-            TRY(gather(s, &all, &view.info));
+            TRY(list_append(s, &all, &view.info));
         }
         start = page.last;
     } while (page.last.ptr && !list->next.ptr);
@@ -117,8 +117,9 @@ enum hf_status hf_lock_list(struct hf_scope *s, struct hf_lock_table *locks,
 
 /* ---- breaking ------------------------------------------------------------------------------- */
 
-/* Those who are to go, at most EVICT_MAX of them. */
-static size_t victims(const struct lock_view *view, struct hf_str id, struct lock_evict *evict)
+/* The holders to evict, at most EVICT_MAX of them. */
+static size_t victims_select(const struct lock_view *view, struct hf_str id,
+                             struct lock_evict *evict)
 {
     size_t len = 0;
 
@@ -151,7 +152,7 @@ enum hf_status hf_lock_break(struct hf_scope *s, struct hf_lock_table *locks, st
             TRY(hf__pattern_read(s, locks->db, locks->at.table, hf__lock_key(s, &locks->at, name),
                                  &item));
         TRY(hf__lock_view(s, &locks->at, item, &view));
-        take.evict_len = victims(&view, id, evict);
+        take.evict_len = victims_select(&view, id, evict);
         if (first && (!item.ptr || (id.ptr && !take.evict_len)))
             return hf_scope_fail(s, HF_NOT_FOUND, "nobody %s lock %.*s%s",
                                  item.ptr ? "holds" : "ever held", HF_FMT(name),

@@ -2,13 +2,13 @@
  * lock/lock_beat.c: leases over time: renewing them, giving them back, noticing their end.
  *
  * Two threads of a table look after its locks. The beater talks to the database; it may be stuck in
- * a call while the network is away. The watcher never does, so the end of a lease is told in time
- * whatever the beater waits for, and a callback that takes long delays no renewal.
+ * a call while the network is away. The watcher never does, so the end of a lease is reported in
+ * time whatever the beater waits for, and a callback that takes long delays no renewal.
  *
  *  (1) A lease counts from before the request that asked for it was sent, less a margin for clocks
  *      (coord/lease.c).
- *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if it turns out
- *      to be ours still: its holder may have been told.
+ *  (2) Once it was noticed that a lease has ended, the lock is lost for good, even if the item
+ *      still says that it is ours: on_lost may have been called.
  *  (3) A renewal without an answer changes nothing, unless it asked for a shorter lease, which may
  *      be what others go by now.
  *  (4) One request at a time renews a lock (busy), or the last one to be answered would not be the
@@ -16,13 +16,26 @@
  *      nothing to renew.
  *  (5) Callbacks and requests run without the mutex, on a lock that a reference keeps.
  */
+#include "base/assert_held.h"
 #include "lock/lock.h"
 
 enum { RELEASE_MS = 1000, IDLE_US = 1000000 };
 
+/* What holds for every lock that the table has. */
+static void lock_check(const struct hf_lock *lock)
+{
+    ASSERT_HELD(&lock->table->mutex);
+    assert(lock->refs > 0 && "a lock that was freed");
+    assert(!lock->unreleased || lock->dropped);
+    assert(lock->fence || lock->dropped || !lock->link);
+    assert(lock->state <= HF_LOCK_STOLEN);
+    assert(!lock->busy || lock->refs > 1 || lock->dropped || !lock->link);
+}
+
 /* (2) */
 enum hf_lock_state hf__lock_look(struct hf_lock *lock, int64_t now_us)
 {
+    ASSERT_HELD(&lock->table->mutex);
     if (lock->state == HF_LOCK_HELD && lease_is_over(&lock->lease, now_us))
         lock->state = HF_LOCK_EXPIRED;
     return lock->state;
@@ -30,6 +43,7 @@ enum hf_lock_state hf__lock_look(struct hf_lock *lock, int64_t now_us)
 
 void hf__lock_enter(struct hf_lock *lock)
 {
+    ASSERT_HELD(&lock->table->mutex);
     while (lock->busy)
         pthread_cond_wait(&lock->table->changed, &lock->table->mutex);
     lock->busy = true;
@@ -38,6 +52,8 @@ void hf__lock_enter(struct hf_lock *lock)
 
 void hf__lock_leave(struct hf_lock *lock)
 {
+    lock_check(lock);
+    assert(lock->busy);
     lock->busy = false;
     pthread_cond_broadcast(&lock->table->changed);
     hf__lock_unref(lock);
@@ -47,9 +63,11 @@ void hf__lock_unref(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
+    ASSERT_HELD(&table->mutex);
     assert(lock->refs > 0);
     if (--lock->refs)
         return;
+    assert(!lock->calling && "(5) a callback uses a lock that is freed");
     if (lock->link) {
         *lock->link = lock->next;
         if (lock->next)
@@ -87,12 +105,15 @@ void hf__lock_wake(struct hf_lock_table *table)
 /* ---- renewing ------------------------------------------------------------------------------- */
 
 /* The answer has come; the mutex is held. */
-static void renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, struct hf_item data)
+static void renewal_done(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms,
+                         struct hf_item data)
 {
+    ASSERT_HELD(&lock->table->mutex);
+    assert(lock->state == HF_LOCK_HELD && "(2)");
     if (lock->table->db) /* a no-op lock has no lease */
         hf__lease_take(&lock->lease, lock_terms(lock, lease_ms), sent_us); /* maybe a shorter one */
     lock->lease_ms = lease_ms;
-    lock->late_told = false;
+    lock->late_reported = false;
     if (data.ptr) {
         hf_scope_reset(lock->data_memory);
         lock->data = hf_item_copy(lock->data_memory, data);
@@ -100,8 +121,9 @@ static void renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, st
 }
 
 /* No answer; the mutex is held. (3) */
-static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, bool doubtful)
+static void renewal_failed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms, bool doubtful)
 {
+    ASSERT_HELD(&lock->table->mutex);
     if (doubtful)
         hf__lease_doubt(&lock->lease, lease_ms, sent_us);
     hf__lease_retry(&lock->lease, lock_terms(lock, lease_ms),
@@ -109,8 +131,8 @@ static void not_renewed(struct hf_lock *lock, int64_t sent_us, uint32_t lease_ms
 }
 
 /* Refused: does the item say that this beat is there already? Its answer got lost, then. */
-static bool holds(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item,
-                  uint64_t beat)
+static bool has_beat(struct hf_scope *s, const struct hf_lock *lock, struct hf_item item,
+                     uint64_t beat)
 {
     struct lock_view view;
     size_t at;
@@ -136,7 +158,7 @@ static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint3
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
-    if (status == HF_CONDITION && holds(s, lock, item, beat))
+    if (status == HF_CONDITION && has_beat(s, lock, item, beat))
         status = HF_OK;
     TRY(status);
     if (lock->mode != HF_LOCK_EXCLUSIVE)
@@ -157,9 +179,9 @@ enum hf_status hf__lock_renew(struct hf_scope *s, struct hf_lock *lock, uint32_t
     if (status == HF_CONDITION && lock->state == HF_LOCK_HELD)
         lock->state = HF_LOCK_STOLEN;
     else if (status == HF_OK && lock->state == HF_LOCK_HELD)
-        renewed(lock, sent_us, lease_ms, data);
+        renewal_done(lock, sent_us, lease_ms, data);
     else if (status != HF_OK)
-        not_renewed(lock, sent_us, lease_ms, doubtful);
+        renewal_failed(lock, sent_us, lease_ms, doubtful);
     state = lock->state;
     pthread_mutex_unlock(&table->mutex);
     if (state != HF_LOCK_HELD) {
@@ -202,8 +224,8 @@ static void release_again(struct hf_scope *s, struct hf_lock *lock)
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* Nothing is due. Where locks come and go all the time, a thread that wakes once a second costs
- * less than to wake it for each of them. The mutex is held. */
+/* Nothing is due. If new locks were taken since the last look, look again in a second: that costs
+ * less than to wake the thread for each short-lived lock. The mutex is held. */
 static int64_t idle_us(bool *busy)
 {
     bool was = *busy;
@@ -258,6 +280,7 @@ static struct job next_due(struct hf_lock_table *table, int64_t *wait_us)
     if (first <= now_us) {
         int64_t left_ms = (found->lease.until_us - now_us) / 1000 + 1;
 
+        assert(!found->busy && "(4)");
         hf__lock_enter(found);
         job = (struct job){.lock = found,
                            .release = found->unreleased,
@@ -293,11 +316,14 @@ int64_t hf__lock_beats(void *user)
 /* ---- calling -------------------------------------------------------------------------------- */
 
 /* (5) The mutex is held, and given up for the time of the call. */
-static void call(struct hf_lock *lock, bool lost, int64_t left_us)
+static void callback_run(struct hf_lock *lock, bool lost, int64_t left_us)
 {
     struct hf_lock_table *table = lock->table;
     enum hf_lock_state state = lock->state;
 
+    ASSERT_HELD(&table->mutex);
+    assert(!lock->dropped && (lost ? lock->lost_reported : lock->late_reported));
+    assert(lost == (state != HF_LOCK_HELD));
     lock->refs++;
     lock->calling = true;
     lock->caller = pthread_self();
@@ -317,23 +343,24 @@ static bool call_if_due(struct hf_lock *lock, int64_t now_us, int64_t *wait_us)
 {
     int64_t left_us;
 
+    lock_check(lock);
     if (lock->dropped)
         return false;
     if (hf__lock_look(lock, now_us) != HF_LOCK_HELD) {
-        bool due = !lock->lost_told && lock->on_lost;
+        bool due = !lock->lost_reported && lock->on_lost;
 
-        lock->lost_told = true;
+        lock->lost_reported = true;
         if (due)
-            call(lock, true, 0);
+            callback_run(lock, true, 0);
         return due;
     }
     left_us = lock->lease.until_us - now_us;
-    if (lock->on_late && !lock->late_told) {
+    if (lock->on_late && !lock->late_reported) {
         int64_t early_us = left_us - (int64_t)lock->late_ms * 1000;
 
         if (early_us <= 0) {
-            lock->late_told = true;
-            call(lock, false, left_us);
+            lock->late_reported = true;
+            callback_run(lock, false, left_us);
             return true;
         }
         left_us = early_us;

@@ -18,7 +18,8 @@ enum hf_status hf_lock_guard(struct hf_scope *s, const struct hf_lock *lock,
     call_begins(s);
     memset(action, 0, sizeof(*action));
     if (!lock->table->db)
-        return hf_scope_fail(s, HF_UNSUPPORTED, "lock %.*s is in no table to be checked",
+        return hf_scope_fail(s, HF_UNSUPPORTED,
+                             "lock %.*s is a no-op lock, so there is no item to check",
                              HF_FMT(lock->name));
     TRY(hf_scope_built(s));
     *check = (struct hf_condition_check){
@@ -60,7 +61,7 @@ enum hf_status hf_lock_guard_put(struct hf_scope *s, const struct hf_lock *lock,
 
     call_begins(s);
     if (!put->item.ptr)
-        return hf_scope_fail(s, HF_INVALID, "there is no item to be guarded");
+        return hf_scope_fail(s, HF_INVALID, "hf_lock_guard_put() was called without an item");
     fence.name = attribute_or_default(attribute);
     put->item = hf_item_with(s, put->item, &fence, 1);
     add_condition(s, lock, fence.name, &put->condition, &put->names, &put->values);
@@ -97,7 +98,8 @@ enum hf_status hf_lock_guard_update(struct hf_scope *s, const struct hf_lock *lo
 
     call_begins(s);
     if (!text.len)
-        return hf_scope_fail(s, HF_INVALID, "there is no update expression to be guarded");
+        return hf_scope_fail(s, HF_INVALID,
+                             "hf_lock_guard_update() was called without an update expression");
     if (at)
         update->update = hf_scope_format(s, "%.*s #hf_fence = :hf_fence,%.*s", (int)at, text.ptr,
                                          (int)(text.len - at), text.ptr + at);

@@ -12,16 +12,16 @@
  *     data     M  whatever the holders like to keep there
  *     expires  N  time to live, in seconds; only while it is free, and only if asked for
  *
- * ID is random and belongs to one holding: who acquires the same lock again has another. Nobody
- * writes attributes of an ID but its holder, and whoever removes them. A beat is the number of the
- * renewal. A holder's fence has an
- * attribute of its own since it is computed by the write that makes it.
+ * ID is random and belongs to one holding: a later holding of the same lock has another one.
+ * Attributes of an ID are written by its holder only, and removed by the holder or by others. A
+ * beat is the number of the renewal. A holder's fence has an attribute of its own since the write
+ * that makes it computes it.
  *
  *  (1) held is the number of h: and of f: attributes. So a take is refused while its own ID is
  *      there, or a request that comes twice would count twice.
  *  (2) f:ID equals a fence exactly as long as that grant lasts.
  *  (3) fence is never less than any f: that was ever there, and no f: comes twice.
- *  (4) Who holds it has a beat that no earlier request of the same ID had: a renewal that arrives
+ *  (4) A holder has a beat that no earlier request of the same ID had: a renewal that arrives
  *      after a later one is refused, and a lease that was granted long ago is renewed before it is
  *      handed out. Otherwise somebody may have been watching that beat since long ago.
  */
@@ -30,7 +30,7 @@
 
 #include "lock/lock.h"
 
-/* What a request needs, and what each holder adds that it evicts. DynamoDB takes expressions of 4
+/* Room for a request, and for each holder that it evicts (_EACH). DynamoDB takes expressions of 4
  * KB. */
 enum {
     TEXT_MAX = 512,
@@ -96,7 +96,7 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
     size_t len = 0;
 
     if (held > hf_item_count(item))
-        return not_a_lock(s, view, "more hold it than are named");
+        return not_a_lock(s, view, "it has fewer holders than it counts");
     holders = hf_scope_alloc(s, (held + 1) * sizeof(*holders));
     beats = hf_scope_alloc(s, (held + 1) * sizeof(*beats));
     openers = hf_scope_alloc(s, (held + 1) * sizeof(*openers));
@@ -108,16 +108,16 @@ static enum hf_status read_holders(struct hf_scope *s, struct hf_item item, size
         if (id.len < 2 || id.ptr[0] != 'h' || id.ptr[1] != ':')
             continue;
         if (len == held)
-            return not_a_lock(s, view, "more are named than hold it");
+            return not_a_lock(s, view, "it has more holders than it counts");
         id = hf_str_of(id.ptr + 2, id.len - 2);
         if (!read_holder(id, hf_value_item(walk.value), &holders[len], &beats[len],
                          &openers[len]) ||
             !read_u64(item, hf__pattern_join(s, HF_STR("f:"), id), &holders[len].fence))
-            return not_a_lock(s, view, "a holder lacks something");
+            return not_a_lock(s, view, "a holder is incomplete");
         len++;
     }
     if (len < held)
-        return not_a_lock(s, view, "more hold it than are named");
+        return not_a_lock(s, view, "it has fewer holders than it counts");
     view->info.holders = holders;
     view->info.holders_len = len;
     view->beats = beats;
@@ -143,7 +143,7 @@ enum hf_status hf__lock_view(struct hf_scope *s, const struct pattern_at *at, st
         if (hf_str_equal(mode, modes[i]))
             view->info.mode = (enum hf_lock_mode)i;
     if (held && !view->info.mode)
-        return not_a_lock(s, view, "it is held in no mode");
+        return not_a_lock(s, view, "it has no valid mode");
     return read_holders(s, item, held, view);
 }
 
@@ -178,8 +178,8 @@ static struct builder builder_new(struct hf_scope *s, size_t evicts)
     return b;
 }
 
-static void append(const struct builder *b, char *text, size_t *len, const char *format,
-                   va_list args)
+static void append_format(const struct builder *b, char *text, size_t *len, const char *format,
+                          va_list args)
 {
     size_t cap = TEXT_MAX + b->evicts * TEXT_EACH;
     int more;
@@ -196,7 +196,7 @@ static void HF_PRINTF(2, 3) update_add(struct builder *b, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    append(b, b->update, &b->update_len, format, args);
+    append_format(b, b->update, &b->update_len, format, args);
     va_end(args);
 }
 
@@ -205,7 +205,7 @@ static void HF_PRINTF(2, 3) condition_add(struct builder *b, const char *format,
     va_list args;
 
     va_start(args, format);
-    append(b, b->condition, &b->condition_len, format, args);
+    append_format(b, b->condition, &b->condition_len, format, args);
     va_end(args);
 }
 
@@ -265,8 +265,8 @@ static void data_add(struct builder *b, struct hf_item data)
 }
 
 /* A request whose texts could not be made is one that no database accepts: it names no table. */
-static struct hf_update_item built(struct builder *b, const struct pattern_at *at,
-                                   struct hf_str name)
+static struct hf_update_item request_make(struct builder *b, const struct pattern_at *at,
+                                          struct hf_str name)
 {
     if (!b->update || !b->condition || !b->names || !b->values)
         return (struct hf_update_item){0};
@@ -305,7 +305,7 @@ struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf
     return hf_item_make(s, entry, ARRAY_LEN(entry));
 }
 
-/* Those who are to go: out they go, if they are as they were seen. */
+/* Evict these holders, on the condition that their beats are as they were seen. */
 static void evict_add(struct builder *b, const struct lock_take *take)
 {
     if (take->evict_len)
@@ -329,7 +329,7 @@ static void evict_add(struct builder *b, const struct lock_take *take)
     }
 }
 
-/* There is room: by itself, or since those who go make room. */
+/* The condition that there is room: already, or because holders are evicted. */
 static void room_add(struct builder *b, const struct lock_take *take)
 {
     bool with_others = take->mode != HF_LOCK_EXCLUSIVE;
@@ -359,6 +359,9 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
 {
     struct builder b = builder_new(s, take->evict_len);
 
+    assert(take->evict_len <= EVICT_MAX && take->mode <= HF_LOCK_PERMIT);
+    assert((take->mode || take->evict_len) && "a request that does nothing");
+    assert(!take->mode || take->id.len == PATTERN_ID_LEN);
     NAME(&b, "#held", "held");
     NAME(&b, "#fence", "fence");
     name_add(&b, HF_STR("#expires"), take->at->expires);
@@ -385,7 +388,7 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
     data_add(&b, take->data);
     update_text(&b, HF_STR(" REMOVE #expires"));
     evict_add(&b, take);
-    return built(&b, take->at, take->name);
+    return request_make(&b, take->at, take->name);
 }
 
 struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pattern_at *at,
@@ -403,7 +406,7 @@ struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pat
     update_text(&b, HF_STR("SET #h = :me"));
     condition_text(&b, HF_STR("#f = :fence AND #h.#beat < :beat"));
     data_add(&b, data);
-    return built(&b, at, name);
+    return request_make(&b, at, name);
 }
 
 struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pattern_at *at,
@@ -429,5 +432,5 @@ struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pat
     }
     data_add(&b, data);
     update_text(&b, HF_STR(" REMOVE #h, #f"));
-    return built(&b, at, name);
+    return request_make(&b, at, name);
 }

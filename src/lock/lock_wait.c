@@ -18,10 +18,13 @@
  *  (3) If a call ends without knowing whether a write was done, the lock is released in the
  *      background.
  */
+#include "base/assert_held.h"
 #include "lock/lock.h"
 
+_Static_assert((FREED_BUCKETS & (FREED_BUCKETS - 1)) == 0, "a power of two");
+
 /* One call of hf_lock_try() or hf_lock_acquire(). */
-struct want {
+struct acquire_call {
     struct hf_lock_table *table;
     struct hf_lock *lock; /* not in the list yet */
     struct hf_item data;
@@ -42,7 +45,8 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
     int64_t since_us = hf__watch_holder(&table->watch, holder->id, beat, now_us);
     int64_t left_us = hf__watch_silent_in(since_us, holder->lease_ms, now_us);
 
-    if (hf__pattern_orphan(table->db, opener))
+    ASSERT_HELD(&table->mutex);
+    if (hf__pattern_is_orphan(table->db, opener))
         return 0;
     if (table->clock_skew_ms) {
         int64_t trusted_us = holder->renewed_us + lease_us + (int64_t)table->clock_skew_ms * 1000 -
@@ -56,11 +60,12 @@ static int64_t gone_in(struct hf_lock_table *table, const struct hf_lock_holder 
 void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
                    enum hf_lock_mode mode, uint32_t permits, struct lock_plan *plan)
 {
-    int64_t now_us = hf__env_elapsed_us(&table->env);
     size_t held = view->info.holders_len, gone = 0;
+    int64_t now_us;
 
     *plan = (struct lock_plan){.wait_us = INT64_MAX};
     pthread_mutex_lock(&table->mutex);
+    now_us = hf__env_elapsed_us(&table->env); /* not before what others have seen meanwhile */
     for (size_t i = 0; i < held; i++) {
         int64_t in_us =
             gone_in(table, &view->info.holders[i], view->openers[i], view->beats[i], now_us);
@@ -74,6 +79,7 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
                 (struct lock_evict){.id = view->info.holders[i].id, .beat = view->beats[i]};
     }
     pthread_mutex_unlock(&table->mutex);
+    assert(plan->evict_len <= gone && gone <= held);
     plan->possible = gone == held;
     if (mode == HF_LOCK_SHARED && view->info.mode == mode)
         plan->possible = true;
@@ -82,8 +88,8 @@ void hf__lock_plan(struct hf_lock_table *table, const struct lock_view *view,
     plan->more = gone > EVICT_MAX;
 }
 
-static enum hf_status evict(struct hf_scope *s, struct hf_lock_table *table, struct hf_str name,
-                            const struct lock_plan *plan)
+static enum hf_status holders_evict(struct hf_scope *s, struct hf_lock_table *table,
+                                    struct hf_str name, const struct lock_plan *plan)
 {
     struct lock_take take = {.at = &table->at,
                              .name = name,
@@ -98,7 +104,8 @@ static enum hf_status evict(struct hf_scope *s, struct hf_lock_table *table, str
                              update.key, &item);
 }
 
-/* Where many hold a lock together nobody ever has to wait for the dead, and they would pile up. */
+/* Nobody waits for a dead holder of a shared lock or of a permit, so such holders would
+ * accumulate. */
 void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_item item)
 {
     struct lock_view view;
@@ -107,16 +114,16 @@ void hf__lock_reap(struct hf_scope *s, struct hf_lock_table *table, struct hf_it
     if (hf__lock_view(s, &table->at, item, &view) != HF_OK || view.info.holders_len < 2)
         return;
     hf__lock_plan(table, &view, HF_LOCK_EXCLUSIVE, 0, &plan);
-    if (plan.evict_len && evict(s, table, view.info.name, &plan) != HF_OK)
+    if (plan.evict_len && holders_evict(s, table, view.info.name, &plan) != HF_OK)
         hf_scope_ok(s);
 }
 
 /* ---- taking it ------------------------------------------------------------------------------ */
 
 /* The lock is ours: the item says so. */
-static void granted(struct want *want, const struct lock_view *view, size_t at)
+static void grant_note(struct acquire_call *call, const struct lock_view *view, size_t at)
 {
-    struct hf_lock *lock = want->lock;
+    struct hf_lock *lock = call->lock;
 
     lock->fence = view->info.holders[at].fence;
     lock->since_ms = view->info.holders[at].since_us / 1000;
@@ -128,29 +135,30 @@ static void granted(struct want *want, const struct lock_view *view, size_t at)
  * Look at the item: HF_OK when it is ours, HF_LOCKED otherwise. (1): time is asked for in
  * hf__lock_plan(), after the answer.
  */
-static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item item,
-                           struct lock_plan *plan)
+static enum hf_status item_judge(struct hf_scope *s, struct acquire_call *call, struct hf_item item,
+                                 struct lock_plan *plan)
 {
     struct lock_view view;
     size_t at;
 
-    TRY(hf__lock_view(s, &want->table->at, item, &view));
-    want->item = item;
-    want->known = true;
-    at = hf__lock_view_find(&view, lock_id(want->lock));
+    TRY(hf__lock_view(s, &call->table->at, item, &view));
+    call->item = item;
+    call->known = true;
+    at = hf__lock_view_find(&view, lock_id(call->lock));
     if (at != SIZE_MAX) {
-        granted(want, &view, at);
+        grant_note(call, &view, at);
         return HF_OK;
     }
-    hf__lock_plan(want->table, &view, want->lock->mode, want->permits, plan);
+    hf__lock_plan(call->table, &view, call->lock->mode, call->permits, plan);
     return HF_LOCKED;
 }
 
 /* Send the write that takes it: HF_OK, HF_CONDITION with a look at the item, or an error. */
-static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_plan *plan)
+static enum hf_status take_send(struct hf_scope *s, struct acquire_call *call,
+                                struct lock_plan *plan)
 {
-    struct hf_lock_table *table = want->table;
-    struct hf_lock *lock = want->lock;
+    struct hf_lock_table *table = call->table;
+    struct hf_lock *lock = call->lock;
     int64_t wall_ms = hf__env_wall_ms(&table->env);
     struct lock_view view = {0};
     struct lock_take take = {.at = &table->at,
@@ -160,36 +168,36 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
                                  hf__lock_entry(s, table->owner, hf_db_opener(table->db),
                                                 ++lock->beat, lock->lease_ms, wall_ms, wall_ms),
                              .mode = lock->mode,
-                             .permits = want->permits,
+                             .permits = call->permits,
                              .wall_ms = wall_ms,
-                             .data = want->data,
+                             .data = call->data,
                              .evict = plan->evict,
                              .evict_len = plan->evict_len};
     struct hf_update_item update;
     struct hf_item item;
     enum hf_status status;
 
-    if (want->known)
-        TRY(hf__lock_view(s, &want->table->at, want->item, &view));
+    if (call->known)
+        TRY(hf__lock_view(s, &call->table->at, call->item, &view));
     take.of = view.info.mode;
-    /* Where it can be shared, the dead are in nobody's way. */
+    /* A shared lock can be taken beside holders that are gone: they need not be evicted. */
     if (lock->mode == HF_LOCK_SHARED && take.of == HF_LOCK_SHARED)
         take.evict_len = 0;
     update = hf__lock_take_request(s, &take);
     TRY(hf_scope_built(s));
-    want->sent_us = hf__env_elapsed_us(&table->env);
+    call->sent_us = hf__env_elapsed_us(&table->env);
     status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
-    want->doubtful = want->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
+    call->doubtful = call->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
     if (status == HF_OK || status == HF_CONDITION) {
-        enum hf_status seen = look(s, want, item, plan);
+        enum hf_status seen = item_judge(s, call, item, plan);
 
         if (seen != HF_OK && seen != HF_LOCKED)
             return seen;
         if (status == HF_OK && lock->mode != HF_LOCK_EXCLUSIVE)
             hf__lock_reap(s, table, item);
         if (status == HF_CONDITION && seen == HF_OK)
-            want->sent_us = INT64_MIN; /* one of ours was done, who knows when */
+            call->sent_us = INT64_MIN; /* one of ours was done, who knows when */
         return seen;
     }
     return status;
@@ -199,47 +207,49 @@ static enum hf_status take(struct hf_scope *s, struct want *want, struct lock_pl
  * Once: HF_OK, HF_LOCKED with plan->wait_us, or an error. Two rounds, as the first write may find
  * that there is somebody to be evicted.
  */
-static enum hf_status attempt(struct hf_scope *s, struct want *want, struct lock_plan *plan)
+static enum hf_status lock_attempt(struct hf_scope *s, struct acquire_call *call,
+                                   struct lock_plan *plan)
 {
-    struct hf_lock_table *table = want->table;
+    struct hf_lock_table *table = call->table;
     enum hf_status status = HF_LOCKED;
     struct hf_item item;
 
     *plan = (struct lock_plan){.possible = true};
-    if (want->known) {
+    if (call->known) {
         TRY(hf__pattern_read(s, table->db, table->at.table,
-                             hf__lock_key(s, &table->at, want->lock->name), &item));
-        status = look(s, want, item, plan);
+                             hf__lock_key(s, &table->at, call->lock->name), &item));
+        status = item_judge(s, call, item, plan);
         if (status == HF_OK)
-            want->sent_us = INT64_MIN;
+            call->sent_us = INT64_MIN;
     }
     for (int round = 0; round < 2 && status == HF_LOCKED && plan->possible; round++) {
         if (plan->more) {
-            status = evict(s, table, want->lock->name, plan);
+            status = holders_evict(s, table, call->lock->name, plan);
             plan->wait_us = 0;
             return status == HF_OK || status == HF_CONDITION ? HF_LOCKED : status;
         }
-        status = take(s, want, plan);
+        status = take_send(s, call, plan);
     }
     return status;
 }
 
 /* (2) The lease of what was granted: true when there is one. */
-static bool lease_begins(struct hf_scope *s, struct want *want)
+static bool lease_begins(struct hf_scope *s, struct acquire_call *call)
 {
-    struct hf_lock *lock = want->lock;
-    int64_t now_us = hf__env_elapsed_us(&want->table->env);
+    struct hf_lock *lock = call->lock;
+    int64_t now_us = hf__env_elapsed_us(&call->table->env);
 
+    assert(!lock->link && "nobody else knows it yet");
     lock->state = HF_LOCK_HELD;
     lock->touched_us = now_us;
-    if (want->sent_us == INT64_MIN) /* one of ours was done, who knows when */
+    if (call->sent_us == INT64_MIN) /* one of ours was done, who knows when */
         lock->lease = (struct lease){.until_us = now_us, .due_us = now_us};
     else
-        hf__lease_take(&lock->lease, lock_terms(lock, lock->lease_ms), want->sent_us);
+        hf__lease_take(&lock->lease, lock_terms(lock, lock->lease_ms), call->sent_us);
     if (!lease_is_over(&lock->lease, now_us))
         return true;
     return hf__lock_renew(s, lock, lock->lease_ms, (struct hf_item){0}) == HF_OK &&
-           !lease_is_over(&lock->lease, hf__env_elapsed_us(&want->table->env));
+           !lease_is_over(&lock->lease, hf__env_elapsed_us(&call->table->env));
 }
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -248,10 +258,10 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
                                     struct hf_lock_options *o)
 {
     if (name.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "a lock has a name");
+        return hf_scope_fail(s, HF_INVALID, "a lock needs a name");
     if (hf__kind_is_mark(name))
         return hf_scope_fail(s, HF_INVALID,
-                             "no lock can be called \"%.*s\": that is the table's mark",
+                             "a lock cannot be named \"%.*s\": the table's mark has that name",
                              HF_FMT(name));
     o->lease_ms = o->lease_ms ? o->lease_ms : LEASE_DEFAULT_MS;
     o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : (o->lease_ms + 3) / 4;
@@ -264,11 +274,12 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
                              "ms",
                              HF_FMT(name), o->heartbeat_ms, o->lease_ms);
     if (o->mode > HF_LOCK_PERMIT)
-        return hf_scope_fail(s, HF_INVALID, "lock %.*s: %d is no mode", HF_FMT(name), (int)o->mode);
+        return hf_scope_fail(s, HF_INVALID, "lock %.*s: invalid mode %d", HF_FMT(name),
+                             (int)o->mode);
     if ((o->mode == HF_LOCK_PERMIT) != (o->permits > 0))
         return hf_scope_fail(s, HF_INVALID, "lock %.*s: %s", HF_FMT(name),
-                             o->permits ? "permits are for HF_LOCK_PERMIT"
-                                        : "there have to be permits");
+                             o->permits ? "permits need the mode HF_LOCK_PERMIT"
+                                        : "HF_LOCK_PERMIT needs permits");
     return HF_OK;
 }
 
@@ -304,11 +315,12 @@ static struct hf_lock *lock_new(struct hf_lock_table *table, struct hf_str name,
 }
 
 /* From now on the table's threads look after it. */
-static void list(struct hf_lock *lock)
+static void table_add_lock(struct hf_lock *lock)
 {
     struct hf_lock_table *table = lock->table;
 
     pthread_mutex_lock(&table->mutex);
+    assert(!lock->link && lock->refs == 1 && "a lock is in the list once");
     lock->next = table->locks;
     lock->link = &table->locks;
     if (lock->next)
@@ -326,7 +338,7 @@ static void list(struct hf_lock *lock)
 }
 
 /* (3) Nobody has it: it is forgotten, or released as soon as that can be done. */
-static void abandon(struct hf_lock *lock, bool doubtful)
+static void lock_abandon(struct hf_lock *lock, bool doubtful)
 {
     struct hf_lock_table *table = lock->table;
 
@@ -335,7 +347,7 @@ static void abandon(struct hf_lock *lock, bool doubtful)
         lock->lease.until_us = lock->lease.due_us + (int64_t)lock->lease_ms * 1000;
         lock->fence = 0; /* whichever it got */
         lock->dropped = lock->unreleased = true;
-        list(lock);
+        table_add_lock(lock);
         return;
     }
     pthread_mutex_lock(&table->mutex);
@@ -345,13 +357,13 @@ static void abandon(struct hf_lock *lock, bool doubtful)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Who has it, for the error. */
-static enum hf_status held_by(struct hf_scope *s, struct want *want, enum hf_status status)
+/* Fail with `status` and the name of the holder. */
+static enum hf_status held_by(struct hf_scope *s, struct acquire_call *call, enum hf_status status)
 {
     struct lock_view view = {0};
-    struct hf_str name = want->lock->name;
+    struct hf_str name = call->lock->name;
 
-    if (want->known && hf__lock_view(s, &want->table->at, want->item, &view) != HF_OK)
+    if (call->known && hf__lock_view(s, &call->table->at, call->item, &view) != HF_OK)
         return hf_scope_error(s)->status;
     if (view.info.holders_len == 0)
         return hf_scope_fail(s, status, "lock %.*s could not be acquired in time", HF_FMT(name));
@@ -373,10 +385,10 @@ void hf__lock_freed(struct hf_lock_table *table, struct hf_str name)
 }
 
 /* Sleep, but not longer than until somebody on this table releases a lock of that name. */
-static enum hf_status doze(struct hf_scope *s, struct want *want, uint32_t ms)
+static enum hf_status sleep_until_freed(struct hf_scope *s, struct acquire_call *call, uint32_t ms)
 {
     enum { SLICE_MS = 5 };
-    atomic_uint *freed = freed_of(want->table, want->lock->name);
+    atomic_uint *freed = freed_of(call->table, call->lock->name);
     unsigned before = atomic_load_explicit(freed, memory_order_relaxed);
 
     while (ms > 0 && atomic_load_explicit(freed, memory_order_relaxed) == before) {
@@ -390,10 +402,10 @@ static enum hf_status doze(struct hf_scope *s, struct want *want, uint32_t ms)
 
 /* How long to wait before the next look: a random part of a growing time, but not beyond the moment
  * in which a holder is known to be gone. */
-static uint32_t next_look_ms(struct want *want, const struct lock_plan *plan, uint32_t *poll_ms,
-                             uint32_t most_ms)
+static uint32_t next_look_ms(struct acquire_call *call, const struct lock_plan *plan,
+                             uint32_t *poll_ms, uint32_t most_ms)
 {
-    const struct hf_env *env = &want->table->env;
+    const struct hf_env *env = &call->table->env;
     uint32_t ms = hf__backoff_jitter_ms(env, *poll_ms);
 
     if (plan->wait_us / 1000 < ms)
@@ -402,63 +414,64 @@ static uint32_t next_look_ms(struct want *want, const struct lock_plan *plan, ui
     return ms;
 }
 
-/* A failure that waiting may mend. */
+/* Is it a failure that may pass? */
 static bool is_passing(const struct hf_scope *s, enum hf_status status)
 {
     return status != HF_CANCELED && status != HF_NOMEM &&
            (status == HF_TIMEOUT || hf_scope_error(s)->may_retry);
 }
 
-static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t most_ms)
+static enum hf_status wait_for(struct hf_scope *s, struct acquire_call *call, uint32_t most_ms)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     uint32_t poll_ms = POLL_FIRST_MS < most_ms ? POLL_FIRST_MS : most_ms;
     struct lock_plan plan;
 
     for (;;) {
-        enum hf_status status = attempt(s, want, &plan);
+        enum hf_status status = lock_attempt(s, call, &plan);
         uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX), ms;
 
-        if (status == HF_OK && lease_begins(s, want))
+        if (status == HF_OK && lease_begins(s, call))
             return HF_OK;
         if (status != HF_OK && status != HF_LOCKED && !is_passing(s, status))
             return status;
         if (left_ms <= 1)
-            return held_by(s, want, HF_TIMEOUT);
+            return held_by(s, call, HF_TIMEOUT);
         if (status != HF_LOCKED)
             plan.wait_us = INT64_MAX;
-        ms = next_look_ms(want, &plan, &poll_ms, most_ms);
-        status = doze(s, want, ms < left_ms ? ms : left_ms - 1);
+        ms = next_look_ms(call, &plan, &poll_ms, most_ms);
+        status = sleep_until_freed(s, call, ms < left_ms ? ms : left_ms - 1);
         if (status == HF_TIMEOUT) /* sleep may take longer than it was asked to */
-            return held_by(s, want, HF_TIMEOUT);
+            return held_by(s, call, HF_TIMEOUT);
         TRY(status);
-        want->item = (struct hf_item){0}; /* it is read again before it is used */
+        call->item = (struct hf_item){0}; /* it is read again before it is used */
         hf_scope_rewind(s, mark);
     }
 }
 
-static enum hf_status once(struct hf_scope *s, struct want *want)
+static enum hf_status try_once(struct hf_scope *s, struct acquire_call *call)
 {
     struct lock_plan plan;
-    enum hf_status status = attempt(s, want, &plan);
+    enum hf_status status = lock_attempt(s, call, &plan);
 
     if (status == HF_LOCKED)
-        return held_by(s, want, HF_LOCKED);
+        return held_by(s, call, HF_LOCKED);
     TRY(status);
-    if (lease_begins(s, want))
+    if (lease_begins(s, call))
         return HF_OK;
-    (void)hf_scope_fail(s, HF_TIMEOUT, "lock %.*s was granted too late", HF_FMT(want->lock->name));
+    (void)hf_scope_fail(s, HF_TIMEOUT, "lock %.*s was granted too late", HF_FMT(call->lock->name));
     return hf_scope_doubt(s);
 }
 
-static enum hf_status noop(struct hf_scope *s, struct want *want)
+static enum hf_status noop_acquire(struct hf_scope *s, struct acquire_call *call)
 {
-    struct hf_lock_table *table = want->table;
-    struct hf_lock *lock = want->lock;
+    struct hf_lock_table *table = call->table;
+    struct hf_lock *lock = call->lock;
 
     if (!table->grant)
-        return hf_scope_fail(s, HF_LOCKED, "lock %.*s is one that nobody gets", HF_FMT(lock->name));
-    lock->data = hf_item_copy(lock->data_memory, want->data);
+        return hf_scope_fail(s, HF_LOCKED, "lock %.*s: this no-op table grants no locks",
+                             HF_FMT(lock->name));
+    lock->data = hf_item_copy(lock->data_memory, call->data);
     lock->since_ms = hf__env_wall_ms(&table->env);
     lock->state = HF_LOCK_HELD;
     lock->lease.until_us = INT64_MAX;
@@ -469,41 +482,43 @@ static enum hf_status noop(struct hf_scope *s, struct want *want)
     return HF_OK;
 }
 
-static enum hf_status acquire(struct hf_scope *s, struct hf_lock_table *table, struct hf_str name,
-                              const struct hf_lock_options *options, bool wait,
-                              struct hf_lock **lock)
+static enum hf_status lock_acquire(struct hf_scope *s, struct hf_lock_table *table,
+                                   struct hf_str name, const struct hf_lock_options *options,
+                                   bool wait, struct hf_lock **lock)
 {
     struct hf_lock_options o;
     struct hf_scope_mark mark = hf_scope_mark(s);
-    struct want want = {.table = table};
+    struct acquire_call call = {.table = table};
     enum hf_status status;
 
     *lock = NULL;
     OPTIONS_COPY(&o, options);
     TRY(check_options(s, name, &o));
-    want.permits = o.permits;
-    want.data = o.data;
-    want.lock = lock_new(table, name, &o);
-    if (!want.lock)
+    call.permits = o.permits;
+    call.data = o.data;
+    call.lock = lock_new(table, name, &o);
+    if (!call.lock)
         return hf_scope_fail(s, HF_NOMEM, "no memory for lock %.*s", HF_FMT(name));
-    status = !table->db ? noop(s, &want) : wait ? wait_for(s, &want, o.poll_ms) : once(s, &want);
+    status = !table->db ? noop_acquire(s, &call)
+             : wait     ? wait_for(s, &call, o.poll_ms)
+                        : try_once(s, &call);
     if (status == HF_OK) {
-        list(want.lock);
-        *lock = want.lock;
+        table_add_lock(call.lock);
+        *lock = call.lock;
         return hf__lock_done(s, mark, HF_OK);
     }
-    abandon(want.lock, want.doubtful);
+    lock_abandon(call.lock, call.doubtful);
     return status;
 }
 
 enum hf_status hf_lock_try(struct hf_scope *s, struct hf_lock_table *locks, struct hf_str name,
                            const struct hf_lock_options *options, struct hf_lock **lock)
 {
-    return acquire(s, locks, name, options, false, lock);
+    return lock_acquire(s, locks, name, options, false, lock);
 }
 
 enum hf_status hf_lock_acquire(struct hf_scope *s, struct hf_lock_table *locks, struct hf_str name,
                                const struct hf_lock_options *options, struct hf_lock **lock)
 {
-    return acquire(s, locks, name, options, true, lock);
+    return lock_acquire(s, locks, name, options, true, lock);
 }

@@ -19,15 +19,19 @@
  *  (3) We consider our timeout over before a watcher may: ours runs from before the heartbeat was
  *      sent, the watcher's from after it was seen. Unlike a lock, an attempt is not lost by that:
  *      it completes if nobody came. Its id decides, and no clock.
- *  (4) What could not be told to the database when an attempt was closed is told later: its
- *      completion, or that it was given up.
+ *  (4) If the completion of an attempt, or that it was given up, could not be written when it was
+ *      closed, the table writes it later.
  */
 #include "once/once.h"
+#include "base/assert_held.h"
+
+_Static_assert((ONCE_ENDED_BUCKETS & (ONCE_ENDED_BUCKETS - 1)) == 0, "a power of two");
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_db *db, const struct pattern_at *at,
-                             const struct hf_once_table_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
+                                   const struct pattern_at *at,
+                                   const struct hf_once_table_options *o)
 {
     static const char *const own[] = {"attempt", "beat",       "began_ms",   "done_ms", "hash",
                                       "opener",  "owner",      "renewed_ms", "result",  "state",
@@ -110,8 +114,8 @@ enum hf_status hf_once_table_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_INVALID, "hf_once_table_open() was called without a database");
     made = table_new(s, db, &o);
     if (!made)
-        return hf_scope_fail(s, HF_NOMEM, "no memory for a table of what is done once");
-    status = ensure(s, db, &made->at, &o);
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a do-once table");
+    status = table_ensure(s, db, &made->at, &o);
     if (status == HF_OK && !o.no_threads)
         status = hf__timer_join(s, db, hf__once_beats, made, &made->beater);
     if (status != HF_OK) {
@@ -183,7 +187,7 @@ enum hf_status hf__once_hash_check(struct hf_scope *s, const struct once_view *v
 {
     if (!hash.ptr || !view->hash.ptr || hf_str_equal(hash, view->hash))
         return HF_OK;
-    return hf_scope_fail(s, HF_TOKEN_MISMATCH, "once %.*s/%.*s was asked for with another payload",
+    return hf_scope_fail(s, HF_TOKEN_MISMATCH, "once %.*s/%.*s was begun with another payload",
                          HF_FMT(view->record.user), HF_FMT(view->record.key));
 }
 
@@ -232,6 +236,7 @@ void hf__once_list_add(struct hf_once *once)
     int64_t due_us = once->lease.due_us;
 
     pthread_mutex_lock(&table->mutex);
+    assert(!once->link && once->refs == 1 && "an attempt is in the list once");
     table->busy_beater = table->beater != NULL;
     once->next = table->attempts;
     once->link = &table->attempts;
@@ -247,6 +252,7 @@ void hf__once_unref(struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
 
+    ASSERT_HELD(&table->mutex);
     assert(once->refs > 0);
     if (--once->refs)
         return;
@@ -259,11 +265,12 @@ void hf__once_unref(struct hf_once *once)
     hf__env_free(&table->env, once, sizeof(*once));
 }
 
-/* What is left to do is the table's business, and so is our reference. The mutex is held. */
+/* The table writes what is left to write, and owns our reference. The mutex is held. */
 static void leave_behind(struct hf_once *once)
 {
     int64_t now_us = hf__env_elapsed_us(&once->table->env);
 
+    assert(!once->dropped && !once->ended);
     once->dropped = true;
     once->lease.due_us = now_us;
     once->lease.until_us = now_us + (int64_t)once->timeout_ms * 1000;
@@ -323,6 +330,7 @@ enum hf_status hf__once_want(struct hf_scope *s, struct hf_once *once, enum hf_o
     struct hf_item kept = {0};
     enum hf_status status = HF_OK;
 
+    assert(state == HF_ONCE_DONE || state == HF_ONCE_FAILED);
     pthread_mutex_lock(&table->mutex);
     if (!once->wanted) {
         if (result.ptr)
@@ -344,8 +352,8 @@ enum hf_status hf__once_want(struct hf_scope *s, struct hf_once *once, enum hf_o
     return status == HF_OK ? HF_OK : hf_scope_fail(s, status, "no memory for a result");
 }
 
-static enum hf_status end(struct hf_scope *s, struct hf_once *once, enum hf_once_state state,
-                          struct hf_item result)
+static enum hf_status attempt_end(struct hf_scope *s, struct hf_once *once,
+                                  enum hf_once_state state, struct hf_item result)
 {
     struct hf_once_table *table = once->table;
     struct once_end ignored;
@@ -364,12 +372,12 @@ static enum hf_status end(struct hf_scope *s, struct hf_once *once, enum hf_once
 
 enum hf_status hf_once_finish(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
-    return end(s, once, HF_ONCE_DONE, result);
+    return attempt_end(s, once, HF_ONCE_DONE, result);
 }
 
 enum hf_status hf_once_fail(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
-    return end(s, once, HF_ONCE_FAILED, result);
+    return attempt_end(s, once, HF_ONCE_FAILED, result);
 }
 
 void hf_once_committed(struct hf_once *once)
@@ -380,7 +388,7 @@ void hf_once_committed(struct hf_once *once)
     atomic_fetch_add_explicit(hf__once_ended(once->table, once->name.key), 1, memory_order_relaxed);
 }
 
-/* Tell the database that it was given up: is that settled? */
+/* Write that the attempt was given up. True: that is done, or the attempt is not ours any more. */
 static bool give_up(struct hf_once *once)
 {
     struct hf_scope *s = hf_scope_new(&once->table->env);
@@ -397,26 +405,26 @@ static bool give_up(struct hf_once *once)
 void hf_once_close(struct hf_once *once)
 {
     struct hf_once_table *table;
-    bool settled, finish;
+    bool resolved, finish;
 
     if (!once)
         return;
     table = once->table;
     pthread_mutex_lock(&table->mutex);
-    settled = once->ended || once->lost;
+    resolved = once->ended || once->lost;
     finish = once->wanted != HF_ONCE_NONE;
     once->closing = true;
     pthread_mutex_unlock(&table->mutex);
-    if (!settled && !finish)
-        settled = give_up(once);
+    if (!resolved && !finish)
+        resolved = give_up(once);
     atomic_fetch_add_explicit(hf__once_ended(table, once->name.key), 1, memory_order_relaxed);
     pthread_mutex_lock(&table->mutex);
-    if (settled)
+    if (resolved)
         hf__once_unref(once);
     else
         leave_behind(once);
     pthread_mutex_unlock(&table->mutex);
-    if (!settled && table->beater)
+    if (!resolved && table->beater)
         hf__timer_wake(table->beater);
 }
 

@@ -86,7 +86,8 @@ struct once_end {
 /* The request that completes it. */
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end);
 
-/* The request that marks it as done without an attempt; over one that runs, if told. */
+/* The request that marks it as done without an attempt; also over one that runs, with
+ * over_running. */
 struct hf_update_item hf__once_mark_request(struct hf_scope *s, const struct once_end *mark,
                                             struct hf_str owner, struct hf_str hash,
                                             bool over_running);
@@ -110,7 +111,7 @@ struct hf_once_table {
     struct hf_scope *work;  /* of whoever runs hf__once_beats() */
     struct timer *beater;   /* NULL: without threads */
     pthread_mutex_t mutex;  /* guards all below, and what attempts say it does */
-    pthread_cond_t changed; /* some attempt is busy no more */
+    pthread_cond_t changed; /* an attempt has stopped being busy */
     struct hf_once *attempts;
     bool busy_beater; /* there were new attempts since it looked last */
     struct watch watch;
@@ -136,14 +137,14 @@ struct hf_once {
     uint64_t beat;      /* the latest that was sent */
     struct lease lease; /* due: the next heartbeat, or the next try to complete what was left */
     int64_t touched_us;
-    enum hf_once_state wanted; /* DONE or FAILED: it is to be recorded as this, with: */
-    struct hf_item result;
-    int64_t at_ms;
-    bool ended;   /* it was recorded, or given up */
-    bool lost;    /* to another */
-    bool busy;    /* one request at a time */
-    bool closing; /* its holder is closing it, or has */
-    bool dropped; /* what is left to do, and the holder's reference, are the table's */
+    enum hf_once_state wanted; /* DONE or FAILED: how it is to be recorded; NONE: not known yet */
+    struct hf_item result;     /* if `wanted`: what is to be recorded */
+    int64_t at_ms;             /* if `wanted`: when it ended */
+    bool ended;                /* it was recorded, or given up */
+    bool lost;                 /* to another */
+    bool busy;                 /* one request at a time */
+    bool closing;              /* its holder is closing it, or has */
+    bool dropped; /* the holder's reference is the table's, which writes what is left */
 };
 
 static inline struct lease_terms once_terms(const struct hf_once *once)

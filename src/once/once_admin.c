@@ -95,8 +95,7 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
         id = hf_value_str(hf_item_get(item, HF_STR("attempt")));
         if (!id.ptr)
             return hf_scope_fail(s, HF_CORRUPT,
-                                 "the item %.*s/%.*s of table %.*s is no record of what is done "
-                                 "once",
+                                 "item %.*s/%.*s of table %.*s is not a do-once record",
                                  HF_FMT(user), HF_FMT(key), HF_FMT(onces->at.table));
         del = hf__once_remove_request(s, &name, id, false);
         TRY(hf_scope_built(s));
@@ -110,8 +109,9 @@ enum hf_status hf_once_clear(struct hf_scope *s, struct hf_once_table *onces, st
         if (status == HF_OK || !item.ptr)
             return hf_scope_ok(s);
     }
-    return hf_scope_fail(s, HF_IN_USE, "once %.*s/%.*s is begun again and again", HF_FMT(user),
-                         HF_FMT(key));
+    return hf_scope_fail(s, HF_IN_USE,
+                         "once %.*s/%.*s was not cleared: new attempts keep beginning",
+                         HF_FMT(user), HF_FMT(key));
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -122,8 +122,8 @@ struct gathered {
     size_t len, cap;
 };
 
-static enum hf_status gather(struct hf_scope *s, struct gathered *all,
-                             const struct hf_once_record *record)
+static enum hf_status list_append(struct hf_scope *s, struct gathered *all,
+                                  const struct hf_once_record *record)
 {
     if (all->len == all->cap) {
         size_t cap = all->cap ? all->cap * 2 : 16;
@@ -187,7 +187,7 @@ enum hf_status hf_once_list(struct hf_scope *s, struct hf_once_table *onces, str
                 list->next = all.records[all.len - 1].key;
                 break;
             }
-            TRY(gather(s, &all, &view.record));
+            TRY(list_append(s, &all, &view.record));
         }
         start = page.last;
     } while (page.last.ptr && !list->next.ptr);

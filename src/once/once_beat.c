@@ -7,12 +7,24 @@
  *  (3) One heartbeat at a time (busy). A completion waits for nobody: a heartbeat that arrives
  *      after it is refused, and the refusal shows that the record is ours.
  */
+#include "base/assert_held.h"
 #include "once/once.h"
 
 enum { IDLE_US = 1000000 };
 
+/* What holds for every attempt that the table has. */
+static void once_check(const struct hf_once *once)
+{
+    ASSERT_HELD(&once->table->mutex);
+    assert(once->refs > 0 && "an attempt that was freed");
+    assert(once->wanted == HF_ONCE_NONE || once->wanted == HF_ONCE_DONE ||
+           once->wanted == HF_ONCE_FAILED);
+    assert((once->wanted || !once->result.ptr) && "a result of nothing");
+}
+
 void hf__once_enter(struct hf_once *once)
 {
+    once_check(once);
     while (once->busy)
         pthread_cond_wait(&once->table->changed, &once->table->mutex);
     once->busy = true;
@@ -21,6 +33,8 @@ void hf__once_enter(struct hf_once *once)
 
 void hf__once_leave(struct hf_once *once)
 {
+    once_check(once);
+    assert(once->busy && once->refs > 0);
     once->busy = false;
     pthread_cond_broadcast(&once->table->changed);
     hf__once_unref(once);
@@ -122,6 +136,7 @@ static int64_t due_at(const struct hf_once *once, int64_t now_us)
 {
     bool stuck = once->stuck_ms && now_us - once->touched_us >= (int64_t)once->stuck_ms * 1000;
 
+    once_check(once);
     if (once->busy)
         return INT64_MAX;
     if (once->dropped)
@@ -137,6 +152,7 @@ static int64_t idle_us(struct hf_once_table *table)
 {
     bool was = table->busy_beater;
 
+    ASSERT_HELD(&table->mutex);
     table->busy_beater = false;
     return was ? IDLE_US : INT64_MAX;
 }
@@ -158,6 +174,7 @@ static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, u
     }
     *wait_us = first == INT64_MAX ? idle_us(table) : first - now_us;
     if (first <= now_us) {
+        assert(!found->busy && "(3)");
         hf__once_enter(found);
         *time_ms = found->dropped ? ONCE_CALL_MS : (found->timeout_ms + 3) / 4;
     } else {
@@ -167,8 +184,8 @@ static struct hf_once *next_due(struct hf_once_table *table, int64_t *wait_us, u
     return found;
 }
 
-/* What its holder left behind: complete it, or give it up. */
-static void settle(struct hf_scope *s, struct hf_once *once)
+/* An attempt that its holder has closed: write its completion, or that it was given up. */
+static void leftover_send(struct hf_scope *s, struct hf_once *once)
 {
     struct hf_once_table *table = once->table;
     enum hf_status status =
@@ -199,7 +216,7 @@ int64_t hf__once_beats(void *user)
     dropped = once->dropped;
     pthread_mutex_unlock(&table->mutex);
     if (dropped)
-        settle(table->work, once);
+        leftover_send(table->work, once);
     else
         (void)!hf__once_beat(table->work, once);
     pthread_mutex_lock(&table->mutex);

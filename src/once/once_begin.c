@@ -30,7 +30,7 @@ enum verdict {
 };
 
 /* One call of hf_once_try() or hf_once_begin(). */
-struct want {
+struct begin_call {
     struct hf_once_table *table;
     struct hf_once *once;
     struct once_view view; /* as it was seen last, in the scope */
@@ -45,12 +45,12 @@ struct want {
 /* Microseconds until the attempt has been silent for its timeout; 0: it has been. */
 static int64_t silent_in(struct hf_once_table *table, const struct once_view *view)
 {
-    int64_t now_us = hf__env_elapsed_us(&table->env);
-    int64_t left_us, since_us;
+    int64_t now_us, left_us, since_us;
 
-    if (hf__pattern_orphan(table->db, view->opener))
+    if (hf__pattern_is_orphan(table->db, view->opener))
         return 0;
     pthread_mutex_lock(&table->mutex);
+    now_us = hf__env_elapsed_us(&table->env); /* not before what others have seen meanwhile */
     since_us = hf__watch_holder(&table->watch, view->record.attempt, view->beat, now_us);
     pthread_mutex_unlock(&table->mutex);
     left_us = hf__watch_silent_in(since_us, view->record.timeout_ms, now_us);
@@ -64,33 +64,34 @@ static int64_t silent_in(struct hf_once_table *table, const struct once_view *vi
     return left_us > 0 ? left_us : 0;
 }
 
-static enum hf_status look(struct hf_scope *s, struct want *want, struct hf_item item,
-                           enum verdict *verdict)
+static enum hf_status record_judge(struct hf_scope *s, struct begin_call *call, struct hf_item item,
+                                   enum verdict *verdict)
 {
-    struct once_view *view = &want->view;
+    struct once_view *view = &call->view;
 
-    TRY(hf__once_view(s, &want->table->at, item, hf__env_wall_ms(&want->table->env), view));
-    want->known = true;
+    TRY(hf__once_view(s, &call->table->at, item, hf__env_wall_ms(&call->table->env), view));
+    call->known = true;
     if (view->record.state == HF_ONCE_RUNNING &&
-        hf_str_equal(view->record.attempt, once_id(want->once))) {
-        want->once->tries = view->record.tries;
+        hf_str_equal(view->record.attempt, once_id(call->once))) {
+        call->once->tries = view->record.tries;
         *verdict = OURS;
         return HF_OK;
     }
-    TRY(hf__once_hash_check(s, view, want->once->hash));
-    want->wait_us = view->record.state == HF_ONCE_RUNNING ? silent_in(want->table, view) : 0;
+    TRY(hf__once_hash_check(s, view, call->once->hash));
+    call->wait_us = view->record.state == HF_ONCE_RUNNING ? silent_in(call->table, view) : 0;
     *verdict = view->record.state == HF_ONCE_NONE      ? FREE
                : view->record.state != HF_ONCE_RUNNING ? OVER
-               : want->wait_us > 0                     ? BUSY
+               : call->wait_us > 0                     ? BUSY
                                                        : SILENT;
     return HF_OK;
 }
 
 /* Send the write that begins it, and look at what is there then. */
-static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *verdict)
+static enum hf_status attempt_take(struct hf_scope *s, struct begin_call *call,
+                                   enum verdict *verdict)
 {
-    struct hf_once_table *table = want->table;
-    struct hf_once *once = want->once;
+    struct hf_once_table *table = call->table;
+    struct hf_once *once = call->once;
     struct once_take take = {.name = once->name,
                              .id = once_id(once),
                              .owner = table->owner,
@@ -104,78 +105,83 @@ static enum hf_status take(struct hf_scope *s, struct want *want, enum verdict *
     struct hf_item item;
     enum hf_status status;
 
+    assert(*verdict == FREE || *verdict == SILENT);
+    assert((call->known || *verdict == FREE) && "nobody was seen to be silent");
     if (*verdict == SILENT) {
-        take.follows = want->view.record.attempt;
-        take.follows_beat = want->view.beat;
+        take.follows = call->view.record.attempt;
+        take.follows_beat = call->view.beat;
     }
     update = hf__once_take_request(s, &take);
     TRY(hf_scope_built(s));
-    want->sent_us = hf__env_elapsed_us(&table->env);
+    call->sent_us = hf__env_elapsed_us(&table->env);
     status = hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
-    want->doubtful = want->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
+    call->doubtful = call->doubtful || status == HF_OK || hf_scope_error(s)->may_have_happened;
     if (status != HF_OK && status != HF_CONDITION)
         return status;
-    TRY(look(s, want, item, verdict));
+    TRY(record_judge(s, call, item, verdict));
     if (status == HF_CONDITION && *verdict == OURS)
-        want->sent_us = UNKNOWN_US; /* one of ours was done, who knows when */
+        call->sent_us = UNKNOWN_US; /* one of ours was done, who knows when */
     return HF_OK;
 }
 
-/* Once: what there is. */
-static enum hf_status attempt(struct hf_scope *s, struct want *want, enum verdict *verdict)
+/* Try once to begin the attempt. *verdict: what was found. */
+static enum hf_status begin_once(struct hf_scope *s, struct begin_call *call, enum verdict *verdict)
 {
-    struct hf_once_table *table = want->table;
+    struct hf_once_table *table = call->table;
 
     *verdict = FREE;
-    if (want->known) {
+    if (call->known) {
         struct hf_item item;
 
-        TRY(hf__pattern_read(s, table->db, table->at.table, hf__once_key(s, &want->once->name),
+        TRY(hf__pattern_read(s, table->db, table->at.table, hf__once_key(s, &call->once->name),
                              &item));
-        TRY(look(s, want, item, verdict));
-        want->sent_us = UNKNOWN_US;
+        TRY(record_judge(s, call, item, verdict));
+        call->sent_us = UNKNOWN_US;
     }
     for (int round = 0; round < ROUNDS && (*verdict == FREE || *verdict == SILENT); round++)
-        TRY(take(s, want, verdict));
+        TRY(attempt_take(s, call, verdict));
     if (*verdict == FREE || *verdict == SILENT) {
         *verdict = BUSY;
-        want->wait_us = 0;
+        call->wait_us = 0;
     }
+    assert((*verdict != BUSY || call->known) && call->wait_us >= 0);
     return HF_OK;
 }
 
 /* (3) The timeout of what was granted: HF_OK when it lasts, HF_LOST when it is over already. */
-static enum hf_status starts(struct hf_scope *s, struct want *want)
+static enum hf_status timeout_start(struct hf_scope *s, struct begin_call *call)
 {
-    struct hf_once *once = want->once;
-    int64_t now_us = hf__env_elapsed_us(&want->table->env);
+    struct hf_once *once = call->once;
+    int64_t now_us = hf__env_elapsed_us(&call->table->env);
 
+    assert(!once->link && !once->ended && !once->dropped);
     once->lost = false;
     once->touched_us = now_us;
-    if (want->sent_us != UNKNOWN_US) {
-        hf__lease_take(&once->lease, once_terms(once), want->sent_us);
+    if (call->sent_us != UNKNOWN_US) {
+        hf__lease_take(&once->lease, once_terms(once), call->sent_us);
         if (!lease_is_over(&once->lease, now_us))
             return HF_OK;
     }
     TRY(hf__once_beat(s, once));
-    return lease_is_over(&once->lease, hf__env_elapsed_us(&want->table->env)) ? HF_LOST : HF_OK;
+    return lease_is_over(&once->lease, hf__env_elapsed_us(&call->table->env)) ? HF_LOST : HF_OK;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static enum hf_status busy(struct hf_scope *s, const struct want *want, enum hf_status status)
+static enum hf_status fail_busy(struct hf_scope *s, const struct begin_call *call,
+                                enum hf_status status)
 {
-    const struct once_name *name = &want->once->name;
+    const struct once_name *name = &call->once->name;
 
-    if (!want->known || want->view.record.state != HF_ONCE_RUNNING)
+    if (!call->known || call->view.record.state != HF_ONCE_RUNNING)
         return hf_scope_fail(s, status, "once %.*s/%.*s could not be begun in time",
                              HF_FMT(name->user), HF_FMT(name->key));
     return hf_scope_fail(s, status, "once %.*s/%.*s is being done by %.*s", HF_FMT(name->user),
-                         HF_FMT(name->key), HF_FMT(want->view.record.owner));
+                         HF_FMT(name->key), HF_FMT(call->view.record.owner));
 }
 
-/* A failure that waiting may mend. */
+/* Is it a failure that may pass? */
 static bool is_passing(const struct hf_scope *s, enum hf_status status)
 {
     return status != HF_CANCELED && status != HF_NOMEM &&
@@ -183,10 +189,10 @@ static bool is_passing(const struct hf_scope *s, enum hf_status status)
 }
 
 /* Sleep, but not longer than until somebody on this table ends an attempt at that key. */
-static enum hf_status doze(struct hf_scope *s, struct want *want, uint32_t ms)
+static enum hf_status sleep_until_ended(struct hf_scope *s, struct begin_call *call, uint32_t ms)
 {
     enum { SLICE_MS = 5 };
-    atomic_uint *ended = hf__once_ended(want->table, want->once->name.key);
+    atomic_uint *ended = hf__once_ended(call->table, call->once->name.key);
     unsigned before = atomic_load_explicit(ended, memory_order_relaxed);
 
     while (ms > 0 && atomic_load_explicit(ended, memory_order_relaxed) == before) {
@@ -198,20 +204,20 @@ static enum hf_status doze(struct hf_scope *s, struct want *want, uint32_t ms)
     return HF_OK;
 }
 
-static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t most_ms,
+static enum hf_status wait_for(struct hf_scope *s, struct begin_call *call, uint32_t most_ms,
                                enum verdict *verdict)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     uint32_t poll_ms = ONCE_POLL_FIRST_MS < most_ms ? ONCE_POLL_FIRST_MS : most_ms;
 
     for (;;) {
-        enum hf_status status = attempt(s, want, verdict);
+        enum hf_status status = begin_once(s, call, verdict);
         uint32_t left_ms, ms;
 
         if (status == HF_OK && *verdict == OVER)
             return HF_OK;
         if (status == HF_OK && *verdict == OURS) {
-            status = starts(s, want);
+            status = timeout_start(s, call);
             if (status == HF_OK)
                 return HF_OK;
         }
@@ -219,41 +225,42 @@ static enum hf_status wait_for(struct hf_scope *s, struct want *want, uint32_t m
             return status;
         left_ms = hf_scope_left_ms(s, UINT32_MAX);
         if (left_ms <= 1)
-            return busy(s, want, HF_TIMEOUT);
-        ms = hf__backoff_jitter_ms(&want->table->env, poll_ms);
+            return fail_busy(s, call, HF_TIMEOUT);
+        ms = hf__backoff_jitter_ms(&call->table->env, poll_ms);
         poll_ms = poll_ms > most_ms / 2 ? most_ms : poll_ms * 2;
-        if (status == HF_OK && want->wait_us / 1000 < ms)
-            ms = (uint32_t)((want->wait_us + 999) / 1000);
-        status = doze(s, want, ms < left_ms ? ms : left_ms - 1);
+        if (status == HF_OK && call->wait_us / 1000 < ms)
+            ms = (uint32_t)((call->wait_us + 999) / 1000);
+        status = sleep_until_ended(s, call, ms < left_ms ? ms : left_ms - 1);
         if (status == HF_TIMEOUT) /* sleep may take longer than it was asked to */
-            return busy(s, want, HF_TIMEOUT);
+            return fail_busy(s, call, HF_TIMEOUT);
         TRY(status);
         hf_scope_rewind(s, mark); /* the record is read again before it is used */
     }
 }
 
-static enum hf_status just_try(struct hf_scope *s, struct want *want, enum verdict *verdict)
+static enum hf_status try_once(struct hf_scope *s, struct begin_call *call, enum verdict *verdict)
 {
-    TRY(attempt(s, want, verdict));
+    TRY(begin_once(s, call, verdict));
     if (*verdict == BUSY)
-        return busy(s, want, HF_LOCKED);
+        return fail_busy(s, call, HF_LOCKED);
     if (*verdict == OURS) {
-        enum hf_status status = starts(s, want);
+        enum hf_status status = timeout_start(s, call);
 
         if (status == HF_LOST)
             status = hf_scope_fail(s, HF_LOCKED, "once %.*s/%.*s was begun too late",
-                                   HF_FMT(want->once->name.user), HF_FMT(want->once->name.key));
+                                   HF_FMT(call->once->name.user), HF_FMT(call->once->name.key));
         return status;
     }
     return HF_OK;
 }
 
-static enum hf_status begin(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
-                            struct hf_str key, const struct hf_once_options *options, bool wait,
-                            struct hf_once **once, struct hf_once_record *record)
+static enum hf_status attempt_begin(struct hf_scope *s, struct hf_once_table *onces,
+                                    struct hf_str user, struct hf_str key,
+                                    const struct hf_once_options *options, bool wait,
+                                    struct hf_once **once, struct hf_once_record *record)
 {
     struct once_name name = {.at = &onces->at, .user = user, .key = key};
-    struct want want = {.table = onces};
+    struct begin_call call = {.table = onces};
     enum verdict verdict = FREE;
     struct hf_once_options o;
     enum hf_status status;
@@ -263,22 +270,22 @@ static enum hf_status begin(struct hf_scope *s, struct hf_once_table *onces, str
     *record = (struct hf_once_record){0};
     TRY(hf__once_options(s, &name, options, &o));
     TRY(hf__once_hash(s, o.payload, &hash));
-    want.once = hf__once_new(onces, &name, hash, &o);
-    if (!want.once)
+    call.once = hf__once_new(onces, &name, hash, &o);
+    if (!call.once)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an attempt at once %.*s/%.*s",
                              HF_FMT(user), HF_FMT(key));
-    status = wait ? wait_for(s, &want, o.poll_ms, &verdict) : just_try(s, &want, &verdict);
+    status = wait ? wait_for(s, &call, o.poll_ms, &verdict) : try_once(s, &call, &verdict);
     if (status != HF_OK || verdict == OVER) {
         /* Ours is not the one that completed it, or we would not have come here: if it may have
          * been begun, that was refused or has been replaced, unless we know nothing. */
-        hf__once_forget(want.once, want.doubtful);
+        hf__once_forget(call.once, call.doubtful);
         if (status != HF_OK)
             return status;
     } else {
-        hf__once_list_add(want.once);
-        *once = want.once;
+        hf__once_list_add(call.once);
+        *once = call.once;
     }
-    *record = want.view.record;
+    *record = call.view.record;
     return hf_scope_ok(s);
 }
 
@@ -286,20 +293,20 @@ enum hf_status hf_once_try(struct hf_scope *s, struct hf_once_table *onces, stru
                            struct hf_str key, const struct hf_once_options *options,
                            struct hf_once **once, struct hf_once_record *record)
 {
-    return begin(s, onces, user, key, options, false, once, record);
+    return attempt_begin(s, onces, user, key, options, false, once, record);
 }
 
 enum hf_status hf_once_begin(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
                              struct hf_str key, const struct hf_once_options *options,
                              struct hf_once **once, struct hf_once_record *record)
 {
-    return begin(s, onces, user, key, options, true, once, record);
+    return attempt_begin(s, onces, user, key, options, true, once, record);
 }
 
 /* ---- doing ---------------------------------------------------------------------------------- */
 
 /* Record what came out, for as long as our timeout: a heartbeat keeps it ours meanwhile. */
-static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct hf_item result)
+static enum hf_status result_record(struct hf_scope *s, struct hf_once *once, struct hf_item result)
 {
     const struct hf_env *env = &once->table->env;
     int64_t until_us = hf__env_elapsed_us(env) + (int64_t)once->timeout_ms * 1000;
@@ -319,8 +326,8 @@ static enum hf_status record_it(struct hf_scope *s, struct hf_once *once, struct
     }
 }
 
-static enum hf_status act(struct hf_scope *s, struct hf_once *once, hf_once_fn *action, void *user,
-                          struct hf_once_record *record)
+static enum hf_status action_run(struct hf_scope *s, struct hf_once *once, hf_once_fn *action,
+                                 void *user, struct hf_once_record *record)
 {
     struct hf_once_table *table = once->table;
     struct hf_item result = {0};
@@ -340,12 +347,12 @@ static enum hf_status act(struct hf_scope *s, struct hf_once *once, hf_once_fn *
     if (hf__once_result_check(s, &once->name, result) != HF_OK) {
         struct hf_str why = hf_scope_error(s)->message;
 
-        TRY(record_it(s, once, (struct hf_item){0}));
+        TRY(result_record(s, once, (struct hf_item){0}));
         (void)hf_scope_fail(s, HF_INVALID, "%.*s; it was recorded as done without one",
                             HF_FMT(why));
         return hf_scope_doubt(s);
     }
-    TRY(record_it(s, once, result));
+    TRY(result_record(s, once, result));
     record->state = HF_ONCE_DONE;
     record->result = result;
     record->at_us = once->at_ms * 1000;
@@ -364,10 +371,10 @@ enum hf_status hf_once_do(struct hf_scope *s, struct hf_once_table *onces, struc
     enum hf_status status;
 
     OPTIONS_COPY(&o, options);
-    TRY(begin(s, onces, user, key, options, !o.no_wait, &once, record));
+    TRY(attempt_begin(s, onces, user, key, options, !o.no_wait, &once, record));
     if (!once)
         return HF_OK;
-    status = act(s, once, action, action_user, record);
+    status = action_run(s, once, action, action_user, record);
     record->did = status == HF_OK && hf_str_equal(record->attempt, once_id(once));
     hf_once_close(once);
     return status;

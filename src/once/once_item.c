@@ -20,8 +20,8 @@
  *     expires     N  time to live in seconds, for the database; never before until_ms
  *
  *  (1) An attempt's id is random and new for each call that begins one, and every write for it is
- *      conditional on it. Who completes needs "running" as well, so that of a record's life one
- *      completion is all there can be.
+ *      conditional on it. A completion needs "running" as well, so that a record is completed at
+ *      most once.
  *  (2) What begins is refused once it was done: the state is there then, or the attempt that it
  *      follows is not. So is what completes, marks or removes. A heartbeat that comes late or twice
  *      has a beat that is not higher, and is refused, too.
@@ -39,6 +39,9 @@ static const struct hf_str states[] = {
     [HF_ONCE_FAILED] = HF_STR_INIT("failed"),
 };
 
+_Static_assert(ARRAY_LEN(states) == HF_ONCE_FAILED + 1, "every state has a name");
+_Static_assert(ONCE_HASH_LEN == 2 * 32, "SHA-256 in hexadecimal");
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 struct hf_item hf__once_key(struct hf_scope *s, const struct once_name *name)
@@ -52,10 +55,10 @@ struct hf_item hf__once_key(struct hf_scope *s, const struct once_name *name)
 enum hf_status hf__once_name_check(struct hf_scope *s, const struct once_name *name)
 {
     if (name->user.len == 0 || name->key.len == 0)
-        return hf_scope_fail(s, HF_INVALID, "what is done once has a user and a key");
+        return hf_scope_fail(s, HF_INVALID, "a do-once record needs a user and a key");
     if (hf__kind_is_mark(name->user))
         return hf_scope_fail(s, HF_INVALID,
-                             "no user can be called \"%.*s\": that is the table's mark",
+                             "a user cannot be named \"%.*s\": the table's mark has that name",
                              HF_FMT(name->user));
     if (name->user.len > HF_ONCE_USER_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ONCE_USER_MAX, name->user.len),
@@ -152,8 +155,7 @@ enum hf_status hf__once_view(struct hf_scope *s, const struct pattern_at *at, st
     view->hash = hf_value_str(hf_item_get(item, HF_STR("hash")));
     view->opener = hf_value_str(hf_item_get(item, HF_STR("opener")));
     if (!read_all(item, view))
-        return hf_scope_fail(s, HF_CORRUPT,
-                             "the item %.*s/%.*s of table %.*s is no record of what is done once",
+        return hf_scope_fail(s, HF_CORRUPT, "item %.*s/%.*s of table %.*s is not a do-once record",
                              HF_FMT(r->user), HF_FMT(r->key), HF_FMT(at->table));
     if (r->state != HF_ONCE_RUNNING && r->until_us && r->until_us / 1000 <= now_ms) {
         struct hf_once_record forgotten = {.user = r->user, .key = r->key, .attempt = r->attempt};
@@ -196,6 +198,7 @@ struct hf_update_item hf__once_take_request(struct hf_scope *s, const struct onc
     int64_t expires_s = hf__once_orphan_s(take->now_ms, take->timeout_ms, take->keep_s);
     struct hf_str update, condition;
 
+    assert(take->id.len == PATTERN_ID_LEN && take->beat > 0 && take->timeout_ms > 0);
     /* In the order in which items keep them: then nothing has to be sorted. */
     holders_name(&h, HF_STR("#expires"), take->name.at->expires);
     NAMES(&h, "#hash", "#owner", "#result", "#state");
@@ -240,6 +243,7 @@ struct hf_update_item hf__once_beat_request(struct hf_scope *s, const struct onc
     struct holders h = {.s = s};
     struct hf_str update = HF_STR("SET beat = :beat, renewed_ms = :now");
 
+    assert(id.len == PATTERN_ID_LEN && beat > 1 && "a heartbeat follows the beat that began it");
     NAMES(&h, "#state");
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_S(":me", id));
@@ -255,10 +259,13 @@ struct hf_update_item hf__once_beat_request(struct hf_scope *s, const struct onc
 }
 
 /* What a completion sets and removes, in every form. */
-static struct hf_str completion(struct holders *h, const struct once_end *end, const char *more)
+static struct hf_str completion_text(struct holders *h, const struct once_end *end,
+                                     const char *more)
 {
     int64_t until_ms = end->now_ms + (int64_t)end->keep_s * 1000;
 
+    assert(end->state == HF_ONCE_DONE || end->state == HF_ONCE_FAILED);
+    assert(end->id.len == PATTERN_ID_LEN && "(1)");
     holders_name(h, HF_STR("#expires"), end->name.at->expires);
     NAMES(h, "#result", "#state");
     if (end->keep_s)
@@ -281,7 +288,7 @@ static struct hf_str completion(struct holders *h, const struct once_end *end, c
 struct hf_update_item hf__once_end_request(struct hf_scope *s, const struct once_end *end)
 {
     struct holders h = {.s = s};
-    struct hf_str update = completion(&h, end, "");
+    struct hf_str update = completion_text(&h, end, "");
 
     VALUE(&h, HF_S(":running", states[HF_ONCE_RUNNING]));
     VALUE(&h, HF_S(":me", end->id));
@@ -294,9 +301,9 @@ struct hf_update_item hf__once_mark_request(struct hf_scope *s, const struct onc
 {
     struct holders h = {.s = s};
     struct hf_str update =
-        completion(&h, mark,
-                   hash.ptr ? ", attempt = :me, #owner = :owner, tries = :zero, #hash = :hash"
-                            : ", attempt = :me, #owner = :owner, tries = :zero");
+        completion_text(&h, mark,
+                        hash.ptr ? ", attempt = :me, #owner = :owner, tries = :zero, #hash = :hash"
+                                 : ", attempt = :me, #owner = :owner, tries = :zero");
     struct hf_str condition = HF_STR("attribute_not_exists(#state) OR until_ms <= :now");
 
     NAMES(&h, "#owner", "#hash");

@@ -15,9 +15,10 @@
 enum { TX_ATTEMPTS = 5, TX_FIRST_DELAY_MS = 20 };
 
 /* The actions with ours behind them, in the scope. */
-static enum hf_status join(struct hf_scope *s, const struct once_name *name,
-                           const struct hf_transact_write *actions, size_t len,
-                           const struct hf_update_item *ours, struct hf_transact_write **all)
+static enum hf_status actions_join(struct hf_scope *s, const struct once_name *name,
+                                   const struct hf_transact_write *actions, size_t len,
+                                   const struct hf_update_item *ours,
+                                   struct hf_transact_write **all)
 {
     *all = NULL;
     if (len > HF_ONCE_ACTIONS_MAX)
@@ -48,9 +49,9 @@ static bool ours_refused(const struct hf_scope *s, size_t len, struct hf_item *i
  * Send it until it is known what became of it: HF_OK; HF_CONDITION when our action was refused,
  * with the record; or what it failed with.
  */
-static enum hf_status send(struct hf_scope *s, struct hf_once_table *table,
-                           const struct once_name *name, const struct hf_transact_write *all,
-                           size_t len, struct hf_item *item)
+static enum hf_status tx_send(struct hf_scope *s, struct hf_once_table *table,
+                              const struct once_name *name, const struct hf_transact_write *all,
+                              size_t len, struct hf_item *item)
 {
     struct pattern_id token = hf__pattern_id_make(&table->env);
     struct hf_transact_write_items tx = {.actions = all,
@@ -60,6 +61,7 @@ static enum hf_status send(struct hf_scope *s, struct hf_once_table *table,
     bool doubtful = false;
     enum hf_status status;
 
+    assert(len <= HF_ONCE_ACTIONS_MAX && all[len].update && "ours is the last one");
     for (int attempt = 1;; attempt++) {
         *item = (struct hf_item){0};
         status = hf_transact_write_items(s, table->db, &tx, NULL);
@@ -83,8 +85,8 @@ static enum hf_status send(struct hf_scope *s, struct hf_once_table *table,
 
 /* ---- an attempt ----------------------------------------------------------------------------- */
 
-static enum hf_status completion(struct hf_scope *s, struct hf_once *once, struct hf_item result,
-                                 struct hf_update_item **update)
+static enum hf_status completion_make(struct hf_scope *s, struct hf_once *once,
+                                      struct hf_item result, struct hf_update_item **update)
 {
     struct once_end end = {.name = once->name,
                            .id = once_id(once),
@@ -110,7 +112,7 @@ enum hf_status hf_once_finish_tx(struct hf_scope *s, struct hf_once *once, struc
 
     call_begins(s);
     memset(action, 0, sizeof(*action));
-    TRY(completion(s, once, result, &update));
+    TRY(completion_make(s, once, result, &update));
     action->update = update;
     return HF_OK;
 }
@@ -123,9 +125,9 @@ enum hf_status hf_once_finish_with(struct hf_scope *s, struct hf_once *once, str
     struct hf_item item;
     enum hf_status status;
 
-    TRY(completion(s, once, result, &update));
-    TRY(join(s, &once->name, actions, actions_len, update, &all));
-    status = send(s, once->table, &once->name, all, actions_len, &item);
+    TRY(completion_make(s, once, result, &update));
+    TRY(actions_join(s, &once->name, actions, actions_len, update, &all));
+    status = tx_send(s, once->table, &once->name, all, actions_len, &item);
     if (status == HF_CONDITION)
         return hf__once_refused(s, once, item);
     return status == HF_OK ? hf__once_over(s, once, false) : status;
@@ -161,8 +163,8 @@ enum hf_status hf_once_transact(struct hf_scope *s, struct hf_once_table *onces,
     update = hf__once_mark_request(s, &mark, onces->owner, hash, false);
     update.returns = 0;
     update.returns_on_failure = HF_ON_FAILURE_ALL_OLD;
-    TRY(join(s, &mark.name, actions, actions_len, &update, &all));
-    status = send(s, onces, &mark.name, all, actions_len, &item);
+    TRY(actions_join(s, &mark.name, actions, actions_len, &update, &all));
+    status = tx_send(s, onces, &mark.name, all, actions_len, &item);
     if (status == HF_OK) {
         *record =
             (struct hf_once_record){.user = hf_scope_copy(s, user),

@@ -143,8 +143,8 @@ static struct hf_query use_query(struct hf_scope *s, const struct hf_outbox *out
     return query;
 }
 
-static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox, struct uses *uses,
-                              const char *partition, uint32_t bucket)
+static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox,
+                              struct blob_refs *uses, const char *partition, uint32_t bucket)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     char after[OUTBOX_SEQ_LEN];
@@ -160,7 +160,7 @@ static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox
         TRY(hf_scope_built(s));
         TRY(hf_query(s, outbox->db, &query, &page));
         for (size_t i = 0; i < page.items_len; i++)
-            TRY(hf__uses_add(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
+            TRY(hf__refs_add(s, uses, hf_value_str(hf_item_get(page.items[i], HF_STR("blob")))));
         last = sk_of(outbox, page.last);
         if (last.len > sizeof(after))
             return hf_scope_fail(s, HF_CORRUPT, "table %.*s has an item that is not an event",
@@ -174,7 +174,7 @@ static enum hf_status find_in(struct hf_scope *s, const struct hf_outbox *outbox
 }
 
 /* (2): in this order. */
-static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *user)
+static enum hf_status find_uses(struct hf_scope *s, struct blob_refs *uses, void *user)
 {
     const struct hf_outbox *outbox = user;
     static const char *const partitions[] = {"p", "f", "h"};
@@ -193,6 +193,6 @@ enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s, struct hf_outbox *outbo
     if (!outbox->blobs)
         return hf_scope_fail(s, HF_INVALID, "outbox %.*s was opened without a blob store",
                              HF_FMT(outbox->table));
-    return hf__uses_sweep(s, &outbox->env, outbox->blobs, older_s ? older_s : HF_OUTBOX_SWEEP_S,
+    return hf__refs_sweep(s, &outbox->env, outbox->blobs, older_s ? older_s : HF_OUTBOX_SWEEP_S,
                           find_uses, outbox, removed);
 }

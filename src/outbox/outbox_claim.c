@@ -81,7 +81,7 @@ static struct hf_str token_of(struct hf_item item)
 
 static bool is_orphan(const struct hf_outbox *outbox, struct hf_item item)
 {
-    return hf__pattern_orphan(outbox->db, hf_value_str(hf_item_get(item, HF_STR("opener"))));
+    return hf__pattern_is_orphan(outbox->db, hf_value_str(hf_item_get(item, HF_STR("opener"))));
 }
 
 static int64_t fence_of(struct hf_item item)

@@ -50,10 +50,10 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_processo
                                    "%u workers are more than %d", o->workers,
                                    HF_PROCESSOR_WORKERS_MAX);
     if (!(o->backoff_multiplier >= 1 && o->backoff_multiplier <= 1000))
-        return hf_scope_fail(s, HF_INVALID, "the back-off cannot be multiplied by %g",
+        return hf_scope_fail(s, HF_INVALID, "invalid backoff_multiplier %g: it is from 1 to 1000",
                              o->backoff_multiplier);
     if (o->failed_blocks && !o->account_order)
-        return hf_scope_fail(s, HF_INVALID, "failed_blocks means nothing without account_order");
+        return hf_scope_fail(s, HF_INVALID, "failed_blocks needs account_order");
     return HF_OK;
 }
 
@@ -83,7 +83,7 @@ static enum hf_status make_workers(struct hf_processor *p)
         return HF_NOMEM;
     p->workers_len = len;
     for (size_t i = 0; i < len; i++) {
-        struct worker *worker = &p->workers[i];
+        struct record_worker *worker = &p->workers[i];
 
         worker->processor = p;
         worker->io = hf_scope_new(&p->env);
@@ -96,7 +96,7 @@ static enum hf_status make_workers(struct hf_processor *p)
 
 static int64_t work_on_next(size_t number, void *processor);
 
-static enum hf_status fill(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status processor_fill(struct hf_scope *s, struct hf_processor *p)
 {
     struct pump_options pump = {.workers = p->o.no_threads ? 0 : p->o.workers,
                                 .step = work_on_next,
@@ -146,7 +146,7 @@ enum hf_status hf_processor_open(struct hf_scope *s, struct hf_records *records,
     p->last = &p->first;
     pthread_mutex_init(&p->mutex, NULL);
     hf__waiters_init(&p->changed);
-    status = fill(s, p);
+    status = processor_fill(s, p);
     if (status != HF_OK) {
         hf_processor_close(p);
         return status;
@@ -181,6 +181,24 @@ void hf_processor_close(struct hf_processor *p)
     hf__env_free(&env, p, sizeof(*p));
 }
 
+/* (2), and what always holds of the queue and of what is taken. */
+static void processor_check(struct hf_processor *p)
+{
+    size_t taken = 0, queued = 0;
+
+    ASSERT_HELD(&p->mutex);
+    assert(p->queue_len <= p->taken_len && "a record in the queue is taken");
+    assert((p->first != NULL) == (p->queue_len > 0));
+    assert(p->waits.len <= WAITS_MAX);
+    if (!DEV_CHECKS)
+        return;
+    for (const struct todo *todo = p->taken; todo; todo = todo->after, taken++)
+        assert(*todo->link == todo);
+    for (const struct todo *todo = p->first; todo; todo = todo->next)
+        queued++;
+    assert(taken == p->taken_len && queued == p->queue_len);
+}
+
 /* ---- what is taken -------------------------------------------------------------------------- */
 
 static size_t todo_size(const struct todo *todo)
@@ -192,6 +210,8 @@ struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
 {
     struct todo *todo = hf__env_zalloc(&p->env, sizeof(*todo) + key.account.len + key.run_time.len);
 
+    ASSERT_HELD(&p->mutex);
+    assert(!hf__todo_is_taken(p, key) && "(2)");
     if (!todo)
         return NULL;
     todo->account_len = key.account.len;
@@ -205,22 +225,24 @@ struct todo *hf__todo_take(struct hf_processor *p, struct record_key key)
         p->taken->link = &todo->after;
     p->taken = todo;
     p->taken_len++;
+    processor_check(p);
     return todo;
 }
 
 void hf__todo_drop(struct hf_processor *p, struct todo *todo)
 {
-    ASSERT_HELD(&p->mutex);
+    processor_check(p);
+    assert(p->taken_len > 0);
     *todo->link = todo->after;
     if (todo->after)
         todo->after->link = todo->link;
     p->taken_len--;
     if (!p->taken_len)
-        hf__waiters_tell(&p->changed);
+        hf__waiters_notify(&p->changed);
     hf__env_free(&p->env, todo, todo_size(todo));
 }
 
-bool hf__todo_taken(const struct hf_processor *p, struct record_key key)
+bool hf__todo_is_taken(const struct hf_processor *p, struct record_key key)
 {
     uint64_t hash = hf__record_hash(key);
 
@@ -240,7 +262,7 @@ static bool stop_begins(struct hf_processor *p, enum hf_status status)
     if (p->stopping)
         return false;
     p->stopping = true;
-    hf__waiters_tell(&p->changed);
+    hf__waiters_notify(&p->changed);
     p->stop_status = status;
     for (size_t i = 0; i < p->workers_len; i++)
         if (p->workers[i].claim.active)
@@ -286,8 +308,8 @@ uint32_t hf__processor_backoff_ms(struct hf_processor *p, uint32_t failures)
     return hf__backoff_jitter_ms(&p->env, (uint32_t)ms);
 }
 
-/* Does the run go on? */
-static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
+/* HF_OK: the run goes on. Otherwise why it ends. */
+static enum hf_status run_check(struct hf_scope *s, struct hf_processor *p)
 {
     TRY(hf_scope_sleep_ms(s, 0));
     if (hf__processor_stopping(p))
@@ -297,7 +319,7 @@ static enum hf_status alive(struct hf_scope *s, struct hf_processor *p)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static int64_t earlier(int64_t one_us, int64_t other_us)
+static int64_t earlier_of(int64_t one_us, int64_t other_us)
 {
     return one_us < other_us ? one_us : other_us;
 }
@@ -330,15 +352,15 @@ static bool has_room(void *processor)
     return room;
 }
 
-/* Until that holds among the workers, or that time; progress is told meanwhile. */
+/* Wait until that holds among the workers, or until that time; on_progress is called meanwhile. */
 static enum hf_status wait_until(struct hf_scope *s, struct hf_processor *p, waiters_fn *holds,
                                  int64_t until_us)
 {
     do {
-        TRY(alive(s, p));
-        hf__processor_tell(p, false);
+        TRY(run_check(s, p));
+        hf__processor_notify(p, false);
         TRY(hf__waiters_wait(s, &p->changed, holds, p,
-                             earlier(until_us, hf__processor_tell_us(p))));
+                             earlier_of(until_us, hf__processor_notify_due_us(p))));
     } while (!holds(p) && hf__env_elapsed_us(&p->env) < until_us);
     return HF_OK;
 }
@@ -354,23 +376,24 @@ static enum hf_status pause_us(struct hf_scope *s, struct hf_processor *p, int64
     for (int64_t end_us = hf__env_elapsed_us(&p->env) + us;;) {
         int64_t now_us = hf__env_elapsed_us(&p->env);
 
-        TRY(alive(s, p));
-        hf__processor_tell(p, false);
+        TRY(run_check(s, p));
+        hf__processor_notify(p, false);
         if (now_us >= end_us)
             return HF_OK;
-        TRY(hf__processor_pause(s, p, earlier(end_us, hf__processor_tell_us(p)) - now_us));
+        TRY(hf__processor_pause(s, p, earlier_of(end_us, hf__processor_notify_due_us(p)) - now_us));
     }
 }
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
 /* Is it to be handed to a worker now? The mutex is held. */
-static bool wanted(struct hf_processor *p, struct record_key key)
+static bool is_wanted(struct hf_processor *p, struct record_key key)
 {
     int64_t due_us = hf__waits_due_us(&p->waits, key, p->pass.number);
     struct wait_seen seen;
 
-    if (hf__todo_taken(p, key)) {
+    ASSERT_HELD(&p->mutex);
+    if (hf__todo_is_taken(p, key)) {
         p->pass.skipped++;
         return false;
     }
@@ -382,17 +405,18 @@ static bool wanted(struct hf_processor *p, struct record_key key)
     return true;
 }
 
-static void enqueue(struct hf_processor *p, struct todo *todo)
+static void queue_add(struct hf_processor *p, struct todo *todo)
 {
     ASSERT_HELD(&p->mutex);
     *p->last = todo;
     p->last = &todo->next;
     p->queue_len++;
+    processor_check(p);
     hf__pump_wake(p->pump);
 }
 
 /* The first of the queue; NULL: it is empty. */
-static struct todo *dequeue(struct hf_processor *p)
+static struct todo *queue_take(struct hf_processor *p)
 {
     struct todo *todo = p->first;
 
@@ -404,7 +428,7 @@ static struct todo *dequeue(struct hf_processor *p)
     if (!p->first)
         p->last = &p->first;
     if (--p->queue_len == p->workers_len) /* not at each: who looks fills it again */
-        hf__waiters_tell(&p->changed);
+        hf__waiters_notify(&p->changed);
     return todo;
 }
 
@@ -413,22 +437,22 @@ static enum hf_status hand_out(struct hf_scope *s, struct hf_processor *p, struc
     struct todo *todo = NULL;
     bool want;
 
-    TRY(alive(s, p));
-    hf__processor_tell(p, false);
+    TRY(run_check(s, p));
+    hf__processor_notify(p, false);
     if (!p->o.no_threads && !has_room(p)) {
         TRY(wait_until(s, p, has_room, INT64_MAX));
-        TRY(alive(s, p));
+        TRY(run_check(s, p));
     }
     pthread_mutex_lock(&p->mutex);
-    want = wanted(p, key);
+    want = is_wanted(p, key);
     if (want)
         todo = hf__todo_take(p, key);
     p->pass.found += want;
     if (todo && !p->o.no_threads)
-        enqueue(p, todo);
+        queue_add(p, todo);
     pthread_mutex_unlock(&p->mutex);
     if (want && !todo)
-        return hf_scope_fail(s, HF_NOMEM, "no memory for a record to be worked on");
+        return hf_scope_fail(s, HF_NOMEM, "no memory for a record in the queue");
     if (todo && p->o.no_threads)
         hf__processor_work(&p->workers[0], todo);
     return HF_OK;
@@ -444,14 +468,14 @@ static bool is_limited(struct hf_processor *p)
     return limited;
 }
 
-/* The next entry of the index; what the database does not do now is tried again. */
+/* The next entry of the index; failures that may pass are tried again. */
 static enum hf_status next_entry(struct hf_scope *s, struct hf_processor *p, struct hf_pages *pages,
                                  struct hf_item *item)
 {
     for (uint32_t tries = 0;; tries++) {
         enum hf_status status = hf_pages_next_item(s, pages, item);
 
-        if (status == HF_OK || !trouble_may_pass(hf_scope_error(s)) ||
+        if (status == HF_OK || !error_is_transient(hf_scope_error(s)) ||
             (tries >= p->retries && !p->o.forever))
             return status;
         pthread_mutex_lock(&p->mutex);
@@ -461,7 +485,7 @@ static enum hf_status next_entry(struct hf_scope *s, struct hf_processor *p, str
     }
 }
 
-static void remember(struct hf_processor *p, uint32_t shard, struct record_key key)
+static void cursor_save(struct hf_processor *p, uint32_t shard, struct record_key key)
 {
     pthread_mutex_lock(&p->mutex);
     hf_scope_reset(p->cursor);
@@ -497,13 +521,13 @@ static enum hf_status pass_shard(struct hf_scope *s, struct hf_processor *p, uin
         status = hand_out(s, p, key);
         if (status != HF_OK)
             break;
-        remember(p, shard, key);
+        cursor_save(p, shard, key);
     }
     hf_pages_free(pages);
     return status;
 }
 
-static enum hf_status pass(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status pass_run(struct hf_scope *s, struct hf_processor *p)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     struct record_key behind;
@@ -518,24 +542,25 @@ static enum hf_status pass(struct hf_scope *s, struct hf_processor *p)
     for (uint32_t i = 0; i < p->records->shards && !is_limited(p); i++) {
         uint32_t shard = (first + i) % p->records->shards;
 
-        remember(p, shard, behind);
+        cursor_save(p, shard, behind);
         TRY(pass_shard(s, p, shard, behind));
         behind = NO_KEY;
     }
     hf_scope_rewind(s, mark);
     if (!is_limited(p))
-        remember(p, first, NO_KEY);
+        cursor_save(p, first, NO_KEY);
     return HF_OK;
 }
 
 /* What is to be done after a pass in which nothing was begun, and nothing is taken. */
 enum next_step { GO_ON, PAUSE, ALL_DONE };
 
-static enum next_step decide(const struct hf_processor *p, const struct pass *pass)
+static enum next_step step_decide(const struct hf_processor *p, const struct pass *pass)
 {
     bool any = pass->found || pass->waiting || pass->held;
 
     /* What was passed over as one of us was at it has ended since. */
+    assert(!p->taken_len && "(3) something is worked on");
     if (pass->moved || pass->skipped || !pass->whole)
         return GO_ON;
     if (!any)
@@ -558,7 +583,7 @@ static enum hf_status pause_pass(struct hf_scope *s, struct hf_processor *p,
     pthread_mutex_unlock(&p->mutex);
     if (first_us < us)
         us = first_us > 0 ? first_us : 0;
-    if ((pass->stale || pass->turn || !us) && *pause_ms * 1000 < us + 1)
+    if ((pass->stale || pass->behind || !us) && *pause_ms * 1000 < us + 1)
         us = (int64_t)*pause_ms * 1000;
     *pause_ms = *pause_ms * 2 < p->o.poll_ms ? *pause_ms * 2 : p->o.poll_ms;
     return pause_us(s, p, us);
@@ -575,7 +600,7 @@ static enum hf_status look_on(struct hf_scope *s, struct hf_processor *p)
         enum next_step next;
 
         hf__processor_adopt(s, p, false);
-        TRY(pass(s, p));
+        TRY(pass_run(s, p));
         limited = is_limited(p);
         TRY(wait_until(s, p, is_idle,
                        limited ? INT64_MAX
@@ -591,7 +616,7 @@ static enum hf_status look_on(struct hf_scope *s, struct hf_processor *p)
             return HF_OK;
         if (!idle || limited)
             continue;
-        next = decide(p, &done);
+        next = step_decide(p, &done);
         if (next == ALL_DONE && !p->o.forever)
             return HF_OK;
         if (next == GO_ON) {
@@ -612,7 +637,7 @@ static int64_t work_on_next(size_t number, void *processor)
     struct todo *todo;
 
     pthread_mutex_lock(&p->mutex);
-    todo = dequeue(p);
+    todo = queue_take(p);
     pthread_mutex_unlock(&p->mutex);
     if (!todo)
         return INT64_MAX;
@@ -620,22 +645,23 @@ static int64_t work_on_next(size_t number, void *processor)
     return 0;
 }
 
-static enum hf_status start(struct hf_scope *s, struct hf_processor *p)
+static enum hf_status workers_start(struct hf_scope *s, struct hf_processor *p)
 {
     if (!p->o.no_threads)
         TRY(hf__timer_start(s, hf__processor_beats, p, &p->beater));
     return hf__pump_start(s, p->pump);
 }
 
-/* (4) Those who work are renewed until they have ended, or are left. How many are. */
-static size_t finish(struct hf_processor *p)
+/* (4) Claims are renewed until their functions have returned or are left behind: returns how many
+ * are. */
+static size_t workers_stop(struct hf_processor *p)
 {
     size_t left = hf__pump_stop(p->pump, p->o.stop_ms ? (int64_t)p->o.stop_ms * 1000 : INT64_MAX);
     struct todo *todo;
 
     pthread_mutex_lock(&p->mutex);
     assert(p->stopping || !p->first);
-    while ((todo = dequeue(p)) != NULL) /* nobody has begun it */
+    while ((todo = queue_take(p)) != NULL) /* nobody has begun it */
         hf__todo_drop(p, todo);
     pthread_mutex_unlock(&p->mutex);
     hf__timer_stop(p->beater);
@@ -645,8 +671,8 @@ static size_t finish(struct hf_processor *p)
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn,
-                            void *user)
+static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_record_fn *fn,
+                                void *user)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
     bool free;
@@ -656,7 +682,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
     p->running = true;
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the processor is running already");
+        return hf_scope_fail(s, HF_LOCKED, "the processor is already running");
     free = hf__pump_left(p->pump) == 0;
     pthread_mutex_lock(&p->mutex);
     p->running = free;
@@ -669,7 +695,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
         p->started_us = hf__env_elapsed_us(&p->env);
         p->deadline_us = left_ms < UINT32_MAX ? p->started_us + (int64_t)left_ms * 1000 : 0;
         p->ended_us = 0;
-        p->told_us = p->started_us;
+        p->notified_us = p->started_us;
         p->samples_len = 0;
         hf__processor_free_errors(p);
         if (!p->o.resume.len) {
@@ -687,9 +713,10 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
     }
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED,
-                             "a function of the run before has not returned: the processor cannot "
-                             "run again before it has");
+        return hf_scope_fail(
+            s, HF_LOCKED,
+            "a function of the previous run has not returned; the processor cannot "
+            "run again until it has");
     return HF_OK;
 }
 
@@ -718,23 +745,23 @@ enum hf_status hf_processor_run(struct hf_scope *s, struct hf_processor *p, hf_r
 
     if (report)
         *report = (struct hf_processor_report){.total = 0};
-    TRY(enter(s, p, work, user));
+    TRY(run_enter(s, p, work, user));
     status = count_first(s, p);
     if (status == HF_OK && !p->o.dry_run) {
-        status = start(s, p);
+        status = workers_start(s, p);
         if (status == HF_OK)
             status = look_on(s, p);
     }
     if (status != HF_OK)
         hf__processor_stop(p, status, s);
-    working = finish(p);
+    working = workers_stop(p);
     pthread_mutex_lock(&p->mutex);
     p->ended_us = hf__env_elapsed_us(&p->env);
     p->running = false;
     status = p->stop_status;
     left = status != HF_OK || p->limited || p->o.dry_run;
     pthread_mutex_unlock(&p->mutex);
-    hf__processor_tell(p, true);
+    hf__processor_notify(p, true);
     if (report && hf__processor_report(s, p, left, report) != HF_OK && status == HF_OK)
         return HF_NOMEM;
     if (working)

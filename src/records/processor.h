@@ -86,7 +86,7 @@ static inline struct record_key todo_key(const struct todo *todo)
 }
 
 struct hf_record_claim {
-    struct worker *worker;
+    struct record_worker *worker;
     struct pattern_id id;
     uint64_t fence;
     struct record_key key; /* lives as long as the attempt */
@@ -99,7 +99,7 @@ struct hf_record_claim {
     int64_t begun_us;
 };
 
-struct worker {
+struct record_worker {
     struct hf_processor *processor;
     struct hf_scope *io;   /* for claims, and how attempts end */
     struct hf_scope *work; /* handed to the user's function */
@@ -121,13 +121,13 @@ struct pass {
     uint64_t number;
     bool whole;       /* it began at the beginning */
     uint64_t found;   /* handed to workers */
-    uint64_t skipped; /* in their hands already */
+    uint64_t skipped; /* queued or with a worker already */
     uint64_t waiting; /* to be tried again, but not yet */
     uint64_t held;    /* others work on them */
     uint64_t stale;   /* the index shows them, but they are in no such state any more */
-    uint64_t turn;    /* it is not their turn in their account */
-    uint64_t blocked; /* nor will it be, as long as another is put aside */
-    uint64_t moved;   /* begun, or put aside */
+    uint64_t behind;  /* a record before them in their account is unprocessed */
+    uint64_t blocked; /* the record before them is a failed record, and those block */
+    uint64_t moved;   /* begun, or made failed records */
 };
 
 /* How far the search for records of other programs is. */
@@ -144,9 +144,9 @@ struct hf_processor {
     struct hf_processor_options o;
     uint32_t retries;
     struct timer *beater;
-    struct hf_scope *beat_scope; /* of whoever runs hf__processor_beats() */
+    struct hf_scope *beat_scope; /* for the requests of hf__processor_beats() */
     struct pump *pump;           /* works on what is in the queue */
-    struct worker *workers;
+    struct record_worker *workers;
     size_t workers_len;     /* with no_threads, one that has no thread */
     struct waiters changed; /* who runs it, and workers that pause */
     hf_record_fn *fn;
@@ -156,7 +156,7 @@ struct hf_processor {
     pthread_mutex_t mutex; /* guards all below, and what claims say it does */
     bool running;
     bool stopping; /* nothing is begun any more */
-    bool limited;  /* some were not begun because of o.limit */
+    bool limited;  /* records were left, as o.limit is reached */
     enum hf_status stop_status;
     struct hf_scope *why;       /* its error: why the run stops */
     struct todo *first, **last; /* the queue */
@@ -177,31 +177,31 @@ struct hf_processor {
         uint64_t done;
     } samples[SAMPLES];
     size_t samples_len;
-    int64_t told_us; /* on_progress was called */
+    int64_t notified_us; /* when on_progress was called last */
     struct error_entry *errors, **errors_last;
     size_t errors_len;
-    uint32_t shard;          /* where the pass is */
-    struct hf_scope *cursor; /* and behind which key, which lives here */
-    struct record_key at;
+    uint32_t shard;           /* the shard that the pass is in */
+    struct record_key at;     /* the last key of it that was looked at */
+    struct hf_scope *cursor;  /* the memory of `at` */
     struct adopting adopting; /* of the thread that runs it */
 };
 
 /* ---- processor_work.c: one attempt ---------------------------------------------------------- */
 
-/* Work on it if it is to be had, and on what comes behind it in its account. Frees it. */
-void hf__processor_work(struct worker *worker, struct todo *todo);
+/* Claim it and work on it, then on those that follow it in its account. Frees it. */
+void hf__processor_work(struct record_worker *worker, struct todo *todo);
 
 /* ---- processor_claim.c: leases -------------------------------------------------------------- */
 
 enum begun {
-    BEGUN,       /* the claim is ours */
-    NOT_BEGUN,   /* it is not to be had now; the pass knows why */
-    PUT_ASIDE,   /* it was begun too often */
-    BEGIN_FAILED /* the database failed; the error is in worker->io */
+    BEGUN,         /* the claim is ours */
+    NOT_BEGUN,     /* it cannot be claimed now; the pass knows why */
+    MARKED_FAILED, /* it was begun too often, or cannot be read: it is a failed record now */
+    BEGIN_FAILED   /* the database failed; the error is in worker->io */
 };
 
-/* One try to claim the record. With BEGUN and PUT_ASIDE, *info is the record. */
-enum begun hf__claim_begin(struct worker *worker, struct record_key key,
+/* One try to claim the record. With BEGUN and MARKED_FAILED, *info is the record. */
+enum begun hf__claim_begin(struct record_worker *worker, struct record_key key,
                            struct hf_record_info *info);
 
 /* Renew it with one write: HF_OK, HF_LOST, or it could not be done. */
@@ -220,10 +220,10 @@ int64_t hf__processor_beats(void *processor);
 
 /* ---- processor.c ---------------------------------------------------------------------------- */
 
-/* In the hands of a worker, from now on; NULL: no memory. The mutex is held. */
+/* From now on the record is queued or with a worker. NULL: no memory. The mutex is held. */
 struct todo *hf__todo_take(struct hf_processor *processor, struct record_key key);
 void hf__todo_drop(struct hf_processor *processor, struct todo *todo);
-bool hf__todo_taken(const struct hf_processor *processor, struct record_key key);
+bool hf__todo_is_taken(const struct hf_processor *processor, struct record_key key);
 
 /* Let the run end with the error of that scope, in which a call returned `status`, or with that
  * text and that cause (NULL: none); the first one counts. Any thread. */
@@ -239,8 +239,8 @@ enum hf_status hf__processor_pause(struct hf_scope *s, struct hf_processor *proc
 /* How long to wait after that many failures. */
 uint32_t hf__processor_backoff_ms(struct hf_processor *processor, uint32_t failures);
 
-/* May the database's failure pass? */
-static inline bool trouble_may_pass(const struct hf_error *error)
+/* May the same request succeed later? */
+static inline bool error_is_transient(const struct hf_error *error)
 {
     return error->may_retry || error->may_have_happened;
 }
@@ -252,10 +252,10 @@ void hf__processor_adopt(struct hf_scope *s, struct hf_processor *processor, boo
 
 /* ---- processor_progress.c ------------------------------------------------------------------- */
 
-/* Call on_progress when it is time, or in any case. And when it is, on the elapsed clock; INT64_MAX:
- * never. */
-void hf__processor_tell(struct hf_processor *processor, bool now);
-int64_t hf__processor_tell_us(struct hf_processor *processor);
+/* Call on_progress if it is due, or with `now` in any case. */
+void hf__processor_notify(struct hf_processor *processor, bool now);
+/* When on_progress is due next, on the elapsed clock; INT64_MAX: never. */
+int64_t hf__processor_notify_due_us(struct hf_processor *processor);
 void hf__processor_sample(struct hf_processor *processor); /* the mutex is held */
 
 /* Keep the error for the report; the mutex is held. */

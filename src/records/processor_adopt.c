@@ -12,7 +12,7 @@
 #include "records/processor.h"
 
 /* (2) */
-static struct hf_item anywhere(struct hf_scope *s, const struct hf_processor *p)
+static struct hf_item random_key(struct hf_scope *s, const struct hf_processor *p)
 {
     struct pattern_id id = hf__pattern_id_make(&p->env);
 
@@ -51,7 +51,7 @@ void hf__processor_adopt(struct hf_scope *s, struct hf_processor *p, bool first)
     }
     status = adopt_page(s, p, &last);
     if (status == HF_OK && first && last.ptr) {
-        a->next = anywhere(a->memory, p);
+        a->next = random_key(a->memory, p);
         status = adopt_page(s, p, &last);
     }
     if (status == HF_OK) {

@@ -8,32 +8,33 @@
  *      drift; others take over after a whole lease from after they saw it. So we know first.
  *  (2) A claim is taken over only with the beat that was seen, so not from one who is alive; at
  *      once if it is one of the dead (opener.c).
- *  (3) A time before which a record is not to be begun comes from another's clock, and is a
- *      courtesy: who has waited for the longest back-off by his own clock goes ahead.
+ *  (3) The time before which a record is not to be begun comes from another host's clock, and is a
+ *      hint: a processor that has waited for the longest backoff by its own clock begins it.
  *  (4) In the order of an account a record may begin when the one before it is done with. What was
  *      processed in order has only processed ones before it, so one look back is enough.
- *  (5) What is in the index and is no record is put aside.
+ *  (5) An item of the index that cannot be read as a record becomes a failed record.
  */
+#include "base/assert_held.h"
 #include "records/processor.h"
 
 enum { TRIES = 4 }; /* a record that changes all the time is looked at in the next pass */
 
-/* ---- how things stand ----------------------------------------------------------------------- */
+/* ---- what is found -------------------------------------------------------------------------- */
 
-enum stand {
-    STAND_FREE, /* to be had */
-    STAND_OVER, /* to be had from one who is silent */
-    STAND_TOO_OFTEN,
-    STAND_TOO_OFTEN_OVER,
-    STAND_HELD,
-    STAND_WAITING,
-    STAND_BROKEN, /* what is there is no record: the error is in worker->io */
-    STAND_STALE
+enum finding {
+    FOUND_FREE,             /* nobody works on it */
+    FOUND_SILENT,           /* its holder was silent for a lease: it can be taken over */
+    FOUND_EXHAUSTED,        /* begun max_attempts times, and nobody works on it */
+    FOUND_EXHAUSTED_SILENT, /* the same, with a holder that was silent for a lease */
+    FOUND_HELD,             /* another works on it */
+    FOUND_WAITING,          /* it is not to be tried before a time */
+    FOUND_UNREADABLE,       /* what is there is no record: the error is in worker->io */
+    FOUND_STALE             /* the index is behind: it is not unprocessed any more */
 };
 
 /* One try. */
 struct beginning {
-    struct worker *worker;
+    struct record_worker *worker;
     struct record_key key;
     struct hf_item item; /* as it was found */
     struct wait_seen seen;
@@ -42,7 +43,7 @@ struct beginning {
 };
 
 /* Another works on it. Remember it, and see whether it was seen long enough (2). */
-static enum stand judge_held(struct beginning *b)
+static enum finding judge_held(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
     int64_t now_us = hf__env_elapsed_us(&p->env), poll_us = (int64_t)p->o.poll_ms * 1000;
@@ -51,7 +52,7 @@ static enum stand judge_held(struct beginning *b)
     struct hf_str opener =
         hf_value_str(hf_value_get(hf_item_get(b->item, HF_STR("Claim")), HF_STR("opener")));
 
-    if (hf__pattern_orphan(p->records->db, opener))
+    if (hf__pattern_is_orphan(p->records->db, opener))
         lease_us = 0;
     pthread_mutex_lock(&p->mutex);
     over_us =
@@ -61,12 +62,12 @@ static enum stand judge_held(struct beginning *b)
     hf__waits_seen(&p->waits, b->key, &b->seen);
     pthread_mutex_unlock(&p->mutex);
     if (over_us > now_us)
-        return STAND_HELD;
-    return b->info->attempts >= p->o.max_attempts ? STAND_TOO_OFTEN_OVER : STAND_OVER;
+        return FOUND_HELD;
+    return b->info->attempts >= p->o.max_attempts ? FOUND_EXHAUSTED_SILENT : FOUND_SILENT;
 }
 
 /* (3) */
-static enum stand judge_time(struct beginning *b)
+static enum finding judge_time(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
     int64_t after_ms = hf__records_after_ms(b->item), now_us = hf__env_elapsed_us(&p->env);
@@ -74,7 +75,7 @@ static enum stand judge_time(struct beginning *b)
 
     b->now_ms = hf__env_wall_ms(&p->env);
     if (after_ms <= b->now_ms)
-        return STAND_FREE;
+        return FOUND_FREE;
     pthread_mutex_lock(&p->mutex);
     end_us = patience_us + hf__waits_note(&p->waits, b->key, HF_STR(""), (uint64_t)after_ms, now_us,
                                           p->pass.number);
@@ -82,24 +83,24 @@ static enum stand judge_time(struct beginning *b)
     hf__waits_until(&p->waits, b->key, due_us < end_us ? due_us : end_us);
     pthread_mutex_unlock(&p->mutex);
     if (end_us > now_us)
-        return STAND_WAITING;
+        return FOUND_WAITING;
     b->now_ms = after_ms;
-    return STAND_FREE;
+    return FOUND_FREE;
 }
 
-static enum stand judge(struct beginning *b)
+static enum finding record_judge(struct beginning *b)
 {
     struct hf_processor *p = b->worker->processor;
 
     if (hf__records_view(b->worker->io, p->records, b->item, b->info) != HF_OK)
-        return STAND_BROKEN;
+        return FOUND_UNREADABLE;
     if (!b->item.ptr || b->info->state != HF_RECORD_UNPROCESSED ||
         !hf_item_get(b->item, p->records->shard).ptr)
-        return STAND_STALE;
+        return FOUND_STALE;
     if (b->info->token.len)
         return judge_held(b);
     if (b->info->attempts >= p->o.max_attempts)
-        return STAND_TOO_OFTEN;
+        return FOUND_EXHAUSTED;
     return judge_time(b);
 }
 
@@ -138,6 +139,8 @@ static struct hf_update_item claim_request(const struct beginning *b, bool over)
     } else {
         values[len++] = (struct hf_attr)HF_N(":now", b->now_ms);
     }
+    assert(len <= ARRAY_LEN(values));
+    assert((!over || b->seen.id.text[0]) && "(2) taken over from one that was seen");
     update = hf__records_request(s, p->records, over ? RECORD_TAKE_OVER : RECORD_CLAIM, b->key,
                                  hf_item_make(s, values, len));
     update.returns = HF_RETURN_ALL_NEW;
@@ -145,7 +148,7 @@ static struct hf_update_item claim_request(const struct beginning *b, bool over)
 }
 
 /* The claim is ours, in `item`. */
-static enum hf_status claimed(struct beginning *b, int64_t sent_us, bool over)
+static enum hf_status claim_granted(struct beginning *b, int64_t sent_us, bool over)
 {
     struct hf_processor *p = b->worker->processor;
     struct hf_record_claim *claim = &b->worker->claim;
@@ -153,6 +156,7 @@ static enum hf_status claimed(struct beginning *b, int64_t sent_us, bool over)
     TRY(hf__records_view(b->worker->io, p->records, b->item, b->info));
     b->info->claim = claim;
     pthread_mutex_lock(&p->mutex);
+    assert(!claim->active && "a worker has one claim at a time");
     claim->worker = b->worker;
     claim->key = b->key;
     claim->fence = b->info->fence;
@@ -188,14 +192,14 @@ static enum hf_status send_claim(struct beginning *b, bool over)
             status = HF_OK; /* its answer got lost */
     }
     if (status == HF_OK)
-        return claimed(b, sent_us, over);
+        return claim_granted(b, sent_us, over);
     return status;
 }
 
-/* Put one aside by an update that has `id` in its failure: a lost answer is recognised by that.
- * HF_CONDITION as above. */
-static enum hf_status send_aside(struct beginning *b, struct hf_update_item update,
-                                 const struct pattern_id *id)
+/* Make it a failed record, by an update that has `id` in its failure: that is how one whose answer
+ * got lost is recognised. HF_CONDITION as above. */
+static enum hf_status send_failed(struct beginning *b, struct hf_update_item update,
+                                  const struct pattern_id *id)
 {
     struct hf_records *records = b->worker->processor->records;
     struct hf_scope *s = b->worker->io;
@@ -211,7 +215,7 @@ static enum hf_status send_aside(struct beginning *b, struct hf_update_item upda
     return hf__records_view(s, records, b->item, b->info);
 }
 
-/* Put aside what was begun too often. HF_CONDITION as above. */
+/* A record that was begun too often becomes a failed record. HF_CONDITION as above. */
 static enum hf_status send_exhaust(struct beginning *b, bool over)
 {
     struct hf_processor *p = b->worker->processor;
@@ -232,15 +236,16 @@ static enum hf_status send_exhaust(struct beginning *b, bool over)
         values[len++] = (struct hf_attr)HF_S(":seen", hf_str_from(b->seen.id.text));
         values[len++] = (struct hf_attr)HF_N(":beat", b->seen.beat);
     }
+    assert(len <= ARRAY_LEN(values) && b->info->attempts >= p->o.max_attempts);
     update = hf__records_request(s, p->records, over ? RECORD_EXHAUST_OVER : RECORD_EXHAUST, b->key,
                                  hf_item_make(s, values, len));
-    return send_aside(b, update, &id);
+    return send_failed(b, update, &id);
 }
 
 /*
- * (5) What other programs have made of the attributes that are ours cannot be read, and is put
- * aside with that for a cause: it would be met again and again otherwise, or stop all others. They
- * are as new afterwards; the rest of the item is as it was.
+ * (5) Other programs may have overwritten attributes of ours with something that cannot be read.
+ * The item becomes a failed record with that as its cause: otherwise every pass would meet it
+ * again, or it would stop all others. Our attributes are reset; the rest of the item stays.
  */
 static enum hf_status send_reject(struct beginning *b)
 {
@@ -256,13 +261,14 @@ static enum hf_status send_reject(struct beginning *b)
                 HF_S(":now", hf__records_time(s, p->records)), HF_N(":zero", 0),
                 HF_N(":first", hf__env_wall_ms(&p->env))));
 
-    return send_aside(b, update, &id);
+    return send_failed(b, update, &id);
 }
 
 /* ---- the order of an account ---------------------------------------------------------------- */
 
-/* (4) *turn: it is done with what comes before it; *blocked: that is put aside, which blocks. */
-static enum hf_status look_back(struct worker *worker, struct record_key key, bool *turn,
+/* (4) *first: nothing before it in its account is unprocessed; *blocked: the one before it is a
+ * failed record, and those block. */
+static enum hf_status look_back(struct record_worker *worker, struct record_key key, bool *first,
                                 bool *blocked)
 {
     struct hf_processor *p = worker->processor;
@@ -282,48 +288,50 @@ static enum hf_status look_back(struct worker *worker, struct record_key key, bo
     struct hf_query_result result;
     struct hf_record_info info;
 
-    *turn = true;
+    *first = true;
     *blocked = false;
     TRY(hf_query(s, p->records->db, &query, &result));
     if (!result.items_len)
         return HF_OK;
     TRY(hf__records_view(s, p->records, result.items[0], &info));
     *blocked = info.state == HF_RECORD_FAILED && p->o.failed_blocks;
-    *turn = info.state != HF_RECORD_UNPROCESSED && !*blocked;
+    *first = info.state != HF_RECORD_UNPROCESSED && !*blocked;
     return HF_OK;
 }
 
 /* ---- one try -------------------------------------------------------------------------------- */
 
-static void count(struct hf_processor *p, uint64_t *counter)
+static void counter_increment(struct hf_processor *p, uint64_t *counter)
 {
     pthread_mutex_lock(&p->mutex);
     ++*counter;
     pthread_mutex_unlock(&p->mutex);
 }
 
-static enum begun leave(struct beginning *b, enum stand stand)
+static enum begun leave_record(struct beginning *b, enum finding found)
 {
     struct hf_processor *p = b->worker->processor;
 
+    assert(found == FOUND_STALE || found == FOUND_HELD || found == FOUND_WAITING);
     pthread_mutex_lock(&p->mutex);
-    if (stand == STAND_STALE)
+    if (found == FOUND_STALE)
         hf__waits_forget(&p->waits, b->key);
-    p->pass.stale += stand == STAND_STALE;
-    p->pass.held += stand == STAND_HELD;
-    p->pass.waiting += stand == STAND_WAITING;
+    p->pass.stale += found == FOUND_STALE;
+    p->pass.held += found == FOUND_HELD;
+    p->pass.waiting += found == FOUND_WAITING;
     pthread_mutex_unlock(&p->mutex);
     return NOT_BEGUN;
 }
 
-/* (5) Was it ours to claim, and is none? Nothing can be added to a Fence that is a text, say. */
-static bool is_broken(struct beginning *b, enum stand stand, enum hf_status status)
+/* (5) Did the claim fail because the item cannot be read as a record? Its Fence may be a text,
+ * say. */
+static bool is_unreadable(struct beginning *b, enum finding found, enum hf_status status)
 {
     struct hf_processor *p = b->worker->processor;
     struct hf_scope *s = b->worker->io;
     struct hf_str why = hf_scope_copy(s, hf_scope_error(s)->message);
 
-    if (stand == STAND_BROKEN || (status != HF_CORRUPT && status != HF_INVALID))
+    if (found == FOUND_UNREADABLE || (status != HF_CORRUPT && status != HF_INVALID))
         return false;
     if (status == HF_CORRUPT)
         return true;
@@ -335,40 +343,40 @@ static bool is_broken(struct beginning *b, enum stand stand, enum hf_status stat
     return false;
 }
 
-static enum begun begin_by(struct beginning *b, enum stand stand)
+static enum begun begin_by(struct beginning *b, enum finding found)
 {
     struct hf_processor *p = b->worker->processor;
 
     for (int i = 0; i < TRIES; i++) {
-        bool aside = stand == STAND_TOO_OFTEN || stand == STAND_TOO_OFTEN_OVER;
-        bool over = stand == STAND_OVER || stand == STAND_TOO_OFTEN_OVER;
+        bool fail = found == FOUND_EXHAUSTED || found == FOUND_EXHAUSTED_SILENT;
+        bool over = found == FOUND_SILENT || found == FOUND_EXHAUSTED_SILENT;
         enum hf_status status;
 
-        if (stand == STAND_BROKEN) {
+        if (found == FOUND_UNREADABLE) {
             if (hf_scope_error(b->worker->io)->status != HF_CORRUPT)
                 return BEGIN_FAILED;
             status = send_reject(b);
-            aside = true;
-        } else if (!aside && !over && stand != STAND_FREE) {
-            return leave(b, stand);
+            fail = true;
+        } else if (!fail && !over && found != FOUND_FREE) {
+            return leave_record(b, found);
         } else {
-            status = aside ? send_exhaust(b, over) : send_claim(b, over);
+            status = fail ? send_exhaust(b, over) : send_claim(b, over);
         }
         if (status == HF_OK)
-            return aside ? PUT_ASIDE : BEGUN;
-        if (is_broken(b, stand, status)) {
-            stand = STAND_BROKEN;
+            return fail ? MARKED_FAILED : BEGUN;
+        if (is_unreadable(b, found, status)) {
+            found = FOUND_UNREADABLE;
             continue;
         }
         if (status != HF_CONDITION)
             return BEGIN_FAILED;
-        count(p, &p->metrics.refused);
-        stand = judge(b);
+        counter_increment(p, &p->metrics.refused);
+        found = record_judge(b);
     }
-    return leave(b, STAND_HELD);
+    return leave_record(b, FOUND_HELD);
 }
 
-enum begun hf__claim_begin(struct worker *worker, struct record_key key,
+enum begun hf__claim_begin(struct record_worker *worker, struct record_key key,
                            struct hf_record_info *info)
 {
     struct hf_processor *p = worker->processor;
@@ -376,14 +384,14 @@ enum begun hf__claim_begin(struct worker *worker, struct record_key key,
                           .key = key,
                           .now_ms = hf__env_wall_ms(&p->env),
                           .info = info};
-    enum stand stand = STAND_FREE;
-    bool known, turn = true, blocked = false;
+    enum finding found = FOUND_FREE;
+    bool known, first = true, blocked = false;
 
     *info = (struct hf_record_info){0};
-    if (p->o.account_order && look_back(worker, key, &turn, &blocked) != HF_OK)
+    if (p->o.account_order && look_back(worker, key, &first, &blocked) != HF_OK)
         return BEGIN_FAILED;
-    if (!turn) {
-        count(p, blocked ? &p->pass.blocked : &p->pass.turn);
+    if (!first) {
+        counter_increment(p, blocked ? &p->pass.blocked : &p->pass.behind);
         return NOT_BEGUN;
     }
     pthread_mutex_lock(&p->mutex);
@@ -393,9 +401,9 @@ enum begun hf__claim_begin(struct worker *worker, struct record_key key,
         if (hf__pattern_read(worker->io, p->records->db, p->records->table,
                              hf__records_key(worker->io, p->records, key), &b.item) != HF_OK)
             return BEGIN_FAILED;
-        stand = judge(&b);
+        found = record_judge(&b);
     }
-    return begin_by(&b, stand);
+    return begin_by(&b, found);
 }
 
 /* ---- keeping it ----------------------------------------------------------------------------- */
@@ -415,6 +423,7 @@ static struct renewal renewal_plan(struct hf_scope *s, struct hf_processor *p,
 {
     int64_t now_us = hf__env_elapsed_us(&p->env);
 
+    ASSERT_HELD(&p->mutex);
     hf__lease_sent(&claim->lease, terms_of(p), now_us);
     return (struct renewal){.key = {hf_scope_copy(s, claim->key.account),
                                     hf_scope_copy(s, claim->key.run_time)},
@@ -451,6 +460,7 @@ static enum hf_status renewal_send(struct hf_scope *s, struct hf_processor *p,
 static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
                          const struct renewal *r, enum hf_status status)
 {
+    ASSERT_HELD(&p->mutex);
     if (!claim->active || !hf_str_equal(id_str(&claim->id), id_str(&r->id)))
         return;
     if (status == HF_OK) {
@@ -465,8 +475,8 @@ static void renewal_done(struct hf_processor *p, struct hf_record_claim *claim,
 }
 
 /* With the mutex held, which is free while the database is asked. */
-static enum hf_status renew(struct hf_scope *s, struct hf_processor *p,
-                            struct hf_record_claim *claim)
+static enum hf_status renewal_run(struct hf_scope *s, struct hf_processor *p,
+                                  struct hf_record_claim *claim)
 {
     struct renewal r = renewal_plan(s, p, claim);
     enum hf_status status;
@@ -484,7 +494,7 @@ enum hf_status hf__claim_renew(struct hf_scope *s, struct hf_processor *p,
     enum hf_status status;
 
     pthread_mutex_lock(&p->mutex);
-    status = renew(s, p, claim);
+    status = renewal_run(s, p, claim);
     pthread_mutex_unlock(&p->mutex);
     return status;
 }
@@ -492,6 +502,7 @@ enum hf_status hf__claim_renew(struct hf_scope *s, struct hf_processor *p,
 /* One that is due; the mutex is held. */
 static struct hf_record_claim *find_due(struct hf_processor *p, int64_t now_us, int64_t *next_us)
 {
+    ASSERT_HELD(&p->mutex);
     for (size_t i = 0; i < p->workers_len; i++) {
         struct hf_record_claim *claim = &p->workers[i].claim;
 
@@ -519,7 +530,7 @@ int64_t hf__processor_beats(void *user)
     while ((claim = find_due(p, hf__env_elapsed_us(&p->env), &next_us)) != NULL) {
         hf_scope_reset(s);
         hf_scope_timeout_ms(s, p->o.heartbeat_ms);
-        (void)renew(s, p, claim); /* what came of it is in the claim */
+        (void)renewal_run(s, p, claim); /* what came of it is in the claim */
     }
     pthread_mutex_unlock(&p->mutex);
     return next_us;

@@ -1,11 +1,12 @@
 /*
- * records/processor_progress.c: how far a processor is, what it tells, and where it can go on.
+ * records/processor_progress.c: how far a processor is, what it reports, and where it can go on.
  *
  *  (1) Figures are taken under one mutex, so they add up at any moment.
  *  (2) The rate is that of the last samples, which are about a second apart, so that a slow start
  *      or a long pause does not spoil it for ever.
  *  (3) A checkpoint is an item as JSON: the figures, and a place in the index.
  */
+#include "base/assert_held.h"
 #include "records/processor.h"
 
 enum { SAMPLE_US = 1000000, CHECKPOINT_VERSION = 1 };
@@ -21,6 +22,8 @@ void hf__processor_sample(struct hf_processor *p)
 {
     int64_t now_us = hf__env_elapsed_us(&p->env);
 
+    ASSERT_HELD(&p->mutex);
+    assert(p->samples_len <= SAMPLES);
     if (p->samples_len && now_us - p->samples[p->samples_len - 1].us < SAMPLE_US)
         return;
     if (p->samples_len == SAMPLES)
@@ -30,11 +33,12 @@ void hf__processor_sample(struct hf_processor *p)
 }
 
 /* The mutex is held. */
-static void measure(struct hf_processor *p, struct hf_processor_progress *progress)
+static void progress_measure(struct hf_processor *p, struct hf_processor_progress *progress)
 {
     int64_t now_us = p->ended_us ? p->ended_us : hf__env_elapsed_us(&p->env);
     uint64_t done = done_of(&p->metrics);
 
+    ASSERT_HELD(&p->mutex);
     *progress =
         (struct hf_processor_progress){.metrics = p->metrics, .total = p->total, .eta_ms = -1};
     if (p->started_us)
@@ -51,23 +55,23 @@ static void measure(struct hf_processor *p, struct hf_processor_progress *progre
 void hf_processor_progress(struct hf_processor *p, struct hf_processor_progress *progress)
 {
     pthread_mutex_lock(&p->mutex);
-    measure(p, progress);
+    progress_measure(p, progress);
     pthread_mutex_unlock(&p->mutex);
 }
 
-int64_t hf__processor_tell_us(struct hf_processor *p)
+int64_t hf__processor_notify_due_us(struct hf_processor *p)
 {
     int64_t at_us;
 
     if (!p->o.on_progress)
         return INT64_MAX;
     pthread_mutex_lock(&p->mutex);
-    at_us = p->told_us + (int64_t)p->o.progress_ms * 1000;
+    at_us = p->notified_us + (int64_t)p->o.progress_ms * 1000;
     pthread_mutex_unlock(&p->mutex);
     return at_us;
 }
 
-void hf__processor_tell(struct hf_processor *p, bool now)
+void hf__processor_notify(struct hf_processor *p, bool now)
 {
     struct hf_processor_progress progress;
     int64_t now_us;
@@ -78,10 +82,10 @@ void hf__processor_tell(struct hf_processor *p, bool now)
     now_us = hf__env_elapsed_us(&p->env);
     pthread_mutex_lock(&p->mutex);
     hf__processor_sample(p);
-    due = now || now_us - p->told_us >= (int64_t)p->o.progress_ms * 1000;
+    due = now || now_us - p->notified_us >= (int64_t)p->o.progress_ms * 1000;
     if (due) {
-        p->told_us = now_us;
-        measure(p, &progress);
+        p->notified_us = now_us;
+        progress_measure(p, &progress);
     }
     pthread_mutex_unlock(&p->mutex);
     if (due)
@@ -90,7 +94,7 @@ void hf__processor_tell(struct hf_processor *p, bool now)
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-static char *append(char *to, struct hf_str text, struct hf_str *kept)
+static char *text_append(char *to, struct hf_str text, struct hf_str *kept)
 {
     if (text.len)
         memcpy(to, text.ptr, text.len);
@@ -105,6 +109,7 @@ void hf__processor_keep_error(struct hf_processor *p, const struct hf_record_inf
     struct error_entry *entry;
     char *to;
 
+    ASSERT_HELD(&p->mutex);
     if (p->errors_len >= p->o.max_errors)
         return;
     entry = hf__env_zalloc(&p->env, size);
@@ -113,9 +118,10 @@ void hf__processor_keep_error(struct hf_processor *p, const struct hf_record_inf
     entry->size = size;
     entry->status = status;
     entry->attempts = info->attempts;
-    to = append(entry->bytes, info->account, &entry->account);
-    to = append(to, info->run_time, &entry->run_time);
-    append(to, text, &entry->text);
+    to = text_append(entry->bytes, info->account, &entry->account);
+    to = text_append(to, info->run_time, &entry->run_time);
+    to = text_append(to, text, &entry->text);
+    assert(to == entry->bytes + size - sizeof(*entry));
     *p->errors_last = entry;
     p->errors_last = &entry->next;
     p->errors_len++;
@@ -140,7 +146,7 @@ struct hf_str hf__processor_checkpoint(struct hf_scope *s, struct hf_processor *
     const struct hf_processor_metrics *m = &p->metrics;
     struct hf_processor_progress progress;
 
-    measure(p, &progress);
+    progress_measure(p, &progress);
     return hf_item_to_json(
         s, HF_ITEM(s, HF_N("version", CHECKPOINT_VERSION), HF_N("shard", p->shard),
                    HF_S("account", p->at.account.ptr ? p->at.account : HF_STR("")),
@@ -179,7 +185,7 @@ enum hf_status hf__processor_resume(struct hf_scope *s, struct hf_processor *p, 
         !number_of(item, "unsure", &m->unsure) || !number_of(item, "exhausted", &m->exhausted) ||
         !number_of(item, "taken_over", &m->taken_over) ||
         !number_of(item, "refused", &m->refused) || !number_of(item, "trouble", &m->trouble))
-        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no checkpoint of a processor",
+        return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is not a checkpoint of a processor",
                              HF_FMT(text));
     p->shard = (uint32_t)(shard % p->records->shards);
     p->elapsed_ms = (int64_t)elapsed_ms;
@@ -202,7 +208,7 @@ enum hf_status hf__processor_report(struct hf_scope *s, struct hf_processor *p, 
     size_t len = 0;
 
     pthread_mutex_lock(&p->mutex);
-    measure(p, &progress);
+    progress_measure(p, &progress);
     report->metrics = p->metrics;
     report->total = p->total > done_of(&p->metrics) ? p->total : done_of(&p->metrics);
     report->elapsed_ms = progress.elapsed_ms;
@@ -216,6 +222,7 @@ enum hf_status hf__processor_report(struct hf_scope *s, struct hf_processor *p, 
                                                     .text = hf_scope_copy(s, e->text),
                                                     .attempts = e->attempts};
     pthread_mutex_unlock(&p->mutex);
+    assert(!errors || len == p->errors_len);
     report->errors = errors;
     report->errors_len = len;
     return hf_scope_built(s);

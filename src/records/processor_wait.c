@@ -13,6 +13,8 @@
  */
 #include "records/processor.h"
 
+_Static_assert((WAITS_BUCKETS & (WAITS_BUCKETS - 1)) == 0, "a power of two");
+
 struct wait_entry {
     struct wait_entry *next;
     uint64_t hash;
@@ -36,7 +38,7 @@ static bool is_of(const struct wait_entry *entry, uint64_t hash, struct record_k
            memcmp(entry->text + key.account.len, key.run_time.ptr, key.run_time.len) == 0;
 }
 
-static struct wait_entry *find(const struct waits *waits, struct record_key key)
+static struct wait_entry *entry_find(const struct waits *waits, struct record_key key)
 {
     uint64_t hash = hf__record_hash(key);
     struct wait_entry *entry = waits->buckets[hash % WAITS_BUCKETS];
@@ -46,10 +48,11 @@ static struct wait_entry *find(const struct waits *waits, struct record_key key)
     return entry;
 }
 
-static void drop(struct waits *waits, struct wait_entry **link)
+static void entry_drop(struct waits *waits, struct wait_entry **link)
 {
     struct wait_entry *entry = *link;
 
+    assert(waits->len > 0);
     *link = entry->next;
     hf__env_free(waits->env, entry, entry_size(entry));
     waits->len--;
@@ -57,7 +60,7 @@ static void drop(struct waits *waits, struct wait_entry **link)
 
 int64_t hf__waits_due_us(struct waits *waits, struct record_key key, uint64_t pass)
 {
-    struct wait_entry *entry = waits->len ? find(waits, key) : NULL;
+    struct wait_entry *entry = waits->len ? entry_find(waits, key) : NULL;
 
     if (!entry)
         return 0;
@@ -67,7 +70,7 @@ int64_t hf__waits_due_us(struct waits *waits, struct record_key key, uint64_t pa
 
 bool hf__waits_seen(const struct waits *waits, struct record_key key, struct wait_seen *seen)
 {
-    const struct wait_entry *entry = waits->len ? find(waits, key) : NULL;
+    const struct wait_entry *entry = waits->len ? entry_find(waits, key) : NULL;
 
     *seen = (struct wait_seen){.beat = 0};
     if (!entry)
@@ -76,7 +79,7 @@ bool hf__waits_seen(const struct waits *waits, struct record_key key, struct wai
     return true;
 }
 
-static struct wait_entry *add(struct waits *waits, struct record_key key)
+static struct wait_entry *entry_add(struct waits *waits, struct record_key key)
 {
     size_t size = sizeof(struct wait_entry) + key.account.len + key.run_time.len;
     struct wait_entry *entry, **bucket;
@@ -95,17 +98,18 @@ static struct wait_entry *add(struct waits *waits, struct record_key key)
     entry->next = *bucket;
     *bucket = entry;
     waits->len++;
+    assert(waits->len <= WAITS_MAX && "(2)");
     return entry;
 }
 
 int64_t hf__waits_note(struct waits *waits, struct record_key key, struct hf_str id, uint64_t beat,
                        int64_t now_us, uint64_t pass)
 {
-    struct wait_entry *entry = find(waits, key);
+    struct wait_entry *entry = entry_find(waits, key);
     size_t len = id.len < PATTERN_ID_LEN ? id.len : PATTERN_ID_LEN;
 
     if (!entry)
-        entry = add(waits, key);
+        entry = entry_add(waits, key);
     if (!entry)
         return now_us;
     if (!entry->seen.first_us || entry->seen.beat != beat ||
@@ -115,12 +119,13 @@ int64_t hf__waits_note(struct waits *waits, struct record_key key, struct hf_str
             memcpy(entry->seen.id.text, id.ptr, len);
     }
     entry->pass = pass;
+    assert(entry->seen.first_us <= now_us && "(1)");
     return entry->seen.first_us;
 }
 
 void hf__waits_until(struct waits *waits, struct record_key key, int64_t due_us)
 {
-    struct wait_entry *entry = find(waits, key);
+    struct wait_entry *entry = entry_find(waits, key);
 
     if (entry)
         entry->due_us = due_us;
@@ -136,7 +141,7 @@ void hf__waits_forget(struct waits *waits, struct record_key key)
     for (struct wait_entry **link = &waits->buckets[hash % WAITS_BUCKETS]; *link;
          link = &(*link)->next)
         if (is_of(*link, hash, key)) {
-            drop(waits, link);
+            entry_drop(waits, link);
             return;
         }
 }
@@ -146,7 +151,7 @@ void hf__waits_sweep(struct waits *waits, uint64_t pass)
     for (size_t i = 0; i < WAITS_BUCKETS && waits->len; i++)
         for (struct wait_entry **link = &waits->buckets[i]; *link;) {
             if ((*link)->pass < pass)
-                drop(waits, link);
+                entry_drop(waits, link);
             else
                 link = &(*link)->next;
         }
@@ -165,4 +170,5 @@ int64_t hf__waits_first_us(const struct waits *waits)
 void hf__waits_free(struct waits *waits)
 {
     hf__waits_sweep(waits, UINT64_MAX);
+    assert(waits->len == 0);
 }

@@ -5,16 +5,17 @@
  *  (1) Every attempt is counted once when it begins and once when it ends, under one mutex.
  *  (2) What the user's function returned is written as long as that can make a difference: until
  *      it is done, refused, or the lease is over and as many tries were made as for anything else.
- *  (3) Whether a record is done is decided by the record: if it says that this claim completed it,
- *      it is done, whatever else was to be written.
+ *  (3) The record decides whether it is done: if it says that this claim completed it, it is done,
+ *      whatever else was to be written.
  *  (4) The database's failures cost the record nothing: only what the user's function returns
  *      counts against it.
  */
 #include "records/processor.h"
 
-/* ---- trouble -------------------------------------------------------------------------------- */
+/* ---- failures of the database --------------------------------------------------------------- */
 
-static void trouble(struct worker *worker, uint32_t tries)
+/* The database failed: count it, and wait before the next attempt. */
+static void failure_pause(struct record_worker *worker, uint32_t tries)
 {
     struct hf_processor *p = worker->processor;
 
@@ -28,7 +29,7 @@ static void trouble(struct worker *worker, uint32_t tries)
 /* ---- beginning ------------------------------------------------------------------------------ */
 
 /* Is there one more to begin? */
-static bool reserve(struct hf_processor *p)
+static bool attempt_reserve(struct hf_processor *p)
 {
     bool may;
 
@@ -43,24 +44,26 @@ static bool reserve(struct hf_processor *p)
     return may;
 }
 
-static void unreserve(struct hf_processor *p, enum begun begun)
+static void attempt_unreserve(struct hf_processor *p, enum begun begun)
 {
     pthread_mutex_lock(&p->mutex);
+    assert(p->claiming > 0);
     p->claiming--;
-    p->pass.moved += begun == BEGUN || begun == PUT_ASIDE;
+    p->pass.moved += begun == BEGUN || begun == MARKED_FAILED;
     p->metrics.begun += begun == BEGUN;
     p->metrics.running += begun == BEGUN;
-    p->metrics.exhausted += begun == PUT_ASIDE;
+    p->metrics.exhausted += begun == MARKED_FAILED;
     pthread_mutex_unlock(&p->mutex);
 }
 
 /* Claim it; what the database does not do now is tried again. */
-static enum begun begin(struct worker *worker, struct record_key key, struct hf_record_info *info)
+static enum begun attempt_begin(struct record_worker *worker, struct record_key key,
+                                struct hf_record_info *info)
 {
     struct hf_processor *p = worker->processor;
     enum begun begun = NOT_BEGUN;
 
-    if (!reserve(p))
+    if (!attempt_reserve(p))
         return NOT_BEGUN;
     for (uint32_t tries = 0;; tries++) {
         const struct hf_error *error;
@@ -71,22 +74,22 @@ static enum begun begin(struct worker *worker, struct record_key key, struct hf_
         if (begun != BEGIN_FAILED)
             break;
         error = hf_scope_error(worker->io);
-        if (!trouble_may_pass(error) || (tries >= p->retries && !p->o.forever)) {
+        if (!error_is_transient(error) || (tries >= p->retries && !p->o.forever)) {
             hf__processor_stop(p, error->status, worker->io);
             break;
         }
-        trouble(worker, tries);
+        failure_pause(worker, tries);
         if (hf__processor_stopping(p))
             break;
     }
-    unreserve(p, begun);
+    attempt_unreserve(p, begun);
     hf_scope_timeout_ms(worker->io, 0);
     return begun;
 }
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
-static bool claim_is_over(struct worker *worker)
+static bool claim_is_over(struct record_worker *worker)
 {
     struct hf_processor *p = worker->processor;
     bool over;
@@ -97,9 +100,9 @@ static bool claim_is_over(struct worker *worker)
     return over;
 }
 
-/* It was refused. Had it been done, and its answer was lost? */
-static enum hf_record_outcome refused(struct worker *worker, struct hf_item item, bool doubtful,
-                                      enum hf_record_outcome meant)
+/* The write was refused. Was an earlier one done whose answer got lost? */
+static enum hf_record_outcome refusal_judge(struct record_worker *worker, struct hf_item item,
+                                            bool doubtful, enum hf_record_outcome meant)
 {
     struct hf_str id = id_str(&worker->claim.id);
     struct hf_record_info info;
@@ -116,8 +119,9 @@ static enum hf_record_outcome refused(struct worker *worker, struct hf_item item
 }
 
 /* (2) */
-static enum hf_record_outcome settle(struct worker *worker, const struct hf_update_item *update,
-                                     enum hf_record_outcome meant)
+static enum hf_record_outcome outcome_write(struct record_worker *worker,
+                                            const struct hf_update_item *update,
+                                            enum hf_record_outcome meant)
 {
     struct hf_processor *p = worker->processor;
     struct hf_scope *s = worker->io;
@@ -135,16 +139,17 @@ static enum hf_record_outcome settle(struct worker *worker, const struct hf_upda
             return meant;
         doubtful = doubtful || hf_scope_error(s)->may_have_happened;
         if (status == HF_CONDITION)
-            return refused(worker, item, doubtful, meant);
-        if (!trouble_may_pass(hf_scope_error(s)) ||
+            return refusal_judge(worker, item, doubtful, meant);
+        if (!error_is_transient(hf_scope_error(s)) ||
             (tries >= p->retries && (claim_is_over(worker) || hf__processor_stopping(p))))
             return HF_RECORD_UNSURE;
-        trouble(worker, tries);
+        failure_pause(worker, tries);
     }
 }
 
-static struct hf_update_item failure_request(struct worker *worker, const struct hf_error *error,
-                                             uint32_t delay_ms, bool for_good)
+static struct hf_update_item failure_request(struct record_worker *worker,
+                                             const struct hf_error *error, uint32_t delay_ms,
+                                             bool for_good)
 {
     struct hf_processor *p = worker->processor;
     struct hf_scope *s = worker->io;
@@ -163,7 +168,7 @@ static struct hf_update_item failure_request(struct worker *worker, const struct
                                hf_item_with(s, values, &last, 1));
 }
 
-static struct hf_update_item release_request(struct worker *worker)
+static struct hf_update_item release_request(struct record_worker *worker)
 {
     struct hf_record_claim *claim = &worker->claim;
 
@@ -207,38 +212,40 @@ static bool may_retry(const struct hf_processor *p, const struct hf_error *error
  * Is the run ending, so that to be canceled or out of time is no failure of the record? Whoever has
  * too little time left may have said so before the deadline; then there is no point in going on.
  */
-static bool run_ends(struct worker *worker, enum hf_status status)
+static bool run_ends(struct record_worker *worker, enum hf_status status)
 {
     if (status == HF_TIMEOUT && worker->run_deadline)
         hf__processor_stop_because(worker->processor, HF_TIMEOUT, NULL,
-                                   HF_STR("the deadline of the run has come"));
+                                   HF_STR("the deadline of the run has passed"));
     return (status == HF_CANCELED || status == HF_TIMEOUT) &&
            hf__processor_stopping(worker->processor);
 }
 
 /* Write down how it ended. *delay_ms: until it may be tried again. */
-static enum hf_record_outcome end(struct worker *worker, const struct hf_record_info *info,
-                                  enum hf_status status, const struct hf_error *error, bool lost,
-                                  uint32_t *delay_ms)
+static enum hf_record_outcome attempt_end(struct record_worker *worker,
+                                          const struct hf_record_info *info, enum hf_status status,
+                                          const struct hf_error *error, bool lost,
+                                          uint32_t *delay_ms)
 {
     struct hf_processor *p = worker->processor;
     struct hf_update_item update;
     bool for_good;
 
+    assert(!worker->claim.active && "nobody renews it while its end is written");
     if (status == HF_OK) {
         update = hf__claim_complete_request(worker->io, &worker->claim);
-        return settle(worker, &update, HF_RECORD_DONE);
+        return outcome_write(worker, &update, HF_RECORD_DONE);
     }
     if (lost)
         return HF_RECORD_LOST;
     if (run_ends(worker, status)) {
         update = release_request(worker);
-        return settle(worker, &update, HF_RECORD_RELEASED);
+        return outcome_write(worker, &update, HF_RECORD_RELEASED);
     }
     for_good = info->failures >= p->retries || !may_retry(p, error, info);
     *delay_ms = hf__processor_backoff_ms(p, info->failures);
     update = failure_request(worker, error, *delay_ms, for_good);
-    return settle(worker, &update, for_good ? HF_RECORD_GIVEN_UP : HF_RECORD_RETRY);
+    return outcome_write(worker, &update, for_good ? HF_RECORD_GIVEN_UP : HF_RECORD_RETRY);
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -264,15 +271,17 @@ static uint64_t *counter_of(struct hf_processor_metrics *m, enum hf_record_outco
 }
 
 /* (1), and what follows from it for the run. */
-static void ended(struct worker *worker, const struct hf_record_info *info, struct record_key key,
-                  enum hf_record_outcome outcome, const struct hf_error *error, uint32_t delay_ms)
+static void attempt_ended(struct record_worker *worker, const struct hf_record_info *info,
+                          struct record_key key, enum hf_record_outcome outcome,
+                          const struct hf_error *error, uint32_t delay_ms)
 {
     struct hf_processor *p = worker->processor;
     int64_t now_us = hf__env_elapsed_us(&p->env);
-    uint64_t aside;
+    uint64_t failed;
 
     pthread_mutex_lock(&p->mutex);
     if (outcome != HF_RECORD_EXHAUSTED) {
+        assert(p->metrics.running > 0 && p->metrics.running <= p->workers_len && "(1)");
         p->metrics.running--;
         ++*counter_of(&p->metrics, outcome);
     }
@@ -284,21 +293,21 @@ static void ended(struct worker *worker, const struct hf_record_info *info, stru
     }
     if (outcome == HF_RECORD_GIVEN_UP || outcome == HF_RECORD_EXHAUSTED)
         hf__processor_keep_error(p, info, error->status, error->message);
-    aside = p->metrics.failed + p->metrics.exhausted;
+    failed = p->metrics.failed + p->metrics.exhausted;
     pthread_mutex_unlock(&p->mutex);
     if (p->o.on_ended)
         p->o.on_ended(info, outcome, error, p->o.user);
-    if (p->o.max_failures && aside >= p->o.max_failures &&
+    if (p->o.max_failures && failed >= p->o.max_failures &&
         (outcome == HF_RECORD_GIVEN_UP || outcome == HF_RECORD_EXHAUSTED))
         hf__processor_stop_because(p, HF_LIMIT, error,
-                                   hf_scope_format(worker->io, "%llu records were put aside",
-                                                   (unsigned long long)aside));
+                                   hf_scope_format(worker->io, "%llu records have failed",
+                                                   (unsigned long long)failed));
 }
 
 /* ---- an attempt ----------------------------------------------------------------------------- */
 
 /* From now on the claim is renewed, and the work can be canceled; and the reverse. */
-static void activate(struct worker *worker)
+static void claim_activate(struct record_worker *worker)
 {
     struct hf_processor *p = worker->processor;
     int64_t left_us = p->deadline_us - hf__env_elapsed_us(&p->env);
@@ -310,25 +319,27 @@ static void activate(struct worker *worker)
         ms = left_us > 1000 ? (uint32_t)(left_us / 1000) : 1;
     hf_scope_timeout_ms(worker->work, ms);
     pthread_mutex_lock(&p->mutex);
+    assert(!worker->claim.active);
     worker->claim.active = true;
     if (p->stopping)
         hf_scope_cancel(worker->work);
     pthread_mutex_unlock(&p->mutex);
 }
 
-static bool deactivate(struct worker *worker)
+static bool claim_deactivate(struct record_worker *worker)
 {
     struct hf_processor *p = worker->processor;
     bool lost;
 
     pthread_mutex_lock(&p->mutex);
+    assert(worker->claim.active && worker->claim.worker == worker);
     worker->claim.active = false;
     lost = worker->claim.lost;
     pthread_mutex_unlock(&p->mutex);
     return lost;
 }
 
-static enum hf_record_outcome attempt(struct worker *worker, struct hf_record_info *info)
+static enum hf_record_outcome attempt_run(struct record_worker *worker, struct hf_record_info *info)
 {
     struct hf_processor *p = worker->processor;
     struct hf_error error;
@@ -337,19 +348,19 @@ static enum hf_record_outcome attempt(struct worker *worker, struct hf_record_in
     uint32_t delay_ms = 0;
     bool lost;
 
-    activate(worker);
+    claim_activate(worker);
     status = p->fn(worker->work, info, p->user);
-    lost = deactivate(worker);
+    lost = claim_deactivate(worker);
     info->claim = NULL;
     error = *hf_scope_error(worker->work);
     if (error.status != status)
         error = (struct hf_error){.status = status, .message = hf_str_from(hf_status_text(status))};
-    outcome = end(worker, info, status, &error, lost, &delay_ms);
-    ended(worker, info, worker->claim.key, outcome, &error, delay_ms);
+    outcome = attempt_end(worker, info, status, &error, lost, &delay_ms);
+    attempt_ended(worker, info, worker->claim.key, outcome, &error, delay_ms);
     return outcome;
 }
 
-/* Is it the turn of what comes behind it in its account? */
+/* May the next record of its account begin? */
 static bool goes_on(const struct hf_processor *p, enum hf_record_outcome outcome)
 {
     return p->o.account_order && (outcome == HF_RECORD_DONE || ((outcome == HF_RECORD_GIVEN_UP ||
@@ -358,17 +369,17 @@ static bool goes_on(const struct hf_processor *p, enum hf_record_outcome outcome
 }
 
 /* One record. True: the next one of the account may follow. */
-static bool work_on(struct worker *worker, struct record_key key)
+static bool work_on(struct record_worker *worker, struct record_key key)
 {
     struct hf_processor *p = worker->processor;
     struct hf_record_info info;
 
-    switch (begin(worker, key, &info)) {
+    switch (attempt_begin(worker, key, &info)) {
     case BEGUN:
-        return goes_on(p, attempt(worker, &info));
-    case PUT_ASIDE:
-        ended(worker, &info, key, HF_RECORD_EXHAUSTED,
-              &(struct hf_error){.status = info.error, .message = info.error_text}, 0);
+        return goes_on(p, attempt_run(worker, &info));
+    case MARKED_FAILED:
+        attempt_ended(worker, &info, key, HF_RECORD_EXHAUSTED,
+                      &(struct hf_error){.status = info.error, .message = info.error_text}, 0);
         return goes_on(p, HF_RECORD_EXHAUSTED);
     case NOT_BEGUN:
     case BEGIN_FAILED:
@@ -378,7 +389,7 @@ static bool work_on(struct worker *worker, struct record_key key)
 }
 
 /* The record behind it, if it is to be worked on: no list has to show it. */
-static struct todo *successor(struct worker *worker, struct record_key key)
+static struct todo *find_successor(struct record_worker *worker, struct record_key key)
 {
     struct hf_processor *p = worker->processor;
     struct hf_scope *s = worker->io;
@@ -405,14 +416,14 @@ static struct todo *successor(struct worker *worker, struct record_key key)
         return NULL; /* if there is one, the next pass finds it */
     key = (struct record_key){info.account, info.run_time};
     pthread_mutex_lock(&p->mutex);
-    if (!hf__todo_taken(p, key) &&
+    if (!hf__todo_is_taken(p, key) &&
         hf__waits_due_us(&p->waits, key, p->pass.number) <= hf__env_elapsed_us(&p->env))
         todo = hf__todo_take(p, key);
     pthread_mutex_unlock(&p->mutex);
     return todo;
 }
 
-void hf__processor_work(struct worker *worker, struct todo *todo)
+void hf__processor_work(struct record_worker *worker, struct todo *todo)
 {
     struct hf_processor *p = worker->processor;
 
@@ -420,7 +431,7 @@ void hf__processor_work(struct worker *worker, struct todo *todo)
         struct todo *next = NULL;
 
         if (work_on(worker, todo_key(todo)))
-            next = successor(worker, todo_key(todo));
+            next = find_successor(worker, todo_key(todo));
         pthread_mutex_lock(&p->mutex);
         hf__todo_drop(p, todo);
         pthread_mutex_unlock(&p->mutex);

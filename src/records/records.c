@@ -63,8 +63,8 @@ static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *rec
     return hf_scope_ok(s);
 }
 
-static enum hf_status ensure(struct hf_scope *s, struct hf_records *records,
-                             const struct hf_records_options *o)
+static enum hf_status table_ensure(struct hf_scope *s, struct hf_records *records,
+                                   const struct hf_records_options *o)
 {
     const struct hf_attribute_definition attributes[] = {{records->account, HF_SCALAR_S},
                                                          {records->run_time, HF_SCALAR_S},
@@ -97,6 +97,7 @@ static const char *const own_names[] = {"Claim",   "Fence",  "Attempts", "Failur
                                         "Failure", "DoneBy", "PutId",    "CreatedAt", "UpdatedAt",
                                         "Shards",  "Kind",   "Format"};
 enum { OWN_TO_STRIP = 8 }; /* of these: what a put never takes from its record */
+_Static_assert(OWN_TO_STRIP <= ARRAY_LEN(own_names), "the first ones of them");
 
 static enum hf_status check_names(struct hf_scope *s, const struct hf_records *records)
 {
@@ -111,29 +112,29 @@ static enum hf_status check_names(struct hf_scope *s, const struct hf_records *r
         for (size_t j = 0; j < ARRAY_LEN(own_names); j++)
             taken = taken || hf_str_equal(names[i], hf_str_from(own_names[j]));
         if (taken)
-            return hf_scope_fail(s, HF_INVALID, "records have two attributes of the name \"%.*s\"",
+            return hf_scope_fail(s, HF_INVALID, "two attributes of records have the name \"%.*s\"",
                                  HF_FMT(names[i]));
     }
     return HF_OK;
 }
 
-static struct hf_str keep(struct hf_records *records, struct hf_str given, const char *otherwise)
+static struct hf_str text_or(struct hf_records *records, struct hf_str given, const char *otherwise)
 {
     return hf_scope_copy(records->names, given.len ? given : hf_str_from(otherwise));
 }
 
-static enum hf_status fill(struct hf_scope *s, struct hf_records *records,
-                           const struct hf_records_options *o)
+static enum hf_status records_fill(struct hf_scope *s, struct hf_records *records,
+                                   const struct hf_records_options *o)
 {
     records->names = hf_scope_new(&records->env);
     if (!records->names)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
-    records->table = keep(records, o->table, "Records");
-    records->account = keep(records, o->account, "AccountId");
-    records->run_time = keep(records, o->run_time, "RunTime");
-    records->processed = keep(records, o->processed, "Processed");
-    records->index = keep(records, o->index, "Processed");
-    records->shard = keep(records, o->shard, "ProcessedShard");
+    records->table = text_or(records, o->table, "Records");
+    records->account = text_or(records, o->account, "AccountId");
+    records->run_time = text_or(records, o->run_time, "RunTime");
+    records->processed = text_or(records, o->processed, "Processed");
+    records->index = text_or(records, o->index, "Processed");
+    records->shard = text_or(records, o->shard, "ProcessedShard");
     records->index_processed = o->index_processed;
     if (hf_scope_built(records->names) != HF_OK)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
@@ -142,7 +143,7 @@ static enum hf_status fill(struct hf_scope *s, struct hf_records *records,
                                    "%u shards are more than %d", o->shards, HF_RECORDS_SHARDS_MAX);
     TRY(check_names(s, records));
     TRY(hf__records_texts(s, records));
-    return ensure(s, records, o);
+    return table_ensure(s, records, o);
 }
 
 enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
@@ -162,7 +163,7 @@ enum hf_status hf_records_open(struct hf_scope *s, struct hf_db *db,
         return hf_scope_fail(s, HF_NOMEM, "no memory for a table of records");
     made->env = *hf_scope_env(s);
     made->db = db;
-    status = fill(s, made, &o);
+    status = records_fill(s, made, &o);
     if (status != HF_OK) {
         hf_records_close(made);
         return status;
@@ -192,9 +193,9 @@ static bool is_own(const struct hf_records *records, struct hf_str name)
     return hf_str_equal(name, records->shard);
 }
 
-/* What its owner wrote: without what the table keeps there, if it was read before. */
-static struct hf_item strip(struct hf_scope *s, const struct hf_records *records,
-                            struct hf_item record)
+/* The record without our attributes, which it has if it was read before. */
+static struct hf_item record_strip(struct hf_scope *s, const struct hf_records *records,
+                                   struct hf_item record)
 {
     struct hf_attr *attrs = hf_scope_alloc(s, (hf_item_count(record) + 1) * sizeof(*attrs));
     struct hf_item_walk walk = {0};
@@ -211,7 +212,7 @@ static struct hf_item strip(struct hf_scope *s, const struct hf_records *records
 static enum hf_status check_key(struct hf_scope *s, struct record_key key)
 {
     if (!key.account.len || !key.run_time.len)
-        return hf_scope_fail(s, HF_INVALID, "a record has to have an account and a run time");
+        return hf_scope_fail(s, HF_INVALID, "a record needs an account and a run time");
     return HF_OK;
 }
 
@@ -239,7 +240,7 @@ static enum hf_status plan_put(struct hf_scope *s, const struct hf_records *reco
                              HF_FMT(records->processed));
     plan->processed = number == 1;
     plan->id = hf__pattern_id_make(&records->env);
-    plan->record = strip(s, records, record);
+    plan->record = record_strip(s, records, record);
     return hf_scope_built(s);
 }
 
@@ -273,6 +274,7 @@ static struct hf_item put_image(struct hf_scope *s, const struct hf_records *rec
                                                        plan->processed ? HF_RECORD_PROCESSED
                                                                        : HF_RECORD_UNPROCESSED,
                                                        plan->key)};
+    assert(len <= ARRAY_LEN(attrs) && fence >= 0 && "(2)");
     return hf_item_with(s, plan->record, attrs, len);
 }
 
@@ -300,7 +302,8 @@ static struct hf_put_item replace_request(struct hf_scope *s, const struct hf_re
                                                     : (struct hf_item){0}};
 }
 
-/* What was sent is not what is there. Was it never? Whatever comes after it has a higher fence. */
+/* Another item than the one that was sent is there. Is it certain that ours never was? Anything
+ * that came after ours has a higher fence. */
 static bool was_never_put(struct hf_item sent, struct hf_item now)
 {
     int64_t ours = 0, theirs = 0;
@@ -341,10 +344,11 @@ enum hf_status hf_records_put(struct hf_scope *s, struct hf_records *records, st
             return hf_scope_doubt(s);
         }
         if (o.only_new && old.ptr)
-            return hf_scope_fail(s, HF_DUPLICATE, "record %.*s, %.*s is there already",
+            return hf_scope_fail(s, HF_DUPLICATE, "record %.*s, %.*s already exists",
                                  HF_FMT(plan.key.account), HF_FMT(plan.key.run_time));
     }
-    return hf_scope_fail(s, HF_CONDITION, "record %.*s, %.*s was changed by others all the time",
+    return hf_scope_fail(s, HF_CONDITION,
+                         "record %.*s, %.*s was not put: others kept changing it; try again",
                          HF_FMT(plan.key.account), HF_FMT(plan.key.run_time));
 }
 
@@ -378,10 +382,10 @@ enum hf_status hf_records_item(struct hf_scope *s, struct hf_records *records,
 
 /* ---- one record ----------------------------------------------------------------------------- */
 
-static enum hf_status none(struct hf_scope *s, const struct hf_records *records,
-                           struct record_key key)
+static enum hf_status fail_no_record(struct hf_scope *s, const struct hf_records *records,
+                                     struct record_key key)
 {
-    return hf_scope_fail(s, HF_NOT_FOUND, "there is no record %.*s, %.*s in table %.*s",
+    return hf_scope_fail(s, HF_NOT_FOUND, "record %.*s, %.*s does not exist in table %.*s",
                          HF_FMT(key.account), HF_FMT(key.run_time), HF_FMT(records->table));
 }
 
@@ -395,7 +399,7 @@ enum hf_status hf_records_get(struct hf_scope *s, struct hf_records *records, st
     TRY(check_key(s, key));
     TRY(hf__pattern_read(s, records->db, records->table, hf__records_key(s, records, key), &item));
     if (!item.ptr)
-        return none(s, records, key);
+        return fail_no_record(s, records, key);
     return hf__records_view(s, records, item, record);
 }
 
@@ -468,6 +472,8 @@ static struct hf_update_item change_request(struct hf_scope *s, const struct cha
     const char *update = change->records->texts[kind].update.ptr;
     const char *condition = same_condition(s, change, kind == RECORD_MARK, &values);
 
+    assert(change->item.ptr && "(3)");
+    assert(kind == RECORD_MARK || kind == RECORD_RESET);
     return (struct hf_update_item){.table = change->records->table,
                                    .key = hf__records_key(s, change->records, change->key),
                                    .update = hf_str_from(update),
@@ -486,7 +492,7 @@ enum hf_status hf_records_mark(struct hf_scope *s, struct hf_records *records,
 
     TRY(change_begin(s, &change));
     if (!change.item.ptr)
-        return none(s, records, change.key);
+        return fail_no_record(s, records, change.key);
     TRY(hf__records_view(s, records, change.item, &info));
     if (info.state == HF_RECORD_PROCESSED)
         return HF_OK;
@@ -530,14 +536,15 @@ enum hf_status hf_records_reset(struct hf_scope *s, struct hf_records *records,
 
     TRY(change_begin(s, &change));
     if (!change.item.ptr)
-        return none(s, records, change.key);
+        return fail_no_record(s, records, change.key);
     update = change_request(s, &change, RECORD_RESET,
                             hf__records_again_values(s, records, change.key, id_str(&id)));
     return change_send(s, &change, &(struct hf_transact_write){.update = &update}, update.key);
 }
 
-/* Make it unprocessed if it had failed, once. HF_CONDITION: it had not. */
-static enum hf_status again(struct hf_scope *s, struct hf_records *records, struct record_key key)
+/* Make a failed record unprocessed, once. HF_CONDITION: it is not a failed record. */
+static enum hf_status record_retry(struct hf_scope *s, struct hf_records *records,
+                                   struct record_key key)
 {
     struct pattern_id id = hf__pattern_id_make(&records->env);
     const struct hf_attr failed[] = {
@@ -574,7 +581,7 @@ static enum hf_status retry_shard(struct hf_scope *s, struct hf_records *records
         status = hf_pages_next_item(s, pages, &item);
         if (status != HF_OK || !item.ptr)
             break;
-        status = again(s, records, hf__records_key_of(records, item));
+        status = record_retry(s, records, hf__records_key_of(records, item));
         if (status == HF_OK)
             ++*count;
         else if (status != HF_CONDITION)

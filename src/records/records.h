@@ -19,16 +19,16 @@ enum record_request {
     RECORD_BEAT,         /* renew the claim */
     RECORD_COMPLETE,     /* it is processed */
     RECORD_RETRY,        /* the attempt failed */
-    RECORD_FAIL,         /* it failed, and the record is put aside */
+    RECORD_FAIL,         /* the attempt failed, and it is a failed record now */
     RECORD_RELEASE,      /* the attempt does not count */
-    RECORD_EXHAUST,      /* put aside what was begun too often */
+    RECORD_EXHAUST,      /* it was begun too often: it becomes a failed record */
     RECORD_EXHAUST_OVER, /* the same, from one who was seen to be silent */
-    RECORD_REJECT,       /* put aside what is no record */
-    RECORD_MARK,
-    RECORD_RESET,
-    RECORD_AGAIN,      /* reset it if it had failed */
-    RECORD_ADOPT,      /* reset what another program put */
-    RECORD_ADOPT_DONE, /* the same for what is processed: it gets its place, and stays as it is */
+    RECORD_REJECT,       /* it cannot be read: it becomes a failed record */
+    RECORD_MARK,         /* it is processed, without an attempt */
+    RECORD_RESET,        /* it is unprocessed, as if it were new */
+    RECORD_AGAIN,        /* reset it if it is a failed record */
+    RECORD_ADOPT,        /* reset what another program put */
+    RECORD_ADOPT_DONE,   /* the same for what is processed: it gets its place, and stays as it is */
     RECORD_REQUESTS
 };
 

@@ -35,7 +35,8 @@ static struct hf_scan placeless_scan(struct hf_scope *s, const struct hf_records
 }
 
 /* (1) HF_CONDITION: it has a place by now, or is in another state. */
-static enum hf_status adopt(struct hf_scope *s, struct hf_records *records, struct hf_item found)
+static enum hf_status record_adopt(struct hf_scope *s, struct hf_records *records,
+                                   struct hf_item found)
 {
     struct record_key key = hf__records_key_of(records, found);
     struct pattern_id id = hf__pattern_id_make(&records->env);
@@ -64,7 +65,7 @@ static enum hf_status adopt(struct hf_scope *s, struct hf_records *records, stru
 static enum hf_status adopt_and_count(struct hf_scope *s, struct hf_records *records,
                                       struct hf_item found, uint64_t *count)
 {
-    enum hf_status status = adopt(s, records, found);
+    enum hf_status status = record_adopt(s, records, found);
 
     if (status != HF_OK && status != HF_CONDITION)
         return status;

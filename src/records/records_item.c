@@ -116,7 +116,8 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || c == '_';
 }
 
-static size_t add_names(const struct hf_records *records, const char *text, struct hf_attr *names)
+static size_t add_names(const struct hf_records *records, const char *text, struct hf_attr *names,
+                        size_t room)
 {
     size_t len = 0;
 
@@ -125,6 +126,7 @@ static size_t add_names(const struct hf_records *records, const char *text, stru
 
         while (is_word(at[size]))
             size++;
+        assert(len < room && size > 1);
         names[len] = (struct hf_attr){.name = hf_str_of(at, size), .type = HF_TYPE_S};
         names[len].text = attribute_of(records, names[len].name);
         len++;
@@ -137,10 +139,9 @@ struct hf_item hf__records_names(struct hf_scope *s, const struct hf_records *re
                                  const char *text, const char *more)
 {
     struct hf_attr names[48]; /* one may come more than once: the last counts, all are the same */
-    size_t len = add_names(records, text, names);
+    size_t len = add_names(records, text, names, ARRAY_LEN(names));
 
-    len += add_names(records, more, names + len);
-    assert(len <= ARRAY_LEN(names));
+    len += add_names(records, more, names + len, ARRAY_LEN(names) - len);
     return hf_item_make(s, names, len);
 }
 
@@ -164,6 +165,7 @@ struct hf_update_item hf__records_request(struct hf_scope *s, const struct hf_re
                                           enum record_request kind, struct record_key key,
                                           struct hf_item values)
 {
+    assert(kind < RECORD_REQUESTS && records->texts[kind].update.len);
     return (struct hf_update_item){
         .table = records->table,
         .key = hf__records_key(s, records, key),
@@ -187,6 +189,7 @@ uint64_t hf__record_hash(struct record_key key)
 
 uint32_t hf__records_shard(struct record_key key, uint32_t shards)
 {
+    assert(shards > 0 && shards <= HF_RECORDS_SHARDS_MAX);
     return (uint32_t)(hf__record_hash(key) % shards);
 }
 
@@ -196,6 +199,7 @@ struct hf_str hf__records_shard_text(struct hf_scope *s, enum hf_record_state st
                        : state == HF_RECORD_PROCESSED ? "processed"
                                                       : "failed";
 
+    assert(state >= HF_RECORD_UNPROCESSED && state <= HF_RECORD_FAILED);
     return hf_scope_format(s, "%s.%" PRIu32, name, shard);
 }
 
@@ -238,7 +242,7 @@ struct hf_item hf__records_failure(struct hf_scope *s, const struct hf_records *
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static struct hf_value own(struct hf_item item, const char *name)
+static struct hf_value attribute_get(struct hf_item item, const char *name)
 {
     return hf_item_get(item, hf_str_from(name));
 }
@@ -267,7 +271,7 @@ static enum hf_status status_named(struct hf_str name)
 
 static void read_failure(struct hf_item item, struct hf_record_info *info)
 {
-    struct hf_value failure = own(item, "Failure");
+    struct hf_value failure = attribute_get(item, "Failure");
 
     if (!failure.ptr)
         return;
@@ -284,7 +288,7 @@ enum hf_status hf__records_view(struct hf_scope *s, const struct hf_records *rec
                                 struct hf_item item, struct hf_record_info *info)
 {
     struct hf_str shard = hf_value_str(hf_item_get(item, records->shard));
-    struct hf_value claim = own(item, "Claim");
+    struct hf_value claim = attribute_get(item, "Claim");
     uint64_t processed, attempts, failures;
 
     *info = (struct hf_record_info){.item = item};
@@ -293,8 +297,9 @@ enum hf_status hf__records_view(struct hf_scope *s, const struct hf_records *rec
     info->account = hf_value_str(hf_item_get(item, records->account));
     info->run_time = hf_value_str(hf_item_get(item, records->run_time));
     if (!read_u64(hf_item_get(item, records->processed), &processed) || processed > 1 ||
-        !read_u64(own(item, "Fence"), &info->fence) ||
-        !read_u64(own(item, "Attempts"), &attempts) || !read_u64(own(item, "Failures"), &failures))
+        !read_u64(attribute_get(item, "Fence"), &info->fence) ||
+        !read_u64(attribute_get(item, "Attempts"), &attempts) ||
+        !read_u64(attribute_get(item, "Failures"), &failures))
         return hf_scope_fail(s, HF_CORRUPT,
                              "the item \"%.*s\", \"%.*s\" of table %.*s is not a record",
                              HF_FMT(info->account), HF_FMT(info->run_time), HF_FMT(records->table));
@@ -305,7 +310,7 @@ enum hf_status hf__records_view(struct hf_scope *s, const struct hf_records *rec
     info->failures = (uint32_t)failures;
     info->owner = hf_value_str(hf_value_get(claim, HF_STR("owner")));
     info->token = hf_value_str(hf_value_get(claim, HF_STR("id")));
-    info->done_by = hf_value_str(own(item, "DoneBy"));
+    info->done_by = hf_value_str(attribute_get(item, "DoneBy"));
     read_failure(item, info);
     return HF_OK;
 }
@@ -314,14 +319,14 @@ uint64_t hf__records_beat(struct hf_item item)
 {
     uint64_t beat;
 
-    return read_u64(hf_value_get(own(item, "Claim"), HF_STR("beat")), &beat) ? beat : 0;
+    return read_u64(hf_value_get(attribute_get(item, "Claim"), HF_STR("beat")), &beat) ? beat : 0;
 }
 
 uint32_t hf__records_lease_ms(struct hf_item item)
 {
     uint64_t lease_ms;
 
-    if (!read_u64(hf_value_get(own(item, "Claim"), HF_STR("lease_ms")), &lease_ms) ||
+    if (!read_u64(hf_value_get(attribute_get(item, "Claim"), HF_STR("lease_ms")), &lease_ms) ||
         lease_ms > UINT32_MAX)
         return UINT32_MAX;
     return (uint32_t)lease_ms;
@@ -331,15 +336,15 @@ int64_t hf__records_after_ms(struct hf_item item)
 {
     uint64_t after_ms;
 
-    return read_u64(own(item, "NotBefore"), &after_ms) ? (int64_t)after_ms : 0;
+    return read_u64(attribute_get(item, "NotBefore"), &after_ms) ? (int64_t)after_ms : 0;
 }
 
 struct hf_str hf__records_failed_by(struct hf_item item)
 {
-    return hf_value_str(hf_value_get(own(item, "Failure"), HF_STR("id")));
+    return hf_value_str(hf_value_get(attribute_get(item, "Failure"), HF_STR("id")));
 }
 
 struct hf_str hf__records_put_id(struct hf_item item)
 {
-    return hf_value_str(own(item, "PutId"));
+    return hf_value_str(attribute_get(item, "PutId"));
 }

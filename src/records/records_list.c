@@ -48,7 +48,8 @@ struct grower {
     size_t len, cap;
 };
 
-static enum hf_status grow(struct hf_scope *s, struct grower *list, struct hf_record_info info)
+static enum hf_status list_append(struct hf_scope *s, struct grower *list,
+                                  struct hf_record_info info)
 {
     void *records = list->records;
 
@@ -59,9 +60,9 @@ static enum hf_status grow(struct hf_scope *s, struct grower *list, struct hf_re
 }
 
 /* The records of a list, which is freed. *last is where it can go on: absent when it was all. */
-static enum hf_status collect(struct hf_scope *s, struct hf_records *records,
-                              struct hf_pages *pages, uint64_t limit, struct hf_record_list *list,
-                              struct hf_item *last)
+static enum hf_status pages_collect(struct hf_scope *s, struct hf_records *records,
+                                    struct hf_pages *pages, uint64_t limit,
+                                    struct hf_record_list *list, struct hf_item *last)
 {
     struct grower out = {0};
     struct hf_item item;
@@ -74,7 +75,7 @@ static enum hf_status collect(struct hf_scope *s, struct hf_records *records,
         item = hf_item_copy(s, item);
         if ((status = hf_scope_built(s)) != HF_OK ||
             (status = hf__records_view(s, records, item, &info)) != HF_OK ||
-            (status = grow(s, &out, info)) != HF_OK)
+            (status = list_append(s, &out, info)) != HF_OK)
             break;
     }
     if (status == HF_OK && limit && out.len == limit)
@@ -132,7 +133,8 @@ enum hf_status hf_records_by_account(struct hf_scope *s, struct hf_records *reco
     *list = (struct hf_record_list){0};
     OPTIONS_COPY(&o, options);
     if (!account.len)
-        return hf_scope_fail(s, HF_INVALID, "there is no account to be listed");
+        return hf_scope_fail(s, HF_INVALID,
+                             "hf_records_by_account() was called without an account");
     if (o.from.len && o.to.len && is_behind(o.from, o.to))
         return hf_scope_ok(s); /* BETWEEN would complain: nothing is there */
     query = account_query(s, records, account, &o);
@@ -143,7 +145,7 @@ enum hf_status hf_records_by_account(struct hf_scope *s, struct hf_records *reco
     TRY(hf_scope_built(s));
     TRY(hf_pages_query(s, records->db, &query, HF_OPTIONS(hf_pages_options, .limit = o.limit),
                        &pages));
-    TRY(collect(s, records, pages, o.limit, list, &item));
+    TRY(pages_collect(s, records, pages, o.limit, list, &item));
     if (item.ptr)
         list->next = hf__records_key_of(records, item).run_time;
     return HF_OK;
@@ -158,9 +160,9 @@ static bool same_state(const struct hf_record_info *info, enum hf_record_state s
 
 /* Read what the keys name, and keep what is in that state, until the limit: *taken keys were used.
  */
-static enum hf_status take(struct hf_scope *s, struct hf_records *records,
-                           enum hf_record_state state, const struct hf_get *gets, size_t len,
-                           uint64_t limit, struct grower *out, size_t *taken)
+static enum hf_status keys_read(struct hf_scope *s, struct hf_records *records,
+                                enum hf_record_state state, const struct hf_get *gets, size_t len,
+                                uint64_t limit, struct grower *out, size_t *taken)
 {
     struct hf_get_many_result got;
 
@@ -172,7 +174,7 @@ static enum hf_status take(struct hf_scope *s, struct hf_records *records,
 
         TRY(hf__records_view(s, records, got.items[i], &info));
         if (same_state(&info, state))
-            TRY(grow(s, out, info));
+            TRY(list_append(s, out, info));
         *taken = i + 1;
         if (limit && out->len == limit)
             break;
@@ -204,9 +206,10 @@ static enum hf_status list_shard(struct hf_scope *s, struct hf_records *records,
                                 hf__records_key(s, records, hf__records_key_of(records, item))};
         ended = status == HF_OK && len < BATCH;
         if (status == HF_OK && len)
-            status = take(s, records, state, gets, len, limit, out, &taken);
+            status = keys_read(s, records, state, gets, len, limit, out, &taken);
         if (status == HF_OK && limit && out->len == limit && (taken < len || !ended))
             *last = hf__records_key_of(records, gets[taken - 1].key);
+        assert(taken <= len && (!limit || out->len <= limit));
     }
     hf_pages_free(pages);
     return status;
@@ -246,7 +249,7 @@ static enum hf_status cursor_read(struct hf_scope *s, const struct hf_records *r
         *last = (struct record_key){parts[1], parts[2]};
         return HF_OK;
     }
-    return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is no position in a list of records",
+    return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is not a cursor of a list of records",
                          HF_FMT(text));
 }
 
@@ -308,7 +311,7 @@ static enum hf_status list_scan(struct hf_scope *s, struct hf_records *records,
     TRY(hf_scope_built(s));
     TRY(hf_pages_scan(s, records->db, &scan, HF_OPTIONS(hf_pages_options, .limit = o.limit),
                       &pages));
-    TRY(collect(s, records, pages, o.limit, list, &item));
+    TRY(pages_collect(s, records, pages, o.limit, list, &item));
     if (item.ptr)
         list->next = cursor_make(s, 0, hf__records_key_of(records, item));
     return hf_scope_built(s);

@@ -274,7 +274,7 @@ static enum hf_status see_member(struct hf_relay *relay, struct hf_str sk, struc
     hf__watch_see(&member->sight, number_of(item, "beat"), relay_now_us(relay));
     member->lease_ms = (uint32_t)number_of(item, "lease_ms");
     member->stopped = hf_value_true(hf_item_get(item, HF_STR("stopped")));
-    member->orphaned = hf__pattern_orphan(relay->outbox->db, text_of(item, "opener"));
+    member->orphaned = hf__pattern_is_orphan(relay->outbox->db, text_of(item, "opener"));
     member->differs = !hf_str_equal(text_of(item, "only"), relay->only_text);
     snprintf(member->only, sizeof(member->only), "%.*s", HF_FMT(text_of(item, "only")));
     snprintf(member->owner, sizeof(member->owner), "%.*s", HF_FMT(text_of(item, "owner")));

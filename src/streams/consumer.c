@@ -2,10 +2,10 @@
  * streams/consumer.c: the changes of a table's items, from its stream to a function.
  *
  * A stream has shards; a change of an item is in one of them, and all later changes of that item
- * are in the same or in those that follow it. Who runs the consumer looks for shards again and
- * again (consumer_shard.c); workers read those that we have, page by page, each shard by one worker
- * at a time, and hand over what they find (consumer_read.c). With a name, what we have is leased in
- * a table, and how far we are is written there with every heartbeat (consumer_lease.c).
+ * are in the same or in those that follow it. The thread that runs the consumer looks for shards
+ * periodically (consumer_shard.c); workers read those that we have, page by page, each shard by one
+ * worker at a time, and hand over what they find (consumer_read.c). With a name, what we have is
+ * leased in a table, and how far we are is written there with every heartbeat (consumer_lease.c).
  *
  * What always holds:
  *
@@ -18,9 +18,9 @@
  *      that does not return within stop_ms is left: its shard is given back as one that is stuck,
  *      its thread is joined by the next run, or when the consumer is closed.
  *
- * Workers are those of a pump (coord/pump.c): they wait until a shard is due, by the env's clock, or
- * until one becomes ours. Who looks waits until it is time to, or something happens that he has to look
- * at. Nobody polls.
+ * Workers are those of a pump (coord/pump.c): they wait until a shard is due, by the env's clock,
+ * or until one becomes ours. The thread that runs the consumer waits until it is time for the next
+ * look, or until it is woken for one. Nobody polls.
  */
 #include "streams/consumer.h"
 
@@ -35,7 +35,7 @@ enum { GOODBYE_MS = 10000 };
 static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer_options *o)
 {
     if (o->start < HF_START_FIRST || o->start > HF_START_TIME)
-        return hf_scope_fail(s, HF_INVALID, "there is no start %d", (int)o->start);
+        return hf_scope_fail(s, HF_INVALID, "invalid start %d", (int)o->start);
     if (o->start == HF_START_AFTER && (!o->shard.len || !o->sequence.len))
         return hf_scope_fail(s, HF_INVALID, "HF_START_AFTER needs a shard and a sequence number");
     if (o->start == HF_START_TIME && o->from_us <= 0)
@@ -53,12 +53,11 @@ static enum hf_status check_options(struct hf_scope *s, const struct hf_consumer
                                    hf_error_limit_of("workers", CONSUMER_THREADS_MAX, o->workers),
                                    "%u threads are more than %d", o->workers, CONSUMER_THREADS_MAX);
     if (o->stuck != HF_STUCK_LEAVE && o->stuck != HF_STUCK_RELEASE)
-        return hf_scope_fail(s, HF_INVALID,
-                             "a consumer leaves what is stuck as it is, or releases its shard");
+        return hf_scope_fail(s, HF_INVALID, "invalid value for hf_consumer_options.stuck");
     if (o->stuck == HF_STUCK_RELEASE && !o->name.len)
         return hf_scope_fail(s, HF_INVALID,
-                             "a consumer without a name has no lease on a shard that could be "
-                             "released: give it a name, or leave what is stuck as it is");
+                             "HF_STUCK_RELEASE needs a name: without one, a consumer has no leases "
+                             "to release");
     return HF_OK;
 }
 
@@ -100,7 +99,7 @@ static enum hf_status make_workers(struct hf_consumer *c)
         return HF_NOMEM;
     c->workers_len = len;
     for (size_t i = 0; i < len; i++) {
-        struct worker *worker = &c->workers[i];
+        struct consumer_worker *worker = &c->workers[i];
 
         worker->consumer = c;
         worker->work = hf_scope_new(&c->env);
@@ -114,7 +113,7 @@ static enum hf_status make_workers(struct hf_consumer *c)
 
 static int64_t serve_due(size_t number, void *consumer);
 
-static enum hf_status fill(struct hf_scope *s, struct hf_consumer *c, struct hf_str table)
+static enum hf_status consumer_fill(struct hf_scope *s, struct hf_consumer *c, struct hf_str table)
 {
     struct pump_options pump = {.workers = c->o.no_threads ? 0 : c->o.workers,
                                 .step = serve_due,
@@ -161,7 +160,7 @@ enum hf_status hf_consumer_open(struct hf_scope *s, struct hf_db *db, struct hf_
     c->id = hf__pattern_id_make(&c->env);
     pthread_mutex_init(&c->mutex, NULL);
     hf__waiters_init(&c->looker);
-    status = fill(s, c, table);
+    status = consumer_fill(s, c, table);
     if (status != HF_OK) {
         hf_consumer_close(c);
         return status;
@@ -206,6 +205,23 @@ void hf_consumer_metrics(struct hf_consumer *c, struct hf_consumer_metrics *metr
 
 /* ---- what the files share ------------------------------------------------------------------- */
 
+void hf__consumer_check(struct hf_consumer *c)
+{
+    size_t owned = 0, busy = 0;
+
+    ASSERT_HELD(&c->mutex);
+    if (!DEV_CHECKS)
+        return;
+    for (const struct shard *shard = c->shards; shard; shard = shard->next) {
+        owned += shard->owned;
+        busy += shard->busy;
+        assert(!(shard->owned && shard->done) && "a shard that was read to its end is nobody's");
+        assert((!shard->owned || shard->decided) && "nobody said from where it is read");
+    }
+    assert(owned == c->metrics.shards);
+    assert(busy <= c->workers_len && "a worker reads one shard at a time");
+}
+
 void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struct hf_scope *why)
 {
     pthread_mutex_lock(&c->mutex);
@@ -221,7 +237,7 @@ void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struc
                 hf_scope_cancel(c->workers[i].own);
         }
     }
-    hf__waiters_tell(&c->looker);
+    hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -244,16 +260,15 @@ void hf__consumer_gap(struct hf_consumer *c, struct hf_str shard, struct hf_str 
         c->o.on_gap(shard, sequence, c->o.user);
 }
 
-uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries)
+uint32_t hf__consumer_retry_ms(const struct hf_consumer *c, uint32_t tries)
 {
-    return hf__backoff_ms(&c->env, CONSUMER_TROUBLE_MS, CONSUMER_TROUBLE_MAX_MS,
-                          tries + UINT64_C(1));
+    return hf__backoff_ms(&c->env, CONSUMER_RETRY_MS, CONSUMER_RETRY_MAX_MS, tries + UINT64_C(1));
 }
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
 /* The shard that is due longest; with the mutex. *next_us: when the first of the others is. */
-static struct shard *pick(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
+static struct shard *shard_pick(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
     struct shard *best = NULL;
 
@@ -273,8 +288,8 @@ static struct shard *pick(struct hf_consumer *c, int64_t now_us, int64_t *next_u
     return best;
 }
 
-/* A shard was read. Is there something for who looks? */
-static void served(struct worker *worker, struct shard *shard)
+/* A shard was read: wake the thread that looks, if it has to look or may end. */
+static void shard_served(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_consumer *c = worker->consumer;
 
@@ -283,7 +298,7 @@ static void served(struct worker *worker, struct shard *shard)
     shard->busy = false;
     worker->shard = NULL;
     if (c->look_now || c->o.until_end)
-        hf__waiters_tell(&c->looker);
+        hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -291,7 +306,7 @@ static void served(struct worker *worker, struct shard *shard)
 static int64_t serve_due(size_t number, void *consumer)
 {
     struct hf_consumer *c = consumer;
-    struct worker *worker = &c->workers[number];
+    struct consumer_worker *worker = &c->workers[number];
     struct shard *shard = NULL;
     int64_t next_us = INT64_MAX;
 
@@ -300,7 +315,8 @@ static int64_t serve_due(size_t number, void *consumer)
         hf_scope_reset(worker->own);
     pthread_mutex_lock(&c->mutex);
     if (!c->stopping)
-        shard = pick(c, hf__env_elapsed_us(&c->env), &next_us);
+        shard = shard_pick(c, hf__env_elapsed_us(&c->env), &next_us);
+    assert(!shard || (shard->owned && !shard->busy && !shard->done));
     if (shard)
         shard->busy = true;
     assert(!worker->shard);
@@ -310,14 +326,14 @@ static int64_t serve_due(size_t number, void *consumer)
         return next_us;
     hf__pump_wake_at(c->pump, next_us); /* for another worker */
     hf__consumer_serve(worker, shard);
-    served(worker, shard);
+    shard_served(worker, shard);
     return 0;
 }
 
-/* ---- who looks ------------------------------------------------------------------------------ */
+/* ---- looking for shards --------------------------------------------------------------------- */
 
-/* Does the run go on? */
-static enum hf_status alive(struct hf_scope *s, struct hf_consumer *c)
+/* HF_OK: the run goes on. Otherwise why it ends. */
+static enum hf_status run_check(struct hf_scope *s, struct hf_consumer *c)
 {
     TRY(hf_scope_sleep_ms(s, 0));
     if (hf__consumer_stopping(c))
@@ -332,7 +348,7 @@ static int64_t look_every_us(const struct hf_consumer *c)
     return (ms < CONSUMER_LOOK_MS ? ms : CONSUMER_LOOK_MS) * 1000;
 }
 
-/* Look, if it is time to; what the database does not do now is tried again. */
+/* Look, if it is time to; failures that may pass are tried again later. */
 static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, bool *ended)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
@@ -342,22 +358,22 @@ static enum hf_status look_if_due(struct hf_scope *s, struct hf_consumer *c, boo
 
     *ended = false;
     pthread_mutex_lock(&c->mutex);
-    now = c->look_now && !c->look_trouble;
+    now = c->look_now && !c->look_failures;
     pthread_mutex_unlock(&c->mutex);
     if (!now && now_us < c->look_us)
         return HF_OK;
     status = hf__consumer_look(s, c, ended);
     now_us = hf__env_elapsed_us(&c->env);
     if (status == HF_OK) {
-        c->look_trouble = 0;
+        c->look_failures = 0;
         c->look_us = now_us + look_every_us(c);
         return HF_OK;
     }
-    TRY(alive(s, c));
-    if (status != HF_TIMEOUT && !may_pass(hf_scope_error(s)))
+    TRY(run_check(s, c));
+    if (status != HF_TIMEOUT && !error_is_transient(hf_scope_error(s)))
         return status;
     hf_scope_rewind(s, mark);
-    c->look_us = now_us + (int64_t)hf__consumer_trouble_ms(c, c->look_trouble++) * 1000;
+    c->look_us = now_us + (int64_t)hf__consumer_retry_ms(c, c->look_failures++) * 1000;
     return HF_OK;
 }
 
@@ -368,7 +384,7 @@ static bool is_over(struct hf_consumer *c)
 
     pthread_mutex_lock(&c->mutex);
     over = c->o.until_end && c->looks && c->headed && !c->fresh && !c->look_now &&
-           !c->look_trouble && hf__consumer_at_end(c);
+           !c->look_failures && hf__consumer_at_end(c);
     pthread_mutex_unlock(&c->mutex);
     return over;
 }
@@ -380,7 +396,7 @@ static bool has_news(void *consumer)
     bool news;
 
     pthread_mutex_lock(&c->mutex);
-    news = c->stopping || (c->look_now && !c->look_trouble);
+    news = c->stopping || (c->look_now && !c->look_failures);
     pthread_mutex_unlock(&c->mutex);
     return news || is_over(c);
 }
@@ -391,7 +407,7 @@ static enum hf_status look_on(struct hf_scope *s, struct hf_consumer *c)
     for (;;) {
         bool ended;
 
-        TRY(alive(s, c));
+        TRY(run_check(s, c));
         TRY(look_if_due(s, c, &ended));
         if (ended || is_over(c))
             return HF_OK;
@@ -407,7 +423,7 @@ static enum hf_status do_alone(struct hf_scope *s, struct hf_consumer *c)
         int64_t next_us, beat_us, now_us;
         bool ended;
 
-        TRY(alive(s, c));
+        TRY(run_check(s, c));
         TRY(look_if_due(s, c, &ended));
         if (ended || is_over(c))
             return HF_OK;
@@ -420,7 +436,7 @@ static enum hf_status do_alone(struct hf_scope *s, struct hf_consumer *c)
             next_us = c->look_us;
         if (now_us + beat_us < next_us)
             next_us = now_us + beat_us;
-        if (c->look_now && !c->look_trouble)
+        if (c->look_now && !c->look_failures)
             continue;
         if (next_us > now_us)
             TRY(hf_scope_sleep_ms(s, (uint32_t)((next_us - now_us + 999) / 1000)));
@@ -436,8 +452,8 @@ static void forget_iterator(const struct hf_consumer *c, struct shard *shard)
         shard->iterator.len = 0;
 }
 
-static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
-                            void *user)
+static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_change_fn *handle,
+                                void *user)
 {
     uint32_t left_ms = hf_scope_left_ms(s, UINT32_MAX);
     bool free;
@@ -447,7 +463,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
     c->running = true;
     pthread_mutex_unlock(&c->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
+        return hf_scope_fail(s, HF_LOCKED, "the consumer is already running");
     free = hf__pump_left(c->pump) == 0;
     pthread_mutex_lock(&c->mutex);
     c->running = free;
@@ -462,7 +478,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
         c->deadline_us =
             left_ms < UINT32_MAX ? hf__env_elapsed_us(&c->env) + (int64_t)left_ms * 1000 : 0;
         c->look_us = hf__env_elapsed_us(&c->env);
-        c->look_trouble = 0;
+        c->look_failures = 0;
         c->look_now = true;
         c->looks++; /* what an earlier run has seen is not seen now */
     }
@@ -470,12 +486,12 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
     if (!free)
         return hf_scope_fail(
             s, HF_LOCKED,
-            "a handler of the run before has not returned: the consumer cannot run "
-            "again before it has");
+            "a handler of the previous run has not returned; the consumer cannot run "
+            "again until it has");
     return HF_OK;
 }
 
-static enum hf_status start(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status workers_start(struct hf_scope *s, struct hf_consumer *c)
 {
     if (!c->o.no_threads)
         TRY(hf__timer_start(s, hf__consumer_beats, c, &c->beater));
@@ -508,22 +524,25 @@ static void give_back(struct hf_consumer *c)
                 break;
             hf_scope_reset(s);
             hf_scope_timeout_ms(s, (uint32_t)(left_us / 1000 + 1));
-            if (hf__shard_lease_release(s, c, shard) == HF_OK || !may_pass(hf_scope_error(s)) ||
-                hf_scope_sleep_ms(s, hf__consumer_trouble_ms(c, tries++)) != HF_OK)
+            if (hf__shard_lease_release(s, c, shard) == HF_OK ||
+                !error_is_transient(hf_scope_error(s)) ||
+                hf_scope_sleep_ms(s, hf__consumer_retry_ms(c, tries++)) != HF_OK)
                 break;
         }
         pthread_mutex_lock(&c->mutex);
+        c->metrics.shards -= shard->owned;
         shard->owned = false;
         shard->dirty = false;
         pthread_mutex_unlock(&c->mutex);
     }
     pthread_mutex_lock(&c->mutex);
-    c->metrics.shards = 0;
+    hf__consumer_check(c);
+    assert(c->metrics.shards == 0 && "(4)");
     pthread_mutex_unlock(&c->mutex);
 }
 
 /* How many handlers were left. */
-static size_t finish(struct hf_consumer *c)
+static size_t workers_stop(struct hf_consumer *c)
 {
     size_t left = hf__pump_stop(c->pump, c->o.stop_ms ? (int64_t)c->o.stop_ms * 1000 : INT64_MAX);
 
@@ -541,12 +560,12 @@ enum hf_status hf_consumer_run(struct hf_scope *s, struct hf_consumer *c, hf_cha
 
     if (!handle)
         return hf_scope_fail(s, HF_INVALID, "a consumer needs a function to hand changes to");
-    TRY(enter(s, c, handle, user));
-    status = start(s, c);
+    TRY(run_enter(s, c, handle, user));
+    status = workers_start(s, c);
     if (status == HF_OK)
         status = c->o.no_threads ? do_alone(s, c) : look_on(s, c);
     hf__consumer_stop(c, status, s);
-    left = finish(c);
+    left = workers_stop(c);
     pthread_mutex_lock(&c->mutex);
     c->running = false;
     status = c->stop_status;

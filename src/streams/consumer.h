@@ -25,8 +25,8 @@ enum {
     CONSUMER_BACKOFF_MAX_MS = 30000,
     CONSUMER_THREADS_MAX = 256,
     CONSUMER_LOOK_MS = 10000, /* how often new shards are looked for, without news */
-    CONSUMER_TROUBLE_MS = 50, /* first pause when the database has trouble; doubled */
-    CONSUMER_TROUBLE_MAX_MS = 5000,
+    CONSUMER_RETRY_MS = 50,   /* the first pause after a failure of the database; doubled */
+    CONSUMER_RETRY_MAX_MS = 5000,
     CONSUMER_END_PAGES = 3,      /* so many empty pages of an open shard are its end, for now */
     CONSUMER_END_PAUSE_MS = 200, /* between these; a shard may be asked five times a second */
     CONSUMER_KEEP_S = 7 * 86400, /* how long it is kept that a shard was read to its end */
@@ -78,7 +78,7 @@ struct shard {
     struct text sequence;
     int64_t from_us;
     bool dirty; /* it is not written yet */
-    bool begun; /* something was handed over, so it can be told what a gap follows */
+    bool begun; /* something was handed over: `sequence` is what a gap follows */
 
     /* the lease, while owned; with a name */
     bool owned;
@@ -101,17 +101,17 @@ struct shard {
     struct text iterator; /* empty: none */
     bool by_time;         /* it was made for PLACE_TIME: what is too old is passed over */
     int64_t due_us;       /* when to read again */
-    uint32_t failures;    /* of this batch, by the handler */
-    uint32_t trouble;     /* of the database, since something went well */
+    uint32_t failures;    /* of the handler in a row, with this batch */
+    uint32_t db_failures; /* of the database, since something went well */
     uint32_t empty;       /* pages in a row without records */
     bool at_end;          /* with until_end: all that was there was handed over */
     int64_t call_us;      /* since when the handler has changes of it; 0: it has not */
-    bool stuck;           /* for too long, which was told */
+    bool stuck;           /* it has not returned for too long, and that was reported */
 };
 
 /* ---- the consumer --------------------------------------------------------------------------- */
 
-struct worker {
+struct consumer_worker {
     struct hf_consumer *consumer;
     struct hf_scope *io;   /* for the database */
     struct hf_scope *own;  /* what io is, when it is not the caller's scope */
@@ -130,7 +130,7 @@ struct hf_consumer {
     struct hf_scope *beat_scope;
     struct timer *beater;
     struct pump *pump; /* reads shards that are due */
-    struct worker *workers;
+    struct consumer_worker *workers;
     size_t workers_len;
     struct waiters looker; /* who runs it, and looks */
     hf_change_fn *handle;
@@ -147,7 +147,7 @@ struct hf_consumer {
     bool headed;        /* the above are known */
     bool fresh;         /* we were the first, and have not looked yet */
     int64_t look_us;    /* when to look again */
-    uint32_t look_trouble;
+    uint32_t look_failures;
 
     pthread_mutex_t mutex; /* guards all below, and shards */
     struct shard *shards;
@@ -165,7 +165,7 @@ static inline bool has_name(const struct hf_consumer *c)
     return c->o.name.len > 0;
 }
 
-static inline bool may_pass(const struct hf_error *error)
+static inline bool error_is_transient(const struct hf_error *error)
 {
     return error->may_retry || error->may_have_happened;
 }
@@ -175,11 +175,14 @@ static inline bool may_pass(const struct hf_error *error)
 void hf__consumer_stop(struct hf_consumer *c, enum hf_status status, const struct hf_scope *why);
 bool hf__consumer_stopping(struct hf_consumer *c);
 
+/* What always holds of its shards; with the mutex. */
+void hf__consumer_check(struct hf_consumer *c);
+
 /* Records are gone behind `sequence` (absent: none was handed over). Not with the mutex. */
 void hf__consumer_gap(struct hf_consumer *c, struct hf_str shard, struct hf_str sequence);
 
-/* How long to wait before the next try of that many. */
-uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries);
+/* How long to wait after so many failures of the database in a row. */
+uint32_t hf__consumer_retry_ms(const struct hf_consumer *c, uint32_t tries);
 
 /* ---- consumer_shard.c: lineage -------------------------------------------------------------- */
 
@@ -187,8 +190,8 @@ uint32_t hf__consumer_trouble_ms(const struct hf_consumer *c, uint32_t tries);
 enum hf_status hf__consumer_stream(struct hf_scope *s, struct hf_consumer *c, struct hf_str *arn);
 
 /*
- * Find out which shards there are, who has which, and take what is to be had. HF_OK although
- * nothing may have changed; *ended: there is no more to be done, ever, or with until_end.
+ * Find out which shards there are and who has which, and take those that are available. HF_OK also
+ * if nothing has changed; *ended: nothing is left to do, ever, or with until_end.
  */
 enum hf_status hf__consumer_look(struct hf_scope *s, struct hf_consumer *c, bool *ended);
 
@@ -200,7 +203,7 @@ void hf__shards_free(struct hf_consumer *c);
 /* ---- consumer_read.c: one shard, one page --------------------------------------------------- */
 
 /* Read it and hand over what there is; the worker has set `busy`. */
-void hf__consumer_serve(struct worker *worker, struct shard *shard);
+void hf__consumer_serve(struct consumer_worker *worker, struct shard *shard);
 
 /* An iterator for changes from now on, for a shard that nobody has begun. */
 enum hf_status hf__shard_latest(struct hf_scope *s, struct hf_consumer *c, struct shard *shard);

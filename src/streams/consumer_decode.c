@@ -28,24 +28,24 @@ struct place {
     const char *of; /* "" or "dynamodb." */
 };
 
-static enum hf_status wrong(struct hf_scope *s, const struct place *place,
-                            const struct json_member *member, const char *what)
+static enum hf_status fail_member(struct hf_scope *s, const struct place *place,
+                                  const struct json_member *member, const char *what)
 {
     return hf_scope_fail(s, HF_INVALID, "the event: Records[%zu].%s%s %s", place->record, place->of,
                          member->name, what);
 }
 
 /* Its members, of an object that was passed over before. */
-static enum hf_status enter(struct json_reader *r, const struct place *place,
-                            const struct json_member *outer, struct json_member *members,
-                            size_t len)
+static enum hf_status members_enter(struct json_reader *r, const struct place *place,
+                                    const struct json_member *outer, struct json_member *members,
+                                    size_t len)
 {
     if (!outer->raw.len)
-        return wrong(r->s, place, outer, "is missing");
+        return fail_member(r->s, place, outer, "is missing");
     if (outer->raw.ptr[0] != '{')
-        return wrong(r->s, place, outer, "is no object");
+        return fail_member(r->s, place, outer, "is not an object");
     r->at = outer->at;
-    return hf__json_all(r, 1, '}', members, len);
+    return hf__pattern_json_all(r, 1, '}', members, len);
 }
 
 /* A value by the reader of items: raw is made one of type S, or N. */
@@ -53,11 +53,12 @@ static enum hf_status read_value(struct hf_scope *s, const struct place *place,
                                  const struct json_member *member, bool number,
                                  struct hf_value *value)
 {
-    enum hf_status status = hf__json_value(s, number ? HF_TYPE_N : HF_TYPE_S, member->raw, value);
+    enum hf_status status =
+        hf__pattern_json_value(s, number ? HF_TYPE_N : HF_TYPE_S, member->raw, value);
 
     if (status == HF_OK || status == HF_NOMEM)
         return status;
-    return wrong(s, place, member, number ? "is no number" : "is no text");
+    return fail_member(s, place, member, number ? "is not a number" : "is not a string");
 }
 
 static enum hf_status read_text(struct hf_scope *s, const struct place *place,
@@ -67,12 +68,12 @@ static enum hf_status read_text(struct hf_scope *s, const struct place *place,
 
     *text = hf_str_of(NULL, 0);
     if (!member->raw.len)
-        return needed ? wrong(s, place, member, "is missing") : HF_OK;
+        return needed ? fail_member(s, place, member, "is missing") : HF_OK;
     if (member->raw.ptr[0] != '"')
-        return wrong(s, place, member, "is no text");
+        return fail_member(s, place, member, "is not a string");
     TRY(read_value(s, place, member, false, &value));
     *text = hf_value_str(value);
-    return needed && !text->len ? wrong(s, place, member, "is empty") : HF_OK;
+    return needed && !text->len ? fail_member(s, place, member, "is empty") : HF_OK;
 }
 
 /* Seconds, maybe with a fraction or an exponent, as whole seconds in microseconds. */
@@ -88,14 +89,14 @@ static enum hf_status read_time(struct hf_scope *s, const struct place *place,
     if (!member->raw.len)
         return HF_OK;
     if (member->raw.ptr[0] < '0' || member->raw.ptr[0] > '9')
-        return wrong(s, place, member, "is no time");
+        return fail_member(s, place, member, "is not a time");
     TRY(read_value(s, place, member, true, &value));
     digits = hf_value_number(s, value);
     TRY(hf_scope_built(s));
     for (; i < digits.len && digits.ptr[i] >= '0' && digits.ptr[i] <= '9' && i < DIGITS_MAX; i++)
         seconds = seconds * 10 + (digits.ptr[i] - '0');
     if (i < digits.len && digits.ptr[i] != '.')
-        return wrong(s, place, member, "is no time");
+        return fail_member(s, place, member, "is not a time");
     *us = seconds * 1000000;
     return HF_OK;
 }
@@ -107,10 +108,10 @@ static enum hf_status read_item(struct hf_scope *s, const struct place *place,
 
     *item = (struct hf_item){0};
     if (!member->raw.len)
-        return needed ? wrong(s, place, member, "is missing") : HF_OK;
+        return needed ? fail_member(s, place, member, "is missing") : HF_OK;
     status = hf_item_from_json(s, member->raw, item);
     if (status == HF_OK && needed && !hf_item_count(*item))
-        return wrong(s, place, member, "is empty");
+        return fail_member(s, place, member, "is empty");
     if (status == HF_OK || status == HF_NOMEM)
         return status;
     return hf_scope_fail_because(s, HF_INVALID, hf_scope_error(s),
@@ -132,7 +133,7 @@ static enum hf_status read_kind(struct hf_scope *s, const struct place *place,
             *kind = (enum hf_change_kind)(HF_CHANGE_INSERT + i);
             return HF_OK;
         }
-    return wrong(s, place, member, "is none of INSERT, MODIFY, REMOVE");
+    return fail_member(s, place, member, "is none of INSERT, MODIFY, REMOVE");
 }
 
 static enum hf_status read_change(struct json_reader *r, size_t number,
@@ -145,7 +146,7 @@ static enum hf_status read_change(struct json_reader *r, size_t number,
                                     {.name = "ApproximateCreationDateTime"}};
     struct place place = {.record = number, .of = ""};
 
-    TRY(enter(r, &place, dynamodb, members, ARRAY_LEN(members)));
+    TRY(members_enter(r, &place, dynamodb, members, ARRAY_LEN(members)));
     place.of = "dynamodb.";
     TRY(read_item(r->s, &place, &members[0], true, &change->key));
     TRY(read_item(r->s, &place, &members[1], false, &change->new_image));
@@ -168,7 +169,7 @@ static enum hf_status read_identity(struct json_reader *r, size_t number,
     *expired = false;
     if (!identity->raw.len)
         return HF_OK;
-    TRY(enter(r, &place, identity, members, ARRAY_LEN(members)));
+    TRY(members_enter(r, &place, identity, members, ARRAY_LEN(members)));
     place.of = "userIdentity.";
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         TRY(read_text(r->s, &place, &members[i], false, &texts[i]));
@@ -190,13 +191,13 @@ static enum hf_status read_record(struct json_reader *r, size_t number, struct h
     size_t end;
 
     *change = (struct hf_change){.time_us = 0};
-    if (hf__json_look(r) != '{')
-        return hf_scope_fail(r->s, HF_INVALID, "the event: Records[%zu] is no object", number);
-    TRY(hf__json_all(r, 1, '}', members, ARRAY_LEN(members)));
+    if (hf__pattern_json_look(r) != '{')
+        return hf_scope_fail(r->s, HF_INVALID, "the event: Records[%zu] is not an object", number);
+    TRY(hf__pattern_json_all(r, 1, '}', members, ARRAY_LEN(members)));
     end = r->at;
     TRY(read_text(r->s, &place, &members[2], false, &source));
     if (source.len && !hf_str_equal(source, HF_STR("aws:dynamodb")))
-        return wrong(r->s, &place, &members[2], "is not aws:dynamodb");
+        return fail_member(r->s, &place, &members[2], "is not aws:dynamodb");
     TRY(read_text(r->s, &place, &members[0], true, &change->id));
     TRY(read_kind(r->s, &place, &members[1], &change->kind));
     TRY(read_change(r, number, &members[3], change));
@@ -212,18 +213,18 @@ static enum hf_status read_records(struct json_reader *r, const struct hf_change
     size_t count = 0, from = r->at;
 
     r->at++; /* all of it is JSON: how many are there? */
-    if (!hf__json_take(r, ']'))
+    if (!hf__pattern_json_take(r, ']'))
         do {
-            TRY(hf__json_pass(r, 1));
+            TRY(hf__pattern_json_pass(r, 1));
             count++;
-        } while (hf__json_take(r, ','));
+        } while (hf__pattern_json_take(r, ','));
     list = hf_scope_alloc(r->s, (count ? count : 1) * sizeof(*list));
     if (!list)
         return hf_scope_built(r->s);
     r->at = from + 1;
     for (size_t i = 0; i < count; i++) {
         TRY(read_record(r, i, &list[i]));
-        (void)hf__json_take(r, ',');
+        (void)hf__pattern_json_take(r, ',');
     }
     *changes = list;
     *len = count;
@@ -239,7 +240,7 @@ enum hf_status hf_changes_decode(struct hf_scope *s, struct hf_str json,
     call_begins(s);
     *changes = NULL;
     *len = 0;
-    TRY(hf__json_object(&r, &records, 1));
+    TRY(hf__pattern_json_object(&r, &records, 1));
     if (!records.raw.len || records.raw.ptr[0] != '[')
         return hf_scope_fail(s, HF_INVALID, "the event has no list \"Records\"");
     r.at = records.at;

@@ -25,19 +25,21 @@
  * What always holds:
  *
  *  (1) The owner writes on condition of owner and fence, others of fence and beat as they saw them.
- *      So who was replaced is refused, and a position never goes back.
+ *      So an owner that was replaced is refused, and a position never goes back.
  *  (2) Each write fails its own condition once it was done; the item shows whose doing it was.
  *  (3) Our lease ends for us before it ends for others: coord/lease.c.
- *  (4) What is done stays: a shard that was read to its end is not begun again by somebody who
- *      looked at it before.
+ *  (4) A shard that is done stays done: a consumer that looked at it before does not begin it
+ *      again.
  */
 #include "streams/consumer.h"
 
 #include <holdfast/pages.h>
 
+#include "base/assert_held.h"
 #include "coord/placeholders.h"
 
 static const char *const place_names[] = {"horizon", "time", "at", "after"};
+_Static_assert(ARRAY_LEN(place_names) == PLACE_AFTER + 1, "every place has a name");
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
@@ -89,8 +91,9 @@ static struct hf_update_item update_of(struct holders *h, const struct hf_consum
     };
 }
 
-static enum hf_status send(struct hf_scope *s, struct hf_consumer *c,
-                           const struct hf_update_item *update, struct shard_lease_view *view)
+static enum hf_status update_send(struct hf_scope *s, struct hf_consumer *c,
+                                  const struct hf_update_item *update,
+                                  struct shard_lease_view *view)
 {
     struct hf_item item;
     enum hf_status status;
@@ -275,7 +278,7 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
     update = update_of(&h, c, HF_STR("head"),
                        HF_STR("SET #stream = :to, #start = :horizon REMOVE #shard, #number"),
                        "#stream = :from");
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
@@ -298,7 +301,7 @@ enum hf_status hf__shard_lease_plan(struct hf_scope *s, struct hf_consumer *c, s
         VALUE(&h, HF_N(":expires", expires_s(c)));
     }
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), text, "attribute_not_exists(#pk)");
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     /* Whoever wrote it, it is there. */
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
@@ -308,12 +311,14 @@ void hf__shard_lease_see(struct hf_consumer *c, struct shard *shard,
 {
     size_t len = view->holder.len < PATTERN_ID_LEN ? view->holder.len : PATTERN_ID_LEN;
 
+    ASSERT_HELD(&c->mutex);
+    assert(!shard->owned && "our own lease is not seen from outside");
     if (!shard->there || shard->seen_fence != view->fence || shard->seen_beat != view->beat)
         shard->seen_us = hf__env_elapsed_us(&c->env);
     shard->there = true;
     shard->seen_fence = view->fence;
     shard->seen_beat = view->beat;
-    shard->seen_lease_ms = hf__pattern_orphan(c->db, view->opener) ? 0 : view->lease_ms;
+    shard->seen_lease_ms = hf__pattern_is_orphan(c->db, view->opener) ? 0 : view->lease_ms;
     shard->asked = view->wanted.len > 0;
     memset(shard->holder, 0, sizeof(shard->holder));
     if (len)
@@ -329,6 +334,8 @@ static bool load_place(struct hf_consumer *c, struct shard *shard,
     /* An iterator from when nobody had begun is as good as ever as long as nobody has. */
     bool same = view->place == PLACE_TIME && shard->place == PLACE_TIME && !shard->begun;
 
+    ASSERT_HELD(&c->mutex);
+    assert(!shard->busy && "its position is the reader's");
     if (!hf__text_set(&c->env, &shard->sequence, view->sequence))
         return false;
     if (!same)
@@ -345,12 +352,13 @@ static struct lease_terms terms_of(const struct hf_consumer *c)
     return (struct lease_terms){.lease_ms = c->o.lease_ms, .heartbeat_ms = c->o.lease_ms / 4};
 }
 
-static bool own(struct hf_consumer *c, struct shard *shard, const struct shard_lease_view *view,
-                int64_t sent_us)
+static bool shard_own(struct hf_consumer *c, struct shard *shard,
+                      const struct shard_lease_view *view, int64_t sent_us)
 {
     bool good;
 
     pthread_mutex_lock(&c->mutex);
+    assert(!shard->owned && !shard->done);
     good = load_place(c, shard, view);
     if (good) {
         shard->there = true;
@@ -362,9 +370,10 @@ static bool own(struct hf_consumer *c, struct shard *shard, const struct shard_l
         hf__lease_take(&shard->lease, terms_of(c), sent_us);
         shard->saved_us = sent_us;
         shard->due_us = sent_us;
-        shard->failures = shard->trouble = shard->empty = 0;
+        shard->failures = shard->db_failures = shard->empty = 0;
         shard->at_end = false;
         c->metrics.shards++;
+        hf__consumer_check(c);
     }
     pthread_mutex_unlock(&c->mutex);
     return good;
@@ -408,7 +417,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
     enum hf_status status;
 
     *taken = false;
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         hf_scope_ok(s);
         if (view.fence == fence && view.beat == 1 && hf_str_equal(view.holder, id_str(&c->id)) &&
@@ -423,7 +432,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
         }
     }
     TRY(status);
-    if (!own(c, shard, &view, sent_us))
+    if (!shard_own(c, shard, &view, sent_us))
         return hf_scope_fail(s, HF_NOMEM, "no memory for the position of a shard");
     *taken = true;
     return HF_OK;
@@ -431,6 +440,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
 
 void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
 {
+    ASSERT_HELD(&c->mutex);
     if (!shard->owned)
         return;
     shard->owned = false; /* its iterator is the reader's; who takes it again drops it */
@@ -442,8 +452,9 @@ void hf__shard_lease_lost(struct hf_consumer *c, struct shard *shard)
     memset(shard->holder, 0, sizeof(shard->holder));
     memcpy(shard->holder, "?", 1); /* the next look shows who */
     c->metrics.shards--;
+    hf__consumer_check(c);
     c->look_now = true;
-    hf__waiters_tell(&c->looker);
+    hf__waiters_notify(&c->looker);
     for (size_t i = 0; i < c->workers_len; i++)
         if (c->workers[i].shard == shard)
             hf_scope_cancel(c->workers[i].work);
@@ -459,8 +470,8 @@ static void our_values(struct holders *h, const struct hf_consumer *c, uint64_t 
     VALUE(h, HF_N(":fence", fence));
 }
 
-static enum hf_status lost(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                           uint64_t fence)
+static enum hf_status fail_lost(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                uint64_t fence)
 {
     pthread_mutex_lock(&c->mutex);
     if (shard->fence == fence)
@@ -492,10 +503,10 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
                        hf_scope_format(s, "SET #beat = :beat, %s", place_text(&h, shard)),
                        OURS " AND #beat < :beat");
     pthread_mutex_unlock(&c->mutex);
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         if (view.fence != fence || !hf_str_equal(view.holder, id_str(&c->id)))
-            return lost(s, c, shard, fence);
+            return fail_lost(s, c, shard, fence);
         status = hf_scope_ok(s); /* this beat or a later one is there */
     }
     pthread_mutex_lock(&c->mutex);
@@ -515,6 +526,7 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
 /* It is not ours any more, by our own doing; with the mutex. */
 static void let_go(struct hf_consumer *c, struct shard *shard, uint64_t fence)
 {
+    ASSERT_HELD(&c->mutex);
     if (!shard->owned || shard->fence != fence)
         return;
     shard->owned = false;
@@ -523,6 +535,7 @@ static void let_go(struct hf_consumer *c, struct shard *shard, uint64_t fence)
     shard->wanted[0] = '\0';
     shard->seen_us = hf__env_elapsed_us(&c->env);
     c->metrics.shards--;
+    hf__consumer_check(c);
 }
 
 enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c,
@@ -554,7 +567,7 @@ enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c
                            OURS);
     }
     pthread_mutex_unlock(&c->mutex);
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION)
         status = hf_scope_ok(s); /* (2), or it was lost: it is not ours */
     TRY(status);
@@ -587,10 +600,10 @@ enum hf_status hf__shard_lease_finish(struct hf_scope *s, struct hf_consumer *c,
                                        place_text(&h, shard)),
                        OURS);
     pthread_mutex_unlock(&c->mutex);
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         if (!view.done || view.fence != fence)
-            return lost(s, c, shard, fence);
+            return fail_lost(s, c, shard, fence);
         status = hf_scope_ok(s); /* (2) */
     }
     TRY(status);
@@ -644,7 +657,7 @@ enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, st
     update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), HF_STR("SET #wanted = :me"),
                        "#fence = :fence AND attribute_exists(#owner) AND "
                        "attribute_not_exists(#wanted) AND attribute_not_exists(#done)");
-    status = send(s, c, &update, &view);
+    status = update_send(s, c, &update, &view);
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
@@ -653,6 +666,7 @@ enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, st
 /* One that is due; the mutex is held. */
 static struct shard *find_due(struct hf_consumer *c, int64_t now_us, int64_t *next_us)
 {
+    ASSERT_HELD(&c->mutex);
     for (struct shard *shard = c->shards; shard && has_name(c); shard = shard->next) {
         if (!shard->owned || shard->done || (shard->stuck && c->o.stuck == HF_STUCK_RELEASE))
             continue;
@@ -669,6 +683,7 @@ static struct shard *find_stuck(struct hf_consumer *c, int64_t now_us, int64_t *
 {
     int64_t limit_us = (int64_t)c->o.stuck_ms * 1000;
 
+    ASSERT_HELD(&c->mutex);
     *next_us = limit_us < *next_us ? limit_us : *next_us;
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         if (!shard->call_us || shard->stuck)
@@ -681,9 +696,10 @@ static struct shard *find_stuck(struct hf_consumer *c, int64_t now_us, int64_t *
     return NULL;
 }
 
-/* Say so, and let others have it if that is asked for: (3) refuses what the handler says later. */
-static void deal_with(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                      uint64_t for_ms)
+/* Report a handler that is stuck, and release its shard if that was asked for: by (1) nothing that
+ * the handler does later counts. */
+static void stuck_report(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                         uint64_t for_ms)
 {
     struct hf_str id = text_str(&shard->id), line;
 
@@ -715,7 +731,7 @@ int64_t hf__consumer_beats(void *user)
         shard->stuck = shard->beating = true;
         c->metrics.stuck_total++;
         pthread_mutex_unlock(&c->mutex);
-        deal_with(s, c, shard, for_ms);
+        stuck_report(s, c, shard, for_ms);
         pthread_mutex_lock(&c->mutex);
         shard->beating = false;
     }

@@ -8,7 +8,7 @@
  *      Until then the iterator stays as it is, so that the same page comes again.
  *  (2) Nothing is handed over after our lease has ended by our own clock, unless it could be
  *      renewed.
- *  (3) Iterators come and go: one that has expired is made anew from the position.
+ *  (3) Iterators expire: then a new one is made from the position.
  *  (4) Pages without records mean nothing. A shard has ended when there is no next iterator.
  *
  * A shard that is read from a time on passes over what is older; its position stays that time until
@@ -64,8 +64,9 @@ static enum hf_status ensure_iterator(struct hf_scope *s, struct hf_consumer *c,
     return get_iterator(s, c, shard, HF_ITERATOR_TRIM_HORIZON, hf_str_of(NULL, 0));
 }
 
-/* What we were to read is gone: tell, and go on with what is there. */
-static void trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+/* The records behind our position are gone: report a gap, and go on with the oldest that is
+ * there. */
+static void shard_trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     struct hf_str last = hf_str_of(NULL, 0);
 
@@ -84,7 +85,7 @@ static void trimmed(struct hf_scope *s, struct hf_consumer *c, struct shard *sha
 enum { HOLD_TRIES = 3 };
 
 /* (2) What was renewed may be over again when the answer comes. */
-static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status lease_hold(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     for (int tries = 0; has_name(c); tries++) {
         int64_t until_us;
@@ -99,7 +100,8 @@ static enum hf_status hold(struct hf_scope *s, struct hf_consumer *c, struct sha
         if (hf__env_elapsed_us(&c->env) < until_us)
             break;
         if (tries == HOLD_TRIES)
-            return hf_scope_fail(s, HF_TIMEOUT, "to renew a lease of %u ms takes longer than that",
+            return hf_scope_fail(s, HF_TIMEOUT,
+                                 "renewing a lease of %u ms took longer than the lease",
                                  c->o.lease_ms);
         TRY(hf__shard_lease_renew(s, c, shard));
     }
@@ -117,7 +119,7 @@ static bool is_asked_for(struct hf_consumer *c, const struct shard *shard)
 }
 
 /* Write the position, if it is time to. */
-static enum hf_status checkpoint(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status position_save(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     int64_t now_us = hf__env_elapsed_us(&c->env);
     bool due;
@@ -192,14 +194,15 @@ static enum hf_status select_changes(struct hf_scope *s, const struct hf_consume
         if (is_wanted(c, record))
             page->changes[page->changes_len++] = change_of(shard, record);
     }
+    assert(page->changes_len <= page->len);
     return HF_OK;
 }
 
 /* ---- handing over --------------------------------------------------------------------------- */
 
 /* (1) */
-static enum hf_status moved(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
-                            const struct page *page)
+static enum hf_status position_move(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
+                                    const struct page *page)
 {
     bool good = true;
 
@@ -225,13 +228,15 @@ static uint32_t backoff_ms(const struct hf_consumer *c, uint32_t failures)
     return hf__backoff_ms(&c->env, c->o.backoff_ms, CONSUMER_BACKOFF_MAX_MS, failures);
 }
 
-/* The handler did not want it. The same comes again, from this record on whatever happens. */
-static enum hf_status refused(struct worker *worker, struct shard *shard, const struct page *page,
-                              enum hf_status status)
+/* The handler failed. The same batch comes again, from its first record on, also after a
+ * restart. */
+static enum hf_status batch_refused(struct consumer_worker *worker, struct shard *shard,
+                                    const struct page *page, enum hf_status status)
 {
     struct hf_consumer *c = worker->consumer;
     bool good = true, too_often, stopping;
 
+    assert(page->changes_len > 0 && status != HF_OK);
     pthread_mutex_lock(&c->mutex);
     stopping = c->stopping;
     if (!stopping) {
@@ -270,7 +275,7 @@ static void count_batch(struct hf_consumer *c, const struct page *page)
 }
 
 /* The handler has changes of it since then; 0: it has returned. */
-static void called(struct hf_consumer *c, struct shard *shard, int64_t now_us)
+static void call_note(struct hf_consumer *c, struct shard *shard, int64_t now_us)
 {
     pthread_mutex_lock(&c->mutex);
     shard->call_us = now_us;
@@ -279,8 +284,8 @@ static void called(struct hf_consumer *c, struct shard *shard, int64_t now_us)
 }
 
 /* *again: it was not taken, and comes again later. */
-static enum hf_status hand_over(struct worker *worker, struct shard *shard, const struct page *page,
-                                bool *again)
+static enum hf_status hand_over(struct consumer_worker *worker, struct shard *shard,
+                                const struct page *page, bool *again)
 {
     struct hf_consumer *c = worker->consumer;
     enum hf_status status;
@@ -293,13 +298,13 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
 
         hf_scope_timeout_ms(worker->work, left_us > 1000 ? (uint32_t)(left_us / 1000) : 1);
     }
-    called(c, shard, hf__env_elapsed_us(&c->env));
+    call_note(c, shard, hf__env_elapsed_us(&c->env));
     status = c->handle(worker->work, page->changes, page->changes_len, c->user);
-    called(c, shard, 0);
-    TRY(hold(worker->io, c, shard)); /* if it was lost meanwhile, another has the position */
+    call_note(c, shard, 0);
+    TRY(lease_hold(worker->io, c, shard)); /* if it was lost meanwhile, another has the position */
     if (status != HF_OK) {
         *again = true;
-        return refused(worker, shard, page, status);
+        return batch_refused(worker, shard, page, status);
     }
     count_batch(c, page);
     pthread_mutex_lock(&c->mutex);
@@ -310,7 +315,7 @@ static enum hf_status hand_over(struct worker *worker, struct shard *shard, cons
 
 /* ---- a page --------------------------------------------------------------------------------- */
 
-static enum hf_status finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status shard_finish(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     if (has_name(c))
         TRY(hf__shard_lease_finish(s, c, shard));
@@ -320,8 +325,9 @@ static enum hf_status finish(struct hf_scope *s, struct hf_consumer *c, struct s
         shard->owned = false;
         c->metrics.shards--;
     }
+    hf__consumer_check(c);
     c->look_now = true; /* for its children */
-    hf__waiters_tell(&c->looker);
+    hf__waiters_notify(&c->looker);
     pthread_mutex_unlock(&c->mutex);
     return HF_OK;
 }
@@ -343,7 +349,7 @@ static void plan_next(struct hf_consumer *c, struct shard *shard, const struct p
     pthread_mutex_unlock(&c->mutex);
 }
 
-static enum hf_status read_page(struct worker *worker, struct shard *shard)
+static enum hf_status read_page(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_consumer *c = worker->consumer;
     struct hf_scope *s = worker->io;
@@ -352,7 +358,7 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
     struct page page = {.len = 0};
     bool again;
 
-    TRY(hold(s, c, shard));
+    TRY(lease_hold(s, c, shard));
     if (is_asked_for(c, shard))
         return hf__shard_lease_release(s, c, shard);
     TRY(ensure_iterator(s, c, shard));
@@ -365,20 +371,20 @@ static enum hf_status read_page(struct worker *worker, struct shard *shard)
     page.len = result.records_len;
     page.next = result.next;
     TRY(select_changes(s, c, shard, &page));
-    TRY(hold(s, c, shard));
+    TRY(lease_hold(s, c, shard));
     TRY(hand_over(worker, shard, &page, &again));
     if (again)
         return HF_OK;
-    TRY(moved(s, c, shard, &page));
-    shard->trouble = 0;
+    TRY(position_move(s, c, shard, &page));
+    shard->db_failures = 0;
     if (!page.next.len)
-        return finish(s, c, shard);
+        return shard_finish(s, c, shard);
     plan_next(c, shard, &page);
-    return has_name(c) ? checkpoint(s, c, shard) : HF_OK;
+    return has_name(c) ? position_save(s, c, shard) : HF_OK;
 }
 
-/* The database did not do it. */
-static void failed(struct worker *worker, struct shard *shard, enum hf_status status)
+/* Reading failed: when to try again, or why the run ends. */
+static void read_failed(struct consumer_worker *worker, struct shard *shard, enum hf_status status)
 {
     struct hf_consumer *c = worker->consumer;
     uint32_t wait_ms = 0;
@@ -390,22 +396,22 @@ static void failed(struct worker *worker, struct shard *shard, enum hf_status st
         shard->iterator.len = 0; /* (3) */
         break;
     case HF_TRIMMED:
-        trimmed(worker->io, c, shard);
+        shard_trimmed(worker->io, c, shard);
         break;
     case HF_NOT_FOUND: /* the shard, or the whole stream: the next look finds out */
         shard->iterator.len = 0;
-        wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);
+        wait_ms = hf__consumer_retry_ms(c, shard->db_failures++);
         break;
     case HF_TIMEOUT:
     case HF_CANCELED: /* if it is the run's, the run sees it */
-        wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);
+        wait_ms = hf__consumer_retry_ms(c, shard->db_failures++);
         break;
     default:
-        if (!may_pass(hf_scope_error(worker->io))) {
+        if (!error_is_transient(hf_scope_error(worker->io))) {
             hf__consumer_stop(c, status, worker->io);
             return;
         }
-        wait_ms = hf__consumer_trouble_ms(c, shard->trouble++);
+        wait_ms = hf__consumer_retry_ms(c, shard->db_failures++);
         break;
     }
     pthread_mutex_lock(&c->mutex);
@@ -414,12 +420,14 @@ static void failed(struct worker *worker, struct shard *shard, enum hf_status st
     pthread_mutex_unlock(&c->mutex);
 }
 
-void hf__consumer_serve(struct worker *worker, struct shard *shard)
+void hf__consumer_serve(struct consumer_worker *worker, struct shard *shard)
 {
     struct hf_scope_mark mark = hf_scope_mark(worker->io);
-    enum hf_status status = read_page(worker, shard);
+    enum hf_status status;
 
+    assert(worker->shard == shard && shard->busy);
+    status = read_page(worker, shard);
     if (status != HF_OK)
-        failed(worker, shard, status);
+        read_failed(worker, shard, status);
     hf_scope_rewind(worker->io, mark);
 }

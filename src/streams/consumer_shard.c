@@ -2,9 +2,9 @@
  * streams/consumer_shard.c: which shards there are, which of them come first, and who has which.
  *
  * A look asks the database for the shards of the stream, all pages of them, and the table of
- * positions for what all consumers of the name have. Then it takes what is to be had: shards that
- * nobody has, or whose owner was silent for a lease by our own clock. One who looks does all of
- * this; the workers only read.
+ * positions for what all consumers of the name have. Then it takes the shards that are available:
+ * those that nobody has, or whose owner was silent for a lease by our own clock. One thread does
+ * all of this; the workers only read.
  *
  * What always holds:
  *
@@ -18,12 +18,13 @@
  * LATEST is two things: an iterator that is asked for when the name begins, and in the table the
  * time of day at which it did, should that iterator get lost before anything was read by it.
  *
- * Consumers share by asking: who has at least two shards less than another asks that one for one of
- * its shards, and gets it after the batch, with its position. So nothing comes twice because a
+ * Consumers share by asking: a consumer that has at least two shards less than another asks that
+ * one for a shard, and gets it after the batch, with its position. So nothing comes twice because a
  * consumer was added.
  */
 #include <holdfast/pages.h>
 
+#include "base/assert_held.h"
 #include "streams/consumer.h"
 
 /* ---- the list ------------------------------------------------------------------------------- */
@@ -44,6 +45,7 @@ bool hf__text_set(const struct hf_env *env, struct text *text, struct hf_str to)
         memcpy(text->ptr, to.ptr, to.len);
     text->ptr[to.len] = '\0';
     text->len = to.len;
+    assert(text->len < text->size);
     return true;
 }
 
@@ -55,6 +57,7 @@ void hf__text_free(const struct hf_env *env, struct text *text)
 
 static void shard_free(struct hf_consumer *c, struct shard *shard)
 {
+    assert(!shard->owned && !shard->busy && !shard->beating);
     hf__text_free(&c->env, &shard->id);
     hf__text_free(&c->env, &shard->parent);
     hf__text_free(&c->env, &shard->sequence);
@@ -72,7 +75,7 @@ void hf__shards_free(struct hf_consumer *c)
     }
 }
 
-static struct shard *find(const struct hf_consumer *c, struct hf_str id)
+static struct shard *shard_find(const struct hf_consumer *c, struct hf_str id)
 {
     for (struct shard *shard = c->shards; shard; shard = shard->next)
         if (hf_str_equal(text_str(&shard->id), id))
@@ -88,8 +91,9 @@ static enum hf_status no_memory(struct hf_scope *s)
 /* The shard of that id, made when it is not there. With the mutex. NULL: no memory. */
 static struct shard *find_or_add(struct hf_consumer *c, struct hf_str id)
 {
-    struct shard *shard = find(c, id), **last = &c->shards;
+    struct shard *shard = shard_find(c, id), **last = &c->shards;
 
+    ASSERT_HELD(&c->mutex);
     if (shard)
         return shard;
     shard = hf__env_zalloc(&c->env, sizeof(*shard));
@@ -108,6 +112,7 @@ static struct shard *find_or_add(struct hf_consumer *c, struct hf_str id)
 /* Those that are done and not listed any more. With the mutex. */
 static void forget_old(struct hf_consumer *c)
 {
+    ASSERT_HELD(&c->mutex);
     for (struct shard **link = &c->shards; *link;) {
         struct shard *shard = *link;
 
@@ -181,7 +186,7 @@ static enum hf_status set_head(struct hf_scope *s, struct hf_consumer *c, const 
 }
 
 /* Which stream, and from where: as it was decided when the name began, or now. */
-static enum hf_status attach(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status stream_attach(struct hf_scope *s, struct hf_consumer *c)
 {
     struct head head = {.start = c->o.start};
     enum hf_status status;
@@ -286,7 +291,7 @@ static enum hf_status note_lease(struct hf_scope *s, struct hf_consumer *c,
     bool good = true;
 
     pthread_mutex_lock(&c->mutex);
-    shard = find(c, view->shard);
+    shard = shard_find(c, view->shard);
     if (!shard && !view->done) { /* the stream has lost it before anybody was done */
         shard = find_or_add(c, view->shard);
         good = shard != NULL;
@@ -344,12 +349,14 @@ static enum hf_status read_leases(struct hf_scope *s, struct hf_consumer *c, boo
 /* ---- from where ----------------------------------------------------------------------------- */
 
 /* (2) for a shard that nobody has begun. */
-static enum hf_status decide(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status place_decide(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
-    const struct shard *parent = shard->parent.len ? find(c, text_str(&shard->parent)) : NULL;
+    const struct shard *parent = shard->parent.len ? shard_find(c, text_str(&shard->parent)) : NULL;
     bool follows = parent && !parent->ignored;
     bool good = true;
 
+    ASSERT_HELD(&c->mutex);
+    assert(!shard->decided && !shard->there && !shard->owned && "(2)");
     shard->decided = true;
     shard->place = PLACE_HORIZON;
     if (c->start == HF_START_TIME || (c->start == HF_START_END && !follows)) {
@@ -373,11 +380,12 @@ static enum hf_status decide_all(struct hf_scope *s, struct hf_consumer *c)
 {
     bool more = true;
 
+    ASSERT_HELD(&c->mutex);
     while (more) {
         more = false;
         for (struct shard *shard = c->shards; shard; shard = shard->next) {
             const struct shard *parent =
-                shard->parent.len ? find(c, text_str(&shard->parent)) : NULL;
+                shard->parent.len ? shard_find(c, text_str(&shard->parent)) : NULL;
 
             if (shard->decided || (parent && !parent->decided && !shard->there))
                 continue;
@@ -385,7 +393,7 @@ static enum hf_status decide_all(struct hf_scope *s, struct hf_consumer *c)
             if (shard->there)
                 shard->decided = true; /* its item says so */
             else
-                TRY(decide(s, c, shard));
+                TRY(place_decide(s, c, shard));
         }
     }
     return HF_OK;
@@ -426,14 +434,14 @@ static enum hf_status begin_latest(struct hf_scope *s, struct hf_consumer *c)
     return HF_OK;
 }
 
-static enum hf_status begin(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status name_begin(struct hf_scope *s, struct hf_consumer *c)
 {
     const struct shard *shard;
 
     if (c->start == HF_START_END)
         TRY(begin_latest(s, c));
     if (c->start == HF_START_AFTER) {
-        shard = find(c, text_str(&c->shard));
+        shard = shard_find(c, text_str(&c->shard));
         if (!shard)
             return hf_scope_fail(s, HF_NOT_FOUND, "the stream of table %.*s has no shard %.*s",
                                  HF_FMT(c->table), HF_FMT(text_str(&c->shard)));
@@ -466,7 +474,7 @@ static enum hf_status is_gone(struct hf_scope *s, struct hf_consumer *c, const s
     return *gone ? hf_scope_ok(s) : status;
 }
 
-static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status shard_bury(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     bool ours = true, owned;
 
@@ -488,6 +496,7 @@ static enum hf_status bury(struct hf_scope *s, struct hf_consumer *c, struct sha
         c->metrics.shards--;
     }
     shard->done = true;
+    hf__consumer_check(c);
     pthread_mutex_unlock(&c->mutex);
     if (ours)
         hf__consumer_gap(c, text_str(&shard->id),
@@ -508,7 +517,7 @@ static enum hf_status bury_gone(struct hf_scope *s, struct hf_consumer *c)
             continue;
         TRY(is_gone(s, c, shard, &gone));
         if (gone)
-            TRY(bury(s, c, shard));
+            TRY(shard_bury(s, c, shard));
         else
             shard->listed = c->looks;
     }
@@ -520,24 +529,26 @@ static enum hf_status bury_gone(struct hf_scope *s, struct hf_consumer *c)
 /* (1) */
 static bool may_begin(const struct hf_consumer *c, const struct shard *shard)
 {
-    const struct shard *parent = shard->parent.len ? find(c, text_str(&shard->parent)) : NULL;
+    const struct shard *parent = shard->parent.len ? shard_find(c, text_str(&shard->parent)) : NULL;
 
     return shard->decided && !shard->ignored && !shard->done &&
            (!parent || parent->done || parent->ignored);
 }
 
-static enum hf_status take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
+static enum hf_status shard_take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard)
 {
     bool taken;
 
     if (has_name(c))
         return hf__shard_lease_take(s, c, shard, &taken);
     pthread_mutex_lock(&c->mutex);
+    assert(!shard->owned && may_begin(c, shard) && "(1)");
     shard->owned = true;
     shard->due_us = hf__env_elapsed_us(&c->env);
-    shard->failures = shard->trouble = shard->empty = 0;
+    shard->failures = shard->db_failures = shard->empty = 0;
     shard->at_end = false;
     c->metrics.shards++;
+    hf__consumer_check(c);
     pthread_mutex_unlock(&c->mutex);
     return HF_OK;
 }
@@ -551,7 +562,7 @@ static enum hf_status take_all(struct hf_scope *s, struct hf_consumer *c)
         want = !shard->owned && !shard->busy && may_begin(c, shard) && !held_by_other(c, shard);
         pthread_mutex_unlock(&c->mutex);
         if (want)
-            TRY(take(s, c, shard));
+            TRY(shard_take(s, c, shard));
     }
     hf__pump_wake(c->pump); /* for the first; that one wakes others */
     return HF_OK;
@@ -574,6 +585,7 @@ static struct shard *find_surplus(struct hf_consumer *c)
     struct shard *best = NULL;
     uint32_t mine = c->metrics.shards, most = mine + 1;
 
+    ASSERT_HELD(&c->mutex);
     for (struct shard *shard = c->shards; shard; shard = shard->next) {
         uint32_t count;
 
@@ -590,7 +602,7 @@ static struct shard *find_surplus(struct hf_consumer *c)
     return best;
 }
 
-static enum hf_status balance(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status shards_balance(struct hf_scope *s, struct hf_consumer *c)
 {
     struct shard *shard;
 
@@ -608,13 +620,14 @@ static bool left_to_others(const struct hf_consumer *c, const struct shard *shar
     while (shard && !shard->owned && !shard->done) {
         if (held_by_other(c, shard))
             return true;
-        shard = shard->parent.len ? find(c, text_str(&shard->parent)) : NULL;
+        shard = shard->parent.len ? shard_find(c, text_str(&shard->parent)) : NULL;
     }
     return false;
 }
 
 bool hf__consumer_at_end(struct hf_consumer *c)
 {
+    ASSERT_HELD(&c->mutex);
     for (const struct shard *shard = c->shards; shard; shard = shard->next) {
         if (shard->done || shard->ignored || (shard->owned && shard->at_end && !shard->busy))
             continue;
@@ -633,7 +646,7 @@ static struct hf_str label_of(struct hf_str arn)
     return arn;
 }
 
-static int compare(struct hf_str a, struct hf_str b)
+static int str_compare(struct hf_str a, struct hf_str b)
 {
     int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
 
@@ -655,7 +668,7 @@ static enum hf_status find_next(struct hf_scope *s, struct hf_consumer *c, struc
     while ((status = hf_pages_next_stream(s, pages, &found)) == HF_OK && found.arn.ptr) {
         struct hf_str label = label_of(found.arn);
 
-        if (compare(label, ours) > 0 && compare(label, label_of(*next)) < 0)
+        if (str_compare(label, ours) > 0 && str_compare(label, label_of(*next)) < 0)
             *next = hf_scope_copy(s, found.arn);
         if (!next->ptr)
             break;
@@ -693,12 +706,12 @@ static enum hf_status move_on(struct hf_scope *s, struct hf_consumer *c)
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
-static enum hf_status look(struct hf_scope *s, struct hf_consumer *c)
+static enum hf_status shards_look(struct hf_scope *s, struct hf_consumer *c)
 {
     enum hf_status status;
     bool moved = false;
 
-    TRY(attach(s, c));
+    TRY(stream_attach(s, c));
     pthread_mutex_lock(&c->mutex);
     c->looks++;
     c->look_now = false;
@@ -709,7 +722,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_consumer *c)
     if (moved)
         return HF_OK;
     if (c->fresh)
-        TRY(begin(s, c));
+        TRY(name_begin(s, c));
     pthread_mutex_lock(&c->mutex);
     status = decide_all(s, c);
     pthread_mutex_unlock(&c->mutex);
@@ -717,7 +730,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_consumer *c)
     TRY(bury_gone(s, c));
     TRY(take_all(s, c));
     if (has_name(c))
-        TRY(balance(s, c));
+        TRY(shards_balance(s, c));
     pthread_mutex_lock(&c->mutex);
     forget_old(c);
     pthread_mutex_unlock(&c->mutex);
@@ -727,7 +740,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_consumer *c)
 enum hf_status hf__consumer_look(struct hf_scope *s, struct hf_consumer *c, bool *ended)
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
-    enum hf_status status = look(s, c);
+    enum hf_status status = shards_look(s, c);
 
     *ended = false;
     if (status != HF_OK)

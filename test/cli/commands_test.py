@@ -227,7 +227,7 @@ class Import(WithDatabase):
         self.ok("kv", "set", "ann", "1", "-n", "users")
         self.ok("kv", "set", "motd", "2")
         self.fails(USAGE, "'holdfast kv index'", "kv", "set", "x", "y", "--namespace-index")
-        self.fails(USAGE, "only inside of a partition", "kv", "ls", "-r", "-n", "users")
+        self.fails(USAGE, "backward needs a partition", "kv", "ls", "-r", "-n", "users")
         self.assertEqual(self.json("kv", "index"), {"added": 2})
         self.assertEqual(self.json("kv", "index"), {"added": 0})
         self.lists_by_index("keys", "ann", "motd")

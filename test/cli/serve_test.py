@@ -552,8 +552,8 @@ class ReadOnly(InDirectory):
             # A table that is no pattern's yet would have to be marked first.
             code, out, err = run("kv", "get", "a", "--table", "bare", env=env)
             self.assertEqual((code, out), (5, ""), err)
-            self.assertIn("table bare does not have the mark of a table of values yet, and it cannot "
-                          "be put: The database was opened read-only", err)
+            self.assertIn("table bare is not marked as a table of values yet, and the mark cannot "
+                          "be written: The database was opened read-only", err)
             code, out, err = run("kv", "get", "a", "--table", "none", env=env)
             self.assertEqual((code, out), (3, ""), err)
             self.assertIn("table none does not exist", err)

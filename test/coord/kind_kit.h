@@ -158,8 +158,7 @@ static const struct kind_case {
     const char *name;                   /* NAME */
 } cases[] = {
     {"a table of locks", open_locks, "name", NULL, "holdfast:table", NULL, NULL, "locks"},
-    {"a table of what is done once", open_once, "user", "key", "holdfast:table", "holdfast:table",
-     NULL, "once"},
+    {"a do-once table", open_once, "user", "key", "holdfast:table", "holdfast:table", NULL, "once"},
     {"a table of limits", open_limits, "name", NULL, "holdfast:table", NULL, NULL, "limits"},
     {"a table of values", open_values, "key", NULL, "holdfast:table", NULL, NULL, "values"},
     {"a table of counters", open_counters, "partition", "sort", "holdfast:table", "holdfast:table",

@@ -454,10 +454,10 @@ TEST(pump, waiters_are_woken_by_what_they_wait_for)
     wish_begin(&wish, &thread, 0);
     sleep_ms(100);
     CHECK_INT(1, atomic_load(&wish.looks));
-    hf__waiters_tell(&wish.waiters); /* it does not hold yet */
+    hf__waiters_notify(&wish.waiters); /* it does not hold yet */
     wait_for(&wish.looks, 2);
     atomic_store(&wish.holds, 1);
-    hf__waiters_tell(&wish.waiters);
+    hf__waiters_notify(&wish.waiters);
     pthread_join(thread, NULL);
     CHECK_OK(wish.status);
     wish_end(&wish);

@@ -376,7 +376,7 @@ KIT_TEST(tx, one_write_needs_no_transactions)
     CHECK_OK(add_one(s, tx, k->table, "b"));
     CHECK_STATUS(HF_UNSUPPORTED, hf_tx_commit(s, tx, NULL));
     CHECK_ERROR(HF_UNSUPPORTED,
-                "this database has no transactions, so 2 actions cannot happen together", s);
+                "this database has no transactions, so 2 actions cannot be committed together", s);
     CHECK_INT(-1, count_of(k, k->table, "a"));
     CHECK_INT(0, b.calls[HF_OP_TRANSACT_WRITE_ITEMS]);
 }

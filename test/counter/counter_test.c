@@ -248,7 +248,7 @@ KIT_TEST(counter, partitions_keep_their_own)
     CHECK_STATUS(HF_LIMIT,
                  hf_counter_add(k->scope, c, ben, -5,
                                 HF_OPTIONS(hf_counter_options, .floor = HF_ZERO), &value));
-    CHECK_ERROR(HF_LIMIT, "counter logins of ben is 4: to add -5 leads beyond its bounds",
+    CHECK_ERROR(HF_LIMIT, "counter logins of ben is 4: adding -5 would exceed its bounds",
                 k->scope);
     hf_counters_close(c);
 }
@@ -301,7 +301,7 @@ KIT_TEST(counter, floor_and_ceiling)
     int64_t value;
 
     CHECK_STATUS(HF_LIMIT, hf_counter_add(k->scope, c, named("s"), -1, &stock, &value));
-    CHECK_ERROR(HF_LIMIT, "counter s is 0: to add -1 leads beyond its bounds", k->scope);
+    CHECK_ERROR(HF_LIMIT, "counter s is 0: adding -1 would exceed its bounds", k->scope);
     CHECK(!hf_scope_error(k->scope)->may_have_happened);
     CHECK(!item_of(k, "s").ptr);
     CHECK_STATUS(HF_LIMIT, hf_counter_add(k->scope, c, named("s"), 11, &stock, &value));
@@ -359,7 +359,7 @@ KIT_TEST(counter, what_cannot_be)
 
     memset(id, 'r', sizeof(id));
     CHECK_STATUS(HF_INVALID, hf_counter_incr(s, c, named(""), 1, NULL));
-    CHECK_ERROR(HF_INVALID, "a counter has a name", s);
+    CHECK_ERROR(HF_INVALID, "a counter needs a name", s);
     CHECK_STATUS(HF_INVALID,
                  hf_counter_incr(s, c, hf_counter_of(HF_STR("p"), HF_STR("x")), 1, NULL));
     CHECK(strstr(hf_scope_error_text(s), "has no partitions"));

@@ -141,7 +141,7 @@ KIT_TEST(sequence, an_end)
     CHECK_STATUS(HF_LIMIT, hf_sequence_take(k->scope, q, 1, &number)); /* 10 is in our block */
     CHECK_INT(10, next(k, q));
     CHECK_STATUS(HF_LIMIT, hf_sequence_next(k->scope, q, &number));
-    CHECK_ERROR(HF_LIMIT, "sequence n is at 10, and ends with 10", k->scope);
+    CHECK_ERROR(HF_LIMIT, "sequence n is at 10 and ends at 10", k->scope);
     CHECK_OK(hf_sequence_close(k->scope, q));
     q = open_sequence(k, c, 0, 12);
     CHECK_STATUS(HF_LIMIT, hf_sequence_take(k->scope, q, 3, &number));

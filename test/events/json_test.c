@@ -265,9 +265,9 @@ TEST(events_json, says_what_is_wrong)
     static const struct {
         const char *json, *message;
     } cases[] = {
-        {"", "the event is no JSON: expected an object at byte 1"},
-        {"[]", "the event is no JSON: expected an object at byte 1"},
-        {"{\"domain\":\"d\"", "the event is no JSON: expected ',' or '}' at byte 14"},
+        {"", "the event is not valid JSON: expected an object at byte 1"},
+        {"[]", "the event is not valid JSON: expected an object at byte 1"},
+        {"{\"domain\":\"d\"", "the event is not valid JSON: expected ',' or '}' at byte 14"},
         {"{\"domain\":\"d\"}", "the event has no \"type\""},
         {"{\"type\":\"d\"}", "the event has no \"domain\""},
         {"{\"domain\":\"\",\"type\":\"d\"}", "the event has no \"domain\""},
@@ -287,9 +287,12 @@ TEST(events_json, says_what_is_wrong)
         {EVENT "\"payload_base64\":\"A\"}", "the event's \"payload_base64\" is not base64"},
         {EVENT "\"payload_base64\":null}", "the event's \"payload_base64\" is not a string"},
         {EVENT "\"hash\":\"00\"}", "the event's \"hash\" is not 64 hexadecimal digits"},
-        {EVENT "\"id\":\"\xC0\x80\"}", "the event is no JSON: no UTF-8 in a string at byte 32"},
-        {EVENT "\"payload\":{]}}", "the event is no JSON: expected a name in quotes at byte 37"},
-        {EVENT "\"id\":\"a\"} x", "the event is no JSON: something follows the value at byte 36"},
+        {EVENT "\"id\":\"\xC0\x80\"}",
+         "the event is not valid JSON: no UTF-8 in a string at byte 32"},
+        {EVENT "\"payload\":{]}}",
+         "the event is not valid JSON: expected a name in quotes at byte 37"},
+        {EVENT "\"id\":\"a\"} x",
+         "the event is not valid JSON: something follows the value at byte 36"},
     };
 #undef EVENT
     struct hf_scope *s = hf_scope_new(test_env(t));

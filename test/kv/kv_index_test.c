@@ -254,8 +254,8 @@ KIT_TEST_TX(kv_index, keys_that_are_too_long_for_it)
     set(k, kv, "n", "a");
     CHECK_OK(hf_kv_set(k->scope, kv, key, text(k, "1"), NULL, NULL));
     CHECK_STATUS(HF_INVALID, hf_kv_add_space_index(k->scope, &b.db, options(k->table), &added));
-    CHECK(strstr(hf_scope_error_text(k->scope), "has 1025 bytes with its namespace, and in an "
-                                                "index of namespaces 1024 are the most"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "has 1025 bytes with its namespace, and an "
+                                                "index of namespaces takes at most 1024"));
     CHECK_OK(hf_describe_table(k->scope, k->db, &(struct hf_describe_table){.table = k->table},
                                &described));
     CHECK_INT(0, described.table->global_indexes_len);

@@ -496,7 +496,7 @@ KIT_TEST(kv_space, keys_are_shorter)
         hf_kv_set(k->scope, kv, in("n", hf_str_of(id, sizeof(id) - 2)), text(k, "1"), NULL, NULL));
     CHECK_STATUS(HF_INVALID, hf_kv_set(k->scope, kv, in("n", hf_str_of(id, sizeof(id) - 1)),
                                        text(k, "1"), NULL, NULL));
-    CHECK(strstr(hf_scope_error_text(k->scope), "1025 bytes with its namespace, and 1024"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "1025 bytes with its namespace, more than 1024"));
     CHECK_INT(sizeof(id) - 1, ids(k, kv, space("n"), NULL).len);
     hf_kv_close(kv);
 }
@@ -515,7 +515,7 @@ KIT_TEST(kv_space, options_that_contradict_it)
                             HF_OPTIONS(hf_kv_options, .table = k->table,
                                        .data_attribute = HF_STR("space"), .space_index = true),
                             &kv));
-    CHECK(strstr(hf_scope_error_text(k->scope), "two attributes are to be called \"space\""));
+    CHECK(strstr(hf_scope_error_text(k->scope), "two attributes have the name \"space\""));
     hf_kv_close(open_spaced(k, k->db));
     CHECK_STATUS(HF_INVALID,
                  hf_kv_open(k->scope, k->db,

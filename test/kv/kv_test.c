@@ -243,7 +243,7 @@ KIT_TEST(kv, attributes_can_have_other_names)
                                         HF_OPTIONS(hf_kv_options, .table = HF_STR("another"),
                                                    .data_attribute = HF_STR("key")),
                                         &kv));
-    CHECK_ERROR(HF_INVALID, "table another: two attributes are to be called \"key\"", k->scope);
+    CHECK_ERROR(HF_INVALID, "table another: two attributes have the name \"key\"", k->scope);
     CHECK(!kv);
 }
 
@@ -413,7 +413,7 @@ KIT_TEST(kv, a_change_is_tried_again_and_bounded)
     CHECK(!hf_scope_error(k->scope)->may_have_happened);
     CHECK(hf_scope_error(k->scope)->may_retry);
     CHECK(strstr(hf_scope_error_text(k->scope), "key \"a\""));
-    CHECK(strstr(hf_scope_error_text(k->scope), "others were faster, 5 times"));
+    CHECK(strstr(hf_scope_error_text(k->scope), "others changed it first, 5 times"));
     CHECK_OK(hf_kv_get(k->scope, kv, id("a"), NULL, &entry));
     CHECK_INT(HF_TYPE_N, hf_value_type(entry.value));
     /* A deadline ends it, too. */
@@ -675,7 +675,8 @@ KIT_TEST(kv, limits)
     CHECK(same("longest", get(k, kv, key)));
     key.id = long_text(k, HF_KV_KEY_MAX - strlen("global.") + 1);
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, key, NULL, &entry));
-    CHECK(strstr(hf_scope_error_text(k->scope), "it has 2049 bytes with its namespace, and 2048"));
+    CHECK(strstr(hf_scope_error_text(k->scope),
+                 "it has 2049 bytes with its namespace, more than 2048"));
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, id(""), NULL, &entry));
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, in("p", "n", "a"), NULL, &entry));
     CHECK_OK(
@@ -690,8 +691,8 @@ KIT_TEST(kv, limits)
                                          (struct hf_attr)HF_S("", long_text(k, KV_ITEM_MAX -
                                                                                    overhead + 1))),
                            NULL, NULL));
-    CHECK_ERROR(HF_INVALID,
-                "key \"b\": with its value it has 409601 bytes, and 409600 are the most", k->scope);
+    CHECK_ERROR(HF_INVALID, "key \"b\": with its value it has 409601 bytes, more than 409600",
+                k->scope);
     CHECK(!get(k, kv, id("b")));
     CHECK_STATUS(HF_INVALID, hf_kv_set(k->scope, kv, id("a"), (struct hf_value){0}, NULL, NULL));
     CHECK_STATUS(HF_INVALID,
@@ -720,7 +721,8 @@ KIT_TEST(kv, limits_of_partitions)
     key = in("p", "n", "a");
     key.id = long_text(k, HF_KV_SORT_MAX - 1);
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, key, NULL, &entry));
-    CHECK(strstr(hf_scope_error_text(k->scope), "it has 1025 bytes with its namespace, and 1024"));
+    CHECK(strstr(hf_scope_error_text(k->scope),
+                 "it has 1025 bytes with its namespace, more than 1024"));
     CHECK_STATUS(HF_INVALID, hf_kv_get(k->scope, kv, id("a"), NULL, &entry));
     CHECK(strstr(hf_scope_error_text(k->scope), "key \"a\""));
     CHECK(strstr(hf_scope_error_text(k->scope), "it has no partition"));
@@ -947,14 +949,14 @@ KIT_TEST(kv, what_is_there_tells_what_was_done)
     struct hf_str mine, first, other = HF_STR("0123456789abcdef0123456789abcdef");
     struct kv_view now = {0};
 
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle(&nothing, other, &now, true));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_write(&nothing, other, &now, true));
     set(k, kv, id("a"), "1");
     now = stored(k, kv, id("a"));
     first = now.version;
     CHECK_INT(34, first.len);
-    CHECK_INT(KV_DONE, hf__kv_settle(&nothing, first, &now, true));
-    CHECK_INT(KV_NOT_DONE, hf__kv_settle(&nothing, other, &now, true));
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle(&nothing, other, &now, false));
+    CHECK_INT(KV_DONE, hf__kv_judge_write(&nothing, first, &now, true));
+    CHECK_INT(KV_NOT_DONE, hf__kv_judge_write(&nothing, other, &now, true));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_write(&nothing, other, &now, false));
     set(k, kv, id("a"), "2");
     base.seen = stored(k, kv, id("a"));
     set(k, kv, id("a"), "3");
@@ -963,16 +965,17 @@ KIT_TEST(kv, what_is_there_tells_what_was_done)
         now = stored(k, kv, id("a"));
         CHECK(now.version.len <= 32 + KV_PAST_MAX * 17 + 1);
         /* Our id, and that of what it was based on, are forgotten in their turn; the first not. */
-        CHECK_INT(i < KV_PAST_MAX ? KV_DONE : KV_UNKNOWN, hf__kv_settle(&base, mine, &now, true));
+        CHECK_INT(i < KV_PAST_MAX ? KV_DONE : KV_UNKNOWN,
+                  hf__kv_judge_write(&base, mine, &now, true));
         CHECK_INT(i < KV_PAST_MAX - 1 ? KV_NOT_DONE : KV_UNKNOWN,
-                  hf__kv_settle(&base, other, &now, true));
-        CHECK_INT(KV_NOT_DONE, hf__kv_settle(&nothing, other, &now, true));
-        CHECK_INT(KV_DONE, hf__kv_settle(&nothing, first, &now, true));
+                  hf__kv_judge_write(&base, other, &now, true));
+        CHECK_INT(KV_NOT_DONE, hf__kv_judge_write(&nothing, other, &now, true));
+        CHECK_INT(KV_DONE, hf__kv_judge_write(&nothing, first, &now, true));
         /* The first is there, but not always what came right after it. */
         CHECK_INT(i < KV_PAST_MAX - 2 ? KV_NOT_DONE : KV_UNKNOWN,
-                  hf__kv_settle(&(struct kv_base){.kind = KV_BASE_SEEN,
-                                                  .seen = {.there = true, .version = first}},
-                                other, &now, true));
+                  hf__kv_judge_write(&(struct kv_base){.kind = KV_BASE_SEEN,
+                                                       .seen = {.there = true, .version = first}},
+                                     other, &now, true));
         if (i == 1) /* also across a deletion */
             CHECK_OK(hf_kv_delete(k->scope, kv, id("a"), NULL, NULL));
         else if (i == 3) /* and a conditional write */
@@ -986,12 +989,12 @@ KIT_TEST(kv, what_is_there_tells_what_was_done)
                        HF_OPTIONS(hf_kv_set_options, .blind = true), NULL));
     now = stored(k, kv, id("a"));
     CHECK_INT(32, now.version.len);
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle(&base, other, &now, true));
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle(&nothing, other, &now, true));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_write(&base, other, &now, true));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_write(&nothing, other, &now, true));
     set(k, kv, id("a"), "y");
     now = stored(k, kv, id("a"));
     CHECK_INT(32 + 17, now.version.len);
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle(&base, other, &now, true));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_write(&base, other, &now, true));
     hf_kv_close(kv);
 }
 
@@ -1003,24 +1006,24 @@ KIT_TEST(kv, what_is_there_tells_what_was_removed)
 
     set(k, kv, id("a"), "1");
     base.seen = stored(k, kv, id("a"));
-    CHECK_INT(KV_DONE, hf__kv_settle_removal(&base, &now));
+    CHECK_INT(KV_DONE, hf__kv_judge_removal(&base, &now));
     now = base.seen;
-    CHECK_INT(KV_NOT_DONE, hf__kv_settle_removal(&base, &now));
+    CHECK_INT(KV_NOT_DONE, hf__kv_judge_removal(&base, &now));
     set(k, kv, id("a"), "2");
     now = stored(k, kv, id("a"));
-    CHECK_INT(KV_NOT_DONE, hf__kv_settle_removal(&base, &now));
+    CHECK_INT(KV_NOT_DONE, hf__kv_judge_removal(&base, &now));
     CHECK_OK(hf_kv_delete(k->scope, kv, id("a"), NULL, NULL));
     set(k, kv, id("a"), "3");
     now = stored(k, kv, id("a"));
-    CHECK_INT(KV_DONE, hf__kv_settle_removal(&base, &now));
+    CHECK_INT(KV_DONE, hf__kv_judge_removal(&base, &now));
     for (int i = 0; i < KV_PAST_MAX; i++)
         set(k, kv, id("a"), "4");
     now = stored(k, kv, id("a"));
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle_removal(&base, &now));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_removal(&base, &now));
     CHECK_OK(hf_kv_set(k->scope, kv, id("a"), text(k, "x"),
                        HF_OPTIONS(hf_kv_set_options, .blind = true), NULL));
     now = stored(k, kv, id("a"));
-    CHECK_INT(KV_UNKNOWN, hf__kv_settle_removal(&base, &now));
+    CHECK_INT(KV_UNKNOWN, hf__kv_judge_removal(&base, &now));
     hf_kv_close(kv);
 }
 

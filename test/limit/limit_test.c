@@ -70,7 +70,7 @@ KIT_TEST(limit, so_many_attempts_in_a_window)
         v = denied(k, ann, &three);
         CHECK_INT(700, v.retry_ms);
         CHECK_INT(3, v.used);
-        CHECK_ERROR(HF_LIMIT, "limit login/ann: 3 in 1000 ms are used up; again in 700 ms",
+        CHECK_ERROR(HF_LIMIT, "limit login/ann is reached (3 in 1000 ms); try again in 700 ms",
                     k->scope);
         test_advance_ms(k->t, 699);
         (void)denied(k, ben, &three);
@@ -365,7 +365,7 @@ KIT_TEST(limit, lockouts_grow_and_are_forgiven)
         test_advance_ms(k->t, locks[i] - 1);
         v = denied(k, ben, &rule); /* which does not make it longer */
         CHECK_INT(1, v.retry_ms);
-        CHECK_ERROR(HF_LIMIT, "limit login/ann is locked for 1 ms", k->scope);
+        CHECK_ERROR(HF_LIMIT, "limit login/ann is locked out; try again in 1 ms", k->scope);
         test_advance_ms(k->t, 1);
     }
     test_advance_ms(k->t, 14999); /* good behaviour, but not for long enough */
@@ -672,7 +672,7 @@ KIT_TEST(limit, an_item_that_is_no_limit)
     CHECK_OK(hf_put_item(k->scope, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_limit_take(k->scope, ann, NAME, &two, NULL, &v));
     CHECK_ERROR(HF_CORRUPT,
-                hf_scope_format(k->scope, "the item login/ann of table %.*s is no limit",
+                hf_scope_format(k->scope, "item login/ann of table %.*s is not a limit",
                                 HF_FMT(k->table))
                     .ptr,
                 k->scope);

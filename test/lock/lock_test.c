@@ -265,7 +265,7 @@ KIT_TEST(lock, what_cannot_be)
     struct hf_lock *lock;
 
     CHECK_STATUS(HF_INVALID, hf_lock_try(k->scope, ann, HF_STR(""), NULL, &lock));
-    CHECK_ERROR(HF_INVALID, "a lock has a name", k->scope);
+    CHECK_ERROR(HF_INVALID, "a lock needs a name", k->scope);
     CHECK_STATUS(HF_INVALID,
                  hf_lock_acquire(k->scope, ann, HF_STR("x"),
                                  HF_OPTIONS(hf_lock_options, .heartbeat_ms = 10001), &lock));
@@ -275,7 +275,7 @@ KIT_TEST(lock, what_cannot_be)
     CHECK_STATUS(HF_INVALID,
                  hf_lock_try(k->scope, ann, HF_STR("x"),
                              HF_OPTIONS(hf_lock_options, .mode = HF_LOCK_PERMIT), &lock));
-    CHECK_ERROR(HF_INVALID, "lock x: there have to be permits", k->scope);
+    CHECK_ERROR(HF_INVALID, "lock x: HF_LOCK_PERMIT needs permits", k->scope);
     CHECK_STATUS(HF_INVALID, hf_lock_try(k->scope, ann, HF_STR("x"),
                                          HF_OPTIONS(hf_lock_options, .permits = 2), &lock));
     CHECK_STATUS(HF_INVALID, hf_lock_try(k->scope, ann, HF_STR("x"),
@@ -303,12 +303,13 @@ KIT_TEST(lock, an_item_that_is_no_lock)
                        HF_S("mode", HF_STR("shared")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_lock_try(s, ann, HF_STR("x"), NULL, &lock));
-    CHECK_ERROR(HF_CORRUPT,
-                hf_scope_format(
-                    s, "the item \"x\" of table %.*s is not a lock: more hold it than are named",
-                    HF_FMT(k->table))
-                    .ptr,
-                s);
+    CHECK_ERROR(
+        HF_CORRUPT,
+        hf_scope_format(
+            s, "the item \"x\" of table %.*s is not a lock: it has fewer holders than it counts",
+            HF_FMT(k->table))
+            .ptr,
+        s);
     put.item = HF_ITEM(s, HF_S("name", HF_STR("x")), HF_N("held", 1), HF_S("fence", HF_STR("a")));
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_lock_try(s, ann, HF_STR("x"), NULL, &lock));

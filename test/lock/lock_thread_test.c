@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lock/lock.h"
 #include "test.h"
 
 enum { PATIENCE_MS = 10000, THREADS = 4, ROUNDS = 25 };
@@ -198,4 +199,63 @@ TEST(lock_thread, a_crowd_takes_turns)
     CHECK_INT(1, crowd.most);
     CHECK_INT(THREADS * ROUNDS, crowd.total);
     close_real(&crowd.r);
+}
+
+/* ---- looks at the same time ----------------------------------------------------------------- */
+
+/*
+ * The moment between reading the clock and taking the mutex of the table: in it the holder renews,
+ * and another thread looks. What that one has seen is newer than the time that was read.
+ */
+static struct {
+    struct hf_env env;           /* the system's */
+    struct hf_lock_table *locks; /* NULL: nothing happens */
+    struct hf_lock *held;
+    struct hf_scope *s;
+    int looks;
+    bool inside;
+} meanwhile;
+
+static int64_t clock_of_who_is_late(void *user)
+{
+    int64_t now_us = meanwhile.env.elapsed_us(user);
+    struct hf_lock *lock;
+
+    if (!meanwhile.locks || meanwhile.inside || pthread_mutex_trylock(&meanwhile.locks->mutex) != 0)
+        return now_us;
+    pthread_mutex_unlock(&meanwhile.locks->mutex);
+    meanwhile.inside = true;
+    meanwhile.looks++;
+    CHECK_OK(hf_scope_sleep_ms(meanwhile.s, 2));
+    CHECK_OK(hf_lock_extend(meanwhile.s, meanwhile.held, 0));
+    CHECK_STATUS(HF_LOCKED, hf_lock_try(meanwhile.s, meanwhile.locks, HF_STR("job"), NULL, &lock));
+    meanwhile.inside = false;
+    return now_us;
+}
+
+TEST(lock_thread, a_look_that_is_late_does_not_meet_a_newer_one)
+{
+    struct real r = open_real();
+    struct hf_env env = *hf_scope_env(r.s);
+    struct hf_lock_table *locks;
+    struct hf_lock *held, *lock;
+    struct hf_scope *s;
+
+    meanwhile.env = env;
+    env.elapsed_us = clock_of_who_is_late;
+    s = hf_scope_new(&env);
+    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("job"), NULL, &held));
+    CHECK_OK(
+        hf_lock_table_open(s, r.db, HF_OPTIONS(hf_lock_table_options, .no_threads = true), &locks));
+    meanwhile.s = hf_scope_new(NULL);
+    meanwhile.held = held;
+    meanwhile.locks = locks;
+    CHECK_STATUS(HF_LOCKED, hf_lock_try(s, locks, HF_STR("job"), NULL, &lock));
+    meanwhile.locks = NULL;
+    CHECK(meanwhile.looks > 0);
+    CHECK_OK(hf_lock_release(r.s, held));
+    hf_lock_table_close(locks);
+    hf_scope_free(meanwhile.s);
+    hf_scope_free(s);
+    close_real(&r);
 }

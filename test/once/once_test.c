@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "kit.h"
+#include "once/once.h"
 #include "steps.h"
 
 #define USER HF_STR("ann")
@@ -514,8 +515,7 @@ KIT_TEST(once, another_payload_is_refused)
     for (int done = 0; done < 2; done++) {
         CHECK_STATUS(HF_TOKEN_MISMATCH,
                      hf_once_try(k->scope, ben, USER, KEY, payload("20 euros"), &none, &record));
-        CHECK_ERROR(HF_TOKEN_MISMATCH, "once ann/welcome was asked for with another payload",
-                    k->scope);
+        CHECK_ERROR(HF_TOKEN_MISMATCH, "once ann/welcome was begun with another payload", k->scope);
         CHECK(!none);
         CHECK_STATUS(HF_TOKEN_MISMATCH,
                      hf_once_begin(k->scope, ben, USER, KEY, payload(""), &none, &record));
@@ -1005,7 +1005,7 @@ KIT_TEST(once, names_at_their_limits_and_past_them)
     CHECK_STATUS(HF_INVALID, hf_once_get(k->scope, ann, user, key, &record));
     CHECK_STATUS(HF_INVALID, hf_once_try(k->scope, ann, HF_STR(""), KEY, NULL, &once, &record));
     CHECK_STATUS(HF_INVALID, hf_once_clear(k->scope, ann, USER, HF_STR(""), NULL));
-    CHECK_ERROR(HF_INVALID, "what is done once has a user and a key", k->scope);
+    CHECK_ERROR(HF_INVALID, "a do-once record needs a user and a key", k->scope);
     CHECK_STATUS(HF_INVALID,
                  hf_once_try(k->scope, ann, USER, KEY,
                              HF_OPTIONS(hf_once_options, .timeout_ms = 99, .heartbeat_ms = 50),
@@ -1067,9 +1067,7 @@ KIT_TEST(once, an_item_that_is_no_record)
     CHECK(!once);
     CHECK_STATUS(HF_CORRUPT, hf_once_get(k->scope, ann, USER, KEY, &record));
     CHECK_ERROR(HF_CORRUPT,
-                hf_scope_format(k->scope,
-                                "the item ann/welcome of table %.*s is no record of what is done "
-                                "once",
+                hf_scope_format(k->scope, "item ann/welcome of table %.*s is not a do-once record",
                                 HF_FMT(k->table))
                     .ptr,
                 k->scope);
@@ -1130,4 +1128,71 @@ TEST(once, any_allocation_may_fail)
     hf_once_table_close(sound);
     hf_db_close(db);
     hf_scope_free(outer);
+}
+
+/* ---- looks at the same time ----------------------------------------------------------------- */
+
+/*
+ * The moment between reading the clock and taking the mutex of the table: in it the attempt is
+ * renewed, and another thread looks. What that one has seen is newer than the time that was read.
+ */
+static struct {
+    struct hf_env env;           /* the system's */
+    struct hf_once_table *onces; /* NULL: nothing happens */
+    struct hf_once *running;
+    struct hf_scope *s;
+    int looks;
+    bool inside;
+} meanwhile;
+
+static int64_t clock_of_who_is_late(void *user)
+{
+    int64_t now_us = meanwhile.env.elapsed_us(user);
+    struct hf_once_record record;
+    struct hf_once *once;
+
+    if (!meanwhile.onces || meanwhile.inside || pthread_mutex_trylock(&meanwhile.onces->mutex) != 0)
+        return now_us;
+    pthread_mutex_unlock(&meanwhile.onces->mutex);
+    meanwhile.inside = true;
+    meanwhile.looks++;
+    CHECK_OK(hf_scope_sleep_ms(meanwhile.s, 2));
+    CHECK_OK(hf_once_renew(meanwhile.s, meanwhile.running));
+    CHECK_STATUS(HF_LOCKED,
+                 hf_once_try(meanwhile.s, meanwhile.onces, USER, KEY, NULL, &once, &record));
+    meanwhile.inside = false;
+    return now_us;
+}
+
+TEST(once, a_look_that_is_late_does_not_meet_a_newer_one)
+{
+    struct hf_scope *s = hf_scope_new(NULL), *late;
+    struct hf_env env = *hf_scope_env(s);
+    struct hf_once_table *onces, *ours;
+    struct hf_once_record record;
+    struct hf_once *running, *once;
+    struct hf_db *db;
+
+    meanwhile.env = env;
+    env.elapsed_us = clock_of_who_is_late;
+    late = hf_scope_new(&env);
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    CHECK_OK(hf_once_table_open(s, db, NULL, &ours));
+    CHECK_OK(hf_once_table_open(late, db, HF_OPTIONS(hf_once_table_options, .no_threads = true),
+                                &onces));
+    CHECK_OK(hf_once_try(s, ours, USER, KEY, NULL, &running, &record));
+    meanwhile.s = hf_scope_new(NULL);
+    meanwhile.running = running;
+    meanwhile.onces = onces;
+    CHECK_STATUS(HF_LOCKED, hf_once_try(late, onces, USER, KEY, NULL, &once, &record));
+    meanwhile.onces = NULL;
+    CHECK(meanwhile.looks > 0);
+    CHECK_OK(hf_once_finish(s, running, (struct hf_item){0}));
+    hf_once_close(running);
+    hf_once_table_close(onces);
+    hf_once_table_close(ours);
+    hf_db_close(db);
+    hf_scope_free(meanwhile.s);
+    hf_scope_free(late);
+    hf_scope_free(s);
 }

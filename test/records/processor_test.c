@@ -248,9 +248,9 @@ KIT_TEST(processor, failures_are_isolated_retried_and_collected)
     finish(&script, processor);
 }
 
-/* What others have made of the attributes that are ours is put aside with that for a cause; the
- * rest goes on, and the item is otherwise as it was. */
-KIT_TEST(processor, what_is_no_record_is_put_aside)
+/* An item whose attributes of ours others have overwritten becomes a failed record with that cause;
+ * the rest goes on, and the item is otherwise as it was. */
+KIT_TEST(processor, what_cannot_be_read_is_a_failed_record)
 {
     static const char *const broken[] = {"Processed", "Fence", "Attempts", "Failures"};
     struct script script = script_of(k);
@@ -386,7 +386,7 @@ KIT_TEST(processor, it_stops_after_so_many_failures)
     for (int i = 0; i < 10; i++)
         put(&script, "refused", i);
     CHECK_STATUS(HF_LIMIT, hf_processor_run(k->scope, processor, work, &script, &report));
-    CHECK_ERROR(HF_LIMIT, "3 records were put aside", k->scope);
+    CHECK_ERROR(HF_LIMIT, "3 records have failed", k->scope);
     CHECK_INT(HF_INVALID, hf_scope_error(k->scope)->cause->status); /* what the third one said */
     CHECK(hf_scope_error(k->scope)->cause->message.len > 0);
     CHECK_INT(3, report.metrics.failed);
@@ -396,8 +396,9 @@ KIT_TEST(processor, it_stops_after_so_many_failures)
     finish(&script, processor);
 }
 
-/* What kills its processor never fails, and is put aside all the same. */
-KIT_TEST(processor, a_record_that_was_begun_too_often_is_put_aside)
+/* A record that kills its processor never fails by itself, and becomes a failed record all the
+ * same. */
+KIT_TEST(processor, a_record_that_was_begun_too_often_is_a_failed_record)
 {
     struct hf_scope *s = k->scope;
     struct script script = script_of(k);
@@ -1119,7 +1120,7 @@ KIT_TEST(processor, options_that_cannot_be)
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.backoff_multiplier = 0.5));
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.failed_blocks = true));
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.resume = HF_STR("{}")));
-    CHECK_ERROR(HF_INVALID, "\"{}\" is no checkpoint of a processor", k->scope);
+    CHECK_ERROR(HF_INVALID, "\"{}\" is not a checkpoint of a processor", k->scope);
     CHECK_STATUS(HF_INVALID, TRY_OPTIONS(.resume = HF_STR("not even JSON")));
     CHECK_STATUS(HF_INVALID, hf_processor_open(k->scope, NULL, NULL, &processor));
     hf_processor_close(NULL);

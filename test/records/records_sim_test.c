@@ -7,8 +7,8 @@
  *  (1) No claim has the fence of another.
  *  (2) A record is completed once: by one claim, whose token is in it; nobody else is told that he
  *      did it.
- *  (3) None is forgotten: in the end each is processed, or was put aside after as many failures as
- *      it takes.
+ *  (3) None is forgotten: in the end each is processed, or is a failed record after as many
+ *      failures as it takes.
  *  (4) What is done in one transaction with the completion is done once.
  *  (5) In the order of accounts nothing begins before the one before it is done with.
  *  (6) What a processor counts adds up.

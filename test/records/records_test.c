@@ -204,7 +204,7 @@ KIT_TEST(records, a_put_replaces_and_keeps_what_is_to_be_kept)
     CHECK_INT(1, unprocessed(k, records));
     CHECK_STATUS(HF_DUPLICATE, hf_records_put(s, records, record_of(s, "a", "1", "third"),
                                               HF_OPTIONS(hf_record_put_options, .only_new = true)));
-    CHECK_ERROR(HF_DUPLICATE, "record a, 1 is there already", s);
+    CHECK_ERROR(HF_DUPLICATE, "record a, 1 already exists", s);
     CHECK_STR("new", text_of(get(k, records, "a", "1").item, "DocumentId"));
     CHECK_OK(hf_records_put(s, records, record_of(s, "a", "2", "third"),
                             HF_OPTIONS(hf_record_put_options, .only_new = true)));
@@ -294,7 +294,7 @@ KIT_TEST(records, what_is_no_record_is_refused)
     CHECK_STATUS(HF_INVALID,
                  hf_records_put(s, records, HF_ITEM(s, HF_S("RunTime", HF_STR("1"))), NULL));
     CHECK_STATUS(HF_INVALID, hf_records_put(s, records, record_of(s, "a", "", "d"), NULL));
-    CHECK_ERROR(HF_INVALID, "a record has to have an account and a run time", s);
+    CHECK_ERROR(HF_INVALID, "a record needs an account and a run time", s);
     CHECK_STATUS(HF_INVALID,
                  hf_records_put(s, records,
                                 HF_ITEM(s, HF_S("AccountId", HF_STR("a")),
@@ -310,7 +310,7 @@ KIT_TEST(records, what_is_no_record_is_refused)
                                                     HF_OPTIONS(hf_record_list_options,
                                                                .after = HF_STR("9.x.y")),
                                                     &list));
-    CHECK_ERROR(HF_INVALID, "\"9.x.y\" is no position in a list of records", s);
+    CHECK_ERROR(HF_INVALID, "\"9.x.y\" is not a cursor of a list of records", s);
     /* One that is processed when it is put never waits. */
     CHECK_OK(hf_records_put(s, records,
                             HF_ITEM(s, HF_S("AccountId", HF_STR("a")), HF_S("RunTime", HF_STR("1")),
@@ -559,7 +559,7 @@ KIT_TEST(records, all_names_can_be_others)
     hf_records_close(records);
     options.shard = HF_STR("time");
     CHECK_STATUS(HF_INVALID, hf_records_open(s, k->db, &options, &records));
-    CHECK_ERROR(HF_INVALID, "records have two attributes of the name \"time\"", s);
+    CHECK_ERROR(HF_INVALID, "two attributes of records have the name \"time\"", s);
     options.shard = HF_STR("Claim");
     CHECK_STATUS(HF_INVALID, hf_records_open(s, k->db, &options, &records));
 }

@@ -346,7 +346,7 @@ TEST(records_thread, cancellation_gives_everything_back)
         sleep_ms(1);
     CHECK_STATUS(HF_LOCKED,
                  hf_processor_run(stage.s, ann.processor, wait_for_ever, &stage, &report));
-    CHECK_ERROR(HF_LOCKED, "the processor is running already", stage.s);
+    CHECK_ERROR(HF_LOCKED, "the processor is already running", stage.s);
     began_ms = now_ms();
     hf_scope_cancel(ann.s);
     side_join(&ann);

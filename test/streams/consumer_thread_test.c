@@ -671,11 +671,11 @@ TEST(consumer_thread, a_handler_of_a_nameless_one_is_told)
                  hf_consumer_open(stage.s, stage.db, HF_STR("things"),
                                   HF_OPTIONS(hf_consumer_options, .stuck = HF_STUCK_RELEASE),
                                   &consumer));
-    CHECK(strstr(hf_scope_error_text(stage.s), "without a name"));
+    CHECK(strstr(hf_scope_error_text(stage.s), "HF_STUCK_RELEASE needs a name"));
     stage_close(&stage);
 }
 
-TEST(consumer_thread, what_is_stuck_cannot_be_put_aside)
+TEST(consumer_thread, options_for_what_is_stuck_are_checked)
 {
     struct hf_consumer *consumer;
     struct stage stage;

@@ -152,7 +152,7 @@ static void notice_deliver(struct hf_flows *flows)
     pthread_mutex_lock(&flows->mutex);
     flows->notifying = false;
     if (!flows->notices)
-        hf__waiters_tell(&flows->emptied);
+        hf__waiters_notify(&flows->emptied);
 }
 
 /* Deliver one notice: a pump_step_fn. */

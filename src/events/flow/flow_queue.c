@@ -132,7 +132,7 @@ static void queue_remove(struct flow_queue *queue, struct flow_task *task)
         queue_check(queue);
     queue_wake_first(queue);
     if (!queue->first || !queue->pump)
-        hf__waiters_tell(&queue->flows->emptied);
+        hf__waiters_notify(&queue->flows->emptied);
 }
 
 static void queue_set_running(struct flow_queue *queue)

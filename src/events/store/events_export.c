@@ -75,11 +75,11 @@ static enum hf_status firsts_of(struct hf_scope *s, struct hf_events *store,
 
 static enum hf_status write_begin(struct export *e, const struct hf_stored_event *event)
 {
-    struct hf_str line =
-        hf_scope_format(e->s, "{\"domain\":%.*s,\"stream\":%.*s,\"before\":%llu}\n",
-                        HF_FMT(hf__json_raw(e->s, (struct hf_attr)HF_S("", event->stream.domain))),
-                        HF_FMT(hf__json_raw(e->s, (struct hf_attr)HF_S("", event->stream.id))),
-                        (unsigned long long)event->version);
+    struct hf_str line = hf_scope_format(
+        e->s, "{\"domain\":%.*s,\"stream\":%.*s,\"before\":%llu}\n",
+        HF_FMT(hf__pattern_json_raw(e->s, (struct hf_attr)HF_S("", event->stream.domain))),
+        HF_FMT(hf__pattern_json_raw(e->s, (struct hf_attr)HF_S("", event->stream.id))),
+        (unsigned long long)event->version);
 
     TRY(hf_scope_built(e->s));
     return e->write(e->s, line.ptr, line.len, e->user);

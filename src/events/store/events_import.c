@@ -364,13 +364,13 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
     struct hf_str digits;
 
     *before = 0;
-    if (hf__json_object(&r, members, ARRAY_LEN(members)) != HF_OK || !members[2].raw.len ||
+    if (hf__pattern_json_object(&r, members, ARRAY_LEN(members)) != HF_OK || !members[2].raw.len ||
         !members[0].raw.len || !members[1].raw.len) {
         hf_scope_rewind(s, mark);
         return hf_scope_ok(s);
     }
-    TRY(hf__json_value(s, HF_TYPE_S, members[0].raw, &domain));
-    TRY(hf__json_value(s, HF_TYPE_S, members[1].raw, &id));
+    TRY(hf__pattern_json_value(s, HF_TYPE_S, members[0].raw, &domain));
+    TRY(hf__pattern_json_value(s, HF_TYPE_S, members[1].raw, &id));
     *stream = (struct hf_stream_key){hf_value_str(domain), hf_value_str(id)};
     digits = members[2].raw;
     for (size_t i = 0; i < digits.len; i++) {

@@ -217,7 +217,7 @@ static void piece_add(struct pieces *p, struct hf_str piece)
 static void add_text(struct pieces *p, const char *label, struct hf_str text)
 {
     piece_add(p, hf_str_from(label));
-    piece_add(p, hf__json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
+    piece_add(p, hf__pattern_json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
 }
 
 static void add_optional(struct pieces *p, const char *label, struct hf_str text)
@@ -268,7 +268,7 @@ static bool is_json_line(struct hf_scope *s, struct hf_bytes payload)
         memchr(payload.ptr, '\n', payload.len) || memchr(payload.ptr, '\r', payload.len))
         return false;
     mark = hf_scope_mark(s);
-    is = hf__json_pass(&r, 1) == HF_OK && r.at == payload.len;
+    is = hf__pattern_json_pass(&r, 1) == HF_OK && r.at == payload.len;
     hf_scope_rewind(s, mark);
     hf_scope_ok(s);
     return is;
@@ -284,7 +284,7 @@ static void add_payload(struct pieces *p, const struct hf_stored_event *event)
         return;
     }
     piece_add(p, HF_STR(",\"payload_base64\":"));
-    piece_add(p, hf__json_raw(p->s, (struct hf_attr)HF_B("", event->payload)));
+    piece_add(p, hf__pattern_json_raw(p->s, (struct hf_attr)HF_B("", event->payload)));
 }
 
 static void add_hash(struct pieces *p, struct hf_bytes hash)
@@ -386,7 +386,7 @@ static enum hf_status get_text(struct hf_scope *s, const struct json_member *mem
         return HF_OK;
     if (member->raw.ptr[0] != '"')
         return fail_member(s, member, "is not a string");
-    status = hf__json_value(s, HF_TYPE_S, member->raw, &value);
+    status = hf__pattern_json_value(s, HF_TYPE_S, member->raw, &value);
     if (status != HF_OK)
         return status == HF_NOMEM ? status : fail_member(s, member, "is not a string");
     *text = hf_value_str(value);
@@ -501,7 +501,7 @@ static enum hf_status get_payload(struct hf_scope *s, struct hf_str json,
         return HF_OK;
     if (!base64->raw.len || base64->raw.ptr[0] != '"')
         return fail_member(s, base64, "is not a string");
-    status = hf__json_value(s, HF_TYPE_B, base64->raw, &value);
+    status = hf__pattern_json_value(s, HF_TYPE_B, base64->raw, &value);
     if (status != HF_OK)
         return status == HF_NOMEM ? status : fail_member(s, base64, "is not base64");
     *payload = hf_value_bytes(value);
@@ -583,7 +583,7 @@ enum hf_status hf_event_from_json(struct hf_scope *s, struct hf_str json,
 
     call_begins(s);
     *event = (struct hf_stored_event){.version = 0};
-    TRY(hf__json_object(&r, members, ARRAY_LEN(members)));
+    TRY(hf__pattern_json_object(&r, members, ARRAY_LEN(members)));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         TRY(get_text(s, &members[texts[i].name], texts[i].text));
     if (!event->stream.domain.len || !event->type.len)

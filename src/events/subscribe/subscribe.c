@@ -172,7 +172,7 @@ static enum hf_status holder_watch(struct hf_scope *s, struct hf_subscription *s
 
     if (hf_str_equal(view->holder, id_str(&sub->token)))
         return HF_OK; /* our own, which we have given up */
-    if (hf__pattern_orphan(sub->store->db, view->opener))
+    if (hf__pattern_is_orphan(sub->store->db, view->opener))
         return HF_OK;
     left_ms = (hf__watch_silent_in(hf__watch_see(&sub->sight, beat, now),
                                    view->lease_ms ? view->lease_ms : LEASE_MS, now) +

@@ -16,12 +16,12 @@
 enum { PASSES = 2 };
 
 /* Items are at most 32 levels deep. */
-static enum hf_status note_value(struct hf_scope *s, struct uses *uses, struct hf_value value)
+static enum hf_status note_value(struct hf_scope *s, struct blob_refs *uses, struct hf_value value)
 {
     enum hf_type type = hf_value_type(value);
 
     if (type == HF_TYPE_S)
-        return hf__uses_add(s, uses, hf_value_str(value));
+        return hf__refs_add(s, uses, hf_value_str(value));
     if (type == HF_TYPE_M) {
         struct hf_item_walk walk = {0};
 
@@ -36,7 +36,7 @@ static enum hf_status note_value(struct hf_scope *s, struct uses *uses, struct h
     return HF_OK;
 }
 
-static enum hf_status note_all(struct hf_scope *s, struct uses *uses, struct hf_events *store)
+static enum hf_status note_all(struct hf_scope *s, struct blob_refs *uses, struct hf_events *store)
 {
     struct hf_scan scan = {.table = store->table, .consistent = HF_YES};
     struct hf_pages *pages;
@@ -55,12 +55,12 @@ static enum hf_status note_all(struct hf_scope *s, struct uses *uses, struct hf_
         hf_scope_rewind(s, mark);
     }
     hf_pages_free(pages);
-    hf__uses_sort(uses); /* what the next pass finds again is not noted again */
+    hf__refs_sort(uses); /* what the next pass finds again is not noted again */
     return status;
 }
 
 /* (2) */
-static enum hf_status find_uses(struct hf_scope *s, struct uses *uses, void *user)
+static enum hf_status find_uses(struct hf_scope *s, struct blob_refs *uses, void *user)
 {
     for (int pass = 0; pass < PASSES; pass++)
         TRY(note_all(s, uses, user));
@@ -72,6 +72,6 @@ enum hf_status hf__events_sweep_blobs(struct hf_scope *s, struct hf_events *stor
 {
     *removed = 0;
     return store->blobs
-               ? hf__uses_sweep(s, &store->env, store->blobs, older_s, find_uses, store, removed)
+               ? hf__refs_sweep(s, &store->env, store->blobs, older_s, find_uses, store, removed)
                : HF_OK;
 }
