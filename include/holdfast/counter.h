@@ -15,7 +15,7 @@
  * as one. Marks take some fifty bytes each. Those of writers that were silent longest are dropped
  * when there are too many (hf_counters_options.writers); a writer notices that its mark was dropped
  * and takes a new one. If that happens just when the answer to its add got lost, and only then, the
- * add ends with HF_LOST, and may have been counted or not: never twice.
+ * add ends with HF_EXPIRED, and may have been counted or not: never twice.
  *
  * So value >= the sum of adds that returned HF_OK, and value <= that and the adds whose error said
  * may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by another
@@ -136,7 +136,7 @@ struct hf_counter_options {
  *
  * HF_LIMIT    it would lead below the floor, above the ceiling, or beyond 64 bits; nothing was
  *             added, and *value is the value as it is
- * HF_LOST     see above: it may have been counted
+ * HF_EXPIRED  see above: it may have been counted
  * HF_INVALID  no id; a partition is missing, or is there and the table has none; floor above
  *             ceiling; with shards, a floor or a ceiling
  * HF_CORRUPT  the item has something else for a value
@@ -380,7 +380,7 @@ typedef enum hf_status hf_sequence_build_fn(struct hf_scope *s, int64_t first,
  *                 `build`, in their order, and then that of the sequence
  * HF_LIMIT        fewer than `count` numbers are left
  * HF_TIMEOUT      others were faster until the deadline
- * HF_LOST         it may have been done, and so many others took numbers since that nobody knows
+ * HF_EXPIRED      it may have been done, and so many others took numbers since that nobody knows
  * HF_UNSUPPORTED  the database has no transactions
  * and what transactions fail with; may_have_happened says whether it may have been done.
  *

@@ -22,7 +22,7 @@
  * What is promised: at most one completion is recorded, and all see its result. An attempt that
  * dies is followed by another one, so what the action does outside of the database may be done
  * again, by the next attempt; no program can change that. What it does inside of the database can
- * be done together with the completion or not at all: hf_once_finish_with(), hf_once_transact().
+ * be done together with the completion or not at all: hf_once_commit(), hf_once_transact().
  *
  * An attempt that runs says so every heartbeat, which a thread of the table does. One that is
  * silent for its whole timeout may be replaced, by whoever has watched it for that long on his own
@@ -41,6 +41,7 @@
 #include <holdfast/db.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
+#include <holdfast/tx.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -233,7 +234,7 @@ HF_API void hf_once_close(struct hf_once *once);
 /*
  * What is to be done once. HF_OK and a result (may be left absent): it is recorded as done.
  * Anything else: it is not, and whoever asks next begins anew. hf_once_fail() and
- * hf_once_finish_with() may be called in it.
+ * hf_once_commit() may be called in it.
  */
 typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
                                   void *user);
@@ -293,10 +294,10 @@ enum { HF_ONCE_ACTIONS_MAX = 99 }; /* DynamoDB's 100 in a transaction, and one o
  *
  * Since 0.1.
  */
-HF_API HF_NODISCARD enum hf_status hf_once_finish_with(struct hf_scope *s, struct hf_once *once,
-                                                       struct hf_item result,
-                                                       const struct hf_transact_write *actions,
-                                                       size_t actions_len);
+HF_API HF_NODISCARD enum hf_status hf_once_commit(struct hf_scope *s, struct hf_once *once,
+                                                  struct hf_item result,
+                                                  const struct hf_transact_write *actions,
+                                                  size_t actions_len);
 
 /*
  * The same for a transaction that the caller sends: *action finishes the attempt, or cancels all of
@@ -308,6 +309,16 @@ HF_API HF_NODISCARD enum hf_status hf_once_finish_tx(struct hf_scope *s, struct 
                                                      struct hf_item result,
                                                      struct hf_transact_write *action);
 HF_API void hf_once_committed(struct hf_once *once);
+
+/*
+ * The same, added to a transaction on the database of the attempt, which has to be there until that
+ * was committed: the attempt is finished with it, and hf_once_committed() is not needed. A commit
+ * that fails with HF_TX_CANCELED and the reason ConditionalCheckFailed for this action means that
+ * the attempt was lost. HF_INVALID: it is a transaction on another database. And as above.
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_once_finish_into(struct hf_scope *s, struct hf_once *once,
+                                                       struct hf_tx *tx, struct hf_item result);
 
 /*
  * Do a transaction once for a user and a key: the actions and the record, all or nothing, in one

@@ -576,7 +576,7 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
                 s, HF_LIMIT, HF_ERROR_LIMIT(HF_LIMIT_REFUNDS_MAX, hf_item_count(view.refunds) + 1),
                 "limit %.*s: there were %d refunds already", HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
     }
-    return hf_scope_fail(s, HF_LOST, "limit %.*s: it is too late to give back", HF_FMT(name));
+    return hf_scope_fail(s, HF_EXPIRED, "limit %.*s: it is too late to give back", HF_FMT(name));
 }
 
 enum hf_status hf_limit_clear(struct hf_scope *s, struct hf_limit_table *limits, struct hf_str name,

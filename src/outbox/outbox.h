@@ -236,12 +236,12 @@ struct hf_str hf__outbox_only_text(struct hf_scope *s, const struct outbox_only 
 struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event *event);
 
-/* hf_outbox_emit() of events for which places were reserved in their order, whether or not they
- * became their ids. That costs no more than making one, unless an event's key or time was changed
+/* hf_outbox_emit(), or hf_outbox_emit_into() if `tx` is not NULL, of events for which places were
+ * reserved in their order, whether or not they became their ids. That costs no more than making one, unless an event's key or time was changed
  * meanwhile: it and all behind it get new ones, as their order is that of the events. */
 enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
-                                        const struct hf_event *events, const struct hf_str *places,
-                                        size_t len);
+                                        struct hf_tx *tx, const struct hf_event *events,
+                                        const struct hf_str *places, size_t len);
 
 /* ---- outbox.c -------------------------------------------------------------------------------- */
 

@@ -656,7 +656,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
     p->running = true;
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the processor is running already");
+        return hf_scope_fail(s, HF_IN_USE, "the processor is running already");
     free = hf__pump_left(p->pump) == 0;
     pthread_mutex_lock(&p->mutex);
     p->running = free;
@@ -687,7 +687,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_processor *p, hf_recor
     }
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED,
+        return hf_scope_fail(s, HF_IN_USE,
                              "a function of the run before has not returned: the processor cannot "
                              "run again before it has");
     return HF_OK;

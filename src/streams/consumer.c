@@ -447,7 +447,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
     c->running = true;
     pthread_mutex_unlock(&c->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the consumer is running already");
+        return hf_scope_fail(s, HF_IN_USE, "the consumer is running already");
     free = hf__pump_left(c->pump) == 0;
     pthread_mutex_lock(&c->mutex);
     c->running = free;
@@ -469,7 +469,7 @@ static enum hf_status enter(struct hf_scope *s, struct hf_consumer *c, hf_change
     pthread_mutex_unlock(&c->mutex);
     if (!free)
         return hf_scope_fail(
-            s, HF_LOCKED,
+            s, HF_IN_USE,
             "a handler of the run before has not returned: the consumer cannot run "
             "again before it has");
     return HF_OK;

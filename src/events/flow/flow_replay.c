@@ -102,7 +102,7 @@ static enum hf_status claim(struct hf_scope *s, struct replay *r, struct hf_str 
         if (status != HF_CONDITION)
             return status;
     }
-    return hf_scope_fail(s, HF_LOST, "others replay with the checkpoint %.*s all the time",
+    return hf_scope_fail(s, HF_IN_USE, "others replay with the checkpoint %.*s all the time",
                          HF_FMT(r->o.checkpoint));
 }
 

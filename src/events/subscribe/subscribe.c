@@ -369,7 +369,7 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
         pthread_mutex_unlock(&sub->mutex);
         hf__sub_source_close(sub);
     }
-    return hf_scope_fail_from(s, HF_LOST, sub->why);
+    return hf_scope_fail_from(s, HF_STOPPED, sub->why);
 }
 
 static enum hf_status turn(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
@@ -410,7 +410,7 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
     call_begins(s);
     *wait_ms = 0;
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" has a thread",
+        return hf_scope_fail(s, HF_IN_USE, "the subscription \"%.*s\" has a thread",
                              HF_FMT(sub->name));
     status = turn(s, sub, wait_ms);
     if (status == HF_OK)
@@ -452,16 +452,19 @@ static int64_t run(size_t worker, void *user)
     struct hf_subscription *sub = user;
     uint32_t wait_ms = sub->o.poll_ms;
     enum hf_status status;
+    bool gave_up;
 
     (void)worker;
     hf_scope_reset(sub->scope);
     status = turn(sub->scope, sub, &wait_ms);
-    if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
+    /* A database may have stopped, too; then the lease is still held. */
+    gave_up = status == HF_LOST || (status == HF_STOPPED && sub->gave_up && !sub->held);
+    if (status != HF_OK && status != HF_LOCKED && !gave_up && !hf__sub_stops(sub)) {
         hf__sub_tell(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
         if (!wait_ms)
             wait_ms = sub->o.poll_ms;
     }
-    if (status == HF_LOST)
+    if (gave_up)
         return INT64_MAX;
     return hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
 }
@@ -516,7 +519,7 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
         return hf_scope_fail(s, HF_INVALID, "the subscription \"%.*s\" is to have no threads",
                              HF_FMT(sub->name));
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "the subscription \"%.*s\" runs already",
+        return hf_scope_fail(s, HF_IN_USE, "the subscription \"%.*s\" runs already",
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
     sub->looked_us = 0;
