@@ -63,7 +63,7 @@ static void on_error(const struct hf_outbox_event *event, const struct hf_error 
                HF_FMT(error->message));
 }
 
-/* The order and its event, or neither: the event joins the transaction of the scope. */
+/* The order and its event, or neither: both are in the transaction. */
 static enum hf_status place(struct hf_scope *s, struct hf_tx *tx, void *user)
 {
     struct shop *shop = user;
@@ -73,7 +73,7 @@ static enum hf_status place(struct hf_scope *s, struct hf_tx *tx, void *user)
     struct hf_event placed = {.type = HF_STR("order.placed"), .key = HF_STR("7")};
     enum hf_status status = hf_tx_add(s, tx, &(struct hf_transact_write){.put = &order});
 
-    return status == HF_OK ? hf_bus_emit(s, shop->bus, &placed, 1) : status;
+    return status == HF_OK ? hf_bus_emit_into(s, shop->bus, tx, &placed, 1) : status;
 }
 
 static enum hf_status open_shop(struct hf_scope *s, struct shop *shop, struct hf_outbox **outbox)

@@ -39,7 +39,7 @@ static enum hf_status place_order(struct hf_scope *s, struct hf_tx *tx, void *us
                              .headers = HF_ITEM(s, HF_S("channel", HF_STR("shop")))};
     enum hf_status status = hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put});
 
-    return status == HF_OK ? hf_outbox_emit(s, order->outbox, &event, 1, NULL) : status;
+    return status == HF_OK ? hf_outbox_emit_into(s, order->outbox, tx, &event, 1, NULL) : status;
 }
 
 static int place_orders(struct hf_scope *s, struct hf_db *db, struct hf_outbox *outbox)

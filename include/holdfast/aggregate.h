@@ -138,7 +138,7 @@ struct hf_aggregate_state {
  * HF_INVALID    the description lacks something; the message says what
  * HF_NOT_FOUND  the stream has not got to that version yet
  * HF_TRIMMED    events were truncated that no snapshot stands for
- * HF_LOST       the stream was deleted
+ * HF_DELETED       the stream was deleted
  * and what its functions fail with.
  */
 HF_API HF_NODISCARD enum hf_status hf_aggregate_load(struct hf_scope *s, struct hf_events *store,
@@ -192,7 +192,8 @@ struct hf_handle_options {
     hf_snapshot_error_fn *on_error;       /* default: the log of the env */
     void *user;                           /* handed to it */
     bool no_snapshot;                     /* make none */
-    bool ignore_tx;                       /* do not join the transaction of the scope */
+    bool join_tx;                         /* become part of the transaction of the scope, if it has
+                                             one of this database */
 };
 
 struct hf_handled {
@@ -211,8 +212,8 @@ struct hf_handled {
  * them all or none with the exact version, make a snapshot when it is time. When others have
  * appended meanwhile all of it is done anew, after a little while.
  *
- * In the transaction of the scope, when there is one on this database: then it is canceled at its
- * commit if others are faster, and no snapshot is made.
+ * With join_tx, when the scope has a transaction on this database, the events are added to that
+ * one: it is canceled at its commit if others are faster, and no snapshot is made.
  *
  * HF_CONDITION  others were faster each time; the message says so. And the usual answer of a
  *               precondition that does not hold

@@ -93,53 +93,80 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
 /*
  * Every way a call can end: name, number, the exception that DynamoDB's protocol has for it, text.
  * Numbers are never reused.
+ *
+ * A status has one meaning, whoever returns it:
+ *
+ * HF_LIMIT    an upper bound was passed, and nothing was done: of DynamoDB (tables, the size or the
+ *             number of actions of a transaction), of the library (a constant or an option, which
+ *             hf_error.limit names), of a counter, sequence or rate limit, of a broker or blob store
+ *             (the size of a message), or of the system (threads). A request that is malformed, or
+ *             has a text that is too long, is HF_INVALID
+ * HF_IN_USE   it exists already, runs already, or is being changed by others at this moment
+ * HF_LOCKED   another holds it: the directory of a database, a lock, an attempt, a lease, a claim
+ * HF_LOST     a lease, lock, attempt or claim of ours has ended: another may hold it now
+ * HF_DELETED  a stream of events was deleted for good, and will not come back
+ * HF_STOPPED  it stopped itself after a failure, and does nothing until it is opened or started
+ *             again
+ * HF_EXPIRED  too late: the time for it is over
  */
 #define HF_STATUS_MAP(X)                                                                           \
-    X(OK, 0, "", "done")                                                                           \
+    X(OK, 0, "", "success")                                                                        \
     X(NOMEM, 1, "InternalServerError", "out of memory")                                            \
-    X(INVALID, 2, "ValidationException", "the request is not valid")                               \
-    X(NOT_FOUND, 3, "ResourceNotFoundException", "no such table, index, stream or resource")       \
-    X(IN_USE, 4, "ResourceInUseException", "the resource exists already or is being changed")      \
-    X(CONDITION, 5, "ConditionalCheckFailedException", "the condition did not hold")               \
-    X(TX_CANCELED, 6, "TransactionCanceledException", "the transaction was canceled")              \
-    X(TX_CONFLICT, 7, "TransactionConflictException", "another transaction holds the item")        \
-    X(TX_IN_PROGRESS, 8, "TransactionInProgressException", "this transaction is still running")    \
+    X(INVALID, 2, "ValidationException", "invalid request")                                        \
+    X(NOT_FOUND, 3, "ResourceNotFoundException", "not found")                                      \
+    X(IN_USE, 4, "ResourceInUseException", "in use: it exists, runs or is being changed")          \
+    X(CONDITION, 5, "ConditionalCheckFailedException", "condition not met")                        \
+    X(TX_CANCELED, 6, "TransactionCanceledException", "transaction canceled: nothing was changed") \
+    X(TX_CONFLICT, 7, "TransactionConflictException",                                              \
+      "conflict with a transaction on the same item")                                              \
+    X(TX_IN_PROGRESS, 8, "TransactionInProgressException",                                         \
+      "this transaction is still in progress")                                                     \
     X(TOKEN_MISMATCH, 9, "IdempotentParameterMismatchException",                                   \
-      "the token was used for another request")                                                    \
-    X(LIMIT, 10, "LimitExceededException", "a limit of account, table or system is reached")       \
-    X(COLLECTION_SIZE, 11, "ItemCollectionSizeLimitExceededException",                             \
-      "the item collection is full")                                                               \
+      "token was used for a different request")                                                    \
+    X(LIMIT, 10, "LimitExceededException", "limit exceeded")                                       \
+    X(COLLECTION_SIZE, 11, "ItemCollectionSizeLimitExceededException", "item collection is full")  \
     X(THROTTLED, 12, "ProvisionedThroughputExceededException", "too many requests")                \
-    X(EXPIRED, 13, "ExpiredIteratorException", "the iterator is too old")                          \
-    X(TRIMMED, 14, "TrimmedDataAccessException", "the stream no longer holds those records")       \
-    X(SERIALIZATION, 15, "SerializationException", "the request could not be read")                \
-    X(UNKNOWN_OPERATION, 16, "UnknownOperationException", "no such operation")                     \
+    X(EXPIRED, 13, "ExpiredIteratorException", "too late: expired")                                \
+    X(TRIMMED, 14, "TrimmedDataAccessException", "the stream no longer has these records")         \
+    X(SERIALIZATION, 15, "SerializationException", "request could not be parsed")                  \
+    X(UNKNOWN_OPERATION, 16, "UnknownOperationException", "unknown operation")                     \
     X(DENIED, 17, "AccessDeniedException", "access denied")                                        \
-    X(UNSUPPORTED, 18, "UnknownOperationException", "this database cannot do that")                \
-    X(TIMEOUT, 19, "InternalServerError", "the deadline of the scope passed")                      \
-    X(CANCELED, 20, "InternalServerError", "the scope was canceled")                               \
-    X(IO, 21, "InternalServerError", "reading or writing failed")                                  \
-    X(NO_SPACE, 22, "InternalServerError", "the disk is too full to write safely")                 \
+    X(UNSUPPORTED, 18, "UnknownOperationException", "not supported by this database")              \
+    X(TIMEOUT, 19, "InternalServerError", "deadline exceeded")                                     \
+    X(CANCELED, 20, "InternalServerError", "canceled")                                             \
+    X(IO, 21, "InternalServerError", "read or write failed")                                       \
+    X(NO_SPACE, 22, "InternalServerError", "not enough disk space to write safely")                \
     X(CORRUPT, 23, "InternalServerError", "stored data is damaged")                                \
-    X(LOCKED, 24, "InternalServerError", "another holds it: an open directory, or a lock")         \
-    X(FORMAT, 25, "InternalServerError", "the data was written by a newer version")                \
-    X(STOPPED, 26, "InternalServerError", "writes are stopped after a failed sync; reopen")        \
-    X(LOST, 27, "InternalServerError", "what was held is held no more")                            \
-    X(INTERNAL, 28, "InternalServerError", "an error inside holdfast")                             \
-    X(DUPLICATE, 29, "DuplicateItemException", "an item with that key is there already")           \
-    X(TABLE_NOT_FOUND, 30, "TableNotFoundException", "no such table to back up")                   \
-    X(TABLE_EXISTS, 31, "TableAlreadyExistsException", "a table of that name exists already")      \
-    X(TABLE_IN_USE, 32, "TableInUseException", "the table is being restored")                      \
-    X(BACKUP_NOT_FOUND, 33, "BackupNotFoundException", "no such backup")                           \
-    X(BACKUP_IN_USE, 34, "BackupInUseException", "the backup is being made or restored")           \
-    X(BACKUPS_UNAVAILABLE, 35, "ContinuousBackupsUnavailableException",                            \
-      "there are no continuous backups")                                                           \
-    X(POLICY_NOT_FOUND, 36, "PolicyNotFoundException", "no such resource policy, or another one")  \
-    X(GLOBAL_TABLE_NOT_FOUND, 37, "GlobalTableNotFoundException", "no such global table")          \
-    X(EXPORT_NOT_FOUND, 38, "ExportNotFoundException", "no such export")                           \
-    X(IMPORT_NOT_FOUND, 39, "ImportNotFoundException", "no such import")                           \
-    X(POINT_IN_TIME_UNAVAILABLE, 40, "PointInTimeRecoveryUnavailableException",                    \
-      "the table has no recovery to a point in time")
+    X(LOCKED, 24, "InternalServerError", "locked: another holds it")                               \
+    X(FORMAT, 25, "InternalServerError", "data was written by a newer version")                    \
+    X(STOPPED, 26, "InternalServerError", "stopped after a failure: open or start it again")       \
+    X(LOST, 27, "InternalServerError", "lease lost: another may hold it now")                      \
+    X(INTERNAL, 28, "InternalServerError", "internal error")                                       \
+    X(DUPLICATE, 29, "DuplicateItemException", "already exists")                                   \
+    X(DELETED, 30, "InternalServerError", "deleted for good")
+
+/*
+ * Exceptions of single features of DynamoDB, and the status that they are. hf_error.exception tells
+ * them apart.
+ */
+#define HF_EXCEPTION_MAP(X)                                                                        \
+    X("TableNotFoundException", NOT_FOUND)                                                         \
+    X("TableAlreadyExistsException", IN_USE)                                                       \
+    X("TableInUseException", IN_USE)                                                               \
+    X("BackupNotFoundException", NOT_FOUND)                                                        \
+    X("BackupInUseException", IN_USE)                                                              \
+    X("ContinuousBackupsUnavailableException", UNSUPPORTED)                                        \
+    X("PointInTimeRecoveryUnavailableException", UNSUPPORTED)                                      \
+    X("PolicyNotFoundException", NOT_FOUND)                                                        \
+    X("IndexNotFoundException", NOT_FOUND)                                                         \
+    X("GlobalTableNotFoundException", NOT_FOUND)                                                   \
+    X("GlobalTableAlreadyExistsException", IN_USE)                                                 \
+    X("ReplicaNotFoundException", NOT_FOUND)                                                       \
+    X("ReplicaAlreadyExistsException", IN_USE)                                                     \
+    X("ExportNotFoundException", NOT_FOUND)                                                        \
+    X("ExportConflictException", IN_USE)                                                           \
+    X("ImportNotFoundException", NOT_FOUND)                                                        \
+    X("ImportConflictException", IN_USE)
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, number, wire, text) HF_##name = number,

@@ -91,7 +91,7 @@ HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
 /* ---- emitting ------------------------------------------------------------------------------- */
 
 /*
- * Through the middleware, then hf_outbox_emit(): in the transaction of the scope if it has one. No
+ * Through the middleware, then hf_outbox_emit(), at once, whatever transaction the scope has. No
  * event is stored when a middleware fails. The middleware sees the events one after the other, with
  * their time and the id that they will have, which it may replace. No events, or all of them
  * dropped: nothing is stored.
@@ -104,11 +104,17 @@ HF_API struct hf_relay *hf_bus_relay(struct hf_bus *bus);
  * its message, and whether it may have happened. What such middleware consumes is not counted in
  * the caller's scope.
  *
- * The caller's thread calls it, for one event after the other, when there is one event, when the
- * scope has a transaction, and when the scope is that of such middleware.
+ * The caller's thread calls it, for one event after the other, when there is one event, when they
+ * are added to a transaction, and when the scope is that of such middleware.
  */
 HF_API HF_NODISCARD enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus,
                                                const struct hf_event *events, size_t len);
+
+/* The same, then hf_outbox_emit_into(): they are handled when the transaction was committed.
+ * Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_bus_emit_into(struct hf_scope *s, struct hf_bus *bus,
+                                                    struct hf_tx *tx, const struct hf_event *events,
+                                                    size_t len);
 
 /* ---- handlers ------------------------------------------------------------------------------- */
 
@@ -193,7 +199,7 @@ HF_API HF_NODISCARD enum hf_status hf_bus_drop(struct hf_scope *s, struct hf_bus
 HF_API struct hf_event *hf_bus_call_event(struct hf_bus_call *call);
 HF_API enum hf_bus_phase hf_bus_call_phase(const struct hf_bus_call *call);
 
-/* Emitting: the transaction it joins, or NULL. */
+/* Emitting: the transaction of hf_bus_emit_into(), or NULL. */
 HF_API struct hf_tx *hf_bus_call_tx(const struct hf_bus_call *call);
 
 /* Added ones are called inside of those before them, from the next event on. */

@@ -15,7 +15,7 @@
  * add is recognized by its mark. Marks take some fifty bytes each. When there are too many
  * (hf_counters_options.writers), those of the writers that were idle longest are dropped; a writer
  * notices that and takes a new mark. Only if that happens just when the answer to its add is lost,
- * the add ends with HF_LOST: it may have been counted, but never twice.
+ * the add ends with HF_EXPIRED: it may have been counted, but never twice.
  *
  * So value >= the sum of adds that returned HF_OK, and value <= that sum plus the adds whose error
  * has may_have_happened. With a request id (hf_counter_add_once()) an add can be repeated by
@@ -136,7 +136,7 @@ struct hf_counter_options {
  *
  * HF_LIMIT    it would lead below the floor, above the ceiling, or beyond 64 bits; nothing was
  *             added, and *value is the value as it is
- * HF_LOST     see above: it may have been counted
+ * HF_EXPIRED  see above: it may have been counted
  * HF_INVALID  no id; a partition is missing, or is there and the table has none; floor above
  *             ceiling; with shards, a floor or a ceiling
  * HF_CORRUPT  the item has something else for a value
@@ -372,7 +372,7 @@ typedef enum hf_status hf_sequence_build_fn(struct hf_scope *s, int64_t first,
  *                 `build`, in their order, and then that of the sequence
  * HF_LIMIT        fewer than `count` numbers are left
  * HF_TIMEOUT      others were faster until the deadline
- * HF_LOST         it may have been done: so many others took numbers since that this is unknown
+ * HF_EXPIRED         it may have been done: so many others took numbers since that this is unknown
  * HF_UNSUPPORTED  the database has no transactions
  * and what transactions fail with; may_have_happened says whether it may have been done.
  *

@@ -104,7 +104,7 @@ enum hf_iterator_type {
     HF_ITERATOR_AT_SEQUENCE_NUMBER,
     HF_ITERATOR_AFTER_SEQUENCE_NUMBER
 };
-enum hf_event_name { HF_EVENT_INSERT = 1, HF_EVENT_MODIFY, HF_EVENT_REMOVE };
+enum hf_change_kind { HF_CHANGE_INSERT = 1, HF_CHANGE_MODIFY, HF_CHANGE_REMOVE };
 enum hf_shard_filter_type { HF_SHARD_FILTER_CHILD_SHARDS = 1 };
 enum hf_switch { HF_SWITCH_ENABLED = 1, HF_SWITCH_DISABLED };
 enum hf_backup_status { HF_BACKUP_CREATING = 1, HF_BACKUP_DELETED, HF_BACKUP_AVAILABLE };
@@ -1036,7 +1036,7 @@ struct hf_stream_identity {
 
 struct hf_record {
     struct hf_str id;
-    enum hf_event_name event;
+    enum hf_change_kind event;
     struct hf_str version;
     struct hf_str source;
     struct hf_str region;

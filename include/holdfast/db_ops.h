@@ -493,7 +493,7 @@ hf_update_time_to_live(struct hf_scope *s, struct hf_db *db,
 /*
  * DescribeContinuousBackups: whether a table has continuous backups. The embedded engine has none.
  *
- * HF_TABLE_NOT_FOUND  no such table
+ * HF_NOT_FOUND  no such table (TableNotFoundException)
  */
 struct hf_describe_continuous_backups;
 struct hf_describe_continuous_backups_result;
@@ -506,8 +506,9 @@ hf_describe_continuous_backups(struct hf_scope *s, struct hf_db *db,
  * UpdateContinuousBackups: turn point-in-time recovery on or off. The embedded engine has none, so
  * it can only be turned off.
  *
- * HF_TABLE_NOT_FOUND      no such table
- * HF_BACKUPS_UNAVAILABLE  the embedded engine was asked to switch it on
+ * HF_NOT_FOUND    no such table (TableNotFoundException)
+ * HF_UNSUPPORTED  the embedded engine was asked to switch it on
+ *                 (ContinuousBackupsUnavailableException)
  */
 struct hf_update_continuous_backups;
 struct hf_update_continuous_backups_result;
@@ -520,7 +521,7 @@ hf_update_continuous_backups(struct hf_scope *s, struct hf_db *db,
  * CreateBackup: back up a table as of this moment, inside of the database. Clients do not retry it
  * while its outcome is unknown.
  *
- * HF_TABLE_NOT_FOUND  no such table
+ * HF_NOT_FOUND  no such table (TableNotFoundException)
  */
 struct hf_create_backup;
 struct hf_create_backup_result;
@@ -531,8 +532,8 @@ HF_API HF_NODISCARD enum hf_status hf_create_backup(struct hf_scope *s, struct h
 /*
  * DeleteBackup: delete a backup. Clients do not retry it while its outcome is unknown.
  *
- * HF_BACKUP_NOT_FOUND  no such backup
- * HF_BACKUP_IN_USE     it is being made, or a table is being restored from it
+ * HF_NOT_FOUND  no such backup (BackupNotFoundException)
+ * HF_IN_USE     it is being made, or a table is being restored from it (BackupInUseException)
  */
 struct hf_delete_backup;
 struct hf_delete_backup_result;
@@ -543,7 +544,7 @@ HF_API HF_NODISCARD enum hf_status hf_delete_backup(struct hf_scope *s, struct h
 /*
  * DescribeBackup: describe a backup, and its table as it was.
  *
- * HF_BACKUP_NOT_FOUND  no such backup
+ * HF_NOT_FOUND  no such backup (BackupNotFoundException)
  */
 struct hf_describe_backup;
 struct hf_describe_backup_result;
@@ -564,10 +565,10 @@ HF_API HF_NODISCARD enum hf_status hf_list_backups(struct hf_scope *s, struct hf
  * RestoreTableFromBackup: create a table from a backup. hf_table_wait() (table.h) waits until it
  * can be used. Clients do not retry it while its outcome is unknown.
  *
- * HF_BACKUP_NOT_FOUND  no such backup
- * HF_BACKUP_IN_USE     it is being made, or another table is being restored from it
- * HF_TABLE_EXISTS      a table of that name exists
- * HF_TABLE_IN_USE      a table of that name is being restored
+ * HF_NOT_FOUND  no such backup (BackupNotFoundException)
+ * HF_IN_USE     the backup is being made, or another table is being restored from it
+ *               (BackupInUseException); a table of that name exists (TableAlreadyExistsException),
+ *               or is being restored (TableInUseException)
  */
 struct hf_restore_table_from_backup;
 struct hf_restore_table_from_backup_result;
@@ -580,8 +581,8 @@ hf_restore_table_from_backup(struct hf_scope *s, struct hf_db *db,
  * DeleteResourcePolicy: remove the resource policy of a table or stream. It is not an error if
  * there is none. Clients do not retry it while its outcome is unknown.
  *
- * HF_NOT_FOUND         no such table
- * HF_POLICY_NOT_FOUND  the policy has another revision than expected
+ * HF_NOT_FOUND  no such table; or the policy has another revision than expected
+ *               (PolicyNotFoundException)
  */
 struct hf_delete_resource_policy;
 struct hf_delete_resource_policy_result;
@@ -593,8 +594,7 @@ hf_delete_resource_policy(struct hf_scope *s, struct hf_db *db,
 /*
  * GetResourcePolicy: the resource policy of a table or stream, and its revision.
  *
- * HF_NOT_FOUND         no such table
- * HF_POLICY_NOT_FOUND  it has none
+ * HF_NOT_FOUND  no such table; or it has no policy (PolicyNotFoundException)
  */
 struct hf_get_resource_policy;
 struct hf_get_resource_policy_result;
@@ -607,8 +607,8 @@ hf_get_resource_policy(struct hf_scope *s, struct hf_db *db,
  * PutResourcePolicy: store a resource policy with a table or stream. The embedded engine keeps it
  * and does not enforce it. Clients do not retry it while its outcome is unknown.
  *
- * HF_NOT_FOUND         no such table
- * HF_POLICY_NOT_FOUND  the policy has another revision than expected
+ * HF_NOT_FOUND  no such table; or the policy has another revision than expected
+ *               (PolicyNotFoundException)
  */
 struct hf_put_resource_policy;
 struct hf_put_resource_policy_result;
@@ -633,7 +633,7 @@ hf_describe_contributor_insights(struct hf_scope *s, struct hf_db *db,
 /*
  * DescribeExport: an export of a table. The embedded engine has none.
  *
- * HF_EXPORT_NOT_FOUND  no such export
+ * HF_NOT_FOUND  no such export (ExportNotFoundException)
  */
 struct hf_describe_export;
 struct hf_describe_export_result;
@@ -644,7 +644,7 @@ HF_API HF_NODISCARD enum hf_status hf_describe_export(struct hf_scope *s, struct
 /*
  * DescribeGlobalTable: a global table of the version of 2017. The embedded engine has none.
  *
- * HF_GLOBAL_TABLE_NOT_FOUND  no such global table
+ * HF_NOT_FOUND  no such global table (GlobalTableNotFoundException)
  */
 struct hf_describe_global_table;
 struct hf_describe_global_table_result;
@@ -656,7 +656,7 @@ hf_describe_global_table(struct hf_scope *s, struct hf_db *db,
 /*
  * DescribeImport: an import of a table. The embedded engine has none.
  *
- * HF_IMPORT_NOT_FOUND  no such import
+ * HF_NOT_FOUND  no such import (ImportNotFoundException)
  */
 struct hf_describe_import;
 struct hf_describe_import_result;
@@ -749,7 +749,7 @@ hf_create_global_table(struct hf_scope *s, struct hf_db *db,
  * DescribeGlobalTableSettings: the settings of a global table of the version of 2017. The embedded
  * engine has none.
  *
- * HF_GLOBAL_TABLE_NOT_FOUND  no such global table
+ * HF_NOT_FOUND  no such global table (GlobalTableNotFoundException)
  */
 struct hf_describe_global_table_settings;
 struct hf_describe_global_table_settings_result;
@@ -775,8 +775,8 @@ HF_API HF_NODISCARD enum hf_status hf_disable_kinesis_streaming_destination(
  * ExportTableToPointInTime: export a table to S3. This needs point-in-time recovery, which the
  * embedded engine does not have. Clients do not retry it while its outcome is unknown.
  *
- * HF_TABLE_NOT_FOUND            no such table
- * HF_POINT_IN_TIME_UNAVAILABLE  always, from the embedded engine
+ * HF_NOT_FOUND    no such table (TableNotFoundException)
+ * HF_UNSUPPORTED  always, from the embedded engine (PointInTimeRecoveryUnavailableException)
  */
 struct hf_export_table_to_point_in_time;
 struct hf_export_table_to_point_in_time_result;
@@ -790,8 +790,8 @@ hf_export_table_to_point_in_time(struct hf_scope *s, struct hf_db *db,
  * point-in-time recovery, which the embedded engine does not have. Clients do not retry it while
  * its outcome is unknown.
  *
- * HF_TABLE_NOT_FOUND            no such table
- * HF_POINT_IN_TIME_UNAVAILABLE  always, from the embedded engine
+ * HF_NOT_FOUND    no such table (TableNotFoundException)
+ * HF_UNSUPPORTED  always, from the embedded engine (PointInTimeRecoveryUnavailableException)
  */
 struct hf_restore_table_to_point_in_time;
 struct hf_restore_table_to_point_in_time_result;
@@ -818,7 +818,7 @@ hf_update_contributor_insights(struct hf_scope *s, struct hf_db *db,
  * UpdateGlobalTable: add or remove replicas of a global table of the version of 2017. The embedded
  * engine has none. Clients do not retry it while its outcome is unknown.
  *
- * HF_GLOBAL_TABLE_NOT_FOUND  no such global table
+ * HF_NOT_FOUND  no such global table (GlobalTableNotFoundException)
  */
 struct hf_update_global_table;
 struct hf_update_global_table_result;
@@ -831,7 +831,7 @@ hf_update_global_table(struct hf_scope *s, struct hf_db *db,
  * UpdateGlobalTableSettings: change the settings of a global table of the version of 2017. The
  * embedded engine has none. Clients do not retry it while its outcome is unknown.
  *
- * HF_GLOBAL_TABLE_NOT_FOUND  no such global table
+ * HF_NOT_FOUND  no such global table (GlobalTableNotFoundException)
  */
 struct hf_update_global_table_settings;
 struct hf_update_global_table_settings_result;

@@ -162,14 +162,13 @@ struct hf_append_options {
                                              outbox events; not for appends that need several */
     size_t with_len;
     uint32_t max_attempts; /* after conflicts with others; default 10 */
-    bool ignore_tx;        /* do not join the transaction of the scope */
+    bool join_tx;          /* become part of the transaction of the scope, if it has one of this
+                              database: see hf_events_append_into() */
 };
 
 /*
  * Append to one stream or several, all or nothing. `results` (may be NULL) has an element for each
- * of `appends`. In the transaction of the scope, when there is one on this database: then they are
- * there once it was committed, the results tell what they will be, and the positions and versions
- * are such that it is canceled if others were faster.
+ * of `appends`.
  *
  * Events that do not fit into one transaction are written first, invisibly, and then made visible
  * together by one transaction: nobody sees a part of them. If a crash leaves some behind,
@@ -183,7 +182,7 @@ struct hf_append_options {
  *               results[].last of each stream that is
  * HF_DUPLICATE  an id is there already, in another stream or with other content, or only some of
  *               them are; the message names it
- * HF_LOST       the stream was deleted for good (hf_events_tombstone())
+ * HF_DELETED    the stream was deleted for good (hf_events_tombstone())
  * HF_INVALID    a text is missing or too long, a stream is named twice; the message says which
  * HF_IN_USE     the stream is archived
  * HF_LIMIT      too many events or streams; more than fit into the transaction they join, or that
@@ -196,6 +195,17 @@ HF_API HF_NODISCARD enum hf_status hf_events_append(struct hf_scope *s, struct h
                                                     const struct hf_append *appends, size_t len,
                                                     const struct hf_append_options *options,
                                                     struct hf_appended *results);
+
+/*
+ * Add them to a transaction on this database. They are there once it was committed; the results
+ * say what they will be, and the positions and versions are such that it is canceled if others were
+ * faster, and then hf_tx_run() builds it anew. HF_INVALID: the transaction is on another database,
+ * or has a stream of these already. And as above. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status
+hf_events_append_into(struct hf_scope *s, struct hf_events *store, struct hf_tx *tx,
+                      const struct hf_append *appends, size_t len,
+                      const struct hf_append_options *options, struct hf_appended *results);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -239,7 +249,7 @@ struct hf_events_page {
 
 /*
  * Events of one stream, in the scope. A stream that was never written has none, which is no
- * failure; one that was deleted is HF_LOST.
+ * failure; one that was deleted is HF_DELETED.
  *
  * This and all that read payloads: HF_CORRUPT, one is not in the blob store any more, or not what
  * was put there; HF_UNSUPPORTED, one is in a blob store, and there is none here. The message names
@@ -360,7 +370,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
                                                           struct hf_stream_key stream,
                                                           uint32_t max_age_s, uint64_t max_count);
 
-/* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_LOST). `expect`
+/* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_DELETED). `expect`
  * and `version` as in hf_append. Again is no failure. The order of all shows its events, as it does
  * with truncated ones, until hf_events_sweep() has removed them. */
 HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
@@ -473,7 +483,7 @@ struct hf_events_transfer {
  * HF_SERIALIZATION  a line is no event; the message says which line and why; those before it are in
  * HF_CONDITION      its version is not the next of its stream; the message says which line
  * HF_DUPLICATE      its id is there, of another event
- * HF_IN_USE, HF_LOST  its stream is archived, was deleted
+ * HF_IN_USE, HF_IN_USE  its stream is archived, was deleted
  */
 HF_API HF_NODISCARD enum hf_status hf_events_export(struct hf_scope *s, struct hf_events *store,
                                                     const struct hf_events_transfer *options,

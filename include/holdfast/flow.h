@@ -388,7 +388,8 @@ struct hf_replayed {
  * Failures of observers are reported, and change nothing. *replayed (may be NULL) is set also when
  * it fails.
  *
- * HF_LOST  another replay with that checkpoint has come further
+ * HF_LOST    another replay has taken that checkpoint over
+ * HF_IN_USE  other replays take it all the time
  * and what `apply`, `reset` and reading fail with.
  */
 HF_API HF_NODISCARD enum hf_status hf_flows_replay(struct hf_scope *s, struct hf_flows *flows,

@@ -209,7 +209,7 @@ hf_limit_take_tx(struct hf_scope *s, struct hf_limit_table *limits, struct hf_st
  * Give back what hf_limit_take() has counted: once, however often it is asked for. A window forgets
  * that it was counted; with HF_LIMIT_RATE it is free again from now on.
  *
- * HF_LOST     too late: its window is over, or was cleared
+ * HF_EXPIRED  too late: its window is over, or was cleared
  * HF_LIMIT    there were HF_LIMIT_REFUNDS_MAX in this window already
  * HF_INVALID  the verdict was not one that counted anything
  */

@@ -216,7 +216,7 @@ HF_API HF_NODISCARD enum hf_status hf_lock_extend(struct hf_scope *s, struct hf_
 HF_API enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock);
 
 /* The same, leaving other data with the lock: absent leaves it as it is. */
-HF_API enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock,
+HF_API enum hf_status hf_lock_release_data(struct hf_scope *s, struct hf_lock *lock,
                                            struct hf_item data);
 
 /*

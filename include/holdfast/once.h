@@ -22,7 +22,7 @@
  * What is promised: at most one completion is recorded, and all see its result. If an attempt dies,
  * another one follows, so effects of the action outside of the database may happen again; no
  * program can prevent that. Writes to the database can be part of the completion, and then happen
- * once: hf_once_finish_with(), hf_once_transact().
+ * once: hf_once_commit(), hf_once_transact().
  *
  * A running attempt sends heartbeats, from a thread of the table. An attempt that is silent for its
  * whole timeout may be replaced by a process that has watched it for that long by its own clock;
@@ -41,6 +41,7 @@
 #include <holdfast/db.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>
+#include <holdfast/tx.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -229,7 +230,7 @@ HF_API void hf_once_close(struct hf_once *once);
 /*
  * What is to be done once. HF_OK and a result (may be left absent): it is recorded as done.
  * Anything else: it is not, and the next caller begins again. hf_once_fail() and
- * hf_once_finish_with() may be called in it.
+ * hf_once_commit() may be called in it.
  */
 typedef enum hf_status hf_once_fn(struct hf_scope *s, struct hf_once *once, struct hf_item *result,
                                   void *user);
@@ -287,10 +288,10 @@ enum { HF_ONCE_ACTIONS_MAX = 99 }; /* DynamoDB's 100 in a transaction, and one o
  * HF_UNSUPPORTED  the database has no transactions
  * others          as of hf_once_finish(), but nothing is left to the background
  */
-HF_API HF_NODISCARD enum hf_status hf_once_finish_with(struct hf_scope *s, struct hf_once *once,
-                                                       struct hf_item result,
-                                                       const struct hf_transact_write *actions,
-                                                       size_t actions_len);
+HF_API HF_NODISCARD enum hf_status hf_once_commit(struct hf_scope *s, struct hf_once *once,
+                                                  struct hf_item result,
+                                                  const struct hf_transact_write *actions,
+                                                  size_t actions_len);
 
 /*
  * The same for a transaction that the caller sends: *action finishes the attempt, or cancels all of
@@ -302,6 +303,16 @@ HF_API HF_NODISCARD enum hf_status hf_once_finish_tx(struct hf_scope *s, struct 
                                                      struct hf_item result,
                                                      struct hf_transact_write *action);
 HF_API void hf_once_committed(struct hf_once *once);
+
+/*
+ * The same, added to a transaction on the database of the attempt, which has to be there until that
+ * was committed: the attempt is finished with it, and hf_once_committed() is not needed. A commit
+ * that fails with HF_TX_CANCELED and the reason ConditionalCheckFailed for this action means that
+ * the attempt was lost. HF_INVALID: it is a transaction on another database. And as above.
+ * Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_once_finish_into(struct hf_scope *s, struct hf_once *once,
+                                                       struct hf_tx *tx, struct hf_item result);
 
 /*
  * Do a transaction once for a user and a key: the actions and the record, all or nothing, in one

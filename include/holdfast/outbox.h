@@ -153,14 +153,15 @@ struct hf_event {
 struct hf_emit_options {
     size_t size;        /* set by HF_OPTIONS() */
     bool each_alone;    /* any number, not all or nothing: on failure some may be stored */
-    bool ignore_tx;     /* do not join the transaction of the scope */
+    bool join_tx;       /* become part of the transaction of the scope, if it has one of this
+                           database */
     struct hf_str *ids; /* out: as many ids as events, in the scope; default: none */
 };
 
 /*
- * Store events to be delivered, all or none. In the transaction of the scope, when there is one on
- * this database (hf_tx_run()); at once otherwise: one event is one put, more are one transaction.
- * No events: nothing is done.
+ * Store events to be delivered, all or none, at once: one event is one put, more are one
+ * transaction. With join_tx they become part of the scope's, if it has one. No events: nothing is
+ * done.
  *
  * An id that the caller chose is taken once: repeating it is HF_DUPLICATE, or cancels the
  * transaction. Where there are no transactions such an event has to have its time_us, which is what
@@ -180,7 +181,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_emit(struct hf_scope *s, struct hf_
                                                   const struct hf_event *events, size_t len,
                                                   const struct hf_emit_options *options);
 
-/* The same into that transaction, whichever the scope has. */
+/* Add them to a transaction on this database (HF_INVALID: it is on another), whichever the scope
+ * has. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_emit_into(struct hf_scope *s, struct hf_outbox *outbox,
                                                        struct hf_tx *tx,
                                                        const struct hf_event *events, size_t len,
@@ -201,16 +203,16 @@ HF_API void hf_outbox_wake(struct hf_outbox *outbox);
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-enum hf_event_state {
-    HF_EVENT_PENDING = 1, /* waits to be due or delivered, or to be tried again */
-    HF_EVENT_FAILED,      /* a dead letter: it failed too often or for good */
-    HF_EVENT_PUBLISHED    /* delivered, and in the history */
+enum hf_outbox_state {
+    HF_OUTBOX_PENDING = 1, /* waits to be due or delivered, or to be tried again */
+    HF_OUTBOX_FAILED,      /* a dead letter: it failed too often or for good */
+    HF_OUTBOX_PUBLISHED    /* delivered, and in the history */
 };
 
 /* An event as it is stored. */
 struct hf_outbox_event {
     struct hf_event event;
-    enum hf_event_state state;
+    enum hf_outbox_state state;
     struct hf_str ref; /* where it is: names it in calls of this outbox, as its id does, and
                           is found without a look-up */
     uint32_t bucket;
@@ -415,8 +417,8 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf
                                                    const struct hf_claim_options *options,
                                                    struct hf_claim_list *list);
 
-/* Claim one event by its id or ref. HF_LOCKED: another has it, or it is not due yet. HF_NOT_FOUND:
- * it does not wait. */
+/* Claim one event by its id or ref. HF_LOCKED: another has it. HF_CONDITION: it is not
+ * due yet. HF_NOT_FOUND: it is not pending. */
 HF_API HF_NODISCARD enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                                        struct hf_str id,
                                                        const struct hf_claim_options *options,

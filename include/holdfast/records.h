@@ -357,7 +357,7 @@ struct hf_processor_options {
      * any more, so that others take their records over after a lease, and what they return later is
      * written down if the claim is still theirs. They use `user` and the processor meanwhile:
      * hf_processor_close() waits for them, and until they have returned hf_processor_run() is
-     * HF_LOCKED. Default 0: a run waits until they return.
+     * HF_IN_USE. Default 0: a run waits until they return.
      */
     uint32_t stop_ms;
 };
@@ -409,7 +409,7 @@ HF_API void hf_processor_close(struct hf_processor *processor);
  * HF_CANCELED  hf_scope_cancel() was called
  * HF_TIMEOUT   the deadline of the scope came first; or functions did not return within stop_ms
  * HF_LIMIT     max_failures have failed, or the system has no thread
- * HF_LOCKED    it is running already, or a function of the run before has not returned
+ * HF_IN_USE    it is running already, or a function of the run before has not returned
  * and what the database fails with, after max_retries.
  *
  * Blocks.

@@ -159,7 +159,7 @@ HF_API HF_NODISCARD enum hf_status hf_relay_open(struct hf_scope *s, struct hf_o
  * process that has to end meanwhile calls exit() without closing. NULL is accepted. */
 HF_API void hf_relay_close(struct hf_relay *relay);
 
-/* Begin, with threads of its own. HF_LOCKED: it runs already. HF_LIMIT: no threads. */
+/* Begin, with threads of its own. HF_IN_USE: it runs already. HF_LIMIT: no threads. */
 HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay);
 
 /*
@@ -171,7 +171,7 @@ HF_API HF_NODISCARD enum hf_status hf_relay_start(struct hf_scope *s, struct hf_
  * a sink ignores the cancellation: HF_RELAY_CANCEL_MS after that the relay releases its buckets,
  * notes nothing of what the sink does from then on, and the error says so. The thread of that sink
  * still runs: another hf_relay_stop() waits for it again, hf_relay_close() waits until it returns,
- * and until then hf_relay_start() is HF_LOCKED.
+ * and until then hf_relay_start() is HF_IN_USE.
  *
  * HF_INVALID: it was called by the sink, by on_stuck or by another function that the relay calls.
  */

@@ -50,6 +50,9 @@ struct hf_error {
     enum hf_status status;
     struct hf_str message;                  /* of operations in DynamoDB's words, else in ours */
     struct hf_str operation;                /* such as "PutItem"; absent outside of an operation */
+    struct hf_str exception;                /* of operations, what DynamoDB calls it, such as
+                                               "BackupNotFoundException"; absent where it has no name
+                                               for it, as with HF_TIMEOUT */
     struct hf_str table;                    /* that the operation names, of several the one that it
                                                failed at or the first; else absent */
     bool may_retry;                         /* the same call may succeed later */
@@ -143,8 +146,9 @@ HF_API void hf_scope_count_capacity(struct hf_scope *s, bool on);
 HF_API struct hf_scope_capacity hf_scope_capacity(const struct hf_scope *s);
 
 /*
- * Make `tx` (tx.h) the transaction of the scope, which patterns join by themselves, or have none
- * (NULL). Returns the former one, to be put back. hf_scope_reset() takes it away.
+ * Make `tx` (tx.h) the transaction of the scope, or have none (NULL). Calls with the option join_tx
+ * become part of it; all others act at once. Returns the former one, to be put back.
+ * hf_scope_reset() takes it away.
  */
 struct hf_tx;
 HF_API struct hf_tx *hf_scope_set_tx(struct hf_scope *s, struct hf_tx *tx);

@@ -41,8 +41,6 @@ extern "C" {
 
 struct hf_consumer;
 
-enum hf_change_kind { HF_CHANGE_INSERT = 1, HF_CHANGE_MODIFY, HF_CHANGE_REMOVE };
-
 struct hf_change {
     enum hf_change_kind kind;
     struct hf_item key;
@@ -124,7 +122,7 @@ struct hf_consumer_options {
      * their scopes were canceled. Then it ends without them, HF_TIMEOUT: their shards are given
      * back at the position that was written last, and what they return later moves nothing. They
      * use `user` and the consumer meanwhile: hf_consumer_close() waits for them, and until they
-     * have returned hf_consumer_run() is HF_LOCKED. Default 0: a run waits until they return.
+     * have returned hf_consumer_run() is HF_IN_USE. Default 0: a run waits until they return.
      */
     uint32_t stop_ms;
 };
@@ -146,7 +144,7 @@ HF_API void hf_consumer_close(struct hf_consumer *consumer);
  * HF_CANCELED, HF_TIMEOUT  the scope was canceled, or its deadline came; HF_TIMEOUT also when
  *                          handlers did not return within stop_ms
  * HF_NOT_FOUND             the table is gone, and its stream was read to the end
- * HF_LOCKED                it is running already, or a handler of the run before has not returned
+ * HF_IN_USE                it is running already, or a handler of the run before has not returned
  * and what the handler failed with max_attempts times, or the database for good.
  *
  * Blocks.

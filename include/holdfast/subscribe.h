@@ -161,7 +161,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscribe(struct hf_scope *s, struct hf_ev
 /* Stops it first, without waiting for what is under way to succeed. NULL is accepted. */
 HF_API void hf_subscription_close(struct hf_subscription *subscription);
 
-/* Begin, with threads of its own; again after it has stopped. HF_LOCKED: it runs already. HF_LIMIT:
+/* Begin, with threads of its own; again after it has stopped. HF_IN_USE: it runs already. HF_LIMIT:
  * no threads. */
 HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
                                                          struct hf_subscription *subscription);
@@ -175,7 +175,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_start(struct hf_scope *s,
  * the cancellation: HF_SUBSCRIPTION_CANCEL_MS after that the lease is released, what the function
  * says from then on changes nothing, and the error says so. Its thread still runs: another
  * hf_subscription_stop() waits for it again, hf_subscription_close() waits until it returns, and
- * until then hf_subscription_start() is HF_LOCKED.
+ * until then hf_subscription_start() is HF_IN_USE.
  *
  * HF_INVALID: it was called by a function of the subscription.
  */
@@ -186,8 +186,9 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_stop(struct hf_scope *s,
  * With no_threads: do what is to be done now, a batch at most; *next_ms is after how long there may
  * be more.
  *
- * HF_LOCKED  another has the lease; it is tried again by the next call
- * HF_LOST    it stopped, as an event was given up: the message has its last failure
+ * HF_LOCKED   another has the lease; it is tried again by the next call
+ * HF_IN_USE   it has threads of its own
+ * HF_STOPPED  it stopped, as an event was given up: the message has its last failure
  *
  * Others are what the database fails with; the next call tries again.
  */
@@ -196,7 +197,7 @@ hf_subscription_step(struct hf_scope *s, struct hf_subscription *subscription, u
 
 /* For one that was not started: handle all there is, waiting for attempts that are due later, until
  * it has caught up, or the deadline. The lease is kept. *handled (may be NULL) is how many.
- * HF_LOCKED and HF_LOST as above. */
+ * HF_LOCKED, HF_IN_USE and HF_STOPPED as above. */
 HF_API HF_NODISCARD enum hf_status
 hf_subscription_drain(struct hf_scope *s, struct hf_subscription *subscription, uint64_t *handled);
 
@@ -308,21 +309,22 @@ hf_subscription_discard(struct hf_scope *s, struct hf_events *store, struct hf_s
 /* ---- projections inside of an append -------------------------------------------------------- */
 
 /*
- * What `project` adds for events that are to be appended, as `with` and `with_len` of
- * hf_append_options: the projection changes in the transaction of the append, or not at all. Their
- * positions are not known yet, and absent; so are versions (0) unless HF_EXPECT_VERSION or
- * HF_EXPECT_NONE tells them; ids, times and correlations are what the caller gave.
+ * Add to a transaction what `project` adds for events that are to be appended in it: the projection
+ * changes with the append, or not at all. `project` gets the events as they will be; positions are
+ * not known yet, and absent; so are versions (0) unless HF_EXPECT_VERSION or HF_EXPECT_NONE says
+ * them; ids, times and correlations are what the caller gave.
  *
- *     if (hf_project_inline(s, store, totals, NULL, &append, 1, &options) != HF_OK ||
- *         hf_events_append(s, store, &append, 1, &options, NULL) != HF_OK)
+ *     if (hf_project_into(s, store, tx, totals, NULL, &append, 1) != HF_OK ||
+ *         hf_events_append_into(s, store, tx, &append, 1, NULL, NULL) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * What options->with has already stays. HF_LIMIT: they add too much; and what `project` fails with.
+ * HF_LIMIT: there is too much for a transaction. HF_INVALID: it is on another database. And what
+ * `project` fails with; nothing is added then.
  */
-HF_API HF_NODISCARD enum hf_status hf_project_inline(struct hf_scope *s, struct hf_events *store,
-                                                     hf_project_fn *project, void *user,
-                                                     const struct hf_append *appends, size_t len,
-                                                     struct hf_append_options *options);
+HF_API HF_NODISCARD enum hf_status hf_project_into(struct hf_scope *s, struct hf_events *store,
+                                                   struct hf_tx *tx, hf_project_fn *project,
+                                                   void *user, const struct hf_append *appends,
+                                                   size_t len);
 
 /* ---- groups of consumers -------------------------------------------------------------------- */
 

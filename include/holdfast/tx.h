@@ -10,14 +10,30 @@
  *
  *         if (status != HF_OK)
  *             return status;
- *         return hf_outbox_emit(s, order->outbox, &order->event, 1, NULL); // joins by itself
+ *         return hf_outbox_emit_into(s, order->outbox, tx, &order->event, 1, NULL);
  *     }
  *     ...
  *     if (hf_tx_run(s, db, place, &order, NULL) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *
- * While hf_tx_run() calls its function the transaction is that of the scope, and whatever can join
- * one does so. hf_tx_new() and hf_tx_commit() are the same by hand.
+ * hf_tx_new() and hf_tx_commit() are the same by hand.
+ *
+ * Patterns take part in two ways, and their functions are named by it:
+ *
+ * hf_x_into(s, x, tx, ...)     adds what it does to an hf_tx: hf_outbox_emit_into(),
+ *                              hf_bus_emit_into(), hf_events_append_into(), hf_project_into(),
+ *                              hf_once_finish_into()
+ * hf_x_tx(s, x, ..., &action)  gives the action, for hf_transact_write_items() or for
+ *                              hf_tx_add(): hf_kv_set_tx(), hf_counter_add_tx(),
+ *                              hf_set_add_tx(), hf_limit_take_tx(), hf_records_put_tx(),
+ *                              hf_outbox_emit_tx(), hf_once_finish_tx() and so on
+ *
+ * So whatever has a function with _tx can be added to an hf_tx. hf_lock_guard() gives an action,
+ * too: the check that the lock is still held.
+ *
+ * All other functions act at once, also while the scope has a transaction, which is so while
+ * hf_tx_run() calls its function. Code that is not given the transaction can join that of the scope
+ * by the option join_tx, which hf_outbox_emit(), hf_events_append() and hf_aggregate_handle() have.
  *
  * One thread uses a transaction.
  */

@@ -107,6 +107,16 @@ enum hf_status hf__fail(struct hf_scope *s, enum hf_status status, const char *f
 enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct hf_str message);
 enum hf_status hf__fail_nomem(struct hf_scope *s);
 
+/* The same with an exception of HF_EXCEPTION_MAP, a literal; the status is the one it has there. */
+enum hf_status hf__fail_as(struct hf_scope *s, enum hf_status status, const char *exception,
+                           const char *format, ...) HF_PRINTF(4, 5);
+
+/* The exception that HF_STATUS_MAP has for a status. */
+struct hf_str hf__status_exception(enum hf_status status);
+
+/* Is it one of HF_EXCEPTION_MAP? Then *status is its status. */
+bool hf__exception_find(struct hf_str exception, enum hf_status *status);
+
 /* The error under construction, to add an item, reasons, or "may have happened". */
 struct hf_error *hf__scope_error_edit(struct hf_scope *s);
 void hf__scope_error_clear(struct hf_scope *s);

@@ -51,6 +51,7 @@ static struct hf_error error_keep(struct hf_scope *s, const struct hf_error *fro
     if (!to.message.ptr)
         to.message = hf_str_from(hf_status_text(from->status));
     to.operation = text_keep(s, from->operation);
+    to.exception = text_keep(s, from->exception);
     to.table = text_keep(s, from->table);
     to.item = item_keep(s, from->item);
     to.limit.name = text_keep(s, from->limit.name);

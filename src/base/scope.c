@@ -667,6 +667,24 @@ enum hf_status hf__fail(struct hf_scope *s, enum hf_status status, const char *f
     return hf__fail_text(s, status, text);
 }
 
+enum hf_status hf__fail_as(struct hf_scope *s, enum hf_status status, const char *exception,
+                           const char *format, ...)
+{
+    enum hf_status listed = HF_OK;
+    bool is_listed = hf__exception_find(hf_str_from(exception), &listed);
+    va_list args;
+    struct hf_str text;
+
+    assert(is_listed && listed == status);
+    (void)is_listed, (void)listed;
+    va_start(args, format);
+    text = hf__scope_format_args(s, format, args);
+    va_end(args);
+    hf__fail_text(s, status, text);
+    s->error.exception = hf_str_from(exception);
+    return status;
+}
+
 enum hf_status hf_scope_fail(struct hf_scope *s, enum hf_status status, const char *format, ...)
 {
     va_list args;

@@ -260,9 +260,6 @@ bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener);
 
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 
-/* The actions that were added so far, hf_tx_len() of them. */
-const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx);
-
 /* The transaction was canceled; those are the reasons of one's own actions, some of which were
  * refused. True: they will be others when it is built anew, so hf_tx_run() does that. */
 typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);

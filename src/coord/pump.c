@@ -450,7 +450,7 @@ static void set_begun(struct pump *pump, bool begun)
 enum hf_status hf__pump_start(struct hf_scope *s, struct pump *pump)
 {
     if (join_ended(pump))
-        return hf_scope_fail(s, HF_LOCKED, "a step from before the last stop has not returned");
+        return hf_scope_fail(s, HF_IN_USE, "a step from before the last stop has not returned");
     set_begun(pump, false);
     for (size_t i = 0; i < pump->o.workers; i++) {
         struct pump_worker *worker = &pump->workers[i];

@@ -70,7 +70,7 @@ enum hf_status hf__pump_open(struct hf_scope *s, const struct pump_options *opti
 void hf__pump_close(struct pump *pump);
 
 /* Let the threads begin; a first step is due at once. HF_LIMIT: the system has no more threads, and
- * no step was called. HF_LOCKED: a step of the time before has not returned. */
+ * no step was called. HF_IN_USE: a step of the time before has not returned. */
 enum hf_status hf__pump_start(struct hf_scope *s, struct pump *pump);
 
 /* Without threads: one step, on this one. Returns as it does. */

@@ -79,11 +79,6 @@ struct hf_db *hf_tx_db(const struct hf_tx *tx)
     return tx->db;
 }
 
-const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx)
-{
-    return tx->actions;
-}
-
 /* ---- putting it together -------------------------------------------------------------------- */
 
 static const void *request_copy(struct hf_scope *s, const void *request, size_t size)

@@ -19,7 +19,7 @@
  *      since the writer looked: whatever comes late or twice finds the mark, or finds that marks
  *      were dropped. Both hold without any clock.
  *  (2) What is not known to be done or not done is reported as such. That is so when all tries
- *      fail, and when the item has forgotten our mark at the moment we need it (HF_LOST).
+ *      fail, and when the item has forgotten our mark at the moment we need it (HF_EXPIRED).
  *  (3) A request id is a mark that the caller names, and that is used for one add.
  *  (4) Dropping marks is never needed for an add, so its failures do not matter.
  *
@@ -231,7 +231,7 @@ static enum hf_status one_round(struct hf_scope *s, struct hf_counters *c,
     if (a->verdict == LIMIT)
         return hf__counter_limit(s, at, a->change.by, a->seen.value);
     if (a->verdict == FORGOTTEN)
-        return hf_scope_fail(s, HF_LOST,
+        return hf_scope_fail(s, HF_EXPIRED,
                              "%.*s has too many writers to know whether this add was counted",
                              HF_FMT(hf__counter_name(s, at)));
     return HF_OK;

@@ -160,7 +160,7 @@ struct hf_update_item hf__counter_drop_request(struct hf_scope *s, const struct 
 /* ---- counter.c ------------------------------------------------------------------------------ */
 
 /*
- * Make the change, once: HF_OK, HF_LIMIT when the value is not in bounds, HF_LOST, and others.
+ * Make the change, once: HF_OK, HF_LIMIT when the value is not in bounds, HF_EXPIRED, and others.
  * *out is what came out, the value that was in the way, or (set) what was there; *again whether it
  * had been made by an earlier call.
  */

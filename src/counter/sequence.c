@@ -322,7 +322,7 @@ static enum cancellation cancel_reason(struct hf_scope *s, struct hf_sequence *q
         return DONE_BEFORE;
     if (seen.gone == gone)
         return FASTER; /* (4): it will never be done */
-    (void)hf_scope_fail(s, HF_LOST,
+    (void)hf_scope_fail(s, HF_EXPIRED,
                         "sequence %.*s has too many writers to know whether this was done",
                         HF_FMT(q->key.id));
     return CANCELED;

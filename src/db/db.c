@@ -66,6 +66,17 @@ static struct hf_str table_at_fault(const struct hf_error *error, enum hf_op op,
     return hf__about_table(op, request);
 }
 
+/* What DynamoDB's protocol calls it, unless the database has said so, or it is none of DynamoDB's:
+ * "InternalServerError" would say less than the status does. */
+static struct hf_str exception_of(const struct hf_error *error)
+{
+    struct hf_str usual = hf__status_exception(error->status);
+
+    if (error->exception.ptr || hf_str_equal(usual, HF_STR("InternalServerError")))
+        return error->exception;
+    return usual;
+}
+
 /* The error learns what it is about. Requests are borrowed, so the name is copied. */
 static void name_error(struct hf_scope *s, const struct op *entry, const void *request)
 {
@@ -73,6 +84,7 @@ static void name_error(struct hf_scope *s, const struct op *entry, const void *r
     struct hf_str table = table_at_fault(error, entry->op, request);
 
     error->operation = entry->name;
+    error->exception = exception_of(error);
     error->table = (struct hf_str){0};
     if (!table.ptr)
         return;

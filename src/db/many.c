@@ -76,6 +76,7 @@ static enum hf_status give_up(struct hf_scope *s, const struct many *m, enum hf_
     hf__scope_error_edit(s)->may_have_happened = last.may_have_happened;
     hf__scope_error_edit(s)->retry_after_ms = last.retry_after_ms;
     hf__scope_error_edit(s)->operation = last.operation;
+    hf__scope_error_edit(s)->exception = last.exception;
     return status;
 }
 

@@ -69,6 +69,8 @@ static enum hf_status tell(struct hf_scope *s, const struct hf_scope *inner, enu
 
     hf__fail_text(s, status, hf_scope_copy(s, error->message));
     told->operation = error->operation;
+    if (error->exception.ptr)
+        told->exception = hf_scope_copy(s, error->exception);
     told->may_retry = error->may_retry;
     told->may_have_happened = error->may_have_happened;
     told->retry_after_ms = error->retry_after_ms;

@@ -241,7 +241,8 @@ enum hf_status hf__backup_find(struct hf_scope *s, struct engine *e, struct hf_s
     TRY(split_arn(s, e, arn, &parts, &tail));
     *backup = find_by_tail(&e->backups, tail);
     if (!*backup || !hf_str_equal((*backup)->record.arn, arn))
-        return hf__fail(s, HF_BACKUP_NOT_FOUND, "Backup not found: %.*s", HF_FMT(arn));
+        return hf__fail_as(s, HF_NOT_FOUND, "BackupNotFoundException", "Backup not found: %.*s",
+                           HF_FMT(arn));
     return HF_OK;
 }
 
@@ -588,10 +589,11 @@ static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct
     ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__backup_find(s, e, arn, &backup));
     if (backup->record.creating == HF_YES)
-        return hf__fail(s, HF_BACKUP_IN_USE, "Backup is being created: %.*s", HF_FMT(arn));
+        return hf__fail_as(s, HF_IN_USE, "BackupInUseException", "Backup is being created: %.*s",
+                           HF_FMT(arn));
     if (hf__backup_target(e, backup))
-        return hf__fail(s, HF_BACKUP_IN_USE, "Backup is being used to restore table: %.*s",
-                        HF_FMT(arn));
+        return hf__fail_as(s, HF_IN_USE, "BackupInUseException",
+                           "Backup is being used to restore table: %.*s", HF_FMT(arn));
     TRY(describe_backup(s, &backup->record, HF_BACKUP_DELETED, &result->backup));
     record_key(key, backup->record.id);
     hf__batch_delete(&batch, hf_bytes_of(key, sizeof(key)));

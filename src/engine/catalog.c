@@ -307,7 +307,8 @@ enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, st
     if (*table)
         return HF_OK;
     TRY(check_region(s, e, name));
-    return hf__fail(s, HF_TABLE_NOT_FOUND, "Table not found: %.*s", HF_FMT(hf__table_name(name)));
+    return hf__fail_as(s, HF_NOT_FOUND, "TableNotFoundException", "Table not found: %.*s",
+                       HF_FMT(hf__table_name(name)));
 }
 
 /* The catalog is in the order of names, each once, and every table in it is valid. */

@@ -40,9 +40,9 @@ static enum hf_status find_table(struct hf_scope *s, struct engine *e, struct hf
 enum hf_status hf__no_point_in_time(struct hf_scope *s, struct engine *e, struct hf_str name)
 {
     TRY(find_table(s, e, name));
-    return hf__fail(s, HF_POINT_IN_TIME_UNAVAILABLE,
-                    "Point in time recovery is not enabled for table '%.*s'",
-                    HF_FMT(hf__table_name(name)));
+    return hf__fail_as(s, HF_UNSUPPORTED, "PointInTimeRecoveryUnavailableException",
+                       "Point in time recovery is not enabled for table '%.*s'",
+                       HF_FMT(hf__table_name(name)));
 }
 
 enum hf_status
@@ -63,9 +63,9 @@ hf__engine_update_continuous_backups(struct hf_scope *s, struct engine *e,
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_CONTINUOUS_BACKUPS, request));
     TRY(find_table(s, e, request->table));
     if (request->spec->enabled == HF_YES)
-        return hf__fail(s, HF_BACKUPS_UNAVAILABLE,
-                        "Point in time recovery is not available for table: %.*s",
-                        HF_FMT(hf__table_name(request->table)));
+        return hf__fail_as(s, HF_UNSUPPORTED, "ContinuousBackupsUnavailableException",
+                           "Point in time recovery is not available for table: %.*s",
+                           HF_FMT(hf__table_name(request->table)));
     return describe_continuous(s, &result->description);
 }
 

@@ -118,21 +118,22 @@ static enum hf_status check_expected(struct hf_scope *s, const struct table *tab
     if (hf_str_equal(expected, HF_STR("NO_POLICY"))) {
         if (!there)
             return HF_OK;
-        return hf__fail(s, HF_POLICY_NOT_FOUND,
-                        NO_POLICY "Requested policy update expecting none to be present for table "
-                                  "%.*s, but a policy exists with revision id %.*s.",
-                        HF_FMT(table->name), HF_FMT(revision));
+        return hf__fail_as(s, HF_NOT_FOUND, "PolicyNotFoundException",
+                           NO_POLICY
+                           "Requested policy update expecting none to be present for table "
+                           "%.*s, but a policy exists with revision id %.*s.",
+                           HF_FMT(table->name), HF_FMT(revision));
     }
     if (!there)
-        return hf__fail(s, HF_POLICY_NOT_FOUND,
-                        NO_POLICY "Requested update for policy with revision id %.*s, but table "
-                                  "%.*s has no associated policy.",
-                        HF_FMT(expected), HF_FMT(table->name));
+        return hf__fail_as(s, HF_NOT_FOUND, "PolicyNotFoundException",
+                           NO_POLICY "Requested update for policy with revision id %.*s, but table "
+                                     "%.*s has no associated policy.",
+                           HF_FMT(expected), HF_FMT(table->name));
     if (!hf_str_equal(expected, revision))
-        return hf__fail(s, HF_POLICY_NOT_FOUND,
-                        NO_POLICY "Requested update for policy with revision id %.*s, but the "
-                                  "policy associated to target table %.*s has revision id %.*s.",
-                        HF_FMT(expected), HF_FMT(table->name), HF_FMT(revision));
+        return hf__fail_as(s, HF_NOT_FOUND, "PolicyNotFoundException",
+                           NO_POLICY "Requested update for policy with revision id %.*s, but the "
+                                     "policy associated to target table %.*s has revision id %.*s.",
+                           HF_FMT(expected), HF_FMT(table->name), HF_FMT(revision));
     return HF_OK;
 }
 
@@ -204,7 +205,8 @@ static enum hf_status get_locked(struct hf_scope *s, struct engine *e, struct hf
 
     TRY(find_table(s, e, arn, &table));
     if (!table->record.resource_policy.ptr)
-        return hf__fail(s, HF_POLICY_NOT_FOUND, NO_POLICY "%.*s", HF_FMT(arn));
+        return hf__fail_as(s, HF_NOT_FOUND, "PolicyNotFoundException", NO_POLICY "%.*s",
+                           HF_FMT(arn));
     result->policy = hf_scope_copy(s, table->record.resource_policy);
     result->revision = revision_text(s, table);
     return HF_OK;

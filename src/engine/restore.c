@@ -35,10 +35,11 @@ static enum hf_status check_target(struct hf_scope *s, struct engine *e, struct 
     if (!there)
         return HF_OK;
     if (there->record.restore_from)
-        return hf__fail(s, HF_TABLE_IN_USE,
-                        "Table: %.*s is already being restored from backup: %.*s", HF_FMT(name),
-                        HF_FMT(arn));
-    return hf__fail(s, HF_TABLE_EXISTS, "Table already exists: %.*s", HF_FMT(name));
+        return hf__fail_as(s, HF_IN_USE, "TableInUseException",
+                           "Table: %.*s is already being restored from backup: %.*s", HF_FMT(name),
+                           HF_FMT(arn));
+    return hf__fail_as(s, HF_IN_USE, "TableAlreadyExistsException", "Table already exists: %.*s",
+                       HF_FMT(name));
 }
 
 static enum hf_status restore_locked(struct hf_scope *s, struct engine *e,
@@ -52,11 +53,12 @@ static enum hf_status restore_locked(struct hf_scope *s, struct engine *e,
     TRY(hf__backup_find(s, e, request->backup_arn, &backup));
     TRY(check_target(s, e, request->table, request->backup_arn));
     if (backup->record.creating == HF_YES)
-        return hf__fail(s, HF_BACKUP_IN_USE, "Backup is being created: %.*s",
-                        HF_FMT(request->backup_arn));
+        return hf__fail_as(s, HF_IN_USE, "BackupInUseException", "Backup is being created: %.*s",
+                           HF_FMT(request->backup_arn));
     if (hf__backup_target(e, backup))
-        return hf__fail(s, HF_BACKUP_IN_USE, "Backup is being used to restore another table: %.*s",
-                        HF_FMT(request->backup_arn));
+        return hf__fail_as(s, HF_IN_USE, "BackupInUseException",
+                           "Backup is being used to restore another table: %.*s",
+                           HF_FMT(request->backup_arn));
     TRY(hf__prepare_restore(s, request, backup->record.table, &table));
     return hf__table_create(s, e, &table, backup, &result->table);
 }

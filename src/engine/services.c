@@ -11,9 +11,12 @@
 
 /* ---- global tables -------------------------------------------------------------------------- */
 
-static enum hf_status fail_no_global(struct hf_scope *s, enum hf_status status, struct hf_str name)
+#define NO_GLOBAL_TABLE "Global table with name: '%.*s' does not exist."
+
+static enum hf_status fail_no_global(struct hf_scope *s, struct hf_str name)
 {
-    return hf__fail(s, status, "Global table with name: '%.*s' does not exist.", HF_FMT(name));
+    return hf__fail_as(s, HF_NOT_FOUND, "GlobalTableNotFoundException", NO_GLOBAL_TABLE,
+                       HF_FMT(name));
 }
 
 enum hf_status hf__engine_list_global_tables(struct hf_scope *s, struct engine *e,
@@ -32,7 +35,7 @@ enum hf_status hf__engine_describe_global_table(struct hf_scope *s, struct engin
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_GLOBAL_TABLE, request));
-    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+    return fail_no_global(s, request->name);
 }
 
 /* The answer of the service in every region since it creates only tables of the next version. */
@@ -56,7 +59,7 @@ enum hf_status hf__engine_update_global_table(struct hf_scope *s, struct engine 
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_GLOBAL_TABLE, request));
-    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+    return fail_no_global(s, request->name);
 }
 
 enum hf_status
@@ -67,7 +70,7 @@ hf__engine_describe_global_table_settings(struct hf_scope *s, struct engine *e,
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_GLOBAL_TABLE_SETTINGS, request));
-    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+    return fail_no_global(s, request->name);
 }
 
 enum hf_status
@@ -78,7 +81,7 @@ hf__engine_update_global_table_settings(struct hf_scope *s, struct engine *e,
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_GLOBAL_TABLE_SETTINGS, request));
-    return fail_no_global(s, HF_GLOBAL_TABLE_NOT_FOUND, request->name);
+    return fail_no_global(s, request->name);
 }
 
 /* The service has scaling of replicas only for tables that have any. */
@@ -90,7 +93,7 @@ enum hf_status hf__engine_describe_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING, request));
-    return fail_no_global(s, HF_NOT_FOUND, hf__table_name(request->table));
+    return hf__fail(s, HF_NOT_FOUND, NO_GLOBAL_TABLE, HF_FMT(hf__table_name(request->table)));
 }
 
 enum hf_status hf__engine_update_table_replica_auto_scaling(
@@ -101,7 +104,7 @@ enum hf_status hf__engine_update_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING, request));
-    return fail_no_global(s, HF_NOT_FOUND, hf__table_name(request->table));
+    return hf__fail(s, HF_NOT_FOUND, NO_GLOBAL_TABLE, HF_FMT(hf__table_name(request->table)));
 }
 
 /* ---- Kinesis and contributor insights ------------------------------------------------------- */
@@ -253,7 +256,8 @@ enum hf_status hf__engine_describe_export(struct hf_scope *s, struct engine *e,
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_EXPORT, request));
     if (!is_part_arn(request->arn, HF_STR("/export/")))
         return hf__fail(s, HF_INVALID, "Invalid Export ARN");
-    return hf__fail(s, HF_EXPORT_NOT_FOUND, "Export not found: %.*s", HF_FMT(request->arn));
+    return hf__fail_as(s, HF_NOT_FOUND, "ExportNotFoundException", "Export not found: %.*s",
+                       HF_FMT(request->arn));
 }
 
 /* An export needs the history of point-in-time recovery, which is always disabled. */
@@ -290,5 +294,6 @@ enum hf_status hf__engine_describe_import(struct hf_scope *s, struct engine *e,
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_IMPORT, request));
     if (!is_part_arn(request->arn, HF_STR("/import/")))
         return hf__fail(s, HF_INVALID, "Invalid Import ARN");
-    return hf__fail(s, HF_IMPORT_NOT_FOUND, "Import not found: %.*s", HF_FMT(request->arn));
+    return hf__fail_as(s, HF_NOT_FOUND, "ImportNotFoundException", "Import not found: %.*s",
+                       HF_FMT(request->arn));
 }

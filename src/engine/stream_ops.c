@@ -462,7 +462,7 @@ static enum hf_status decode_record(struct hf_scope *s, struct engine *e, struct
     *record = (struct hf_record){
         .id = hf_scope_format(s, "%016llx%016llx", (unsigned long long)id.high64,
                               (unsigned long long)id.low64),
-        .event = (enum hf_event_name)head.event,
+        .event = (enum hf_change_kind)head.event,
         .version = HF_STR("1.1"),
         .source = HF_STR("aws:dynamodb"),
         .region = hf_scope_copy(s, e->region),

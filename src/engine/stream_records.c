@@ -36,7 +36,7 @@ void hf__stream_record_key(uint8_t key[RECORD_KEY], uint32_t stream, uint16_t sh
 
 void hf__stream_record_head_put(uint8_t *to, const struct record_head *head)
 {
-    assert(head->event >= HF_EVENT_INSERT && head->event <= HF_EVENT_REMOVE);
+    assert(head->event >= HF_CHANGE_INSERT && head->event <= HF_CHANGE_REMOVE);
     assert(head->view >= HF_VIEW_NEW_IMAGE && head->view <= HF_VIEW_KEYS_ONLY);
     to[0] = head->event;
     to[1] = head->by_service;
@@ -63,7 +63,7 @@ bool hf__stream_record_head_get(struct hf_bytes stored, struct record_head *head
                                  .new_len = load_u32le(p + 16),
                                  .old_len = load_u32le(p + 20),
                                  .size = load_u32le(p + 24)};
-    return head->event >= HF_EVENT_INSERT && head->event <= HF_EVENT_REMOVE &&
+    return head->event >= HF_CHANGE_INSERT && head->event <= HF_CHANGE_REMOVE &&
            (uint64_t)RECORD_HEAD + head->keys_len + head->new_len + head->old_len == stored.len;
 }
 
@@ -99,9 +99,9 @@ void hf__stream_add(struct hf_scope *s, struct engine *e, struct change_set *set
         set->batch.ops.failed = true;
         return;
     }
-    head.event = !change->before.item.ptr  ? HF_EVENT_INSERT
-                 : !change->after.item.ptr ? HF_EVENT_REMOVE
-                                           : HF_EVENT_MODIFY;
+    head.event = !change->before.item.ptr  ? HF_CHANGE_INSERT
+                 : !change->after.item.ptr ? HF_CHANGE_REMOVE
+                                           : HF_CHANGE_MODIFY;
     head.created_us = (uint64_t)hf__env_wall_us(&e->env);
     head.keys_len = (uint32_t)keys.len;
     head.size = (uint32_t)hf_item_size(keys);

@@ -62,7 +62,7 @@ struct stream {
 
 /* A record in the store: the head, then the key, the new and the old image. */
 struct record_head {
-    uint8_t event;      /* enum hf_event_name */
+    uint8_t event;      /* enum hf_change_kind */
     uint8_t by_service; /* TTL's deletion */
     uint8_t view;       /* enum hf_stream_view */
     uint64_t created_us;

@@ -590,7 +590,7 @@ enum hf_status hf_limit_refund(struct hf_scope *s, struct hf_limit_table *limits
                 s, HF_LIMIT, HF_ERROR_LIMIT(HF_LIMIT_REFUNDS_MAX, hf_item_count(view.refunds) + 1),
                 "limit %.*s: there were %d refunds already", HF_FMT(name), HF_LIMIT_REFUNDS_MAX);
     }
-    return hf_scope_fail(s, HF_LOST, "limit %.*s: too late for a refund: the window is over",
+    return hf_scope_fail(s, HF_EXPIRED, "limit %.*s: too late for a refund: the window is over",
                          HF_FMT(name));
 }
 

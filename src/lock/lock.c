@@ -252,7 +252,7 @@ static enum hf_lock_state lock_drop(struct hf_lock *lock)
     return hf__lock_look(lock, hf__env_elapsed_us(&table->env));
 }
 
-enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, struct hf_item data)
+enum hf_status hf_lock_release_data(struct hf_scope *s, struct hf_lock *lock, struct hf_item data)
 {
     struct hf_scope_mark mark;
     struct hf_lock_table *table;
@@ -290,7 +290,7 @@ enum hf_status hf_lock_release_with(struct hf_scope *s, struct hf_lock *lock, st
 enum hf_status hf_lock_release(struct hf_scope *s, struct hf_lock *lock)
 {
     call_begins(s);
-    return hf_lock_release_with(s, lock, (struct hf_item){0});
+    return hf_lock_release_data(s, lock, (struct hf_item){0});
 }
 
 void hf_lock_leave(struct hf_lock *lock)

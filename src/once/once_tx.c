@@ -117,8 +117,27 @@ enum hf_status hf_once_finish_tx(struct hf_scope *s, struct hf_once *once, struc
     return HF_OK;
 }
 
-enum hf_status hf_once_finish_with(struct hf_scope *s, struct hf_once *once, struct hf_item result,
-                                   const struct hf_transact_write *actions, size_t actions_len)
+/* A hf_tx_done_fn. */
+static void once_committed(void *user)
+{
+    hf_once_committed(user);
+}
+
+enum hf_status hf_once_finish_into(struct hf_scope *s, struct hf_once *once, struct hf_tx *tx,
+                                   struct hf_item result)
+{
+    struct hf_transact_write action;
+
+    if (hf_tx_db(tx) != once->table->db)
+        return hf_scope_fail(s, HF_INVALID,
+                             "once %.*s/%.*s: the transaction is on another database",
+                             HF_FMT(once->name.user), HF_FMT(once->name.key));
+    TRY(hf_once_finish_tx(s, once, result, &action));
+    return hf__tx_join(s, tx, &action, 1, once_committed, NULL, once);
+}
+
+enum hf_status hf_once_commit(struct hf_scope *s, struct hf_once *once, struct hf_item result,
+                              const struct hf_transact_write *actions, size_t actions_len)
 {
     struct hf_transact_write *all;
     struct hf_update_item *update;

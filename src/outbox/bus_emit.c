@@ -130,7 +130,9 @@ static enum hf_status emission_store(struct hf_scope *s, struct bus_emission *e)
         e->events[len] = e->events[i];
         e->places[len++] = e->places[i];
     }
-    return len ? hf__outbox_emit_reserved(s, e->bus->outbox, e->events, e->places, len) : HF_OK;
+    if (!len)
+        return HF_OK;
+    return hf__outbox_emit_reserved(s, e->bus->outbox, e->tx, e->events, e->places, len);
 }
 
 /* ---- helpers -------------------------------------------------------------------------------- */
@@ -303,25 +305,22 @@ static bool has_middleware(struct hf_bus *bus)
 }
 
 /* For how many events middleware is called at once. (5), (6) */
-static size_t width_of(const struct hf_scope *s, const struct bus_emission *e, bool is_helper)
+static size_t width_of(const struct bus_emission *e, bool is_helper)
 {
     size_t most = e->bus->o.middleware_concurrency;
 
-    if (most == 1 || e->len == 1 || hf_scope_tx(s) || is_helper || !has_middleware(e->bus))
+    if (most == 1 || e->len == 1 || e->tx || is_helper || !has_middleware(e->bus))
         return 1;
     return most < e->len ? most : e->len;
 }
 
-enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct hf_event *events,
-                           size_t len)
+/* At once if `tx` is NULL. */
+static enum hf_status emit_or_join(struct hf_scope *s, struct hf_bus *bus, struct hf_tx *tx,
+                                   const struct hf_event *events, size_t len)
 {
     const struct bus_active *active = hf__bus_active(bus, s);
-    struct hf_tx *tx = hf_scope_tx(s);
-    struct bus_emission e = {.bus = bus,
-                             .given = events,
-                             .cause = active ? active->event : NULL,
-                             .tx = tx && hf_tx_db(tx) == bus->outbox->db ? tx : NULL,
-                             .len = len};
+    struct bus_emission e = {
+        .bus = bus, .given = events, .cause = active ? active->event : NULL, .tx = tx, .len = len};
     size_t width;
 
     call_begins(s);
@@ -335,7 +334,7 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
     TRY(hf_scope_built(s));
     memset(e.places, 0, len * sizeof(*e.places));
     memset(e.reached, 0, len * sizeof(*e.reached));
-    width = width_of(s, &e, active && active->helper);
+    width = width_of(&e, active && active->helper);
     if (width > 1)
         return emit_at_once(s, &e, width);
     for (size_t i = 0; i < len; i++) {
@@ -343,4 +342,19 @@ enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct 
         TRY(pass_event(s, &e, i));
     }
     return emission_store(s, &e);
+}
+
+enum hf_status hf_bus_emit(struct hf_scope *s, struct hf_bus *bus, const struct hf_event *events,
+                           size_t len)
+{
+    return emit_or_join(s, bus, NULL, events, len);
+}
+
+enum hf_status hf_bus_emit_into(struct hf_scope *s, struct hf_bus *bus, struct hf_tx *tx,
+                                const struct hf_event *events, size_t len)
+{
+    if (hf_tx_db(tx) != bus->outbox->db)
+        return hf_scope_fail(s, HF_INVALID,
+                             "the transaction is on another database than the bus's outbox");
+    return emit_or_join(s, bus, tx, events, len);
 }

@@ -237,12 +237,12 @@ struct hf_str hf__outbox_only_text(struct hf_scope *s, const struct outbox_only 
 struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event *event);
 
-/* hf_outbox_emit() of events for which places were reserved in their order, whether or not the places
+/* hf_outbox_emit(), or hf_outbox_emit_into() if `tx` is not NULL, of events for which places were reserved in their order, whether or not the places
  * became their ids. If an event's key or time was changed meanwhile, it and all events behind it get
  * new places, as the order of the places is that of the events. */
 enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
-                                        const struct hf_event *events, const struct hf_str *places,
-                                        size_t len);
+                                        struct hf_tx *tx, const struct hf_event *events,
+                                        const struct hf_str *places, size_t len);
 
 /* ---- outbox.c -------------------------------------------------------------------------------- */
 

@@ -166,12 +166,12 @@ static enum hf_status job_run_one(struct hf_scope *s, struct hf_outbox *outbox, 
             return status;
         /* It was there, and is gone: by a request of ours that arrived twice, or by another's. */
         *done = *known && status == HF_NOT_FOUND && job == JOB_DISCARD;
-        *known = *done || (status == HF_OK && event.state != HF_EVENT_PUBLISHED);
+        *known = *done || (status == HF_OK && event.state != HF_OUTBOX_PUBLISHED);
         if (!*known || *done)
             return HF_OK;
         if (job == JOB_DISCARD) {
-            TRY(remove_from(s, outbox, event.state == HF_EVENT_FAILED ? "f" : "p", &event, done));
-        } else if (event.state == HF_EVENT_FAILED) {
+            TRY(remove_from(s, outbox, event.state == HF_OUTBOX_FAILED ? "f" : "p", &event, done));
+        } else if (event.state == HF_OUTBOX_FAILED) {
             TRY(event_put_back(s, outbox, &event, done));
         } else {
             if (event.next_us <= outbox->env.wall_us(outbox->env.user))

@@ -473,14 +473,15 @@ static enum hf_status events_emit(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_event *events, const struct hf_str *places,
                                   size_t len, const struct hf_emit_options *options)
 {
-    struct hf_tx *tx = hf_scope_tx(s);
     struct hf_scope_mark mark;
     struct hf_emit_options o;
+    struct hf_tx *tx;
 
     OPTIONS_COPY(&o, options);
     if (!len)
         return hf_scope_ok(s);
-    if (tx && !o.ignore_tx && hf_tx_db(tx) == outbox->db)
+    tx = o.join_tx ? hf_scope_tx(s) : NULL;
+    if (tx && hf_tx_db(tx) == outbox->db)
         return emit_into(s, outbox, tx, events, places, len, &o);
     mark = hf_scope_mark(s);
     TRY(emit_now(s, outbox, events, places, len, &o));
@@ -522,10 +523,13 @@ struct hf_str hf__outbox_reserve(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 enum hf_status hf__outbox_emit_reserved(struct hf_scope *s, struct hf_outbox *outbox,
-                                        const struct hf_event *events, const struct hf_str *places,
-                                        size_t len)
+                                        struct hf_tx *tx, const struct hf_event *events,
+                                        const struct hf_str *places, size_t len)
 {
-    return events_emit(s, outbox, events, places, len, NULL);
+    static const struct hf_emit_options none = {.size = sizeof(none)};
+
+    return tx ? emit_into(s, outbox, tx, events, places, len, &none)
+              : events_emit(s, outbox, events, places, len, &none);
 }
 
 enum hf_status hf_outbox_emit_tx(struct hf_scope *s, struct hf_outbox *outbox,

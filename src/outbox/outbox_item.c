@@ -606,10 +606,10 @@ static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox
         return mistake_text(hf_scope_format(s, "its %.*s and its %.*s name different buckets",
                                             HF_FMT(at->hash), HF_FMT(at->sort)));
     event->bucket = place.bucket;
-    event->state = pk.ptr[0] == 'p'   ? HF_EVENT_PENDING
-                   : pk.ptr[0] == 'f' ? HF_EVENT_FAILED
-                   : pk.ptr[0] == 'h' ? HF_EVENT_PUBLISHED
-                                      : (enum hf_event_state)0;
+    event->state = pk.ptr[0] == 'p'   ? HF_OUTBOX_PENDING
+                   : pk.ptr[0] == 'f' ? HF_OUTBOX_FAILED
+                   : pk.ptr[0] == 'h' ? HF_OUTBOX_PUBLISHED
+                                      : (enum hf_outbox_state)0;
     return event->state ? NULL
                         : mistake_text(hf_scope_format(s, "its %.*s does not begin with p, f or h",
                                                        HF_FMT(at->hash)));
@@ -728,7 +728,7 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
         mistake_keep_first(&wrong_event, read_urgent(&attrs, event));
         wrong = read_state(s, &attrs, event);
     }
-    if (wrong_event && event->state != HF_EVENT_FAILED)
+    if (wrong_event && event->state != HF_OUTBOX_FAILED)
         wrong = wrong_event;
     if ((wrong && !*wrong) || (wrong_event && !*wrong_event))
         return hf_scope_fail(s, HF_NOMEM, "no memory to read an event");
@@ -738,7 +738,7 @@ enum hf_status hf__outbox_view(struct hf_scope *s, const struct hf_outbox *outbo
                              HF_FMT(pk_of(outbox, item)), HF_FMT(sk_of(outbox, item)),
                              HF_FMT(outbox->table), wrong);
     assert(event->ref.len == OUTBOX_SEQ_LEN && event->bucket < outbox->buckets);
-    assert(event->state >= HF_EVENT_PENDING && event->state <= HF_EVENT_PUBLISHED);
+    assert(event->state >= HF_OUTBOX_PENDING && event->state <= HF_OUTBOX_PUBLISHED);
     assert(event->crashes <= event->attempts);
     if (!event->event.id.len)
         event->event.id = event->ref;

@@ -35,7 +35,7 @@ struct plan {
     struct outbox_only only;
     uint32_t bucket; /* that all of it is in; UINT32_MAX: any */
     const char *partition;
-    enum hf_event_state state;
+    enum hf_outbox_state state;
     int64_t now_us;
     int64_t page;
     bool backward;
@@ -59,13 +59,13 @@ static struct hf_str filter_of(struct holders *h, const struct plan *p)
         struct hf_str text;
         struct hf_attr value;
     } all[] = {
-        {p->state == HF_EVENT_FAILED && p->o.cause.len, "#cause", HF_STR("#cause = :cause"),
+        {p->state == HF_OUTBOX_FAILED && p->o.cause.len, "#cause", HF_STR("#cause = :cause"),
          HF_S(":cause", p->o.cause)},
-        {p->state == HF_EVENT_PUBLISHED, "#ttl", HF_STR("#ttl > :now"),
+        {p->state == HF_OUTBOX_PUBLISHED, "#ttl", HF_STR("#ttl > :now"),
          HF_N(":now", p->now_us / 1000000)}, /* (3) */
-        {p->state == HF_EVENT_PUBLISHED && p->o.from_us, "#ended", HF_STR("#ended >= :from"),
+        {p->state == HF_OUTBOX_PUBLISHED && p->o.from_us, "#ended", HF_STR("#ended >= :from"),
          HF_N(":from", p->o.from_us)},
-        {p->state == HF_EVENT_PUBLISHED && p->o.to_us, "#ended", HF_STR("#ended < :to"),
+        {p->state == HF_OUTBOX_PUBLISHED && p->o.to_us, "#ended", HF_STR("#ended < :to"),
          HF_N(":to", p->o.to_us)},
     };
 
@@ -105,7 +105,7 @@ static struct hf_query scan_query(struct hf_scope *s, const struct plan *p, uint
 
     NAMES(&h, "#pk");
     VALUE(&h, HF_S(":pk", hf__outbox_pk(s, p->partition, bucket)));
-    if (p->state == HF_EVENT_PENDING && !p->o.not_due_too) {
+    if (p->state == HF_OUTBOX_PENDING && !p->o.not_due_too) {
         hf__outbox_seq_floor(p->now_us / 1000 + OUTBOX_SKEW_MS + 1, last);
         query.key_condition = HF_STR("#pk = :pk AND #sk BETWEEN :after AND :last");
         VALUE(&h, HF_S(":last", hf_scope_copy(s, hf_str_from(last))));
@@ -130,7 +130,7 @@ static bool is_wanted(const struct plan *p, const struct hf_outbox_event *event)
 {
     if (hf_str_equal(event->ref, p->o.after))
         return false; /* BETWEEN has it, too */
-    return p->state != HF_EVENT_PENDING || p->o.not_due_too ||
+    return p->state != HF_OUTBOX_PENDING || p->o.not_due_too ||
            (!hf__outbox_is_early(event, p->now_us) &&
             (p->o.retrying_too || event->next_us <= p->now_us));
 }
@@ -266,15 +266,15 @@ static enum hf_status list_by_seq(struct hf_scope *s, const struct plan *p, stru
 }
 
 static enum hf_status events_list(struct hf_scope *s, struct hf_outbox *outbox,
-                                  enum hf_event_state state,
+                                  enum hf_outbox_state state,
                                   const struct hf_event_list_options *options,
                                   struct hf_event_list *list, struct gathered *all)
 {
     struct plan p = {.outbox = outbox,
                      .state = state,
-                     .partition = state == HF_EVENT_PENDING  ? "p"
-                                  : state == HF_EVENT_FAILED ? "f"
-                                                             : "h",
+                     .partition = state == HF_OUTBOX_PENDING  ? "p"
+                                  : state == HF_OUTBOX_FAILED ? "f"
+                                                              : "h",
                      .now_us = outbox->env.wall_us(outbox->env.user)};
     struct outbox_place from = {.bucket = 0};
     bool full = false;
@@ -286,16 +286,16 @@ static enum hf_status events_list(struct hf_scope *s, struct hf_outbox *outbox,
     TRY(hf__outbox_only_check(s, &p.only));
     p.bucket = hf__outbox_only_bucket(outbox, &p.only);
     p.o.limit = p.o.limit ? p.o.limit : LIMIT;
-    p.backward = state != HF_EVENT_PENDING && !p.o.oldest_first;
-    p.page = state == HF_EVENT_PENDING ? (int64_t)p.o.limit + 1
-                                       : 2 * (int64_t)p.o.limit / outbox->buckets + 2;
+    p.backward = state != HF_OUTBOX_PENDING && !p.o.oldest_first;
+    p.page = state == HF_OUTBOX_PENDING ? (int64_t)p.o.limit + 1
+                                        : 2 * (int64_t)p.o.limit / outbox->buckets + 2;
     p.page = p.page < OUTBOX_PAGE ? p.page : OUTBOX_PAGE;
     assert(p.page > 0);
     if (p.o.after.len && !hf__outbox_place_read(outbox, p.o.after, &from))
         return hf_scope_fail(s, HF_INVALID, "\"%.*s\" is not a position in a list of events",
                              HF_FMT(p.o.after));
-    TRY(state == HF_EVENT_PENDING ? list_by_bucket(s, &p, &from, all, &full)
-                                  : list_by_seq(s, &p, all, &full));
+    TRY(state == HF_OUTBOX_PENDING ? list_by_bucket(s, &p, &from, all, &full)
+                                   : list_by_seq(s, &p, all, &full));
     list->events = all->events;
     list->events_len = all->len;
     assert(!full || all->len == p.o.limit);
@@ -306,7 +306,7 @@ static enum hf_status events_list(struct hf_scope *s, struct hf_outbox *outbox,
 
 /* The same with the payloads that are in the blob store. */
 static enum hf_status list_whole(struct hf_scope *s, struct hf_outbox *outbox,
-                                 enum hf_event_state state,
+                                 enum hf_outbox_state state,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
@@ -324,35 +324,35 @@ enum hf_status hf_outbox_pending(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
-    return list_whole(s, outbox, HF_EVENT_PENDING, options, events);
+    return list_whole(s, outbox, HF_OUTBOX_PENDING, options, events);
 }
 
 enum hf_status hf__outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
-    return events_list(s, outbox, HF_EVENT_FAILED, options, events, &(struct gathered){0});
+    return events_list(s, outbox, HF_OUTBOX_FAILED, options, events, &(struct gathered){0});
 }
 
 enum hf_status hf__outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
                                   const struct hf_event_list_options *options,
                                   struct hf_event_list *events)
 {
-    return events_list(s, outbox, HF_EVENT_PUBLISHED, options, events, &(struct gathered){0});
+    return events_list(s, outbox, HF_OUTBOX_PUBLISHED, options, events, &(struct gathered){0});
 }
 
 enum hf_status hf_outbox_failed(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_event_list_options *options,
                                 struct hf_event_list *events)
 {
-    return list_whole(s, outbox, HF_EVENT_FAILED, options, events);
+    return list_whole(s, outbox, HF_OUTBOX_FAILED, options, events);
 }
 
 enum hf_status hf_outbox_history(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_event_list_options *options,
                                  struct hf_event_list *events)
 {
-    return list_whole(s, outbox, HF_EVENT_PUBLISHED, options, events);
+    return list_whole(s, outbox, HF_OUTBOX_PUBLISHED, options, events);
 }
 
 /* ---- one ------------------------------------------------------------------------------------ */
@@ -410,7 +410,7 @@ enum hf_status hf__outbox_get(struct hf_scope *s, struct hf_outbox *outbox, stru
     struct outbox_place place;
     bool found;
 
-    *event = (struct hf_outbox_event){.state = (enum hf_event_state)0};
+    *event = (struct hf_outbox_event){.state = (enum hf_outbox_state)0};
     if (!id.len || id.len > HF_EVENT_TEXT_MAX)
         return hf_scope_fail(s, HF_INVALID, "an id has 1 to %d bytes, not %zu", HF_EVENT_TEXT_MAX,
                              id.len);
@@ -544,7 +544,7 @@ static void count_page(struct hf_scope *s, struct tally *t, const struct hf_quer
 
         if (hf__outbox_view(s, t->outbox, page->items[i], &event) != HF_OK)
             t->stats->unreadable += !t->part;
-        else if (event.state == HF_EVENT_PENDING)
+        else if (event.state == HF_OUTBOX_PENDING)
             count_pending(t, &event);
         else
             count_failed(t, &event);

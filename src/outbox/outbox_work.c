@@ -539,7 +539,7 @@ enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
     event->tried_us = now_us;
     event->next_us = give_up ? 0 : next_us;
     event->ended_us = give_up ? now_us : 0;
-    event->state = give_up ? HF_EVENT_FAILED : HF_EVENT_PENDING;
+    event->state = give_up ? HF_OUTBOX_FAILED : HF_OUTBOX_PENDING;
     return HF_OK;
 }
 

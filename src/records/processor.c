@@ -682,7 +682,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_r
     p->running = true;
     pthread_mutex_unlock(&p->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the processor is already running");
+        return hf_scope_fail(s, HF_IN_USE, "the processor is already running");
     free = hf__pump_left(p->pump) == 0;
     pthread_mutex_lock(&p->mutex);
     p->running = free;
@@ -714,7 +714,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_processor *p, hf_r
     pthread_mutex_unlock(&p->mutex);
     if (!free)
         return hf_scope_fail(
-            s, HF_LOCKED,
+            s, HF_IN_USE,
             "a function of the previous run has not returned; the processor cannot "
             "run again until it has");
     return HF_OK;

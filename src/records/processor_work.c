@@ -193,7 +193,7 @@ static bool is_final(enum hf_status status)
     case HF_CORRUPT:
     case HF_FORMAT:
     case HF_DUPLICATE:
-    case HF_TABLE_NOT_FOUND:
+    case HF_DELETED:
         return true;
     default:
         return false;

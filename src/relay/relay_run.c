@@ -193,7 +193,7 @@ enum hf_status hf_relay_start(struct hf_scope *s, struct hf_relay *relay)
     pthread_mutex_lock(&relay->mutex);
     if (relay->started) {
         pthread_mutex_unlock(&relay->mutex);
-        return hf_scope_fail(s, HF_LOCKED, "the relay is already running");
+        return hf_scope_fail(s, HF_IN_USE, "the relay is already running");
     }
     relay->started = true;
     relay->stopping = relay->canceled = relay->ended = false;

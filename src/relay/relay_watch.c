@@ -112,7 +112,7 @@ static uint32_t record_bucket(const struct hf_relay *relay, const struct hf_reco
     struct outbox_place place;
     struct hf_str pk;
 
-    if (record->event != HF_EVENT_INSERT || !record->change)
+    if (record->event != HF_CHANGE_INSERT || !record->change)
         return UINT32_MAX;
     pk = pk_of(relay->outbox, record->change->keys);
     if (pk.len < 2 || memcmp(pk.ptr, "p.", 2) != 0 ||

@@ -463,7 +463,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_ch
     c->running = true;
     pthread_mutex_unlock(&c->mutex);
     if (!free)
-        return hf_scope_fail(s, HF_LOCKED, "the consumer is already running");
+        return hf_scope_fail(s, HF_IN_USE, "the consumer is already running");
     free = hf__pump_left(c->pump) == 0;
     pthread_mutex_lock(&c->mutex);
     c->running = free;
@@ -485,7 +485,7 @@ static enum hf_status run_enter(struct hf_scope *s, struct hf_consumer *c, hf_ch
     pthread_mutex_unlock(&c->mutex);
     if (!free)
         return hf_scope_fail(
-            s, HF_LOCKED,
+            s, HF_IN_USE,
             "a handler of the previous run has not returned; the consumer cannot run "
             "again until it has");
     return HF_OK;

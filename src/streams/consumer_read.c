@@ -142,11 +142,11 @@ struct page {
     bool passed; /* a record was found that is not too old */
 };
 
-static enum hf_change_kind kind_of(enum hf_event_name event)
+static enum hf_change_kind kind_of(enum hf_change_kind event)
 {
-    return event == HF_EVENT_INSERT   ? HF_CHANGE_INSERT
-           : event == HF_EVENT_REMOVE ? HF_CHANGE_REMOVE
-                                      : HF_CHANGE_MODIFY;
+    return event == HF_CHANGE_INSERT   ? HF_CHANGE_INSERT
+           : event == HF_CHANGE_REMOVE ? HF_CHANGE_REMOVE
+                                       : HF_CHANGE_MODIFY;
 }
 
 static bool is_wanted(const struct hf_consumer *c, const struct hf_record *record)

@@ -37,12 +37,36 @@ const char *hf__wire_type(enum hf_status status)
     return MODEL "InternalServerError";
 }
 
+/* Has it a name of its own? A service may have called it by any, but only those that are in the
+ * model are passed on. */
+static bool is_named(const struct hf_error *error)
+{
+    enum hf_status status;
+
+    return hf__exception_find(error->exception, &status) && status == error->status;
+}
+
+const char *hf__wire_type_of(const struct hf_error *error)
+{
+    if (!is_named(error))
+        return hf__wire_type(error->status);
+#define EXCEPTION_TYPE(wire, name)                                                                 \
+    if (hf_str_equal(error->exception, HF_STR(wire)))                                              \
+        return MODEL wire;
+    HF_EXCEPTION_MAP(EXCEPTION_TYPE)
+#undef EXCEPTION_TYPE
+    return hf__wire_type(error->status);
+}
+
 static void write_message(struct hf__buf *buf, const struct hf_error *error)
 {
     switch (error->status) {
     case HF_UNKNOWN_OPERATION:
     case HF_UNSUPPORTED:
-        return;
+        if (!is_named(error))
+            return;
+        hf__buf_put_str(buf, HF_STR(",\"message\":"));
+        break;
     case HF_SERIALIZATION:
     case HF_DENIED:
         if (error->message.len == 0)
@@ -80,7 +104,7 @@ static void write_reasons(struct hf__buf *buf, const struct hf_error *error)
 void hf__wire_write_error(struct hf__buf *buf, const struct hf_error *error)
 {
     hf__buf_put_str(buf, HF_STR("{\"__type\":\""));
-    hf__buf_put_str(buf, hf_str_from(hf__wire_type(error->status)));
+    hf__buf_put_str(buf, hf_str_from(hf__wire_type_of(error)));
     hf__buf_put_byte(buf, '"');
     write_message(buf, error);
     if (error->item.ptr) {

@@ -135,7 +135,7 @@ static bool find_type(struct hf_str type, enum hf_status *status, bool *may_retr
     }
     HF_STATUS_MAP(FIND_STATUS)
 #undef FIND_STATUS
-    return false;
+    return hf__exception_find(type, status);
 }
 
 /* Does the answer say that nothing was done? */
@@ -222,6 +222,8 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
         status = status_of_http(http_status, error.type.len > 0, &may_retry);
     hf__fail_text(s, status, sentence(s, http_status, &error, is_known));
     made = hf__scope_error_edit(s);
+    if (error.type.len)
+        made->exception = hf_scope_copy(s, local_name(error.type));
     made->may_retry = may_retry || http_status >= 500;
     made->may_have_happened = !is_refusal(http_status, error.type.len > 0);
     made->item = error.item;

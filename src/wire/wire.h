@@ -84,6 +84,7 @@ void hf__wire_write_error(struct hf__buf *buf, const struct hf_error *error);
 
 /* The exception's full name, such as "com.amazonaws.dynamodb.v20120810#LimitExceededException". */
 const char *hf__wire_type(enum hf_status status);
+const char *hf__wire_type_of(const struct hf_error *error); /* with the exception it has, if any */
 
 /* Is the text one whole JSON value, and nothing behind it? */
 bool hf__json_valid(struct hf_str json);

@@ -42,6 +42,25 @@ TEST(status, the_list_is_whole)
     }
 }
 
+/* An exception is one status, and not that of a status already. */
+TEST(status, exceptions_are_one_status)
+{
+    static const char *const list[] = {
+#define NAME_OF(wire, name) wire,
+        HF_EXCEPTION_MAP(NAME_OF)};
+    enum hf_status status;
+
+    for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+        CHECK(hf__exception_find(hf_str_from(list[i]), &status));
+#define IS_NOT(name, number, wire, text) CHECK(strcmp(list[i], wire) != 0);
+        HF_STATUS_MAP(IS_NOT)
+        for (size_t j = 0; j < i; j++)
+            CHECK(strcmp(list[i], list[j]) != 0);
+    }
+    CHECK(!hf__exception_find(HF_STR("ResourceNotFoundException"), &status));
+    CHECK_STR("ResourceNotFoundException", hf__status_exception(HF_NOT_FOUND));
+}
+
 TEST(status, version_is_that_of_the_header)
 {
     char text[32];

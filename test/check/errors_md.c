@@ -5,6 +5,11 @@
 
 #include <stdio.h>
 
+static void exception(const char *wire, const char *name)
+{
+    printf("| %s | `HF_%s` |\n", wire, name);
+}
+
 static void row(const char *name, int number, const char *wire, const char *text)
 {
     printf("| `HF_%s` | %d | %s | %s |\n", name, number, wire[0] ? wire : "none", text);
@@ -35,11 +40,22 @@ int main(void)
         "`hf_scope_fail_limit()`, `hf_scope_fail_because()`, and `hf_scope_fail_from()` for the "
         "error of another scope.\n"
         "Which calls are tried again: [client.md](client.md). Numbers are never reused.\n"
-        "\"On the wire\" is the exception that DynamoDB's protocol has for it.\n"
+        "\"On the wire\" is the exception that DynamoDB's protocol has for it. The comment above "
+        "`HF_STATUS_MAP` says what\n"
+        "statuses that several parts use mean, such as `HF_LIMIT`.\n"
         "\n"
         "| status | number | on the wire | text |\n"
         "|---|---|---|---|\n");
 #define ROW(name, number, wire, text) row(#name, number, wire, text);
     HF_STATUS_MAP(ROW)
+    printf("\n"
+           "Some features of DynamoDB have exceptions of their own. They are one of the statuses "
+           "above, and\n"
+           "`hf_error.exception` has the name, of the embedded engine as of a service:\n"
+           "\n"
+           "| exception | status |\n"
+           "|---|---|\n");
+#define EXCEPTION(wire, name) exception(wire, #name);
+    HF_EXCEPTION_MAP(EXCEPTION)
     return 0;
 }

@@ -124,7 +124,7 @@ extern struct hf_kv *kv;
 extern struct hf_kv_key key;
 #elif defined(EXAMPLE_subscribe)
 extern struct hf_append append;
-extern struct hf_append_options options;
+extern struct hf_tx *tx;
 hf_project_fn totals;
 #elif defined(EXAMPLE_tx)
 extern struct order {

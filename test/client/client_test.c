@@ -98,6 +98,7 @@ TEST(client, errors_are_those_of_the_service)
     CHECK_STR("Requested resource not found", error->message);
     CHECK_STR("Requested resource not found: table none", hf_str_from(hf_scope_error_text(h.s)));
     CHECK_STR("GetItem", error->operation);
+    CHECK_STR("ResourceNotFoundException", error->exception);
     CHECK(!error->may_have_happened && !error->may_retry);
 
     rig_do(&h.rig, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'},'v':{'N':'1'}}}");
@@ -111,6 +112,97 @@ TEST(client, errors_are_those_of_the_service)
     error = hf_scope_error(h.s);
     CHECK_STR("{\"pk\":{\"S\":\"a\"},\"v\":{\"N\":\"1\"}}", hf_item_to_json(h.s, error->item));
     CHECK(!error->may_have_happened);
+    here_close(&h);
+}
+
+static void check_error(struct hf_scope *s, enum hf_status status, const char *exception,
+                        enum hf_status got)
+{
+    const struct hf_error *error = hf_scope_error(s);
+
+    CHECK_STATUS(status, got);
+    CHECK_INT(status, error->status);
+    CHECK_STR(exception, error->exception);
+}
+
+/* Exceptions that are one status: the error says which, of the engine and through the network. */
+static void check_exceptions(struct hf_scope *s, struct hf_db *db)
+{
+    struct hf_point_in_time_spec spec = {.enabled = HF_YES};
+    struct hf_describe_table_result told;
+    struct hf_create_backup_result made;
+    struct hf_str arn;
+
+    check_error(s, HF_NOT_FOUND, "TableNotFoundException",
+                hf_create_backup(s, db,
+                                 &(struct hf_create_backup){.table = HF_STR("none"),
+                                                            .name = HF_STR("backup")},
+                                 NULL));
+    check_error(s, HF_UNSUPPORTED, "ContinuousBackupsUnavailableException",
+                hf_update_continuous_backups(
+                    s, db,
+                    &(struct hf_update_continuous_backups){.table = HF_STR("tab"), .spec = &spec},
+                    NULL));
+    check_error(s, HF_UNSUPPORTED, "PointInTimeRecoveryUnavailableException",
+                hf_restore_table_to_point_in_time(
+                    s, db,
+                    &(struct hf_restore_table_to_point_in_time){.source = HF_STR("tab"),
+                                                                .table = HF_STR("copy")},
+                    NULL));
+    check_error(s, HF_NOT_FOUND, "GlobalTableNotFoundException",
+                hf_describe_global_table(s, db,
+                                         &(struct hf_describe_global_table){.name = HF_STR("none")},
+                                         NULL));
+    CHECK_OK(hf_describe_table(s, db, &(struct hf_describe_table){.table = HF_STR("tab")}, &told));
+    arn = told.table->arn;
+    check_error(s, HF_NOT_FOUND, "PolicyNotFoundException",
+                hf_get_resource_policy(s, db, &(struct hf_get_resource_policy){.arn = arn}, NULL));
+    check_error(s, HF_NOT_FOUND, "ExportNotFoundException",
+                hf_describe_export(s, db,
+                                   &(struct hf_describe_export){
+                                       .arn =
+                                           hf_scope_format(s, "%.*s/export/01234567890123-a1b2c3d4",
+                                                           HF_FMT(arn))},
+                                   NULL));
+    check_error(s, HF_NOT_FOUND, "ImportNotFoundException",
+                hf_describe_import(s, db,
+                                   &(struct hf_describe_import){
+                                       .arn =
+                                           hf_scope_format(s, "%.*s/import/01234567890123-a1b2c3d4",
+                                                           HF_FMT(arn))},
+                                   NULL));
+    CHECK_OK(hf_create_backup(s, db,
+                              &(struct hf_create_backup){.table = HF_STR("tab"),
+                                                         .name = HF_STR("backup")},
+                              &made));
+    check_error(s, HF_IN_USE, "TableAlreadyExistsException",
+                hf_restore_table_from_backup(
+                    s, db,
+                    &(struct hf_restore_table_from_backup){.backup_arn = made.details->arn,
+                                                           .table = HF_STR("tab")},
+                    NULL));
+    check_error(s, HF_NOT_FOUND, "BackupNotFoundException",
+                hf_describe_backup(s, db,
+                                   &(struct hf_describe_backup){
+                                       .arn =
+                                           hf_scope_format(s, "%.*s/backup/01234567890123-a1b2c3d4",
+                                                           HF_FMT(arn))},
+                                   NULL));
+}
+
+TEST(client, exceptions_have_their_names_everywhere)
+{
+    struct here h;
+
+    here_open(&h);
+    check_exceptions(h.s, h.rig.truth.db);
+    check_exceptions(h.s, h.db);
+
+    /* What is not DynamoDB's has none. */
+    hf_scope_cancel(h.s);
+    CHECK_STATUS(HF_CANCELED,
+                 hf_list_tables(h.s, h.db, &(struct hf_list_tables){.limit = 1}, NULL));
+    CHECK(!hf_scope_error(h.s)->exception.ptr);
     here_close(&h);
 }
 

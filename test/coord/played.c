@@ -189,7 +189,7 @@ static struct hf_record record_of(struct hf_scope *s, const struct played_record
         .new_image = hf_item_with(s, key, (const struct hf_attr[]){HF_N("n", from->n)}, 1),
         .sequence = sequence_text(s, from->sequence)};
     return (struct hf_record){.id = hf_scope_format(s, "%d", from->sequence),
-                              .event = from->n == 1 ? HF_EVENT_INSERT : HF_EVENT_MODIFY,
+                              .event = from->n == 1 ? HF_CHANGE_INSERT : HF_CHANGE_MODIFY,
                               .change = change};
 }
 

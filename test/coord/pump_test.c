@@ -300,7 +300,7 @@ TEST(pump, a_stop_is_bounded_and_who_is_left_ends_later)
     CHECK_INT(1, hf__pump_stop(stage.pump, 50000));
     CHECK(now_ms() - begin_ms >= 49);
     CHECK_INT(1, hf__pump_left(stage.pump));
-    CHECK_STATUS(HF_LOCKED, hf__pump_start(stage.s, stage.pump));
+    CHECK_STATUS(HF_IN_USE, hf__pump_start(stage.s, stage.pump));
     hf__pump_wake_all(stage.pump);
     atomic_store(&stage.shut, 0);
     CHECK_INT(0, hf__pump_stop(stage.pump, INT64_MAX));

@@ -103,9 +103,9 @@ static void book(struct actor *a, struct ledger *l, enum hf_status status)
     l->done += status == HF_OK;
     l->refused += status != HF_OK && !maybe;
     l->doubts += maybe;
-    l->losts += status == HF_LOST;
+    l->losts += status == HF_EXPIRED;
     l->limits += status == HF_LIMIT;
-    SIM_CHECK(a, status != HF_LOST || maybe);
+    SIM_CHECK(a, status != HF_EXPIRED || maybe);
 }
 
 static void book_number(struct actor *a, struct ledger *l, int64_t number)

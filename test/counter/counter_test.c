@@ -554,8 +554,9 @@ KIT_TEST(counter, a_forgotten_add_is_doubtful_and_not_repeated)
             CHECK_INT(4, add(k, ann, "x", 3));
         drop_a_mark(k, ann, "x");
         kit_fault(k, HF_FAULT_LOST_REQUEST, "UpdateItem", 1);
-        CHECK_STATUS(HF_LOST, hf_counter_incr(k->scope, ann, named("x"), 3, &value));
-        CHECK_ERROR(HF_LOST, "counter x has too many writers to know whether this add was counted",
+        CHECK_STATUS(HF_EXPIRED, hf_counter_incr(k->scope, ann, named("x"), 3, &value));
+        CHECK_ERROR(HF_EXPIRED,
+                    "counter x has too many writers to know whether this add was counted",
                     k->scope);
         CHECK(hf_scope_error(k->scope)->may_have_happened);
         CHECK_INT(known ? 4 : 1, get(k, ann, "x"));

@@ -514,8 +514,9 @@ KIT_TEST_TX(sequence, a_forgotten_transaction_is_doubtful)
     old.others = others;
     old.others_len = 5;
     in.before_send = &old;
-    CHECK_STATUS(HF_LOST, hf_sequence_commit(k->scope, q, 1, write_invoices, &in, &first));
-    CHECK_ERROR(HF_LOST, "sequence n has too many writers to know whether this was done", k->scope);
+    CHECK_STATUS(HF_EXPIRED, hf_sequence_commit(k->scope, q, 1, write_invoices, &in, &first));
+    CHECK_ERROR(HF_EXPIRED, "sequence n has too many writers to know whether this was done",
+                k->scope);
     CHECK(hf_scope_error(k->scope)->may_have_happened);
     CHECK_INT(0, first);
     CHECK_OK(hf_sequence_close(k->scope, q));

@@ -123,9 +123,9 @@ static void take_record(struct judge *j, const struct hf_record *record)
 {
     const struct hf_stream_change *change = record->change;
     struct seen *seen = seen_of(j, pk_of(change->keys));
-    enum hf_event_name want = !change->old_image.ptr   ? HF_EVENT_INSERT
-                              : !change->new_image.ptr ? HF_EVENT_REMOVE
-                                                       : HF_EVENT_MODIFY;
+    enum hf_change_kind want = !change->old_image.ptr   ? HF_CHANGE_INSERT
+                               : !change->new_image.ptr ? HF_CHANGE_REMOVE
+                                                        : HF_CHANGE_MODIFY;
 
     if (!seen)
         return;

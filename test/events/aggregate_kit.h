@@ -142,7 +142,7 @@ static inline enum hf_status put(struct hf_scope *s, struct hf_events *store,
 
     return hf_aggregate_handle(s, store, aggregate, hf_str_from(id),
                                &(struct hf_command){.decide = transfer_put, .user = &transfer},
-                               NULL, handled);
+                               HF_OPTIONS(hf_handle_options, .join_tx = true), handled);
 }
 
 static inline enum hf_status take(struct hf_scope *s, struct hf_events *store,
@@ -153,7 +153,7 @@ static inline enum hf_status take(struct hf_scope *s, struct hf_events *store,
 
     return hf_aggregate_handle(s, store, aggregate, hf_str_from(id),
                                &(struct hf_command){.decide = transfer_take, .user = &transfer},
-                               NULL, handled);
+                               HF_OPTIONS(hf_handle_options, .join_tx = true), handled);
 }
 
 #endif

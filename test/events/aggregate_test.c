@@ -514,8 +514,8 @@ KIT_TEST_TX(aggregate, a_deleted_stream_has_no_state)
 
     CHECK_OK(put(k->scope, store, &account, "7", 1, 5, NULL));
     CHECK_OK(hf_events_tombstone(k->scope, store, ACCOUNT("7"), HF_EXPECT_ANY, 0));
-    CHECK_STATUS(HF_LOST, hf_aggregate_load(k->scope, store, &account, HF_STR("7"), 0, &loaded));
-    CHECK_STATUS(HF_LOST, put(k->scope, store, &account, "7", 1, 5, NULL));
+    CHECK_STATUS(HF_DELETED, hf_aggregate_load(k->scope, store, &account, HF_STR("7"), 0, &loaded));
+    CHECK_STATUS(HF_DELETED, put(k->scope, store, &account, "7", 1, 5, NULL));
     hf_events_close(store);
 }
 
@@ -615,6 +615,30 @@ static enum hf_status move_money(struct hf_scope *s, struct hf_tx *tx, void *use
     (void)tx;
     status = take(s, both->store, &both->account, "1", 70, NULL);
     return status == HF_OK ? put(s, both->store, &both->account, "2", 70, 1, NULL) : status;
+}
+
+/* What does not ask to join is stored, whatever becomes of the transaction. */
+static enum hf_status pay_and_fail(struct hf_scope *s, struct hf_tx *tx, void *user)
+{
+    struct transfer transfer = {.cents = 5, .events = 1};
+    struct both *both = user;
+
+    CHECK_OK(hf_aggregate_handle(s, both->store, &both->account, HF_STR("3"),
+                                 &(struct hf_command){.decide = transfer_put, .user = &transfer},
+                                 NULL, NULL));
+    CHECK_INT(0, hf_tx_len(tx));
+    return hf_scope_fail(s, HF_DENIED, "no");
+}
+
+KIT_TEST_TX(aggregate, commands_are_handled_at_once_unless_they_ask_to_join)
+{
+    struct both both = {.store = open_store(k), .account = accounts(1)};
+    struct hf_aggregate_state three;
+
+    CHECK_STATUS(HF_DENIED, hf_tx_run(k->scope, k->db, pay_and_fail, &both, NULL));
+    CHECK_OK(hf_aggregate_load(k->scope, both.store, &both.account, HF_STR("3"), 0, &three));
+    CHECK_INT(5, ((struct account *)three.state)->cents);
+    hf_events_close(both.store);
 }
 
 KIT_TEST_TX(aggregate, commands_join_the_transaction_of_the_scope)

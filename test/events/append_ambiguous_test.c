@@ -110,7 +110,7 @@ KIT_TEST_TX(append_ambiguous, what_cannot_happen_any_more_leaves_none)
         enum hf_status status;
     } cases[] = {{archive_and_append_other, 1, HF_IN_USE},
                  {append_faster, 1, HF_CONDITION},
-                 {delete_for_good, 2, HF_LOST}};
+                 {delete_for_good, 2, HF_DELETED}};
     struct hf_events *store = open_with_two(k);
     bool doubt;
 

@@ -176,7 +176,7 @@ static bool try_op(struct actor *a, struct model *m, struct hf_events *store, in
     status =
         hf_events_append(a->s, store, appends_of(a, op, writer, number), op->len, NULL, results);
     SIM_CHECK(a, status != HF_DUPLICATE && status != HF_INVALID && status != HF_LIMIT &&
-                     status != HF_CORRUPT && status != HF_NOT_FOUND && status != HF_LOST);
+                     status != HF_CORRUPT && status != HF_NOT_FOUND && status != HF_DELETED);
     if (status == HF_OK) {
         for (size_t i = 0; i < op->len; i++) {
             SIM_CHECK(a, results[i].last - results[i].first + 1 == op->count[i]);

@@ -63,9 +63,8 @@ static enum hf_status build(struct hf_scope *s, struct hf_tx *tx, void *user)
 {
     struct attempt *attempt = user;
 
-    (void)tx;
     attempt->ledger->built++;
-    return hf_events_append(s, attempt->store, &attempt->append, 1, NULL, &attempt->done);
+    return hf_events_append_into(s, attempt->store, tx, &attempt->append, 1, NULL, &attempt->done);
 }
 
 static void append_it(struct actor *a, struct hf_events *store, struct ledger *ledger, int host,

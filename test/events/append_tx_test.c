@@ -52,14 +52,15 @@ static enum hf_status build(struct hf_scope *s, struct hf_tx *tx, void *user)
     events[0].id = hf_str_from(w->ids[0]);
     status = add_padding(s, tx, w);
     if (status == HF_OK)
-        status = hf_events_append(s, w->store, &append, 1, NULL, &w->done[0]);
+        status = hf_events_append_into(s, w->store, tx, &append, 1, NULL, &w->done[0]);
     if (status != HF_OK)
         return status;
     append.stream = ORDER("2");
     append.expect = HF_EXPECT_ANY;
     append.events_len = 1;
     events[0].id = hf_str_from(w->ids[1]);
-    status = hf_events_append(s, w->store, &append, 1, NULL, &w->done[1]);
+    status = hf_events_append(s, w->store, &append, 1,
+                              HF_OPTIONS(hf_append_options, .join_tx = true), &w->done[1]);
     if (status == HF_OK && w->other_at && (uint64_t)w->built == w->other_at) {
         struct kit theirs_kit = *w->k;
 
@@ -94,6 +95,8 @@ static uint64_t version_of(struct kit *k, struct hf_events *store, const char *i
 KIT_TEST_TX(append_tx, appends_happen_with_the_transaction)
 {
     struct work w = work_of(k);
+    struct hf_new_event twice = {.type = HF_STR("t")};
+    struct hf_append append = {.stream = ORDER("1"), .events = &twice, .events_len = 1};
     struct hf_stored_event event;
     struct hf_tx *tx, *before;
     struct hf_appended done;
@@ -106,7 +109,7 @@ KIT_TEST_TX(append_tx, appends_happen_with_the_transaction)
     CHECK(memcmp(w.done[0].position.ptr, w.done[1].position.ptr, HF_POSITION_LEN) < 0);
     CHECK_INT(7, hf_tx_len(tx));               /* head, event, commit of each; one marker */
     CHECK_INT(0, atomic_load(&w.store->busy)); /* each has given back the shard that it took */
-    CHECK_STATUS(HF_INVALID, append_some(k, w.store, ORDER("1"), HF_EXPECT_ANY, 0, 1, &done));
+    CHECK_STATUS(HF_INVALID, hf_events_append_into(k->scope, w.store, tx, &append, 1, NULL, &done));
     CHECK_ERROR(HF_INVALID,
                 "stream \"order/1\" is already part of this transaction; append to it only once",
                 k->scope);
@@ -122,7 +125,7 @@ KIT_TEST_TX(append_tx, appends_happen_with_the_transaction)
     close_work(&w);
 }
 
-/* One that is not committed leaves nothing; one that is told not to join does not. */
+/* One that is not committed leaves nothing; one that does not ask to join is stored at once. */
 KIT_TEST_TX(append_tx, what_is_not_committed_does_not_happen)
 {
     struct work w = work_of(k);
@@ -133,8 +136,8 @@ KIT_TEST_TX(append_tx, what_is_not_committed_does_not_happen)
     CHECK_OK(hf_tx_new(k->scope, k->db, &tx));
     before = hf_scope_set_tx(k->scope, tx);
     CHECK_OK(build(k->scope, tx, &w));
-    CHECK_OK(hf_events_append(k->scope, w.store, &append, 1,
-                              HF_OPTIONS(hf_append_options, .ignore_tx = true), NULL));
+    CHECK_OK(hf_events_append(k->scope, w.store, &append, 1, NULL, NULL));
+    CHECK_INT(1, version_of(k, w.store, "3"));
     hf_scope_set_tx(k->scope, before);
     CHECK_INT(0, version_of(k, w.store, "1"));
     CHECK_INT(0, version_of(k, w.store, "2"));

@@ -121,7 +121,7 @@ KIT_TEST_TX(flow_tree, a_refused_event_is_not_stored)
 
     /* an apply that failed is not canceled: it did not happen */
     CHECK_STATUS(HF_IO, submit(&st, "b", "7", NULL));
-    CHECK_ERROR(HF_IO, "apply of d/b: reading or writing failed", k->scope);
+    CHECK_ERROR(HF_IO, "apply of d/b: read or write failed", k->scope);
     CHECK_LOG("v:b a:b", &st);
     CHECK_TOLD("canceled:b", &st);
     CHECK_INT(0, stage_version(&st, "7"));

@@ -272,7 +272,7 @@ TEST(events_json, says_what_is_wrong)
         {"{\"type\":\"d\"}", "the event has no \"domain\""},
         {"{\"domain\":\"\",\"type\":\"d\"}", "the event has no \"domain\""},
         {"{\"domain\":\"d\",\"type\":7}", "the event's \"type\" is not a string"},
-        {EVENT "\"typo\":1}", "the event has \"typo\", which is no part of one"},
+        {EVENT "\"typo\":1}", "the event has an unknown member \"typo\""},
         {EVENT "\"type\":\"t\"}", "the event has \"type\" twice, at byte 33"},
         {EVENT "\"version\":-1}", "the event's \"version\" is not a whole number"},
         {EVENT "\"version\":1.0}", "the event's \"version\" is not a whole number"},

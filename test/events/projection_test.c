@@ -173,7 +173,7 @@ KIT_TEST_TX(projection, stops_or_parks)
 
     kit_make_table(k, k->other);
     append_types(k, store, "abc");
-    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK_STATUS(HF_STOPPED, hf_subscription_drain(k->scope, sub, NULL));
     CHECK_INT(1, total(k, "a"));
     CHECK_INT(0, total(k, "b"));
     hf_subscription_close(sub);
@@ -324,35 +324,58 @@ KIT_TEST_TX(projection, is_not_built_again_from_a_place_that_cannot_be)
     hf_events_close(store);
 }
 
-KIT_TEST_TX(projection, inline_with_the_append)
+struct placing {
+    struct hf_events *store;
+    struct hf_append append;
+    struct totals totals;
+    size_t actions; /* out: of the projection */
+};
+
+static enum hf_status place(struct hf_scope *s, struct hf_tx *tx, void *user)
 {
-    struct hf_events *store = open_store(k);
-    struct totals totals = {.k = k};
+    struct placing *p = user;
+    enum hf_status status = hf_project_into(s, p->store, tx, count, &p->totals, &p->append, 1);
+
+    p->actions = hf_tx_len(tx);
+    return status != HF_OK ? status
+                           : hf_events_append_into(s, p->store, tx, &p->append, 1, NULL, NULL);
+}
+
+KIT_TEST_TX(projection, into_the_transaction_of_the_append)
+{
     struct hf_new_event events[2] = {{.type = HF_STR("a")}, {.type = HF_STR("b")}};
-    struct hf_append append = {.stream = ORDER("1"),
-                               .expect = HF_EXPECT_NONE,
-                               .events = events,
-                               .events_len = 2};
-    struct hf_append_options options = {.size = sizeof(options)};
+    struct placing p = {.store = open_store(k),
+                        .append = {.stream = ORDER("1"),
+                                   .expect = HF_EXPECT_NONE,
+                                   .events = events,
+                                   .events_len = 2},
+                        .totals = {.k = k}};
+    struct hf_tx *tx;
 
     kit_make_table(k, k->other);
-    CHECK_OK(hf_project_inline(k->scope, store, count, &totals, &append, 1, &options));
-    CHECK_INT(2, options.with_len);
-    CHECK_OK(hf_events_append(k->scope, store, &append, 1, &options, NULL));
+    CHECK_OK(hf_tx_run(k->scope, k->db, place, &p, NULL));
+    CHECK_INT(2, p.actions);
     CHECK_INT(1, total(k, "a"));
     CHECK_INT(1, total(k, "b"));
 
     /* Not appended: not counted. */
-    CHECK_STATUS(HF_CONDITION, hf_events_append(k->scope, store, &append, 1, &options, NULL));
+    CHECK_STATUS(HF_CONDITION, hf_tx_run(k->scope, k->db, place, &p, NULL));
     CHECK_INT(1, total(k, "a"));
 
-    /* Not countable: not appended. */
-    options = (struct hf_append_options){.size = sizeof(options)};
-    totals.fails = "b";
-    CHECK_STATUS(HF_IO, hf_project_inline(k->scope, store, count, &totals, &append, 1, &options));
-    CHECK_INT(0, options.with_len);
+    /* Not countable: not appended, and nothing is added. */
+    p.totals.fails = "b";
+    CHECK_STATUS(HF_IO, hf_tx_run(k->scope, k->db, place, &p, NULL));
+    CHECK_INT(0, p.actions);
     CHECK(!hf_scope_tx(k->scope));
-    hf_events_close(store);
+
+    /* Too late: it is not a transaction of its own then. */
+    p.totals.fails = NULL;
+    CHECK_OK(hf_tx_new(k->scope, k->db, &tx));
+    CHECK_OK(hf_tx_commit(k->scope, tx, NULL));
+    CHECK_STATUS(HF_INVALID,
+                 hf_project_into(k->scope, p.store, tx, count, &p.totals, &p.append, 1));
+    CHECK_INT(1, total(k, "a"));
+    hf_events_close(p.store);
 }
 
 /* What is known of an event before it is appended. */
@@ -370,7 +393,7 @@ static enum hf_status look(struct hf_scope *s, struct hf_tx *tx,
     return HF_OK;
 }
 
-KIT_TEST_TX(projection, inline_knows_what_is_known)
+KIT_TEST_TX(projection, into_an_append_knows_what_is_known)
 {
     struct hf_events *store = open_store(k);
     struct hf_new_event events[2] = {{.type = HF_STR("a")},
@@ -383,10 +406,11 @@ KIT_TEST_TX(projection, inline_knows_what_is_known)
                                     .events = events,
                                     .events_len = 2},
                                    {.stream = ORDER("2"), .events = events, .events_len = 1}};
-    struct hf_append_options options = {.size = sizeof(options)};
     char seen[200] = "";
+    struct hf_tx *tx;
 
-    CHECK_OK(hf_project_inline(k->scope, store, look, seen, appends, 2, &options));
+    CHECK_OK(hf_tx_new(k->scope, k->db, &tx));
+    CHECK_OK(hf_project_into(k->scope, store, tx, look, seen, appends, 2));
     CHECK_STR("order/1 8 application/json - 1;order/1 9 text/plain - 3;order/2 0 application/json "
               "- 1;",
               hf_str_from(seen));

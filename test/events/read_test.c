@@ -147,9 +147,9 @@ KIT_TEST_TX(read, what_was_truncated_is_not_read)
     READ(24, 2, 0, .backward = true);
     CHECK_STATUS(HF_NOT_FOUND, hf_events_get(k->scope, store, first.ids[19], &event));
     CHECK_OK(hf_events_tombstone(k->scope, store, stream, HF_EXPECT_ANY, 0));
-    CHECK_STATUS(HF_LOST, hf_events_read(k->scope, store, stream, NULL, &page));
-    CHECK_STATUS(HF_LOST, append_some(k, store, stream, HF_EXPECT_ANY, 0, 1, &done));
-    CHECK_ERROR(HF_LOST, "stream \"order/1\" was deleted for good", k->scope);
+    CHECK_STATUS(HF_DELETED, hf_events_read(k->scope, store, stream, NULL, &page));
+    CHECK_STATUS(HF_DELETED, append_some(k, store, stream, HF_EXPECT_ANY, 0, 1, &done));
+    CHECK_ERROR(HF_DELETED, "stream \"order/1\" was deleted for good", k->scope);
     CHECK(!done.ids);
     CHECK_STATUS(HF_NOT_FOUND, hf_events_get(k->scope, store, first.ids[19], &event));
     hf_events_close(store);

@@ -161,14 +161,14 @@ KIT_TEST_TX(streams, the_end)
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_VERSION, 3));
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("1"), HF_EXPECT_VERSION, 3)); /* (1) */
 
-    CHECK_STATUS(HF_LOST, append_some(k, other, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
-    CHECK_STATUS(HF_LOST, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
-    CHECK_STATUS(HF_LOST, hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
+    CHECK_STATUS(HF_DELETED, append_some(k, other, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+    CHECK_STATUS(HF_DELETED, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 1, NULL));
+    CHECK_STATUS(HF_DELETED, hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     CHECK_STATUS(HF_NOT_FOUND, hf_events_get(k->scope, store, done.ids[0], &event));
-    CHECK_STATUS(HF_LOST, hf_events_truncate(k->scope, store, ORDER("1"), 2));
-    CHECK_STATUS(HF_LOST, hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
-    CHECK_STATUS(HF_LOST, hf_events_archive(k->scope, store, ORDER("1")));
-    CHECK_STATUS(HF_LOST, hf_events_unarchive(k->scope, store, ORDER("1")));
+    CHECK_STATUS(HF_DELETED, hf_events_truncate(k->scope, store, ORDER("1"), 2));
+    CHECK_STATUS(HF_DELETED, hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 2));
+    CHECK_STATUS(HF_DELETED, hf_events_archive(k->scope, store, ORDER("1")));
+    CHECK_STATUS(HF_DELETED, hf_events_unarchive(k->scope, store, ORDER("1")));
     CHECK_OK(hf_events_stream_info(k->scope, store, ORDER("1"), &info));
     CHECK(info.deleted);
     CHECK_INT(3, info.version);
@@ -176,7 +176,7 @@ KIT_TEST_TX(streams, the_end)
 
     /* One that was never there can be ruled out, too. */
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER("2"), HF_EXPECT_NONE, 0));
-    CHECK_STATUS(HF_LOST, append_some(k, store, ORDER("2"), HF_EXPECT_ANY, 0, 1, NULL));
+    CHECK_STATUS(HF_DELETED, append_some(k, store, ORDER("2"), HF_EXPECT_ANY, 0, 1, NULL));
     CHECK_OK(hf_events_stream_info(k->scope, store, ORDER("2"), &info));
     CHECK(info.deleted);
     hf_events_close(store);

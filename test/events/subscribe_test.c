@@ -363,11 +363,11 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     append_type(k, store, ORDER("1"), "a");
     append_type(k, store, ORDER("1"), "b");
     append_type(k, store, ORDER("1"), "c");
-    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK_STATUS(HF_STOPPED, hf_subscription_drain(k->scope, sub, NULL));
     CHECK(strstr(hf_scope_error_text(k->scope), "\"mailer\" gave up at ") != NULL);
     CHECK(strstr(hf_scope_error_text(k->scope), "version 2: b is bad") != NULL);
     CHECK_STR("b is bad", hf_scope_error(k->scope)->cause->message);
-    CHECK_STATUS(HF_LOST, hf_subscription_step(k->scope, sub, &wait_ms));
+    CHECK_STATUS(HF_STOPPED, hf_subscription_step(k->scope, sub, &wait_ms));
     CHECK_STR("a", hf_str_from(seen.types));
     CHECK_INT(1, seen.told[HF_SUBSCRIPTION_STOPPED]);
     hf_subscription_metrics(sub, &metrics);
@@ -394,7 +394,7 @@ KIT_TEST_TX(subscribe, gives_up_while_it_is_told_to_begin_anew)
 
     append_type(k, store, ORDER("1"), "a");
     append_type(k, store, ORDER("1"), "b");
-    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK_STATUS(HF_STOPPED, hf_subscription_drain(k->scope, sub, NULL));
     CHECK(strstr(hf_scope_error_text(k->scope), "\"mailer\" gave up at ") != NULL);
     CHECK(info_of(k, store).rebuild);
     CHECK(!info_of(k, store).owner.ptr);
@@ -581,7 +581,7 @@ KIT_TEST_TX(subscribe, a_payload_that_comes_back_is_handed_over)
     CHECK_INT(2, seen.told[HF_SUBSCRIPTION_FAILED]); /* once without, and once with it */
     CHECK_OK(hf_subscription_rebuild(k->scope, store, NAME, (struct hf_str){0}));
     CHECK_OK(hf_blob_delete(k->scope, store->blobs, digest));
-    CHECK_STATUS(HF_LOST, hf_subscription_drain(k->scope, sub, NULL));
+    CHECK_STATUS(HF_STOPPED, hf_subscription_drain(k->scope, sub, NULL));
     CHECK(strstr(hf_scope_error_text(k->scope), "is missing") != NULL);
     CHECK_STR("gone,z", hf_str_from(seen.types));
     hf_subscription_close(sub);

@@ -122,7 +122,7 @@ TEST(subscribe_thread, follows_those_who_append)
                                      .poll_ms = 10 * PATIENCE_MS),
                           &sub));
     CHECK_OK(hf_subscription_start(w.s, sub));
-    CHECK_STATUS(HF_LOCKED, hf_subscription_start(w.s, sub));
+    CHECK_STATUS(HF_IN_USE, hf_subscription_start(w.s, sub));
     for (int i = 0; i < WRITERS; i++) {
         writing[i] = (struct writing){.store = w.store, .id = {(char)('0' + i), '\0'}};
         CHECK_INT(0, pthread_create(&threads[i], NULL, write_some, &writing[i]));
@@ -274,7 +274,7 @@ TEST(subscribe_thread, groups_share_events)
                                    &groups[i]));
             CHECK_OK(hf_group_start(w.s, groups[i]));
         }
-        CHECK_STATUS(HF_LOCKED, hf_group_start(w.s, groups[0]));
+        CHECK_STATUS(HF_IN_USE, hf_group_start(w.s, groups[0]));
         for (int i = 0; i < 30; i++)
             append_to(w.s, w.store, i % 2 ? "0" : "1", 1);
         wait_for(w.s, &seen.count, 30);
@@ -418,7 +418,7 @@ TEST(subscribe_thread, a_stop_leaves_behind_what_does_not_return)
         CHECK(strstr(hf_scope_error_text(w.s), "has not returned"));
     }
     hf_scope_timeout_ms(w.s, 0);
-    CHECK_STATUS(HF_LOCKED, hf_subscription_start(w.s, sub));
+    CHECK_STATUS(HF_IN_USE, hf_subscription_start(w.s, sub));
     second = trap_start(w.s, w.store, &other, HF_STUCK_LEAVE); /* the lease has ten seconds */
     trap_wait(&other.handled, 1);
     CHECK_INT(0, atomic_load(&trap.handled));

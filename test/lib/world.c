@@ -145,7 +145,7 @@ void world_check_fails(struct world *w, const char *exception, const char *messa
         _fail(file, line);
     }
     error = hf_scope_error(w->scope);
-    wire = strchr(hf__wire_type(error->status), '#');
+    wire = strchr(hf__wire_type_of(error), '#');
     test_check_str(hf_str_from(exception), hf_str_from(wire ? wire + 1 : ""), "exception", file,
                    line);
     test_check_str(hf_str_from(message), error->message, "message", file, line);

@@ -306,9 +306,9 @@ KIT_TEST(limit, a_refund_counts_once)
         (void)denied(k, ann, &rule);
         CHECK_STATUS(HF_INVALID, hf_limit_refund(k->scope, ann, NAME, &rule, &no));
         CHECK_OK(hf_limit_clear(k->scope, ann, NAME, NULL));
-        CHECK_STATUS(HF_LOST, hf_limit_refund(k->scope, ann, NAME, &rule, &second));
+        CHECK_STATUS(HF_EXPIRED, hf_limit_refund(k->scope, ann, NAME, &rule, &second));
         (void)taken(k, ann, &rule);
-        CHECK_STATUS(HF_LOST, hf_limit_refund(k->scope, ann, NAME, &rule, &second));
+        CHECK_STATUS(HF_EXPIRED, hf_limit_refund(k->scope, ann, NAME, &rule, &second));
         CHECK_INT(2, peeked(k, ann, &rule).left);
     }
     hf_limit_table_close(ann);

@@ -726,7 +726,7 @@ KIT_TEST(lock, data_stays_with_the_lock)
     CHECK_OK(hf_lock_release(s, lock));
     lock = get(k, ann, "job", NULL);
     check_data(hf_lock_data(s, lock), "one");
-    CHECK_OK(hf_lock_release_with(s, lock, HF_ITEM(s, HF_S("at", HF_STR("two")))));
+    CHECK_OK(hf_lock_release_data(s, lock, HF_ITEM(s, HF_S("at", HF_STR("two")))));
     CHECK_OK(hf_lock_inspect(s, ann, HF_STR("job"), &info));
     check_data(info.data, "two");
     lock = get(k, ann, "job",

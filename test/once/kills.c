@@ -163,8 +163,7 @@ static enum hf_status finish(struct hf_scope *s, struct hf_once *once, uint32_t 
                                     .values = HF_ITEM(s, HF_N(":one", 1))};
 
     if (key % 2) /* (3) */
-        return hf_once_finish_with(s, once, result, &(struct hf_transact_write){.update = &effect},
-                                   1);
+        return hf_once_commit(s, once, result, &(struct hf_transact_write){.update = &effect}, 1);
     return hf_once_finish(s, once, result);
 }
 

@@ -94,8 +94,7 @@ static enum hf_status finish(struct actor *a, struct hf_once *once, int key, str
                                  .values = HF_ITEM(a->s, HF_N(":one", 1))};
 
     if (key == 0) /* (d) */
-        return hf_once_finish_with(a->s, once, result, &(struct hf_transact_write){.update = &add},
-                                   1);
+        return hf_once_commit(a->s, once, result, &(struct hf_transact_write){.update = &add}, 1);
     return hf_once_finish(a->s, once, result);
 }
 

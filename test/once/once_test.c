@@ -750,7 +750,7 @@ KIT_TEST(once, completion_is_part_of_a_transaction)
     struct hf_once *once = begun(k, ann, NULL);
 
     if (!kit_has(k, HF_FEATURE_TRANSACTIONS)) { /* the attempt can go on without */
-        CHECK_STATUS(HF_UNSUPPORTED, hf_once_finish_with(k->scope, once, says(k, "x"), actions, 2));
+        CHECK_STATUS(HF_UNSUPPORTED, hf_once_commit(k->scope, once, says(k, "x"), actions, 2));
         CHECK_INT(HF_ONCE_RUNNING, got(k, ann).state);
         CHECK_OK(hf_once_finish(k->scope, once, says(k, "y")));
         hf_once_close(once);
@@ -759,7 +759,7 @@ KIT_TEST(once, completion_is_part_of_a_transaction)
         hf_once_table_close(ann);
         return;
     }
-    CHECK_OK(hf_once_finish_with(k->scope, once, says(k, "x"), actions, 2));
+    CHECK_OK(hf_once_commit(k->scope, once, says(k, "x"), actions, 2));
     hf_once_close(once);
     check_done(k, ann, "x");
     CHECK(row_there(k, "1") && row_there(k, "2"));
@@ -768,15 +768,48 @@ KIT_TEST(once, completion_is_part_of_a_transaction)
     CHECK_OK(hf_once_clear(k->scope, ann, USER, KEY, NULL));
     once = begun(k, ann, NULL);
     first = row(k, "3");
-    CHECK_STATUS(HF_TX_CANCELED, hf_once_finish_with(k->scope, once, says(k, "y"), actions, 2));
+    CHECK_STATUS(HF_TX_CANCELED, hf_once_commit(k->scope, once, says(k, "y"), actions, 2));
     CHECK_INT(3, hf_scope_error(k->scope)->reasons_len);
     CHECK_STR("ConditionalCheckFailed", hf_scope_error(k->scope)->reasons[1].code);
     CHECK_INT(HF_ONCE_RUNNING, got(k, ann).state);
     CHECK(!row_there(k, "3"));
-    CHECK_OK(hf_once_finish_with(k->scope, once, says(k, "z"), actions, 1));
+    CHECK_OK(hf_once_commit(k->scope, once, says(k, "z"), actions, 1));
     CHECK(row_there(k, "3"));
     hf_once_close(once);
     check_done(k, ann, "z");
+    hf_once_table_close(ann);
+}
+
+KIT_TEST_TX(once, completion_is_added_to_a_transaction)
+{
+    struct hf_once_table *ann = table_of(k, "ann");
+    struct hf_put_item first = row(k, "1");
+    struct hf_once *once = begun(k, ann, NULL);
+    struct hf_tx *tx;
+
+    CHECK_OK(hf_tx_new(k->scope, k->db, &tx));
+    CHECK_OK(hf_tx_add(k->scope, tx, &(struct hf_transact_write){.put = &first}));
+    CHECK_OK(hf_once_finish_into(k->scope, once, tx, says(k, "x")));
+    CHECK_INT(2, hf_tx_len(tx));
+    CHECK_INT(HF_ONCE_RUNNING, got(k, ann).state);
+    CHECK_OK(hf_tx_commit(k->scope, tx, NULL));
+    hf_once_close(once); /* it knows that it was finished, so it gives nothing up */
+    check_done(k, ann, "x");
+    CHECK(row_there(k, "1"));
+
+    /* Lost: nothing is done. */
+    CHECK_OK(hf_once_clear(k->scope, ann, USER, KEY, NULL));
+    once = begun(k, ann, NULL);
+    first = row(k, "2");
+    CHECK_OK(hf_tx_new(k->scope, k->db, &tx));
+    CHECK_OK(hf_tx_add(k->scope, tx, &(struct hf_transact_write){.put = &first}));
+    CHECK_OK(hf_once_finish_into(k->scope, once, tx, says(k, "y")));
+    CHECK_OK(hf_once_mark_done(k->scope, ann, USER, KEY, NULL, says(k, "m"), NULL));
+    CHECK_STATUS(HF_TX_CANCELED, hf_tx_commit(k->scope, tx, NULL));
+    CHECK_STR("ConditionalCheckFailed", hf_scope_error(k->scope)->reasons[1].code);
+    CHECK(!row_there(k, "2"));
+    hf_once_close(once);
+    check_done(k, ann, "m");
     hf_once_table_close(ann);
 }
 
@@ -794,7 +827,7 @@ KIT_TEST_TX(once, a_lost_attempt_commits_nothing)
                                          &(struct hf_transact_write_items){.actions = actions,
                                                                            .actions_len = 2},
                                          NULL));
-    CHECK_STATUS(HF_LOST, hf_once_finish_with(k->scope, once, says(k, "x"), actions, 1));
+    CHECK_STATUS(HF_LOST, hf_once_commit(k->scope, once, says(k, "x"), actions, 1));
     CHECK(!row_there(k, "1"));
     hf_once_close(once);
     check_done(k, ann, "m");
@@ -1038,9 +1071,9 @@ KIT_TEST(once, a_result_past_its_limit)
                 k->scope);
     CHECK_INT(HF_ONCE_RUNNING, got(k, ann).state);
     CHECK_STATUS(HF_INVALID,
-                 hf_once_finish_with(k->scope, once, says(k, "x"),
-                                     (struct hf_transact_write[HF_ONCE_ACTIONS_MAX + 1]){{0}},
-                                     HF_ONCE_ACTIONS_MAX + 1));
+                 hf_once_commit(k->scope, once, says(k, "x"),
+                                (struct hf_transact_write[HF_ONCE_ACTIONS_MAX + 1]){{0}},
+                                HF_ONCE_ACTIONS_MAX + 1));
     CHECK_ERROR(HF_INVALID, "once ann/welcome: 100 actions are more than 99", k->scope);
     hf_once_close(once);
     CHECK_STATUS(HF_INVALID, hf_once_do(k->scope, ann, USER, KEY, NULL, large_deed, k, &record));

@@ -93,6 +93,7 @@ KIT_TEST(bus, many_are_emitted_together_or_not_at_all)
 struct sale {
     struct stage *stage;
     enum hf_status fails;
+    bool at_once;
 };
 
 static enum hf_status sell(struct hf_scope *s, struct hf_tx *tx, void *user)
@@ -101,10 +102,12 @@ static enum hf_status sell(struct hf_scope *s, struct hf_tx *tx, void *user)
     struct hf_put_item put = {.table = sale->stage->k->other,
                               .item = HF_ITEM(s, HF_S("id", HF_STR("7"))),
                               .condition = HF_STR("attribute_not_exists(id)")};
+    struct hf_event sold = {.type = HF_STR("sold")};
     enum hf_status status = hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put});
 
     if (status == HF_OK)
-        status = hf_bus_emit(s, sale->stage->bus, &(struct hf_event){.type = HF_STR("sold")}, 1);
+        status = sale->at_once ? hf_bus_emit(s, sale->stage->bus, &sold, 1)
+                               : hf_bus_emit_into(s, sale->stage->bus, tx, &sold, 1);
     return status == HF_OK ? sale->fails : status;
 }
 
@@ -122,6 +125,11 @@ KIT_TEST(bus, what_is_emitted_in_a_transaction_is_handled_when_it_was_committed)
     CHECK_STATUS(HF_DENIED, hf_tx_run(k->scope, k->db, sell, &sale, NULL));
     stage_settle(&st);
     CHECK_LOG("", &st);
+    sale.at_once = true; /* whatever becomes of the transaction */
+    CHECK_STATUS(HF_DENIED, hf_tx_run(k->scope, k->db, sell, &sale, NULL));
+    stage_settle(&st);
+    CHECK_LOG("a:sold", &st);
+    sale.at_once = false;
     sale.fails = HF_OK;
     CHECK_OK(hf_tx_run(k->scope, k->db, sell, &sale, NULL));
     stage_settle(&st);

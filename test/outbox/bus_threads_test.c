@@ -160,7 +160,7 @@ TEST(bus, handlers_come_and_go_while_events_flow)
                          &crowd.bus));
     CHECK_OK(hf_bus_on(s, crowd.bus, HF_STR("*"), count, &crowd));
     CHECK_OK(hf_bus_start(s, crowd.bus));
-    CHECK_STATUS(HF_LOCKED, hf_bus_start(s, crowd.bus));
+    CHECK_STATUS(HF_IN_USE, hf_bus_start(s, crowd.bus));
     for (int i = 0; i < 5; i++) {
         members[i] = (struct member){.crowd = &crowd, .number = i};
         CHECK_INT(0, pthread_create(&threads[i], NULL, roles[i], &members[i]));

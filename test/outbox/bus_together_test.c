@@ -111,7 +111,7 @@ static void scene_close(struct scene *scene)
 }
 
 /* Events with the numbers from 0 on, of one key, so that they have an order. */
-static enum hf_status emit(struct hf_scope *s, struct scene *scene, int count)
+static enum hf_status emit_to(struct hf_scope *s, struct scene *scene, struct hf_tx *tx, int count)
 {
     struct hf_event events[MANY];
 
@@ -119,7 +119,13 @@ static enum hf_status emit(struct hf_scope *s, struct scene *scene, int count)
         events[i] = (struct hf_event){.type = HF_STR("t"),
                                       .key = HF_STR("k"),
                                       .headers = HF_ITEM(s, HF_N("n", i))};
-    return hf_bus_emit(s, scene->bus, events, (size_t)count);
+    return tx ? hf_bus_emit_into(s, scene->bus, tx, events, (size_t)count)
+              : hf_bus_emit(s, scene->bus, events, (size_t)count);
+}
+
+static enum hf_status emit(struct hf_scope *s, struct scene *scene, int count)
+{
+    return emit_to(s, scene, NULL, count);
 }
 
 static struct hf_event_list pending(struct scene *scene)
@@ -216,8 +222,7 @@ TEST(bus_threads, what_is_replaced_keeps_its_place)
 
 static enum hf_status emit_in_tx(struct hf_scope *s, struct hf_tx *tx, void *user)
 {
-    (void)tx;
-    return emit(s, user, 3);
+    return emit_to(s, user, tx, 3);
 }
 
 TEST(bus_threads, no_thread_is_started_without_need)

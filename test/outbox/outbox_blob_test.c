@@ -433,7 +433,7 @@ static void a_store_is_away(struct kit *k, bool competing, enum hf_status mood)
     CHECK_INT(0, metrics_of(&st).outages); /* of the sink */
     CHECK(moody.asked > 3 && moody.asked < 50);
     CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
-    CHECK_INT(HF_EVENT_PENDING, found.state);
+    CHECK_INT(HF_OUTBOX_PENDING, found.state);
     CHECK_INT(0, found.attempts);
     moody.mood = HF_OK;
     run_for(&st, 40000);
@@ -733,7 +733,7 @@ KIT_TEST(outbox_blob, nothing_goes_back_without_a_store)
     CHECK_STATUS(HF_UNSUPPORTED, hf_outbox_retry_all(k->scope, without, NULL, &done));
     CHECK_INT(0, done);
     CHECK_OK(hf_outbox_get(k->scope, st.outbox, id, &found));
-    CHECK_INT(HF_EVENT_FAILED, found.state);
+    CHECK_INT(HF_OUTBOX_FAILED, found.state);
     CHECK_OK(hf_outbox_retry(k->scope, st.outbox, &id, 1, &done));
     CHECK_INT(1, done);
     run_for(&st, 3000);

@@ -132,7 +132,7 @@ KIT_TEST(outbox_claim, defaults_are_the_usual_ones)
         CHECK_OK(hf_outbox_fail(k->scope, outbox, &one, &broken, false, NULL));
         event = get(k, outbox, ref);
         CHECK_INT(attempt, event.attempts);
-        CHECK_INT(attempt < 5 ? HF_EVENT_PENDING : HF_EVENT_FAILED, event.state);
+        CHECK_INT(attempt < 5 ? HF_OUTBOX_PENDING : HF_OUTBOX_FAILED, event.state);
         CHECK(attempt == 5 || (event.next_us - event.tried_us >= most_us / 2 &&
                                event.next_us - event.tried_us <= most_us));
         test_advance_ms(k->t, attempt == 5 ? 0 : most_us / 1000);
@@ -284,7 +284,7 @@ KIT_TEST(outbox_claim, one_by_its_id)
     CHECK_STATUS(HF_NOT_FOUND,
                  hf_outbox_claim_one(k->scope, outbox, HF_STR("nobody"), &options, &held));
     CHECK_OK(hf_outbox_emit(k->scope, outbox, &event, 1, HF_OPTIONS(hf_emit_options, .ids = &id)));
-    CHECK_STATUS(HF_LOCKED, hf_outbox_claim_one(k->scope, outbox, id, &options, &held));
+    CHECK_STATUS(HF_CONDITION, hf_outbox_claim_one(k->scope, outbox, id, &options, &held));
     CHECK(strstr(hf_scope_error_text(k->scope), "is not due yet"));
     CHECK_INT(0, claim(k, outbox, "ann", 1).events_len);
     test_advance_ms(k->t, 5000);
@@ -532,7 +532,7 @@ KIT_TEST(outbox_claim, published_ones_leave)
                     hf_outbox_get(k->scope, outbox, list.events[i].event.ref, &event);
 
                 CHECK_STATUS(kept ? HF_OK : HF_NOT_FOUND, status);
-                CHECK(!kept || event.state == HF_EVENT_PUBLISHED);
+                CHECK(!kept || event.state == HF_OUTBOX_PUBLISHED);
                 CHECK(!kept || event.ended_us);
                 CHECK(!kept || !event.owner.len);
             }
@@ -658,7 +658,7 @@ KIT_TEST(outbox_claim, failures_end_in_a_dead_letter)
         CHECK_INT(4, held.fence); /* fences outlive it all */
         CHECK_INT(0, held.event.attempts);
         CHECK_OK(hf_outbox_fail(k->scope, outbox, &held, &broken, true, &options)); /* for good */
-        CHECK_INT(HF_EVENT_FAILED, get(k, outbox, id).state);
+        CHECK_INT(HF_OUTBOX_FAILED, get(k, outbox, id).state);
         CHECK_OK(hf_outbox_discard(k->scope, outbox, &id, 1, NULL));
     }
     hf_outbox_close(outbox);

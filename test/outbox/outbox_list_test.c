@@ -182,7 +182,7 @@ KIT_TEST(outbox_list, what_failed_newest_first)
                 CHECK_OK(hf_outbox_failed(k->scope, outbox, &options, &list));
                 for (size_t i = 0; i < list.events_len; i++, total++) {
                     CHECK_INT(expected, list.events[i].event.sequence);
-                    CHECK_INT(HF_EVENT_FAILED, list.events[i].state);
+                    CHECK_INT(HF_OUTBOX_FAILED, list.events[i].state);
                     CHECK_INT(1, list.events[i].attempts);
                     CHECK(list.events[i].ended_us);
                     expected = oldest ? expected + 1 : expected - 1;
@@ -218,7 +218,7 @@ KIT_TEST(outbox_list, the_history_by_time)
     list = history(k, outbox);
     CHECK_INT(7, list.events_len);
     CHECK_STR("two", list.events[0].event.type);
-    CHECK_INT(HF_EVENT_PUBLISHED, list.events[0].state);
+    CHECK_INT(HF_OUTBOX_PUBLISHED, list.events[0].state);
     CHECK_OK(hf_outbox_history(k->scope, outbox,
                                HF_OPTIONS(hf_event_list_options, .from_us = between_us), &list));
     CHECK_INT(3, list.events_len);
@@ -249,16 +249,16 @@ KIT_TEST(outbox_list, found_in_every_state)
         CHECK_OK(
             hf_outbox_emit(k->scope, outbox, &event, 1, HF_OPTIONS(hf_emit_options, .ids = &id)));
         found = get(k, outbox, id);
-        CHECK_INT(HF_EVENT_PENDING, found.state);
+        CHECK_INT(HF_OUTBOX_PENDING, found.state);
         CHECK(hf_str_equal(id, found.event.id));
         CHECK(hf_str_equal(found.ref, get(k, outbox, found.ref).ref));
         fail_all(k, outbox);
-        CHECK_INT(HF_EVENT_FAILED, get(k, outbox, id).state);
-        CHECK_INT(HF_EVENT_FAILED, get(k, outbox, found.ref).state);
+        CHECK_INT(HF_OUTBOX_FAILED, get(k, outbox, id).state);
+        CHECK_INT(HF_OUTBOX_FAILED, get(k, outbox, found.ref).state);
         CHECK_OK(hf_outbox_retry(k->scope, outbox, &id, 1, NULL));
         deliver_all(k, outbox);
-        CHECK_INT(HF_EVENT_PUBLISHED, get(k, outbox, id).state);
-        CHECK_INT(HF_EVENT_PUBLISHED, get(k, outbox, found.ref).state);
+        CHECK_INT(HF_OUTBOX_PUBLISHED, get(k, outbox, id).state);
+        CHECK_INT(HF_OUTBOX_PUBLISHED, get(k, outbox, found.ref).state);
     }
     CHECK_STATUS(HF_NOT_FOUND, hf_outbox_get(k->scope, outbox, HF_STR("nobody"), &found));
     CHECK(!found.item.ptr);
@@ -406,7 +406,7 @@ KIT_TEST(outbox_admin, failed_ones_are_tried_again)
             CHECK_INT(HF_OK, list.events[i].error);
             CHECK(!list.events[i].error_text.ptr && !list.events[i].ended_us);
         }
-        CHECK_INT(HF_EVENT_PUBLISHED, get(k, outbox, ids[4]).state);
+        CHECK_INT(HF_OUTBOX_PUBLISHED, get(k, outbox, ids[4]).state);
         CHECK_STATUS(HF_NOT_FOUND, /* no ghosts */
                      hf_outbox_get(k->scope, outbox, ids[3], &(struct hf_outbox_event){0}));
         deliver_all(k, outbox);

@@ -335,7 +335,7 @@ KIT_TEST(outbox_item, every_field_comes_back)
     CHECK(hf_str_equal(id, found[0].ref));
     CHECK_INT(HF_TYPE_B, hf_value_type(hf_item_get(found[0].item, HF_STR("payload"))));
     CHECK_INT(HF_TYPE_M, hf_value_type(hf_item_get(found[0].item, HF_STR("headers"))));
-    CHECK_INT(HF_EVENT_PENDING, found[0].state);
+    CHECK_INT(HF_OUTBOX_PENDING, found[0].state);
     CHECK_INT(0, found[0].attempts);
     hf_outbox_close(outbox);
 }
@@ -735,7 +735,7 @@ struct order {
     struct hf_str table;
     const char *id;
     size_t events;
-    bool ignore_tx, fails;
+    bool at_once, fails;
 };
 
 static enum hf_status place_order(struct hf_scope *s, struct hf_tx *tx, void *user)
@@ -751,11 +751,11 @@ static enum hf_status place_order(struct hf_scope *s, struct hf_tx *tx, void *us
         events[i] = event_of("order.placed", order->id);
     TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
     TRY(hf_outbox_emit(s, order->outbox, events, order->events,
-                       HF_OPTIONS(hf_emit_options, .ignore_tx = order->ignore_tx)));
+                       HF_OPTIONS(hf_emit_options, .join_tx = !order->at_once)));
     return order->fails ? hf_scope_fail(s, HF_INVALID, "no") : HF_OK;
 }
 
-KIT_TEST(outbox_emit, the_transaction_of_the_scope_is_joined)
+KIT_TEST(outbox_emit, the_transaction_of_the_scope_is_joined_by_who_asks_for_it)
 {
     struct hf_outbox *outbox = open_outbox(k, 4, 0);
     struct order order = {.outbox = outbox, .table = k->other, .id = "1", .events = 2};
@@ -777,10 +777,10 @@ KIT_TEST(outbox_emit, the_transaction_of_the_scope_is_joined)
     order.fails = true;
     CHECK_STATUS(HF_INVALID, hf_tx_run(k->scope, k->db, place_order, &order, NULL));
     CHECK_INT(2, waiting(k, outbox));
-    order.ignore_tx = true;
+    order.at_once = true; /* as it is by itself */
     CHECK_STATUS(HF_INVALID, hf_tx_run(k->scope, k->db, place_order, &order, NULL));
     CHECK_INT(4, waiting(k, outbox));
-    order.ignore_tx = order.fails = false;
+    order.at_once = order.fails = false;
     order.events = HF_OUTBOX_EMIT_MAX;
     CHECK_STATUS(HF_LIMIT, hf_tx_run(k->scope, k->db, place_order, &order, NULL));
     CHECK(strstr(hf_scope_error_text(k->scope), "with 1 actions has room for"));
@@ -988,7 +988,7 @@ KIT_TEST(outbox_work, failures_are_counted_once)
         kit_fault(k, HF_FAULT_LOST_ANSWER, without ? "DeleteItem" : "TransactWriteItems", 1);
         CHECK_OK(hf__outbox_note_failure(k->scope, outbox, &events[0], &error, 0, true));
         kit_no_faults(k);
-        CHECK_INT(HF_EVENT_FAILED, events[0].state);
+        CHECK_INT(HF_OUTBOX_FAILED, events[0].state);
         CHECK_INT(0, waiting(k, outbox));
         CHECK_OK(hf__outbox_key_failed(k->scope, outbox, 0, events[0].event.key, &failed));
         CHECK(failed);

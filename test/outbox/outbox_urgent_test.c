@@ -126,7 +126,7 @@ KIT_TEST(outbox_urgent, claims_take_them_first_and_they_stay_urgent)
         CHECK(list.events[0].event.event.urgent);
         CHECK_OK(hf_outbox_fail(k->scope, outbox, &list.events[0], &error, true, NULL));
         CHECK_OK(hf_outbox_get(k->scope, outbox, list.events[0].event.event.id, &found));
-        CHECK(found.state == HF_EVENT_FAILED && found.event.urgent);
+        CHECK(found.state == HF_OUTBOX_FAILED && found.event.urgent);
         CHECK(k->t->wall_us - found.event.time_us < 60000000);
         CHECK_OK(hf_outbox_retry(k->scope, outbox, &list.events[0].event.event.id, 1, &done));
         CHECK_INT(1, done);

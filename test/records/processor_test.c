@@ -217,7 +217,7 @@ KIT_TEST(processor, failures_are_isolated_retried_and_collected)
 
         CHECK_INT(refused ? HF_INVALID : silent ? HF_LOCKED : HF_IO, e->status);
         CHECK_STR(refused  ? "try again later"
-                  : silent ? "another holds it: an open directory, or a lock"
+                  : silent ? "locked: another holds it"
                            : "never works",
                   e->text);
         CHECK_INT(refused ? 1 : 4, e->attempts);

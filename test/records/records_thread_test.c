@@ -344,9 +344,9 @@ TEST(records_thread, cancellation_gives_everything_back)
     side_start(&ann, &stage, PROCESSOR(&stage, .workers = 8), wait_for_ever);
     while (atomic_load(&stage.begun) < 8)
         sleep_ms(1);
-    CHECK_STATUS(HF_LOCKED,
+    CHECK_STATUS(HF_IN_USE,
                  hf_processor_run(stage.s, ann.processor, wait_for_ever, &stage, &report));
-    CHECK_ERROR(HF_LOCKED, "the processor is already running", stage.s);
+    CHECK_ERROR(HF_IN_USE, "the processor is already running", stage.s);
     began_ms = now_ms();
     hf_scope_cancel(ann.s);
     side_join(&ann);
@@ -423,7 +423,7 @@ TEST(records_thread, a_stop_is_bounded)
     CHECK(now_ms() - begin_ms >= 50);
     CHECK_INT(1, report.metrics.running);
     CHECK_INT(0, atomic_load(&d.returned));
-    CHECK_STATUS(HF_LOCKED, hf_processor_run(stage.s, ann, busy, &stage, NULL));
+    CHECK_STATUS(HF_IN_USE, hf_processor_run(stage.s, ann, busy, &stage, NULL));
     CHECK(strstr(hf_scope_error_text(stage.s), "has not returned"));
 
     bob = PROCESSOR(&stage, .lease_ms = 200, .poll_ms = 20); /* waits for the lease of ann */
@@ -433,7 +433,7 @@ TEST(records_thread, a_stop_is_bounded)
     hf_processor_close(bob);
 
     atomic_store(&d.let_go, true);
-    while (hf_processor_run(stage.s, ann, busy, &stage, &report) == HF_LOCKED)
+    while (hf_processor_run(stage.s, ann, busy, &stage, &report) == HF_IN_USE)
         sleep_ms(1);
     CHECK_INT(1, atomic_load(&d.returned));
     CHECK_INT(0, report.metrics.begun);

@@ -186,7 +186,7 @@ static enum hf_status build(struct hf_scope *s, struct hf_tx *tx, void *user)
     }
     if (hf_tx_add(s, tx, &(struct hf_transact_write){.update = update}) != HF_OK)
         return hf_scope_error(s)->status;
-    return hf_outbox_emit(s, step->outbox, events, STEPS, NULL);
+    return hf_outbox_emit_into(s, step->outbox, tx, events, STEPS, NULL);
 }
 
 /* (3) */

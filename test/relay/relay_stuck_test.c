@@ -319,7 +319,7 @@ static void is_left_behind(struct test *t, bool competing)
         CHECK(strstr(hf_scope_error_text(st.s), "has not returned"));
     }
     hf_scope_timeout_ms(st.s, 0);
-    CHECK_STATUS(HF_LOCKED, hf_relay_start(st.s, st.relay));
+    CHECK_STATUS(HF_IN_USE, hf_relay_start(st.s, st.relay));
     if (!competing) { /* of those that compete the claim ends with its lease */
         st.other = relay_to(&st, &st.free, (struct hf_relay_options){.competing = false});
         WAIT_FOR(metrics_of(st.other).delivered + metrics_of(st.relay).delivered == 3);
@@ -359,7 +359,7 @@ static void call_back(const struct hf_outbox_event *event, uint64_t for_ms, void
     hf_scope_timeout_ms(own, 10);
     CHECK_STATUS(HF_INVALID, hf_relay_stop(own, st->relay));
     CHECK(strstr(hf_scope_error_text(own), "would wait for itself"));
-    CHECK_STATUS(HF_LOCKED, hf_relay_start(own, st->relay));
+    CHECK_STATUS(HF_IN_USE, hf_relay_start(own, st->relay));
     hf_scope_free(own);
     atomic_fetch_add(&st->trap.told, 1);
 }

@@ -373,7 +373,7 @@ TEST(relay_thread, stop_lets_what_runs_end)
     CHECK_OK(hf_relay_start(stage.s, relay)); /* and on */
     wait_for_delivered(relay, 100);
     CHECK_INT(100, ear_len(stage.ear));
-    CHECK_STATUS(HF_LOCKED, hf_relay_start(stage.s, relay));
+    CHECK_STATUS(HF_IN_USE, hf_relay_start(stage.s, relay));
     hf_relay_close(relay);
     stage_close(&stage);
 }

@@ -142,7 +142,7 @@ struct hf_event *desk_add(struct desk *d, const char *id, const char *key, const
                                                 .key = keep(d, key),
                                                 .time_us = INT64_C(1769904000123456),
                                                 .payload = hf_bytes_of(body.ptr, body.len)},
-                                      .state = HF_EVENT_PENDING};
+                                      .state = HF_OUTBOX_PENDING};
     d->deliveries[d->len++] = (struct hf_delivery){.event = event};
     return &event->event;
 }

@@ -372,7 +372,7 @@ TEST(consumer_thread, one_run_at_a_time)
     for (int64_t end = now_ms() + 30000; !metrics.calls && now_ms() < end;)
         hf_consumer_metrics(runner.consumer, &metrics);
     CHECK(metrics.calls > 0);
-    CHECK_STATUS(HF_LOCKED, hf_consumer_run(stage.s, runner.consumer, take, &stage));
+    CHECK_STATUS(HF_IN_USE, hf_consumer_run(stage.s, runner.consumer, take, &stage));
     CHECK_STATUS(HF_INVALID, hf_consumer_run(stage.s, runner.consumer, NULL, NULL));
     CHECK_STATUS(HF_CANCELED, runner_stop(&runner));
     stage_close(&stage);
@@ -742,7 +742,7 @@ static void check_bounded(bool named)
     CHECK(strstr(hf_scope_error_text(d.run), "after 50 ms 1 handlers have not returned"));
     CHECK(now_ms() - begin_ms >= 50);
     CHECK_INT(0, atomic_load(&d.returned));
-    CHECK_STATUS(HF_LOCKED, take_all(&stage, ann));
+    CHECK_STATUS(HF_IN_USE, take_all(&stage, ann));
 
     CHECK_OK(hf_consumer_open(stage.s, stage.db, HF_STR("things"), &o, &bob));
     CHECK_OK(take_all(&stage, bob));
@@ -751,7 +751,7 @@ static void check_bounded(bool named)
     put(stage.s, stage.db, 0, 2);
 
     atomic_store(&d.let_go, true);
-    while (take_all(&stage, ann) == HF_LOCKED)
+    while (take_all(&stage, ann) == HF_IN_USE)
         sleep_ms(1);
     CHECK_INT(1, atomic_load(&d.returned));
     CHECK_INT(2, total_of(&stage)); /* the second change, of both: it is not too far, nor behind */

@@ -85,6 +85,43 @@ TEST(answer, every_status_survives_the_wire)
     hf_scope_free(s);
 }
 
+/* Those of single features keep their names, and are one status on both sides. */
+TEST(answer, every_exception_survives_the_wire)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+#define CHECK_EXCEPTION(wire, name)                                                                \
+    {                                                                                              \
+        struct hf__buf buf = {.scope = s};                                                         \
+                                                                                                   \
+        hf__wire_write_error(&buf, &(struct hf_error){.status = HF_##name,                         \
+                                                      .message = HF_STR("a"),                      \
+                                                      .exception = HF_STR(wire)});                 \
+        CHECK_STR("{\"__type\":\"com.amazonaws.dynamodb.v20120810#" wire "\",\"message\":\"a\"}",  \
+                  text_of(&buf));                                                                  \
+        CHECK_STATUS(HF_##name, hf__wire_read_error(s, 400, text_of(&buf)));                       \
+        CHECK_STR(wire, hf_scope_error(s)->exception);                                             \
+        CHECK_STR("a", hf_scope_error(s)->message);                                                \
+        CHECK(!hf_scope_error(s)->may_retry && !hf_scope_error(s)->may_have_happened);             \
+    }
+    HF_EXCEPTION_MAP(CHECK_EXCEPTION)
+    hf_scope_free(s);
+}
+
+/* Names of others are kept for the caller, and not passed on. */
+TEST(answer, a_name_that_is_not_of_the_model_is_not_written)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct hf__buf buf = {.scope = s};
+
+    CHECK_STATUS(HF_THROTTLED,
+                 hf__wire_read_error(s, 400, HF_STR("{\"__type\":\"ThrottlingException\"}")));
+    CHECK_STR("ThrottlingException", hf_scope_error(s)->exception);
+    hf__wire_write_error(&buf, hf_scope_error(s));
+    CHECK(strstr((const char *)buf.ptr, "ProvisionedThroughputExceededException"));
+    hf_scope_free(s);
+}
+
 TEST(answer, items_and_reasons_are_read)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));

@@ -36,23 +36,16 @@ static int exit_of(enum hf_status status)
     case HF_SERIALIZATION:
         return CLI_USAGE;
     case HF_NOT_FOUND:
-    case HF_TABLE_NOT_FOUND:
-    case HF_BACKUP_NOT_FOUND:
-    case HF_POLICY_NOT_FOUND:
-    case HF_GLOBAL_TABLE_NOT_FOUND:
-    case HF_EXPORT_NOT_FOUND:
-    case HF_IMPORT_NOT_FOUND:
         return CLI_NOT_FOUND;
     case HF_CONDITION:
     case HF_TX_CANCELED:
     case HF_TOKEN_MISMATCH:
     case HF_DUPLICATE:
     case HF_IN_USE:
-    case HF_TABLE_EXISTS:
-    case HF_TABLE_IN_USE:
-    case HF_BACKUP_IN_USE:
     case HF_LOCKED:
     case HF_LOST:
+    case HF_DELETED:
+    case HF_EXPIRED:
     case HF_LIMIT:
         return CLI_CONDITION;
     case HF_DENIED:
@@ -70,15 +63,12 @@ static int exit_of(enum hf_status status)
         return CLI_CORRUPT;
     case HF_NOMEM:
     case HF_COLLECTION_SIZE:
-    case HF_EXPIRED:
     case HF_TRIMMED:
     case HF_UNKNOWN_OPERATION:
     case HF_UNSUPPORTED:
     case HF_CANCELED:
     case HF_IO:
     case HF_INTERNAL:
-    case HF_BACKUPS_UNAVAILABLE:
-    case HF_POINT_IN_TIME_UNAVAILABLE:
         break;
     }
     return CLI_FAILED;

@@ -481,7 +481,7 @@ static enum hf_status command_attempt(struct hf_scope *s, const struct handling 
                                .expect = HF_EXPECT_VERSION};
     struct hf_append_options options = {.size = sizeof(options),
                                         .parent = h->o.parent,
-                                        .ignore_tx = h->o.ignore_tx};
+                                        .join_tx = h->o.join_tx};
     struct hf_appended appended = {0};
     enum hf_status status;
 
@@ -527,7 +527,7 @@ static enum hf_status command_attempt(struct hf_scope *s, const struct handling 
 
 static bool is_in_tx(const struct hf_scope *s, const struct handling *h)
 {
-    const struct hf_tx *tx = h->o.ignore_tx ? NULL : hf_scope_tx(s);
+    const struct hf_tx *tx = h->o.join_tx ? hf_scope_tx(s) : NULL;
 
     return tx && hf_tx_db(tx) == h->store->db;
 }

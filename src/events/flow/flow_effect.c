@@ -120,7 +120,7 @@ static enum hf_status effect_deliver(struct hf_scope *s, struct hf_flows *flows,
                             "the event in the outbox is not a side effect of a flow");
     if (status == HF_OK)
         status = hf__flow_upcast(s, &event, flows);
-    else if (status != HF_NOT_FOUND && status != HF_LOST && status != HF_CORRUPT &&
+    else if (status != HF_NOT_FOUND && status != HF_DELETED && status != HF_CORRUPT &&
              status != HF_UNSUPPORTED)
         return status; /* (1) */
     flow = status == HF_OK ? hf__flow_find(flows, event.stream.domain, event.type) : NULL;

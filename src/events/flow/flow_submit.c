@@ -131,7 +131,7 @@ static enum hf_status tree_find_stored(struct hf_scope *s, struct flow_build *bu
 enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool *conflict,
                               bool *repeated)
 {
-    struct hf_append_options options = {.size = sizeof(options), .ignore_tx = true};
+    struct hf_append_options options = {.size = sizeof(options)};
     struct appends a = {0};
     struct hf_appended *results;
     enum hf_status status;

@@ -303,7 +303,8 @@ static enum hf_status fail_unexpected(const struct appending *a, const struct ap
         if (a->targets[i].fresh)
             a->results[i].last = a->targets[i].head.version;
     if (t->head.state == EVENTS_DELETED)
-        return hf_scope_fail(a->s, HF_LOST, "stream \"%.*s\" was deleted for good", HF_FMT(name));
+        return hf_scope_fail(a->s, HF_DELETED, "stream \"%.*s\" was deleted for good",
+                             HF_FMT(name));
     if (t->head.state == EVENTS_ARCHIVED)
         return fail_archived(a, name);
     return hf__events_unexpected(a->s, t->append->stream, t->append->expect, t->append->version,
@@ -532,33 +533,58 @@ static enum hf_status append_now(struct appending *a)
     return status;
 }
 
-enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
-                                const struct hf_append *appends, size_t len,
-                                const struct hf_append_options *options,
-                                struct hf_appended *results)
+/* At once if `tx` is NULL. */
+static enum hf_status append_or_join(struct hf_scope *s, struct hf_events *store, struct hf_tx *tx,
+                                     const struct hf_append *appends, size_t len,
+                                     const struct hf_append_options *options,
+                                     struct hf_appended *results)
 {
     struct appending a = {.s = s, .store = store, .len = len, .results = results};
     struct hf_scope_mark mark = hf_scope_mark(s);
-    struct hf_tx *tx = hf_scope_tx(s);
-    bool joins;
     enum hf_status status;
 
     OPTIONS_COPY(&a.o, options);
     a.o.max_attempts = a.o.max_attempts ? a.o.max_attempts : ATTEMPTS;
-    joins = tx && !a.o.ignore_tx && hf_tx_db(tx) == store->db;
     if (results)
         memset(results, 0, len * sizeof(*results));
     status = append_prepare(&a, appends);
     if (status == HF_OK)
         status = results_alloc(&a);
     if (status == HF_OK)
-        status = joins ? hf__append_join(&a, tx) : append_now(&a);
+        status = tx ? hf__append_join(&a, tx) : append_now(&a);
     if (status != HF_OK) {
         for (size_t i = 0; results && i < len; i++)
             results[i].ids = NULL;
         return status;
     }
-    if (!results && !joins)
+    if (!results && !tx)
         hf_scope_rewind(s, mark);
     return hf_scope_ok(s);
+}
+
+enum hf_status hf_events_append(struct hf_scope *s, struct hf_events *store,
+                                const struct hf_append *appends, size_t len,
+                                const struct hf_append_options *options,
+                                struct hf_appended *results)
+{
+    struct hf_append_options o;
+    struct hf_tx *tx;
+
+    OPTIONS_COPY(&o, options);
+    tx = o.join_tx ? hf_scope_tx(s) : NULL;
+    if (tx && hf_tx_db(tx) != store->db)
+        tx = NULL;
+    return append_or_join(s, store, tx, appends, len, options, results);
+}
+
+enum hf_status hf_events_append_into(struct hf_scope *s, struct hf_events *store, struct hf_tx *tx,
+                                     const struct hf_append *appends, size_t len,
+                                     const struct hf_append_options *options,
+                                     struct hf_appended *results)
+{
+    if (hf_tx_db(tx) != store->db)
+        return hf_scope_fail(s, HF_INVALID,
+                             "the transaction is on another database than event store %.*s",
+                             HF_FMT(store->table));
+    return append_or_join(s, store, tx, appends, len, options, results);
 }

@@ -1,5 +1,5 @@
 /*
- * events/store/events_append_tx.c: an append as a part of the scope's transaction.
+ * events/store/events_append_tx.c: an append as a part of the caller's transaction.
  *
  * Its actions are those of an append of its own (events_append.c), without anybody to send them
  * again: the transaction is the caller's, and is built again by the caller, or by hf_tx_run().

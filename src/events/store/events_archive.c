@@ -188,7 +188,7 @@ static enum hf_status move_check_stopped(struct hf_scope *s, const struct move *
     if (error->reasons[0].item.ptr &&
         hf__events_head_view(s, error->reasons[0].item, &head) == HF_OK &&
         head.state == EVENTS_DELETED)
-        return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted for good",
+        return hf_scope_fail(s, HF_DELETED, "stream \"%.*s\" was deleted for good",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
     return hf_scope_fail(s, HF_IN_USE,
                          "stream \"%.*s\" is being archived and unarchived at the same time",
@@ -276,7 +276,7 @@ static enum hf_status head_look(struct hf_scope *s, struct hf_events *store, str
     (void)hf_value_i64(hf_item_get(item, HF_STR("k")), &number);
     move->number = (uint64_t)number;
     if (head->state == EVENTS_DELETED)
-        return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted for good",
+        return hf_scope_fail(s, HF_DELETED, "stream \"%.*s\" was deleted for good",
                              HF_FMT(hf__events_stream_text(s, move->stream)));
     if (!head->version)
         return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",

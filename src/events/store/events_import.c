@@ -148,7 +148,7 @@ static enum hf_status fail_at_line(struct hf_scope *s, uint64_t number, enum hf_
     case HF_IN_USE:
     case HF_INVALID:
     case HF_LIMIT:
-    case HF_LOST:
+    case HF_DELETED:
     case HF_SERIALIZATION:
         return hf_scope_fail_because(s, status, hf_scope_error(s), "line %llu: %s",
                                      (unsigned long long)number, hf_scope_error_text(s));
@@ -160,7 +160,7 @@ static enum hf_status fail_at_line(struct hf_scope *s, uint64_t number, enum hf_
 static bool is_refusal(enum hf_status status)
 {
     return status == HF_CONDITION || status == HF_DUPLICATE || status == HF_IN_USE ||
-           status == HF_INVALID || status == HF_LIMIT || status == HF_LOST;
+           status == HF_INVALID || status == HF_LIMIT || status == HF_DELETED;
 }
 
 static void batch_begin(struct import *im)
@@ -218,8 +218,7 @@ static enum hf_status append_one(struct import *im, size_t number)
     TRY(is_there(im, number, &there));
     if (there)
         return HF_OK;
-    TRY(hf_events_append(im->s, im->store, &append, 1,
-                         HF_OPTIONS(hf_append_options, .ignore_tx = true), &result));
+    TRY(hf_events_append(im->s, im->store, &append, 1, NULL, &result));
     im->added += !result.repeated;
     return HF_OK;
 }
@@ -244,8 +243,7 @@ static enum hf_status append_all(struct import *im)
 
     if (im->o.renumber)
         return append_each(im);
-    status = hf_events_append(im->s, im->store, im->appends, im->appends_len,
-                              HF_OPTIONS(hf_append_options, .ignore_tx = true), results);
+    status = hf_events_append(im->s, im->store, im->appends, im->appends_len, NULL, results);
     if (is_refusal(status))
         return append_each(im);
     if (status != HF_OK)

@@ -75,7 +75,7 @@ static enum hf_status know_head(struct reading *r, const struct events_head *hea
     r->first = hf__events_head_first(head);
     hf__events_observe(r->store, position_str(&head->position));
     if (head->state == EVENTS_DELETED)
-        return hf_scope_fail(r->s, HF_LOST, "stream \"%.*s\" was deleted for good",
+        return hf_scope_fail(r->s, HF_DELETED, "stream \"%.*s\" was deleted for good",
                              HF_FMT(stream_text(r)));
     for (size_t i = 0; i < r->len; i++)
         if (r->events[i].version >= r->first &&

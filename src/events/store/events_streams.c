@@ -56,7 +56,7 @@ static enum hf_status fail_none(struct hf_scope *s, struct hf_stream_key stream)
 
 static enum hf_status fail_deleted(struct hf_scope *s, struct hf_stream_key stream)
 {
-    return hf_scope_fail(s, HF_LOST, "stream \"%.*s\" was deleted",
+    return hf_scope_fail(s, HF_DELETED, "stream \"%.*s\" was deleted",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 

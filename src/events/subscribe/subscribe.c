@@ -395,7 +395,7 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
         pthread_mutex_unlock(&sub->mutex);
         hf__sub_source_close(sub);
     }
-    return hf_scope_fail_from(s, HF_LOST, sub->why);
+    return hf_scope_fail_from(s, HF_STOPPED, sub->why);
 }
 
 static enum hf_status step_run(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
@@ -441,7 +441,7 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
     *wait_ms = 0;
     if (sub->worker)
         return hf_scope_fail(
-            s, HF_LOCKED,
+            s, HF_IN_USE,
             "subscription \"%.*s\" runs on its own threads; open it with no_threads to call "
             "hf_subscription_step()",
             HF_FMT(sub->name));
@@ -485,16 +485,19 @@ static int64_t worker_step(size_t worker, void *user)
     struct hf_subscription *sub = user;
     uint32_t wait_ms = sub->o.poll_ms;
     enum hf_status status;
+    bool gave_up;
 
     (void)worker;
     hf_scope_reset(sub->scope);
     status = step_run(sub->scope, sub, &wait_ms);
-    if (status != HF_OK && status != HF_LOCKED && status != HF_LOST && !hf__sub_stops(sub)) {
+    /* A database may have stopped, too; then the lease is still held. */
+    gave_up = status == HF_LOST || (status == HF_STOPPED && sub->gave_up && !sub->held);
+    if (status != HF_OK && status != HF_LOCKED && !gave_up && !hf__sub_stops(sub)) {
         hf__sub_notify(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
         if (!wait_ms)
             wait_ms = sub->o.poll_ms;
     }
-    if (status == HF_LOST)
+    if (gave_up)
         return INT64_MAX;
     return hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
 }
@@ -549,7 +552,7 @@ enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription 
         return hf_scope_fail(s, HF_INVALID, "subscription \"%.*s\" was opened with no_threads",
                              HF_FMT(sub->name));
     if (sub->worker)
-        return hf_scope_fail(s, HF_LOCKED, "subscription \"%.*s\" is already running",
+        return hf_scope_fail(s, HF_IN_USE, "subscription \"%.*s\" is already running",
                              HF_FMT(sub->name));
     sub->stopping = sub->gave_up = false;
     sub->looked_us = 0;

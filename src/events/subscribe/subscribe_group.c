@@ -112,9 +112,9 @@ static enum hf_status reference_load(struct hf_scope *s, struct hf_group *group,
                             HF_OPTIONS(hf_events_read_options, .from = event->version,
                                        .to = event->version, .limit = 1),
                             &page);
-    if (status != HF_OK && status != HF_LOST)
+    if (status != HF_OK && status != HF_DELETED)
         return status;
-    if (status == HF_LOST || !page.events_len)
+    if (status == HF_DELETED || !page.events_len)
         return hf_scope_fail(s, HF_NOT_FOUND,
                              "version %llu of stream \"%.*s/%.*s\" was truncated or deleted",
                              (unsigned long long)event->version, HF_FMT(event->stream.domain),
@@ -306,7 +306,7 @@ enum hf_status hf_group_start(struct hf_scope *s, struct hf_group *group)
     enum hf_status status;
 
     if (group->started)
-        return hf_scope_fail(s, HF_LOCKED, "group \"%.*s\" is already running",
+        return hf_scope_fail(s, HF_IN_USE, "group \"%.*s\" is already running",
                              HF_FMT(group->name));
     if (group->relay)
         TRY(hf_relay_start(s, group->relay));

@@ -69,7 +69,7 @@ static enum hf_status find_end(struct hf_scope *s, struct hf_subscription *sub,
                                 HF_OPTIONS(hf_events_read_options, .backward = true, .limit = 1,
                                            .no_payload = true),
                                 &page);
-        if (status == HF_LOST) { /* it was deleted: there are none, and none will come */
+        if (status == HF_DELETED) { /* it was deleted: there are none, and none will come */
             page.version = 0;
             status = hf_scope_ok(s);
         }
@@ -165,7 +165,7 @@ enum hf_status hf__sub_source(struct hf_scope *s, struct hf_subscription *sub)
         status = stream_read(sub, sub->o.no_payload);
         if (status == HF_CORRUPT && !sub->o.no_payload)
             status = stream_read(sub, true); /* (3) */
-        if (status == HF_LOST) {             /* it was deleted: there are none */
+        if (status == HF_DELETED) {          /* it was deleted: there are none */
             sub->source_more = false;
             return HF_OK;
         }
@@ -326,7 +326,7 @@ static void stop_in_front(struct hf_subscription *sub, const struct hf_stored_ev
              HF_FMT(event->position), (unsigned long long)event->version, HF_FMT(error->message));
     pthread_mutex_unlock(&sub->mutex);
     hf_scope_reset(sub->why);
-    (void)hf_scope_fail_because(sub->why, HF_LOST, error, "%s", sub->failure);
+    (void)hf_scope_fail_because(sub->why, HF_STOPPED, error, "%s", sub->failure);
     hf__sub_notify(sub, HF_SUBSCRIPTION_STOPPED, event, error);
 }
 
@@ -552,7 +552,7 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_subscription *sub
                                        .to = parked->version, .limit = 1,
                                        .no_payload = sub->o.no_payload),
                             &page);
-    if (status == HF_LOST || (status == HF_OK && !page.events_len)) {
+    if (status == HF_DELETED || (status == HF_OK && !page.events_len)) {
         TRY(hf_tx_new(s, sub->store->db, &tx)); /* it is gone, there is nothing to handle */
         return replay_end(s, sub, parked->position, tx);
     }

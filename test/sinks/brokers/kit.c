@@ -225,7 +225,7 @@ struct hf_bytes event_payload(struct hf_scope *s, int key, int n)
 void make_event(struct hf_scope *s, int key, int n, struct hf_outbox_event *event)
 {
     *event = (struct hf_outbox_event){
-        .state = HF_EVENT_PENDING,
+        .state = HF_OUTBOX_PENDING,
         .event =
             {
                 .id = hf_scope_format(s, "%d-%d", key, n),
