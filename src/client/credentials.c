@@ -34,7 +34,7 @@
 #include <stdatomic.h>
 
 #include "base/assert_held.h"
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 #include "client/source.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -402,7 +402,7 @@ static enum hf_status wait_for(struct hf_scope *s, struct credentials *c)
     ASSERT_HELD(&c->lock);
     assert(c->refreshing);
     while (c->round == round) {
-        steady_wait_ms(&c->ended, &c->lock, WAIT_SLICE_MS);
+        cond_wait_ms(&c->ended, &c->lock, WAIT_SLICE_MS);
         if (c->round != round)
             break;
         pthread_mutex_unlock(&c->lock);
@@ -527,7 +527,7 @@ static enum hf_status keep_region(struct hf_scope *s, struct credentials *c, str
 
 static enum hf_status init_lock(struct hf_scope *s, struct credentials *c)
 {
-    if (steady_cond_init(&c->ended) != 0)
+    if (cond_monotonic_init(&c->ended) != 0)
         return hf__fail_nomem(s);
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
         pthread_cond_destroy(&c->ended);

@@ -3,7 +3,7 @@
  */
 #include <holdfast/client.h>
 
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 #include "blob/blob.h"
 #include "engine/backups.h"
 #include "engine/catalog.h"
@@ -254,7 +254,7 @@ static void init_locks(struct engine *e)
     pthread_mutex_init(&e->sequencer.lock, NULL);
     pthread_mutex_init(&e->upkeep.lock, NULL);
     /* Upkeep must not sleep for an hour when somebody sets the clock back. */
-    steady_cond_init(&e->upkeep.wake);
+    cond_monotonic_init(&e->upkeep.wake);
     pthread_mutex_init(&e->upkeep_lock, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);

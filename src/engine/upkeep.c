@@ -13,8 +13,8 @@
 #include "engine/token.h"
 #include "engine/ttl.h"
 
+#include "base/cond_monotonic.h"
 #include "base/kill.h"
-#include "base/steady.h"
 
 #include <errno.h>
 #include <time.h>
@@ -130,7 +130,7 @@ static void log_failure(struct engine *e, struct said *said, const char *text)
 
 static void wait_for_work(struct upkeep *u)
 {
-    struct timespec until = steady_in_ms(UPKEEP_PAUSE_MS);
+    struct timespec until = monotonic_in_ms(UPKEEP_PAUSE_MS);
 
     pthread_mutex_lock(&u->lock);
     while (!atomic_load(&u->stop) && !u->poked)

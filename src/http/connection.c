@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #include "base/assert_held.h"
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 
 enum {
     CONNECT_MS = 1000,
@@ -189,7 +189,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
-    (void)steady_cond_init(&t->released);
+    (void)cond_monotonic_init(&t->released);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
         !keep_text(&env, options->http_proxy, &t->http_proxy) ||
         !keep_text(&env, options->https_proxy, &t->https_proxy) ||
@@ -577,7 +577,7 @@ static bool wait_for_release(struct patience *patience, struct transport *t, uin
 
     (void)pthread_mutex_lock(&t->mutex);
     if (t->releases == since && t->taken > 0)
-        (void)steady_wait_ms(&t->released, &t->mutex, ms);
+        (void)cond_wait_ms(&t->released, &t->mutex, ms);
     *given = t->releases != since;
     there = *given || t->taken > 0;
     (void)pthread_mutex_unlock(&t->mutex);

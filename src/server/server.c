@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/turns.h"
+#include "base/sched_slice.h"
 #include "server/admin.h"
 #include "server/descriptors.h"
 #include "server/metrics.h"
@@ -579,7 +579,7 @@ static void *run_loop(void *user)
 {
     struct loop *loop = user;
 
-    (void)take_turns(SHORT_TURN_NS);
+    (void)sched_slice_set(SHORT_SLICE_NS);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     return NULL;
 }

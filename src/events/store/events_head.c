@@ -284,7 +284,7 @@ enum hf_status hf__events_turns_new(struct hf_scope *s, struct hf_events *store)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
     for (size_t i = 0; i < TURNS; i++) {
         pthread_mutex_init(&store->turns->turns[i].mutex, NULL);
-        steady_cond_init(&store->turns->turns[i].given);
+        cond_monotonic_init(&store->turns->turns[i].given);
     }
     return HF_OK;
 }
@@ -308,7 +308,7 @@ void hf__events_turn_take(struct hf_scope *s, struct hf_events *store, struct hf
 
     pthread_mutex_lock(mutex);
     if (store->turns->turns[i].taken)
-        until = steady_in_us(wait_us);
+        until = monotonic_in_us(wait_us);
     while (store->turns->turns[i].taken && waited == 0)
         waited = pthread_cond_timedwait(&store->turns->turns[i].given, mutex, &until);
     store->turns->turns[i].taken = true;

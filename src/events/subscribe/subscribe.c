@@ -768,7 +768,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     sub->metrics.state = HF_SUBSCRIPTION_IDLE;
     set_defaults(&sub->o);
     pthread_mutex_init(&sub->mutex, NULL);
-    steady_cond_init(&sub->looked);
+    cond_monotonic_init(&sub->looked);
     sub->kept = hf_scope_new(&store->env);
     sub->scope = hf_scope_new(&store->env);
     sub->work = hf_scope_new(&store->env);
