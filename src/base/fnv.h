@@ -14,7 +14,7 @@
 #define FNV_PRIME UINT64_C(1099511628211)
 
 /* Of one piece after the other, the first with FNV_BEGIN. */
-static inline uint64_t fnv(uint64_t hash, const void *bytes, size_t len)
+static inline uint64_t fnv_add(uint64_t hash, const void *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;

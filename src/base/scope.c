@@ -148,7 +148,7 @@ struct hf_tx *hf_scope_tx(const struct hf_scope *s)
     return s->tx;
 }
 
-static size_t aligned(size_t size)
+static size_t size_align(size_t size)
 {
     return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
@@ -162,7 +162,7 @@ static bool chunk_add(struct hf_scope *s, size_t size)
         cap = CHUNK_MAX;
     if (cap < size)
         cap = size;
-    cap = aligned(cap);
+    cap = size_align(cap);
     chunk = hf__env_alloc(&s->env, sizeof(*chunk) + cap);
     if (!chunk)
         return false;
@@ -176,7 +176,7 @@ void *hf_scope_alloc(struct hf_scope *s, size_t size)
     void *ptr;
 
     if (size <= SIZE_MAX / 4)
-        size = aligned(size ? size : 1);
+        size = size_align(size ? size : 1);
     if (size > SIZE_MAX / 4 ||
         ((!s->newest || s->newest->cap - s->newest->used < size) && !chunk_add(s, size))) {
         s->starved = true;
@@ -203,13 +203,13 @@ void *hf__scope_array(struct hf_scope *s, size_t count, size_t size)
 void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_size)
 {
     struct chunk *chunk = s->newest;
-    size_t old_room = aligned(old_size ? old_size : 1);
+    size_t old_room = size_align(old_size ? old_size : 1);
     void *moved;
 
     if (new_size > SIZE_MAX / 4)
         return NULL;
     if (ptr && (uint8_t *)ptr + old_room == chunk_bytes(chunk) + chunk->used) {
-        size_t more = aligned(new_size) - old_room;
+        size_t more = size_align(new_size) - old_room;
 
         if (chunk->cap - chunk->used >= more) {
             chunk->used += more;

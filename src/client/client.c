@@ -210,7 +210,7 @@ static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
  * (3): services explain a wrong signature with the request that should have been signed, and the
  * token is a part of that. Then no more than the first line is told.
  */
-static void hush(struct hf_scope *s, const struct service_try *try)
+static void error_cut_secret(struct hf_scope *s, const struct service_try *try)
 {
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str line = error->message;
@@ -225,7 +225,7 @@ static void hush(struct hf_scope *s, const struct service_try *try)
 }
 
 /* A database on this machine that wants real keys: say that it got none. */
-static void explain(struct hf_scope *s, const struct sign_credentials *used)
+static void error_explain_keys(struct hf_scope *s, const struct sign_credentials *used)
 {
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str message;
@@ -240,15 +240,15 @@ static void explain(struct hf_scope *s, const struct sign_credentials *used)
         error->message = message;
 }
 
-static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
-                              const struct endpoint *endpoint, const struct service_try *try,
-                              struct hf_str json)
+static enum hf_status fail_refused(struct hf_scope *s, struct client *c, const struct op *op,
+                                   const struct endpoint *endpoint, const struct service_try *try,
+                                   struct hf_str json)
 {
     enum hf_status status = hf__wire_read_error(s, try->answer.status, json);
     struct hf_error *error;
 
-    hush(s, try);
-    explain(s, &try->used);
+    error_cut_secret(s, try);
+    error_explain_keys(s, &try->used);
 
     if (status == HF_UNKNOWN_OPERATION) {
         atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);
@@ -284,7 +284,7 @@ static enum hf_status take_answer(struct hf_scope *s, const struct attempt *atte
     TRY(open_body(s, endpoint, &try->answer, &json));
     if (try->answer.status != 200) {
         hf__service_refused(try, hf__wire_error_type(s, json));
-        return refused(s, attempt->c, attempt->op, endpoint, try, json);
+        return fail_refused(s, attempt->c, attempt->op, endpoint, try, json);
     }
     if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
         return HF_OK; /* no body, or, as some services have it, "" */

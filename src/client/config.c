@@ -104,7 +104,7 @@ struct file {
     bool named;           /* by the variable: then it has to be there */
 };
 
-static struct hf_str variable(const struct config *config, const char *name)
+static struct hf_str variable_of(const struct config *config, const char *name)
 {
     size_t i = 0;
 
@@ -116,8 +116,8 @@ static struct hf_str variable(const struct config *config, const char *name)
 
 static enum hf_status find_path(struct hf_scope *s, struct config *config, struct file *file)
 {
-    struct hf_str home = variable(config, "HOME");
-    struct hf_str path = variable(config, file->variable), rest;
+    struct hf_str home = variable_of(config, "HOME");
+    struct hf_str path = variable_of(config, file->variable), rest;
 
     file->named = path.ptr != NULL;
     if (!path.ptr && !home.ptr)
@@ -235,7 +235,7 @@ static enum hf_status choose_profile(struct hf_scope *s, struct config *config,
 
     *asked_by = profile.len ? "the program" : NULL;
     for (size_t i = 0; i < ARRAY_LEN(by) && !profile.len; i++) {
-        profile = variable(config, by[i]);
+        profile = variable_of(config, by[i]);
         *asked_by = profile.len ? by[i] : NULL;
     }
     config->profile = hf_scope_copy(config->memory, profile.len ? profile : HF_STR("default"));
@@ -252,7 +252,7 @@ static void warn_of_services(const struct config *config)
                     HF_FMT(config->profile));
 }
 
-static enum hf_status load(struct hf_scope *s, struct config *config, struct hf_str profile)
+static enum hf_status files_load(struct hf_scope *s, struct config *config, struct hf_str profile)
 {
     struct file config_file = {.kind = INI_CONFIG,
                                .variable = "AWS_CONFIG_FILE",
@@ -290,7 +290,7 @@ enum hf_status hf__config_load(struct hf_scope *s, const struct hf_env *env, str
     }
     fresh->env = hf__env_fill(env);
     fresh->memory = memory;
-    status = nothing ? choose_profile(s, fresh, profile, &asked_by) : load(s, fresh, profile);
+    status = nothing ? choose_profile(s, fresh, profile, &asked_by) : files_load(s, fresh, profile);
     if (status != HF_OK)
         hf__config_free(fresh);
     else
@@ -318,7 +318,7 @@ struct hf_str hf__config_profile(const struct config *config)
 
 struct hf_str hf__config_variable(const struct config *config, const char *name)
 {
-    return variable(config, name);
+    return variable_of(config, name);
 }
 
 static struct hf_str unless_empty(struct hf_str value)
@@ -353,7 +353,7 @@ struct hf_str hf__config_service(const struct config *config, const char *servic
 struct hf_str hf__config_setting(const struct config *config, const char *variable_name,
                                  const char *key)
 {
-    struct hf_str value = variable(config, variable_name);
+    struct hf_str value = variable_of(config, variable_name);
 
     return value.ptr ? value : hf__config_value(config, config->profile, key);
 }

@@ -237,7 +237,7 @@ static enum hf_status check_keys(struct hf_scope *s, struct source_keys *keys)
 }
 
 /* From `us` to twice that, so that many processes that failed together do not return together. */
-static int64_t jittered(const struct hf_env *env, int64_t us)
+static int64_t add_jitter(const struct hf_env *env, int64_t us)
 {
     uint32_t random;
 
@@ -257,7 +257,7 @@ static enum hf_status check_expiry(struct hf_scope *s, struct credentials *c,
                         "The credentials from %s have expired already, unless the clock of this "
                         "machine is wrong",
                         keys->origin);
-    keys->expires_us = now + ADVISORY_US + jittered(&c->env, OUTLAST_US);
+    keys->expires_us = now + ADVISORY_US + add_jitter(&c->env, OUTLAST_US);
     hf__env_log(&c->env, HF_LOG_WARNING,
                 "credentials: %s gave ones that have expired; they are used until it has others",
                 keys->origin);
@@ -265,7 +265,7 @@ static enum hf_status check_expiry(struct hf_scope *s, struct credentials *c,
 }
 
 /* Ask the source that decides; new keys, with one reference. */
-static enum hf_status fetch(struct hf_scope *s, struct credentials *c, struct keys **fetched)
+static enum hf_status keys_fetch(struct hf_scope *s, struct credentials *c, struct keys **fetched)
 {
     struct source_keys keys = {.fixed = false};
 
@@ -354,7 +354,7 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
 }
 
 /* Refresh as the one thread that does. The lock is held, and let go for as long as it takes. */
-static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum need need)
+static enum hf_status keys_refresh(struct hf_scope *s, struct credentials *c, enum need need)
 {
     struct keys *fetched = NULL, *old = NULL;
     enum hf_status status;
@@ -371,9 +371,9 @@ static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum ne
     c->source.until_us = 0;
     if (need == NEED_SOON && left_ms < INT32_MAX) /* (3) */
         c->source.until_us = hf__env_elapsed_us(&c->env) + left_ms * 1000 / 2;
-    status = fetch(s, c, &fetched);
+    status = keys_fetch(s, c, &fetched);
     now = clocks_now(&c->env);
-    pause_us = jittered(&c->env, need == NEED_SOON ? PAUSE_SOON_US : PAUSE_NOW_US);
+    pause_us = add_jitter(&c->env, need == NEED_SOON ? PAUSE_SOON_US : PAUSE_NOW_US);
 
     pthread_mutex_lock(&c->lock);
     take_over(c, s, status, fetched, now, pause_us, &old);
@@ -432,7 +432,7 @@ static enum hf_status current_keys(struct hf_scope *s, struct credentials *c, st
 
         if (need == NEED_FRESH || (need == NEED_SOON && c->refreshing))
             break;
-        status = c->refreshing ? wait_for(s, c) : refresh(s, c, need);
+        status = c->refreshing ? wait_for(s, c) : keys_refresh(s, c, need);
         pthread_mutex_unlock(&c->lock);
         now = clocks_now(&c->env);
         pthread_mutex_lock(&c->lock);

@@ -94,8 +94,8 @@ static enum hf_status fill_head(struct hf_scope *s, struct source *source,
                                                .body = call->body});
 }
 
-static enum hf_status attempt(struct hf_scope *s, struct source *source,
-                              const struct source_call *call, struct http_answer *answer)
+static enum hf_status source_attempt(struct hf_scope *s, struct source *source,
+                                     const struct source_call *call, struct http_answer *answer)
 {
     int64_t left_ms = hf__source_left_ms(s, source, call->timeout_ms);
     struct http_head *head = hf__scope_array(s, 1, sizeof(*head));
@@ -161,7 +161,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
         uint32_t pause_ms;
 
         *answer = (struct http_answer){.status = 0};
-        status = attempt(s, source, call, answer);
+        status = source_attempt(s, source, call, answer);
         if (status == HF_OK && call->sign && !corrected && learn_clock(source, answer)) {
             corrected = true;
             nth--;
@@ -192,7 +192,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static struct hf_str trimmed(struct hf_str text)
+static struct hf_str text_trim(struct hf_str text)
 {
     while (text.len && (unsigned char)text.ptr[text.len - 1] <= ' ')
         text.len--;
@@ -224,7 +224,7 @@ static enum hf_status read_all(struct hf_scope *s, int fd, struct hf_str path, s
     if (len > SOURCE_TEXT_MAX)
         return hf__fail(s, HF_INVALID, "%.*s has more than %d bytes", HF_FMT(path),
                         SOURCE_TEXT_MAX);
-    *text = trimmed(hf_str_of(room, len));
+    *text = text_trim(hf_str_of(room, len));
     return HF_OK;
 }
 
@@ -308,7 +308,7 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
         if (text.len && secrets[i].len &&
             memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
             return HF_STR("");
-    return hf__service_printable(s, trimmed(text), QUOTE_MAX);
+    return hf__service_printable(s, text_trim(text), QUOTE_MAX);
 }
 
 /* Digits from *at on, `count` of them; false when there is something else. */

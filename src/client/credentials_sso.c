@@ -265,9 +265,9 @@ static enum hf_status ask_oidc(struct hf_scope *s, struct source *source,
 }
 
 /* Renew the token, in its file too. */
-static enum hf_status renew(struct hf_scope *s, struct source *source,
-                            const struct sso_settings *is, struct hf_str path,
-                            struct sso_token *token)
+static enum hf_status token_renew(struct hf_scope *s, struct source *source,
+                                  const struct sso_settings *is, struct hf_str path,
+                                  struct sso_token *token)
 {
     struct renewed_document renewed = {.expires_s = 0};
     struct hf__buf text = {.scope = s};
@@ -315,7 +315,7 @@ static enum hf_status find_token(struct hf_scope *s, struct source *source,
     if (token.expires_us <= now_us) {
         if (!token.refresh_token.len || token.client_expires_us <= now_us)
             return fail_login(s, is->profile, "has expired");
-        TRY(renew(s, source, is, path, &token));
+        TRY(token_renew(s, source, is, path, &token));
     }
     *access_token = token.access_token;
     return HF_OK;

@@ -38,7 +38,7 @@ int64_t hf__watch_silent_in(int64_t since_us, uint32_t lease_ms, int64_t now_us)
 
 static struct watch_set *set_of(struct watch *watch, const char *id)
 {
-    uint64_t hash = fnv(FNV_BEGIN, id, WATCH_ID_LEN);
+    uint64_t hash = fnv_add(FNV_BEGIN, id, WATCH_ID_LEN);
 
     return &watch->sets[fnv_fold(hash) & (WATCH_SETS - 1)];
 }

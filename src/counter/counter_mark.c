@@ -13,7 +13,7 @@
 
 static uint64_t hash_of(struct hf_str text)
 {
-    return fnv_fold(fnv(FNV_BEGIN, text.ptr, text.len));
+    return fnv_fold(fnv_add(FNV_BEGIN, text.ptr, text.len));
 }
 
 void hf__marks_init(struct marks *marks, const struct hf_env *env)

@@ -129,7 +129,7 @@ size_t hf__about_sent(enum hf_op op, const void *request)
     }
 }
 
-static size_t present(const struct hf_item_response *items, size_t len)
+static size_t count_present(const struct hf_item_response *items, size_t len)
 {
     size_t sum = 0;
 
@@ -138,7 +138,7 @@ static size_t present(const struct hf_item_response *items, size_t len)
     return sum;
 }
 
-static size_t answered(const struct hf_batch_execute_statement_result *r)
+static size_t count_answered(const struct hf_batch_execute_statement_result *r)
 {
     size_t sum = 0;
 
@@ -147,7 +147,7 @@ static size_t answered(const struct hf_batch_execute_statement_result *r)
     return sum;
 }
 
-static size_t gotten(const struct hf_batch_get_item_result *r)
+static size_t count_gotten(const struct hf_batch_get_item_result *r)
 {
     size_t sum = 0;
 
@@ -217,13 +217,13 @@ size_t hf__about_returned(enum hf_op op, const void *response)
     case HF_OP_GET_RECORDS:
         return ((const struct hf_get_records_result *)response)->records_len;
     case HF_OP_BATCH_GET_ITEM:
-        return gotten(response);
+        return count_gotten(response);
     case HF_OP_BATCH_EXECUTE_STATEMENT:
-        return answered(response);
+        return count_answered(response);
     case HF_OP_TRANSACT_GET_ITEMS:
-        return present(get->items, get->items_len);
+        return count_present(get->items, get->items_len);
     case HF_OP_EXECUTE_TRANSACTION:
-        return present(statements->items, statements->items_len);
+        return count_present(statements->items, statements->items_len);
     default:
         return 0;
     }
@@ -232,7 +232,7 @@ size_t hf__about_returned(enum hf_op op, const void *response)
 /* ---- units ---------------------------------------------------------------------------------- */
 
 /* The capacities of an answer; a switch and no search, as it is asked after every call. */
-static const struct hf_capacity *capacities(enum hf_op op, const void *response, size_t *len)
+static const struct hf_capacity *capacities_of(enum hf_op op, const void *response, size_t *len)
 {
 #define ONE(constant, type)                                                                        \
     case HF_OP_##constant:                                                                         \
@@ -278,7 +278,7 @@ static bool is_select(struct hf_str statement)
 }
 
 /* A batch or transaction of statements is of reads or of writes, so the first one tells. */
-static bool reads(enum hf_op op, const void *request)
+static bool is_read(enum hf_op op, const void *request)
 {
     const struct hf_batch_execute_statement *batch = request;
     const struct hf_execute_transaction *transaction = request;
@@ -312,9 +312,9 @@ struct about_units hf__about_units(enum hf_op op, const void *request, const voi
 {
     struct about_units units = {0, 0};
     size_t len;
-    const struct hf_capacity *list = capacities(op, response, &len);
+    const struct hf_capacity *list = capacities_of(op, response, &len);
 
     for (size_t i = 0; i < len; i++)
-        add_units(&units, &list[i], reads(op, request));
+        add_units(&units, &list[i], is_read(op, request));
     return units;
 }

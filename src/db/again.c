@@ -148,7 +148,7 @@ static bool in_time(struct hf_scope *s, uint32_t wait_ms)
 
 /* Sleep with the error in the scope, which stays unless the call is canceled. HF_TIMEOUT: there was
  * less time than it seemed. */
-static enum hf_status wait(struct hf_scope *s, uint32_t ms)
+static enum hf_status delay_wait(struct hf_scope *s, uint32_t ms)
 {
     struct hf_error error = *hf_scope_error(s);
     enum hf_status status = hf_scope_sleep_ms(s, ms);
@@ -168,7 +168,7 @@ enum hf_status hf__again_turn(struct hf_scope *s, struct again *a)
     ms = turn_take(a);
     if (ms == 0)
         return HF_OK;
-    status = in_time(s, ms) ? wait(s, ms) : HF_TIMEOUT;
+    status = in_time(s, ms) ? delay_wait(s, ms) : HF_TIMEOUT;
     if (status != HF_OK)
         turn_return(a);
     return status;
@@ -191,7 +191,7 @@ bool hf__again_goes_on(struct hf_scope *s, struct again *a, struct again_course 
     if (!in_time(s, delay) || !quota_take(a, cost))
         return false;
     c->held = cost;
-    return wait(s, delay) == HF_OK && hf__again_turn(s, a) == HF_OK;
+    return delay_wait(s, delay) == HF_OK && hf__again_turn(s, a) == HF_OK;
 }
 
 void hf__again_done(struct again *a, const struct again_course *c)
@@ -209,8 +209,8 @@ static uint32_t or_default(uint32_t given, uint32_t fallback)
 }
 
 /* The options as they are meant. */
-static enum hf_status resolve(struct hf_scope *s, const struct hf_retry_options *given,
-                              struct hf_retry_options *o)
+static enum hf_status options_resolve(struct hf_scope *s, const struct hf_retry_options *given,
+                                      struct hf_retry_options *o)
 {
     memset(o, 0, sizeof(*o));
     if (given)
@@ -238,7 +238,7 @@ enum hf_status hf__again_open(struct hf_scope *s, const struct hf_retry_options 
 {
     struct hf_retry_options resolved;
 
-    TRY(resolve(s, options, &resolved));
+    TRY(options_resolve(s, options, &resolved));
     *again = (struct again){.options = resolved, .tokens = QUOTA};
     again->env = resolved.env ? hf__env_fill(resolved.env) : *hf__scope_env(s);
     again->options.env = NULL;

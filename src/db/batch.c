@@ -219,13 +219,13 @@ static struct hf_str get_table(const struct many *m, size_t entry)
 /* Of the values that `item` has under the names of `key`. */
 static uint64_t key_hash(struct hf_str table, struct hf_item key, struct hf_item item)
 {
-    uint64_t hash = fnv(FNV_BEGIN, table.ptr, table.len);
+    uint64_t hash = fnv_add(FNV_BEGIN, table.ptr, table.len);
     struct hf_item_walk walk = {.next = 0};
 
     while (hf_item_next(key, &walk)) {
         struct hf_value value = hf_item_get(item, walk.name);
 
-        hash = fnv(hash, value.ptr, value.len);
+        hash = fnv_add(hash, value.ptr, value.len);
     }
     return fnv_fold(hash);
 }

@@ -29,7 +29,7 @@ struct keys {
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static void separate(struct drift *drift)
+static void text_separate(struct drift *drift)
 {
     if (drift->text.len)
         hf__buf_put_str(&drift->text, HF_STR("; "));
@@ -39,7 +39,7 @@ void hf__drift_add(struct drift *drift, const char *format, ...)
 {
     va_list args;
 
-    separate(drift);
+    text_separate(drift);
     va_start(args, format);
     hf__buf_vformat(&drift->text, format, args);
     va_end(args);
@@ -96,8 +96,8 @@ static struct hf_str projection_words(struct hf_scope *s, const struct hf_projec
 /* ---- comparing ------------------------------------------------------------------------------ */
 
 /* `owner` is absent for the table itself. */
-static void compare(struct drift *drift, struct hf_str owner, const char *what, struct hf_str is,
-                    struct hf_str want)
+static void texts_compare(struct drift *drift, struct hf_str owner, const char *what,
+                          struct hf_str is, struct hf_str want)
 {
     if (!is.ptr || !want.ptr) {
         drift->text.failed = true;
@@ -118,14 +118,14 @@ static void compare_keys(struct drift *drift, struct hf_str owner, struct keys i
 {
     struct hf_scope *s = drift->text.scope;
 
-    compare(drift, owner, "hash key", key_words(s, is, is_types, HF_KEY_HASH),
-            key_words(s, want, want_types, HF_KEY_HASH));
-    compare(drift, owner, "range key", key_words(s, is, is_types, HF_KEY_RANGE),
-            key_words(s, want, want_types, HF_KEY_RANGE));
+    texts_compare(drift, owner, "hash key", key_words(s, is, is_types, HF_KEY_HASH),
+                  key_words(s, want, want_types, HF_KEY_HASH));
+    texts_compare(drift, owner, "range key", key_words(s, is, is_types, HF_KEY_RANGE),
+                  key_words(s, want, want_types, HF_KEY_RANGE));
 }
 
-static const struct hf_index_description *find(const struct hf_index_description *list, size_t len,
-                                               struct hf_str name)
+static const struct hf_index_description *index_find(const struct hf_index_description *list,
+                                                     size_t len, struct hf_str name)
 {
     for (size_t i = 0; i < len; i++)
         if (hf_str_equal(list[i].name, name))
@@ -147,8 +147,8 @@ static void compare_index(struct drift *drift, const struct hf_create_table *spe
     if (!is->projection || !want->projection ||
         (all_projected && is->projection->type == HF_PROJECT_ALL))
         return;
-    compare(drift, want->name, "projection", projection_words(s, is->projection),
-            projection_words(s, want->projection));
+    texts_compare(drift, want->name, "projection", projection_words(s, is->projection),
+                  projection_words(s, want->projection));
 }
 
 static void compare_indexes(struct drift *drift, const struct hf_create_table *spec,
@@ -159,9 +159,9 @@ static void compare_indexes(struct drift *drift, const struct hf_create_table *s
 
     for (size_t i = 0; i < len; i++) {
         const struct hf_index_description *global =
-            find(is->global_indexes, is->global_indexes_len, list[i].name);
+            index_find(is->global_indexes, is->global_indexes_len, list[i].name);
         const struct hf_index_description *here =
-            find(is->local_indexes, is->local_indexes_len, list[i].name);
+            index_find(is->local_indexes, is->local_indexes_len, list[i].name);
         const struct hf_index_description *right = local ? here : global;
 
         if (right) {

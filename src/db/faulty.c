@@ -60,7 +60,7 @@ static bool can_have(enum hf_op op, enum hf_fault_kind kind)
     }
 }
 
-static bool strikes(struct faulty *f, struct rule *rule)
+static bool rule_applies(struct faulty *f, struct rule *rule)
 {
     const struct hf_fault *fault = &rule->fault;
     uint64_t bits;
@@ -81,8 +81,8 @@ static bool strikes(struct faulty *f, struct rule *rule)
 }
 
 /* The fault that this call has, 0 for none; and what its answer takes longer. */
-static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *request,
-                               uint32_t *latency_ms)
+static enum hf_fault_kind fault_draw(struct faulty *f, enum hf_op op, const void *request,
+                                     uint32_t *latency_ms)
 {
     enum hf_fault_kind kind = 0;
 
@@ -94,7 +94,7 @@ static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *requ
 
         if ((fault->operation.len && !hf_str_equal(fault->operation, hf__op(op)->name)) ||
             (fault->table.len && !hf__about_names(op, request, fault->table)) ||
-            !can_have(op, fault->kind) || !strikes(f, rule))
+            !can_have(op, fault->kind) || !rule_applies(f, rule))
             continue;
         if (fault->kind == HF_FAULT_LATENCY)
             *latency_ms += fault->latency_ms;
@@ -107,7 +107,7 @@ static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *requ
 
 /* ---- what strikes --------------------------------------------------------------------------- */
 
-static enum hf_status throttle(struct hf_scope *s)
+static enum hf_status fail_throttled(struct hf_scope *s)
 {
     hf__fail(s, HF_THROTTLED,
              "The level of configured provisioned throughput for the table was exceeded. Consider "
@@ -116,7 +116,7 @@ static enum hf_status throttle(struct hf_scope *s)
     return HF_THROTTLED;
 }
 
-static enum hf_status broken(struct hf_scope *s, bool done)
+static enum hf_status fail_internal(struct hf_scope *s, bool done)
 {
     hf__fail(s, HF_INTERNAL,
              "The request processing has failed because of an unknown error, exception or failure");
@@ -142,7 +142,7 @@ static size_t actions_of(enum hf_op op, const void *request)
 }
 
 /* A transaction says which of its actions met another one: the first. */
-static enum hf_status conflict(struct hf_scope *s, enum hf_op op, const void *request)
+static enum hf_status fail_conflict(struct hf_scope *s, enum hf_op op, const void *request)
 {
     struct hf_cancel_reason *reasons;
     size_t len;
@@ -166,8 +166,8 @@ static enum hf_status conflict(struct hf_scope *s, enum hf_op op, const void *re
 }
 
 /* Cut a list of `*len` elements: what fits into *room stays, the rest is told. */
-static const void *cut(const void *list, size_t *len, size_t element, size_t *room,
-                       size_t *rest_len)
+static const void *list_cut(const void *list, size_t *len, size_t element, size_t *room,
+                            size_t *rest_len)
 {
     size_t stays = *len < *room ? *len : *room;
 
@@ -197,8 +197,8 @@ static enum hf_status write_half(struct hf_scope *s, struct faulty *f,
     for (size_t i = 0; i < request->tables_len; i++) {
         struct hf_table_writes table = request->tables[i], rest = table;
 
-        rest.writes =
-            cut(table.writes, &table.writes_len, sizeof(*table.writes), &room, &rest.writes_len);
+        rest.writes = list_cut(table.writes, &table.writes_len, sizeof(*table.writes), &room,
+                               &rest.writes_len);
         if (table.writes_len)
             now[half.tables_len++] = table;
         if (rest.writes_len)
@@ -228,7 +228,8 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
     for (size_t i = 0; i < request->tables_len; i++) {
         struct hf_table_gets table = request->tables[i], rest = table;
 
-        rest.keys = cut(table.keys, &table.keys_len, sizeof(*table.keys), &room, &rest.keys_len);
+        rest.keys =
+            list_cut(table.keys, &table.keys_len, sizeof(*table.keys), &room, &rest.keys_len);
         if (table.keys_len)
             now[half.tables_len++] = table;
         if (rest.keys_len)
@@ -242,7 +243,7 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
 }
 
 /* In a server the answer is kept for so long; otherwise the caller is. */
-static void delay(struct hf_scope *s, uint32_t ms)
+static void answer_delay(struct hf_scope *s, uint32_t ms)
 {
     const struct hf_env *env = hf__scope_env(s);
 
@@ -250,18 +251,18 @@ static void delay(struct hf_scope *s, uint32_t ms)
         env->sleep((int64_t)ms * 1000, env->user);
 }
 
-static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
-                             enum hf_op op, const void *request, void *response)
+static enum hf_status fault_apply(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
+                                  enum hf_op op, const void *request, void *response)
 {
     struct hf_db *inner = f->inner;
 
     switch (kind) {
     case HF_FAULT_THROTTLE:
-        return throttle(s);
+        return fail_throttled(s);
     case HF_FAULT_CONFLICT:
-        return conflict(s, op, request);
+        return fail_conflict(s, op, request);
     case HF_FAULT_ERROR:
-        return broken(s, false);
+        return fail_internal(s, false);
     case HF_FAULT_UNPROCESSED:
         return op == HF_OP_BATCH_WRITE_ITEM ? write_half(s, f, request, response)
                                             : read_half(s, f, request, response);
@@ -269,7 +270,7 @@ static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault
         return cut_off(s, op);
     case HF_FAULT_LOST_ANSWER:
         TRY(inner->calls->call(s, inner, op, request, response));
-        return broken(s, hf__op(op)->access == OP_WRITE);
+        return fail_internal(s, hf__op(op)->access == OP_WRITE);
     default:
         return inner->calls->call(s, inner, op, request, response);
     }
@@ -283,11 +284,11 @@ static enum hf_status faulty_call(struct hf_scope *s, struct hf_db *db, enum hf_
     struct faulty *f = (struct faulty *)(void *)db;
     enum hf_status status;
     uint32_t latency_ms;
-    enum hf_fault_kind kind = draw(f, op, request, &latency_ms);
+    enum hf_fault_kind kind = fault_draw(f, op, request, &latency_ms);
 
-    status = strike(s, f, kind, op, request, response);
+    status = fault_apply(s, f, kind, op, request, response);
     if (latency_ms)
-        delay(s, latency_ms);
+        answer_delay(s, latency_ms);
     return status;
 }
 
@@ -375,7 +376,7 @@ enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static enum hf_status check(struct hf_scope *s, const struct hf_fault *fault, size_t number)
+static enum hf_status fault_check(struct hf_scope *s, const struct hf_fault *fault, size_t number)
 {
     struct hf_str op = fault->operation;
 
@@ -419,7 +420,7 @@ enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db, const struct 
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_FAULTS_MAX, len),
                                    "%zu faults are more than %d", len, HF_FAULTS_MAX);
     for (size_t i = 0; i < len; i++)
-        TRY(check(s, &faults[i], i));
+        TRY(fault_check(s, &faults[i], i));
     rules = hf__scope_array(s, len ? len : 1, sizeof(*rules));
     memory = hf_scope_new(&f->env);
     if (!rules || !memory || !copy_rules(memory, faults, len, rules)) {

@@ -74,7 +74,7 @@ static struct shard *my_shard(struct metrics *m)
     return &m->shards[mixed >> (64 - SHARD_BITS)];
 }
 
-static void add(counter *to, uint64_t amount)
+static void counter_add(counter *to, uint64_t amount)
 {
     atomic_fetch_add_explicit(to, amount, memory_order_relaxed);
 }
@@ -82,7 +82,7 @@ static void add(counter *to, uint64_t amount)
 static void add_units(counter *to, double units)
 {
     if (units > 0)
-        add(to, (uint64_t)(units * 1000 + 0.5));
+        counter_add(to, (uint64_t)(units * 1000 + 0.5));
 }
 
 static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
@@ -96,16 +96,16 @@ static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf
 
     if (us < 0) /* a clock of the caller's may do what it likes */
         us = 0;
-    add(&c->statuses[(unsigned)status < STATUSES ? status : HF_INTERNAL], 1);
-    add(&c->buckets[time_bucket((uint64_t)us * 1000)], 1);
-    add(&c->duration_us, (uint64_t)us);
+    counter_add(&c->statuses[(unsigned)status < STATUSES ? status : HF_INTERNAL], 1);
+    counter_add(&c->buckets[time_bucket((uint64_t)us * 1000)], 1);
+    counter_add(&c->duration_us, (uint64_t)us);
     if (status == HF_OK) {
         struct about_units units = hf__about_units(op, request, response);
 
         add_units(&c->read_milliunits, units.read);
         add_units(&c->write_milliunits, units.write);
     } else if (hf_scope_error(s)->may_have_happened) {
-        add(&c->maybe, 1);
+        counter_add(&c->maybe, 1);
     }
     return status;
 }
@@ -113,7 +113,7 @@ static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf
 /* ---- telling -------------------------------------------------------------------------------- */
 
 /* The sum over all shards of the counter that lies `offset` bytes into those of the operation. */
-static uint64_t total(const struct metrics *m, enum hf_op op, size_t offset)
+static uint64_t counter_total(const struct metrics *m, enum hf_op op, size_t offset)
 {
     uint64_t sum = 0;
 
@@ -134,7 +134,8 @@ static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
 
     *told = (struct hf_metrics_op){.op = op, .operation = hf__op(op)->name};
     for (size_t i = 0; i < STATUSES; i++) {
-        uint64_t calls = total(m, op, offsetof(struct op_counters, statuses) + i * sizeof(counter));
+        uint64_t calls =
+            counter_total(m, op, offsetof(struct op_counters, statuses) + i * sizeof(counter));
 
         if (calls == 0)
             continue;
@@ -152,11 +153,13 @@ static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
     told->statuses_len = len;
     for (size_t i = 0; i < TIME_BUCKETS; i++)
         told->buckets[i] =
-            total(m, op, offsetof(struct op_counters, buckets) + i * sizeof(counter));
-    told->maybe = total(m, op, offsetof(struct op_counters, maybe));
-    told->duration_us = total(m, op, offsetof(struct op_counters, duration_us));
-    told->read_units = (double)total(m, op, offsetof(struct op_counters, read_milliunits)) / 1000;
-    told->write_units = (double)total(m, op, offsetof(struct op_counters, write_milliunits)) / 1000;
+            counter_total(m, op, offsetof(struct op_counters, buckets) + i * sizeof(counter));
+    told->maybe = counter_total(m, op, offsetof(struct op_counters, maybe));
+    told->duration_us = counter_total(m, op, offsetof(struct op_counters, duration_us));
+    told->read_units =
+        (double)counter_total(m, op, offsetof(struct op_counters, read_milliunits)) / 1000;
+    told->write_units =
+        (double)counter_total(m, op, offsetof(struct op_counters, write_milliunits)) / 1000;
     return true;
 }
 

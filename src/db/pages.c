@@ -43,8 +43,8 @@ struct hf_pages {
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-static enum hf_status check(struct hf_scope *s, const struct hf_db *db, enum hf_op op,
-                            const void *request, const struct hf_pages_options *options)
+static enum hf_status options_check(struct hf_scope *s, const struct hf_db *db, enum hf_op op,
+                                    const void *request, const struct hf_pages_options *options)
 {
     enum hf_select select = 0;
 
@@ -62,7 +62,8 @@ static enum hf_status check(struct hf_scope *s, const struct hf_db *db, enum hf_
 }
 
 /* What failed in a scope of ours is told in the caller's. */
-static enum hf_status tell(struct hf_scope *s, const struct hf_scope *inner, enum hf_status status)
+static enum hf_status error_copy(struct hf_scope *s, const struct hf_scope *inner,
+                                 enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(inner);
     struct hf_error *told = hf__scope_error_edit(s);
@@ -75,9 +76,9 @@ static enum hf_status tell(struct hf_scope *s, const struct hf_scope *inner, enu
     return status;
 }
 
-static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
-                            const void *request, const struct hf_pages_options *options,
-                            struct hf_pages **pages)
+static enum hf_status pages_begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                  const void *request, const struct hf_pages_options *options,
+                                  struct hf_pages **pages)
 {
     const struct fields *fields = hf__op(op)->request;
     struct hf_pages_options o = {.size = sizeof(o)};
@@ -89,7 +90,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
     hf__scope_error_clear(s);
     if (options)
         memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
-    TRY(check(s, db, op, request, &o));
+    TRY(options_check(s, db, op, request, &o));
     p = hf__env_alloc(env, sizeof(*p));
     if (!p)
         return hf__fail_nomem(s);
@@ -104,7 +105,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
     }
     status = hf__copy_struct(p->memory, fields, request, p->request);
     if (status != HF_OK) {
-        tell(s, p->memory, status);
+        error_copy(s, p->memory, status);
         hf_pages_free(p);
         return status;
     }
@@ -118,7 +119,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
                                    const struct hf_pages_options *options,                         \
                                    struct hf_pages **pages)                                        \
     {                                                                                              \
-        return begin(s, db, HF_OP_##constant, request, options, pages);                            \
+        return pages_begin(s, db, HF_OP_##constant, request, options, pages);                      \
     }
 
 BEGIN(QUERY, query)
@@ -286,7 +287,7 @@ static enum hf_status check_progress(struct hf_scope *s, const struct hf_pages *
 }
 
 /* (5): a place that there is no memory for is not remembered; one behind it will be. */
-static void remember(struct hf_pages *p, struct hf_str next)
+static void position_remember(struct hf_pages *p, struct hf_str next)
 {
     struct hf__buf seen = {.env = &p->env};
 
@@ -304,7 +305,7 @@ static void remember(struct hf_pages *p, struct hf_str next)
 }
 
 /* The page behind this one; (1), (2). */
-static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
+static enum hf_status page_fetch(struct hf_scope *s, struct hf_pages *p)
 {
     struct hf_page page = {.found = true};
     struct hf__buf kept = {.env = &p->env};
@@ -316,7 +317,7 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
     hf__scope_follow(p->current, s);
     status = fetch_of_op(p, &page, &next);
     if (status != HF_OK)
-        return tell(s, p->current, status);
+        return error_copy(s, p->current, status);
     TRY(check_progress(s, p, next));
     hf__buf_put_str(&kept, next);
     if (kept.failed) {
@@ -326,7 +327,7 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
     hf__buf_free(&p->next);
     p->next = kept;
     p->last = next.len == 0;
-    remember(p, next);
+    position_remember(p, next);
     p->page = page;
     p->whole = page.len;
     if (page.len > p->left) /* the rest is not for us, but for who goes on from the cursor */
@@ -346,13 +347,13 @@ static bool is_counting(const struct hf_pages *p)
 }
 
 /* Let there be elements that were not handed out, or, when it counts, a new page; or the end. */
-static enum hf_status advance(struct hf_scope *s, struct hf_pages *p, bool *found)
+static enum hf_status pages_advance(struct hf_scope *s, struct hf_pages *p, bool *found)
 {
     *found = true;
     if (p->at < p->page.len)
         return HF_OK;
     while (!(p->page.found && p->last) && p->left > 0) {
-        TRY(fetch(s, p));
+        TRY(page_fetch(s, p));
         if (p->page.len || is_counting(p))
             return HF_OK;
     }
@@ -366,7 +367,7 @@ enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *p, struct hf_p
 
     *page = (struct hf_page){.found = false};
     hf__scope_error_clear(s);
-    TRY(advance(s, p, &found));
+    TRY(pages_advance(s, p, &found));
     if (found) {
         *page = p->page;
         page->len -= p->at;
@@ -385,8 +386,8 @@ enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *p, struct hf_p
 }
 
 /* The number of the next element in the page, or `found` false. */
-static enum hf_status step(struct hf_scope *s, struct hf_pages *p, bool right_kind, size_t *at,
-                           bool *found)
+static enum hf_status element_next(struct hf_scope *s, struct hf_pages *p, bool right_kind,
+                                   size_t *at, bool *found)
 {
     *found = false;
     hf__scope_error_clear(s);
@@ -394,7 +395,7 @@ static enum hf_status step(struct hf_scope *s, struct hf_pages *p, bool right_ki
         return hf__fail(s, HF_INVALID, "the elements of %.*s are others",
                         HF_FMT(hf_op_name(p->op)));
     do {
-        TRY(advance(s, p, found));
+        TRY(pages_advance(s, p, found));
     } while (*found && p->at == p->page.len); /* a count has pages, but no elements */
     if (*found) {
         *at = p->at++;
@@ -410,7 +411,7 @@ static enum hf_status step(struct hf_scope *s, struct hf_pages *p, bool right_ki
         bool found;                                                                                \
                                                                                                    \
         memset(element, 0, sizeof(*element));                                                      \
-        TRY(step(s, pages, (is_right), &at, &found));                                              \
+        TRY(element_next(s, pages, (is_right), &at, &found));                                      \
         if (found)                                                                                 \
             *element = pages->page.list[at];                                                       \
         return HF_OK;                                                                              \

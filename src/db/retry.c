@@ -63,7 +63,8 @@ static enum hf_status give_token(struct hf_scope *s, const struct retry *r, stru
 }
 
 /* Attempt after attempt. */
-static enum hf_status run(struct hf_scope *s, struct retry *r, struct course *c, void *response)
+static enum hf_status attempts_run(struct hf_scope *s, struct retry *r, struct course *c,
+                                   void *response)
 {
     struct hf__mark mark = hf__scope_mark(s);
     enum hf_status status;
@@ -105,7 +106,7 @@ static enum hf_status retry_call(struct hf_scope *s, struct hf_db *db, enum hf_o
         return hf__fail(s, HF_THROTTLED,
                         "The client was throttled, and the rate that it keeps to since then gives "
                         "this call no turn before its deadline");
-    return status == HF_OK ? run(s, r, &c, response) : status;
+    return status == HF_OK ? attempts_run(s, r, &c, response) : status;
 }
 
 /* ---- the database --------------------------------------------------------------------------- */

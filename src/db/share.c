@@ -16,20 +16,20 @@ struct db_share {
     size_t users;
 };
 
-static void enter(struct hf_db *db)
+static void shares_lock(struct hf_db *db)
 {
     while (atomic_exchange(&db->sharing, true))
         sched_yield();
 }
 
-static void leave(struct hf_db *db)
+static void shares_unlock(struct hf_db *db)
 {
     assert(atomic_load(&db->sharing));
     atomic_store(&db->sharing, false);
 }
 
 /* The place that points to it, or the end of the list. */
-static struct db_share **find(struct hf_db *db, const struct hf_shared_kind *kind)
+static struct db_share **share_find(struct hf_db *db, const struct hf_shared_kind *kind)
 {
     struct db_share **at = &db->shares;
 
@@ -39,8 +39,8 @@ static struct db_share **find(struct hf_db *db, const struct hf_shared_kind *kin
     return at;
 }
 
-static enum hf_status make(struct hf_scope *s, const struct hf_shared_kind *kind,
-                           struct db_share **share)
+static enum hf_status share_make(struct hf_scope *s, const struct hf_shared_kind *kind,
+                                 struct db_share **share)
 {
     const struct hf_env *env = hf__scope_env(s);
     struct db_share *made = hf__env_alloc(env, sizeof(*made));
@@ -64,16 +64,16 @@ enum hf_status hf_db_share(struct hf_scope *s, struct hf_db *db, const struct hf
     struct db_share **at;
 
     *object = NULL;
-    enter(db);
-    at = find(db, kind);
+    shares_lock(db);
+    at = share_find(db, kind);
     if (!*at)
-        status = make(s, kind, at);
+        status = share_make(s, kind, at);
     if (status == HF_OK) {
         assert((*at)->kind == kind);
         (*at)->users++;
         *object = (*at)->object;
     }
-    leave(db);
+    shares_unlock(db);
     return status;
 }
 
@@ -81,8 +81,8 @@ void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind)
 {
     struct db_share **at, *share;
 
-    enter(db);
-    at = find(db, kind);
+    shares_lock(db);
+    at = share_find(db, kind);
     share = *at;
     assert(share && share->users > 0);
     if (--share->users == 0) {
@@ -92,5 +92,5 @@ void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind)
         kind->end(share->object);
         hf__env_free(&env, share, sizeof(*share));
     }
-    leave(db);
+    shares_unlock(db);
 }

@@ -70,7 +70,7 @@ static struct wait wait_of(struct hf_scope *s, struct hf_db *db, struct hf_str t
     return w;
 }
 
-static enum hf_status late(struct hf_scope *s, const struct wait *w, const char *limit)
+static enum hf_status fail_late(struct hf_scope *s, const struct wait *w, const char *limit)
 {
     return hf__fail(s, HF_TIMEOUT, "table %.*s %.*s; the %s has passed", HF_FMT(w->table),
                     HF_FMT(w->seen), limit);
@@ -83,20 +83,20 @@ static enum hf_status pause_for(struct hf_scope *s, struct wait *w)
     enum hf_status status;
 
     if (left_us <= 0)
-        return late(s, w, "time limit");
+        return fail_late(s, w, "time limit");
     /* The last look comes when the time is up. */
     if (delay_us > left_us)
         delay_us = left_us;
     status = hf_scope_sleep_ms(s, (uint32_t)((delay_us + 999) / 1000));
     if (status == HF_TIMEOUT)
-        return late(s, w, "deadline");
+        return fail_late(s, w, "deadline");
     w->delay_ms = w->delay_ms > w->max_delay_ms / 2 ? w->max_delay_ms : w->delay_ms * 2;
     return status;
 }
 
 /* A failure that may pass ends the round only. Lack of memory is for the caller to know. */
-static enum hf_status passing(struct hf_scope *s, struct wait *w, enum hf_status status,
-                              enum outcome *outcome)
+static enum hf_status round_failed(struct hf_scope *s, struct wait *w, enum hf_status status,
+                                   enum outcome *outcome)
 {
     const struct hf_error *error = hf_scope_error(s);
 
@@ -110,10 +110,10 @@ static enum hf_status passing(struct hf_scope *s, struct wait *w, enum hf_status
     return w->seen.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-static enum hf_status later(struct hf_scope *s, struct wait *w, enum outcome *outcome,
-                            const char *format, ...) HF_PRINTF(4, 5);
-static enum hf_status later(struct hf_scope *s, struct wait *w, enum outcome *outcome,
-                            const char *format, ...)
+static enum hf_status round_again(struct hf_scope *s, struct wait *w, enum outcome *outcome,
+                                  const char *format, ...) HF_PRINTF(4, 5);
+static enum hf_status round_again(struct hf_scope *s, struct wait *w, enum outcome *outcome,
+                                  const char *format, ...)
 {
     struct hf__buf buf = {.scope = s};
     va_list args;
@@ -129,7 +129,7 @@ static enum hf_status later(struct hf_scope *s, struct wait *w, enum outcome *ou
 typedef enum hf_status round_fn(struct hf_scope *s, struct wait *w, void *user,
                                 enum outcome *outcome);
 
-static enum hf_status rounds(struct hf_scope *s, struct wait *w, round_fn *round, void *user)
+static enum hf_status rounds_run(struct hf_scope *s, struct wait *w, round_fn *round, void *user)
 {
     enum outcome outcome = AGAIN;
 
@@ -168,15 +168,15 @@ static enum hf_status wait_round(struct hf_scope *s, struct wait *w, void *user,
     *outcome = DONE;
     w->answered = w->answered || status != HF_IO;
     if (status == HF_NOT_FOUND)
-        return until == HF_TABLE_UNTIL_GONE ? HF_OK : later(s, w, outcome, "does not exist");
+        return until == HF_TABLE_UNTIL_GONE ? HF_OK : round_again(s, w, outcome, "does not exist");
     if (status != HF_OK)
-        return passing(s, w, status, outcome);
+        return round_failed(s, w, status, outcome);
     if (until == HF_TABLE_UNTIL_GONE || result.table->status != HF_TABLE_ACTIVE)
-        return later(s, w, outcome, "is %s", status_name(result.table->status));
+        return round_again(s, w, outcome, "is %s", status_name(result.table->status));
     idle = until == HF_TABLE_UNTIL_INDEXES_ACTIVE ? idle_index(result.table) : NULL;
     if (idle)
-        return later(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
-                     status_name(idle->status));
+        return round_again(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
+                           status_name(idle->status));
     return HF_OK;
 }
 
@@ -188,7 +188,7 @@ enum hf_status hf_table_wait(struct hf_scope *s, struct hf_db *db, struct hf_str
     hf__scope_error_clear(s);
     if (until < HF_TABLE_UNTIL_ACTIVE || until > HF_TABLE_UNTIL_GONE)
         return hf__fail(s, HF_INVALID, "hf_table_wait(): %d is nothing to wait for", (int)until);
-    return rounds(s, &w, wait_round, &until);
+    return rounds_run(s, &w, wait_round, &until);
 }
 
 /* ---- ensuring ------------------------------------------------------------------------------- */
@@ -223,8 +223,8 @@ static struct hf_str tag_of(const struct hf_tag *tags, size_t len)
     return hf_str_of(NULL, 0);
 }
 
-static enum hf_status create(struct hf_scope *s, struct wait *w, const struct ensure *e,
-                             enum outcome *outcome)
+static enum hf_status table_create(struct hf_scope *s, struct wait *w, const struct ensure *e,
+                                   enum outcome *outcome)
 {
     struct hf_create_table request = *e->spec;
     struct hf_tag *tags = hf__scope_array(s, request.tags_len + 1, sizeof(*tags));
@@ -244,8 +244,8 @@ static enum hf_status create(struct hf_scope *s, struct wait *w, const struct en
     status = hf_create_table(s, w->db, &request, NULL);
     *outcome = AGAIN;
     if (status == HF_IN_USE)
-        return later(s, w, outcome, "is being created by others");
-    return status == HF_OK ? HF_OK : passing(s, w, status, outcome);
+        return round_again(s, w, outcome, "is being created by others");
+    return status == HF_OK ? HF_OK : round_failed(s, w, status, outcome);
 }
 
 /* The tag of the table; there may be pages of others before it. */
@@ -324,8 +324,9 @@ static void compare_isolation(struct look *look, struct hf_str want)
  * What an attempt at a repair means. A refusal may be due to another program that was faster, or to
  * a description that was old: look again, but not for ever.
  */
-static enum hf_status attempted(struct hf_scope *s, struct wait *w, struct ensure *e,
-                                struct hf_str repair, enum hf_status status, enum outcome *outcome)
+static enum hf_status repair_attempted(struct hf_scope *s, struct wait *w, struct ensure *e,
+                                       struct hf_str repair, enum hf_status status,
+                                       enum outcome *outcome)
 {
     bool refused = status == HF_INVALID;
 
@@ -335,9 +336,9 @@ static enum hf_status attempted(struct hf_scope *s, struct wait *w, struct ensur
     if (status == HF_OK)
         return HF_OK;
     if (status == HF_IN_USE || status == HF_LIMIT || (refused && e->refusals < REFUSALS_MAX))
-        return later(s, w, outcome, "cannot be changed yet: %.*s",
-                     HF_FMT(hf_scope_error(s)->message));
-    return passing(s, w, status, outcome);
+        return round_again(s, w, outcome, "cannot be changed yet: %.*s",
+                           HF_FMT(hf_scope_error(s)->message));
+    return round_failed(s, w, status, outcome);
 }
 
 /* DynamoDB refuses definitions of attributes that are no keys, so only those of this index. */
@@ -360,11 +361,12 @@ static enum hf_status add_index(struct hf_scope *s, struct wait *w, struct ensur
                 keys[request.attributes_len++] = spec->attributes[i];
                 break;
             }
-    return attempted(s, w, e, index->name, hf_update_table(s, w->db, &request, NULL), outcome);
+    return repair_attempted(s, w, e, index->name, hf_update_table(s, w->db, &request, NULL),
+                            outcome);
 }
 
-static enum hf_status repair(struct hf_scope *s, struct wait *w, struct ensure *e,
-                             const struct look *look, enum outcome *outcome)
+static enum hf_status table_repair(struct hf_scope *s, struct wait *w, struct ensure *e,
+                                   const struct look *look, enum outcome *outcome)
 {
     const struct hf_ttl_spec ttl = {.enabled = HF_YES, .attribute = e->options.ttl_attribute};
     const struct hf_tag tag = {.key = HF_STR(ISOLATION_TAG), .value = e->isolation};
@@ -373,22 +375,22 @@ static enum hf_status repair(struct hf_scope *s, struct wait *w, struct ensure *
     const struct hf_tag_resource set_tag = {.arn = look->table->arn, .tags = &tag, .tags_len = 1};
 
     if (look->isolation_off)
-        return attempted(s, w, e, HF_STR("/tag"), hf_tag_resource(s, w->db, &set_tag, NULL),
-                         outcome);
+        return repair_attempted(s, w, e, HF_STR("/tag"), hf_tag_resource(s, w->db, &set_tag, NULL),
+                                outcome);
     if (look->ttl_off)
-        return attempted(s, w, e, HF_STR("/ttl"), hf_update_time_to_live(s, w->db, &set_ttl, NULL),
-                         outcome);
+        return repair_attempted(s, w, e, HF_STR("/ttl"),
+                                hf_update_time_to_live(s, w->db, &set_ttl, NULL), outcome);
     if (look->drift.stream_off)
-        return attempted(s, w, e, HF_STR("/stream"), hf_update_table(s, w->db, &set_stream, NULL),
-                         outcome);
+        return repair_attempted(s, w, e, HF_STR("/stream"),
+                                hf_update_table(s, w->db, &set_stream, NULL), outcome);
     return add_index(s, w, e, look->drift.lost, outcome);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
 /* The first index of the spec that is there and not ready. */
-static const struct hf_index_description *unready(const struct hf_create_table *spec,
-                                                  const struct hf_table_description *table)
+static const struct hf_index_description *index_unready(const struct hf_create_table *spec,
+                                                        const struct hf_table_description *table)
 {
     for (size_t i = 0; i < table->global_indexes_len; i++)
         for (size_t j = 0; j < spec->global_indexes_len; j++)
@@ -415,24 +417,24 @@ static enum hf_status compare_all(struct hf_scope *s, struct wait *w, const stru
 }
 
 /* The table is ACTIVE. */
-static enum hf_status settle(struct hf_scope *s, struct wait *w, struct ensure *e,
-                             const struct hf_table_description *table, enum outcome *outcome)
+static enum hf_status table_finish(struct hf_scope *s, struct wait *w, struct ensure *e,
+                                   const struct hf_table_description *table, enum outcome *outcome)
 {
     struct look look = {.table = table};
-    const struct hf_index_description *idle = unready(e->spec, table);
+    const struct hf_index_description *idle = index_unready(e->spec, table);
     enum hf_status status = compare_all(s, w, e, &look);
 
     if (status != HF_OK)
-        return passing(s, w, status, outcome);
+        return round_failed(s, w, status, outcome);
     *outcome = DONE;
     if (look.drift.fixed || (look.drift.text.len && e->options.no_create) ||
         (look.drift.lost && !e->options.add_indexes)) /* (2) */
         return hf__fail(s, HF_INVALID, "table %.*s: %.*s", HF_FMT(w->table),
                         (int)look.drift.text.len, (const char *)look.drift.text.ptr);
     if (idle)
-        return later(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
-                     status_name(idle->status));
-    return look.drift.text.len ? repair(s, w, e, &look, outcome) : HF_OK;
+        return round_again(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
+                           status_name(idle->status));
+    return look.drift.text.len ? table_repair(s, w, e, &look, outcome) : HF_OK;
 }
 
 static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *user,
@@ -447,7 +449,7 @@ static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *use
     if (!e->asked) {
         status = hf_db_supports(s, w->db, HF_FEATURE_TRANSACTIONS, &transactions);
         if (status != HF_OK)
-            return passing(s, w, status, outcome);
+            return round_failed(s, w, status, outcome);
         e->asked = true;
         e->scylla = !transactions;
     }
@@ -456,12 +458,12 @@ static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *use
     if (status == HF_NOT_FOUND && e->options.no_create)
         return hf__fail(s, HF_NOT_FOUND, "table %.*s does not exist", HF_FMT(w->table));
     if (status == HF_NOT_FOUND)
-        return create(s, w, e, outcome);
+        return table_create(s, w, e, outcome);
     if (status != HF_OK)
-        return passing(s, w, status, outcome);
+        return round_failed(s, w, status, outcome);
     if (result.table->status != HF_TABLE_ACTIVE)
-        return later(s, w, outcome, "is %s", status_name(result.table->status));
-    return settle(s, w, e, result.table, outcome);
+        return round_again(s, w, outcome, "is %s", status_name(result.table->status));
+    return table_finish(s, w, e, result.table, outcome);
 }
 
 enum hf_status hf_table_ensure(struct hf_scope *s, struct hf_db *db,
@@ -486,7 +488,7 @@ enum hf_status hf_table_ensure(struct hf_scope *s, struct hf_db *db,
     if (!e.isolation.len)
         e.isolation = HF_STR("always");
     w = wait_of(s, db, spec->table, e.options.wait);
-    return rounds(s, &w, ensure_round, &e);
+    return rounds_run(s, &w, ensure_round, &e);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -38,8 +38,8 @@ static void log_line(const struct trace *trace, const struct hf_trace_call *c)
 }
 
 /* What the answer adds. */
-static void fill(struct hf_trace_call *c, const struct hf_scope *s, enum hf_status status,
-                 const void *request, const void *response)
+static void trace_fill(struct hf_trace_call *c, const struct hf_scope *s, enum hf_status status,
+                       const void *request, const void *response)
 {
     struct about_units units;
 
@@ -75,7 +75,7 @@ static enum hf_status trace_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     start_us = hf__env_elapsed_us(&trace->env);
     status = trace->inner->calls->call(s, trace->inner, op, request, response);
     c.duration_us = hf__env_elapsed_us(&trace->env) - start_us;
-    fill(&c, s, status, request, response);
+    trace_fill(&c, s, status, request, response);
     if (o->log)
         log_line(trace, &c);
     if (o->after)

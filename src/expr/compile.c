@@ -8,7 +8,7 @@
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static void *carve(uint8_t **at, size_t count, size_t size)
+static void *array_carve(uint8_t **at, size_t count, size_t size)
 {
     void *ptr = *at;
 
@@ -33,17 +33,17 @@ static struct expr *expr_new(struct hf_scope *s, enum expr_kind kind, struct hf_
 
     if (!at)
         return NULL;
-    expr = carve(&at, 1, sizeof(*expr));
+    expr = array_carve(&at, 1, sizeof(*expr));
     memset(expr, 0, sizeof(*expr));
     expr->kind = kind;
-    expr->paths = carve(&at, counts->names, sizeof(struct expr_path));
-    expr->steps = carve(&at, counts->steps, sizeof(struct expr_step));
-    expr->aliases = carve(&at, counts->aliases, sizeof(struct hf_str));
-    expr->values = carve(&at, counts->values, sizeof(struct hf_str));
-    expr->nodes = carve(&at, nodes, sizeof(struct node));
-    expr->actions = carve(&at, actions, sizeof(struct action));
-    expr->leaves = carve(&at, leaves, sizeof(struct leaf));
-    expr->step_aliases = carve(&at, counts->steps, sizeof(uint16_t));
+    expr->paths = array_carve(&at, counts->names, sizeof(struct expr_path));
+    expr->steps = array_carve(&at, counts->steps, sizeof(struct expr_step));
+    expr->aliases = array_carve(&at, counts->aliases, sizeof(struct hf_str));
+    expr->values = array_carve(&at, counts->values, sizeof(struct hf_str));
+    expr->nodes = array_carve(&at, nodes, sizeof(struct node));
+    expr->actions = array_carve(&at, actions, sizeof(struct action));
+    expr->leaves = array_carve(&at, leaves, sizeof(struct leaf));
+    expr->step_aliases = array_carve(&at, counts->steps, sizeof(uint16_t));
     memcpy(at, text.ptr, text.len);
     *copy = hf_str_of((const char *)at, text.len);
     return expr;
@@ -211,13 +211,13 @@ static void list_leaves(struct expr *expr, uint16_t number, uint16_t yes, uint16
         list_leaves(expr, node->first, yes, right);
 }
 
-static uint16_t turned(uint16_t number, size_t len)
+static uint16_t leaf_reversed(uint16_t number, size_t len)
 {
     return number >= LEAF_REJECT ? number : (uint16_t)(len - 1 - number);
 }
 
 /* Bring the list into reading order. */
-static void turn_leaves(struct expr *expr)
+static void leaves_reverse(struct expr *expr)
 {
     size_t len = expr->leaves_len;
 
@@ -228,20 +228,20 @@ static void turn_leaves(struct expr *expr)
         expr->leaves[len - 1 - i] = swap;
     }
     for (size_t i = 0; i < len; i++) {
-        expr->leaves[i].yes = turned(expr->leaves[i].yes, len);
-        expr->leaves[i].no = turned(expr->leaves[i].no, len);
+        expr->leaves[i].yes = leaf_reversed(expr->leaves[i].yes, len);
+        expr->leaves[i].no = leaf_reversed(expr->leaves[i].no, len);
     }
 }
 
 void hf__expr_link_leaves(struct expr *expr)
 {
     list_leaves(expr, expr->root, LEAF_ACCEPT, LEAF_REJECT);
-    turn_leaves(expr);
+    leaves_reverse(expr);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-static bool parse(struct parser *p)
+static bool expr_parse(struct parser *p)
 {
     switch (p->expr->kind) {
     case EXPR_CONDITION:
@@ -273,7 +273,7 @@ enum hf_status hf__expr_compile(struct hf_scope *s, enum expr_kind kind, struct 
     p.expr = expr_new(s, kind, text, &counts, &p.text);
     if (!p.expr)
         return hf__fail_nomem(s);
-    if (!parse(&p))
+    if (!expr_parse(&p))
         return fail_syntax(s, &p);
     TRY(report_findings(s, &p));
     number_placeholders(&p);

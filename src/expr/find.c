@@ -19,7 +19,8 @@ void hf__expr_finder_begin(struct expr_finder *finder)
     finder->next = 0;
 }
 
-static const struct finder_note *note(struct expr_finder *finder, struct hf_value container)
+static const struct finder_note *container_note(struct expr_finder *finder,
+                                                struct hf_value container)
 {
     struct finder_note *made;
     struct value_walk walk;
@@ -49,7 +50,7 @@ static struct value_walk walk_from(const struct finder_note *note, enum hf_type 
 }
 
 /* How the member that the walk is at compares to what is looked for. */
-static int against(const struct value_walk *walk, struct hf_bytes key)
+static int member_compare(const struct value_walk *walk, struct hf_bytes key)
 {
     if (walk->type == HF_TYPE_M)
         return bytes_compare(walk->name.ptr, walk->name.len, key.ptr, key.len);
@@ -67,14 +68,14 @@ static bool find_ordered(const struct finder_note *note, enum hf_type type, stru
         struct value_walk walk = walk_from(note, type, middle);
 
         hf__value_next(&walk);
-        if (against(&walk, key) <= 0)
+        if (member_compare(&walk, key) <= 0)
             low = middle;
         else
             high = middle - 1;
     }
     *found = walk_from(note, type, low);
     while (hf__value_next(found)) {
-        int order = against(found, key);
+        int order = member_compare(found, key);
 
         if (order >= 0)
             return order == 0;
@@ -94,7 +95,7 @@ struct hf_value hf__expr_find_name(struct expr_finder *finder, struct hf_value m
 
     if (!is_large(finder, map) || hf_value_type(map) != HF_TYPE_M)
         return hf_value_get(map, name);
-    if (!find_ordered(note(finder, map), HF_TYPE_M,
+    if (!find_ordered(container_note(finder, map), HF_TYPE_M,
                       hf_bytes_of((const uint8_t *)name.ptr, name.len), &found))
         return (struct hf_value){NULL, 0};
     return found.value;
@@ -108,7 +109,7 @@ struct hf_value hf__expr_find_index(struct expr_finder *finder, struct hf_value 
     if (walk.type != HF_TYPE_L || index >= walk.left)
         return (struct hf_value){NULL, 0};
     if (is_large(finder, list)) {
-        const struct finder_note *noted = note(finder, list);
+        const struct finder_note *noted = container_note(finder, list);
 
         walk = walk_from(noted, HF_TYPE_L, index / noted->stride);
         index %= noted->stride;
@@ -124,5 +125,5 @@ bool hf__expr_find_element(struct expr_finder *finder, struct hf_value set, stru
 
     if (!is_large(finder, set))
         return hf__set_has(set, bytes);
-    return find_ordered(note(finder, set), hf_value_type(set), bytes, &found);
+    return find_ordered(container_note(finder, set), hf_value_type(set), bytes, &found);
 }

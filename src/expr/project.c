@@ -59,8 +59,8 @@ static bool project_container(struct hf__buf *buf, struct hf_value container, st
     return any;
 }
 
-static enum hf_status project(struct hf_scope *s, const struct expr_bound *bound,
-                              struct hf_item item, struct hf_item *out, bool *any)
+static enum hf_status item_project(struct hf_scope *s, const struct expr_bound *bound,
+                                   struct hf_item item, struct hf_item *out, bool *any)
 {
     struct hf__buf buf = {.scope = s};
     struct share all = {bound, 0, bound->listed_len, 0};
@@ -116,7 +116,7 @@ enum hf_status hf__expr_project(struct hf_scope *s, const struct expr_bound *bou
     if (bound->columns)
         return project_columns(s, bound, item, out);
 
-    return project(s, bound, item, out, &any);
+    return item_project(s, bound, item, out, &any);
 }
 
 enum hf_status hf__expr_touched(struct hf_scope *s, const struct expr_bound *bound,
@@ -124,7 +124,7 @@ enum hf_status hf__expr_touched(struct hf_scope *s, const struct expr_bound *bou
 {
     bool any;
 
-    TRY(project(s, bound, item, out, &any));
+    TRY(item_project(s, bound, item, out, &any));
     if (!any)
         *out = (struct hf_item){NULL, 0};
     return HF_OK;

@@ -118,7 +118,7 @@ void hf_limit_table_close(struct hf_limit_table *limits)
 
 static uint64_t hash_of(const struct limit_ask *ask)
 {
-    uint64_t hash = fnv(FNV_BEGIN ^ (uint64_t)ask->rule.kind, ask->name.ptr, ask->name.len);
+    uint64_t hash = fnv_add(FNV_BEGIN ^ (uint64_t)ask->rule.kind, ask->name.ptr, ask->name.len);
 
     return hash ? hash : 1;
 }

@@ -18,7 +18,7 @@ static size_t count_given(const struct expressions *e)
 }
 
 /* KeyConditions may stand beside expressions of other kinds, but not beside its own. */
-static bool excluded(const struct expressions *e, const struct legacy_given *legacy)
+static bool is_excluded(const struct expressions *e, const struct legacy_given *legacy)
 {
     if (!legacy->given || strcmp(legacy->name, "KeyConditions") != 0)
         return legacy->given;
@@ -42,7 +42,7 @@ static enum hf_status check_both(struct hf_scope *s, const struct expressions *e
     bool first_with = true;
 
     for (size_t i = 0; i < e->legacy_len; i++)
-        if (excluded(e, &e->legacy[i]))
+        if (is_excluded(e, &e->legacy[i]))
             list_put(&without, e->legacy[i].name, &first_without);
     if (first_without)
         return HF_OK;

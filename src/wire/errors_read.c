@@ -188,8 +188,8 @@ static enum hf_status status_of_http(int http_status, bool has_type, bool *may_r
 
 /* What to say: the service's sentence, with the type before it where no status stands for that. It
  * is a copy, as messages end with a NUL and what was read is a part of the body. */
-static struct hf_str sentence(struct hf_scope *s, int http_status, const struct error_body *error,
-                              bool is_known)
+static struct hf_str error_sentence(struct hf_scope *s, int http_status,
+                                    const struct error_body *error, bool is_known)
 {
     struct hf_str message = error->message.ptr ? error->message : error->Message;
     struct hf_str type = local_name(error->type);
@@ -220,7 +220,7 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
     is_known = find_type(local_name(error.type), &status, &may_retry);
     if (!is_known)
         status = status_of_http(http_status, error.type.len > 0, &may_retry);
-    hf__fail_text(s, status, sentence(s, http_status, &error, is_known));
+    hf__fail_text(s, status, error_sentence(s, http_status, &error, is_known));
     made = hf__scope_error_edit(s);
     made->may_retry = may_retry || http_status >= 500;
     made->may_have_happened = !is_refusal(http_status, error.type.len > 0);

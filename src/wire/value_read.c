@@ -647,7 +647,7 @@ enum {
  * Begin a value in json->flat. What is in there already stays where it is, for others point to it;
  * the buffer goes on behind it as if it began there.
  */
-static void begin(struct json *json)
+static void value_begin(struct json *json)
 {
     struct hf__buf *flat = &json->flat;
     size_t used = (flat->len + FLAT_ALIGN - 1) / FLAT_ALIGN * FLAT_ALIGN;
@@ -665,7 +665,7 @@ static void begin(struct json *json)
 }
 
 /* The poison, with what was built in spite of it. */
-static struct hf_item poisoned(struct json *json, struct hf_item rest)
+static struct hf_item item_poisoned(struct json *json, struct hf_item rest)
 {
     struct poison poison = *hf__item_poison(json->poison);
 
@@ -673,13 +673,13 @@ static struct hf_item poisoned(struct json *json, struct hf_item rest)
     return hf__item_poison_of(json->scope, &poison);
 }
 
-static bool finish(struct json *json, struct hf_item *out)
+static bool item_finish(struct json *json, struct hf_item *out)
 {
     if (json->flat.failed)
         return hf__read_nomem(json);
     *out = hf__build_item_from(&json->flat, 0);
     if (json->poison.ptr)
-        *out = poisoned(json, *out);
+        *out = item_poisoned(json, *out);
     if (hf__item_poisoned(*out) && hf__item_poison(*out)->status == HF_NOMEM)
         return hf__read_nomem(json);
     if (hf__item_poisoned(*out) && json->is_answer) {
@@ -699,7 +699,7 @@ bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
         return hf__read_not_compound(json, kind, scalar,
                                      "java.util.Map<java.lang.String, " JAVA_STRUCT
                                      "AttributeValue>");
-    begin(json);
+    value_begin(json);
     open = hf__build_open(&json->flat, HF_TYPE_M);
     for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         struct json_string raw;
@@ -714,15 +714,15 @@ bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(&json->in) && finish(json, out);
+    return hf__json_sound(&json->in) && item_finish(json, out);
 }
 
 bool hf__read_value(struct json *json, const char *scalar, struct hf_value *out)
 {
     struct hf_item built;
 
-    begin(json);
-    if (!read_any(json, scalar, 1) || !finish(json, &built))
+    value_begin(json);
+    if (!read_any(json, scalar, 1) || !item_finish(json, &built))
         return false;
     *out = hf_item_value(built);
     return true;
@@ -736,7 +736,7 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
     if (kind != JSON_OBJECT)
         return hf__read_not_compound(json, kind, scalar,
                                      "java.util.Map<java.lang.String, java.lang.String>");
-    begin(json);
+    value_begin(json);
     open = hf__build_open(&json->flat, HF_TYPE_M);
     for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         struct json_string raw;
@@ -760,7 +760,7 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(&json->in) && finish(json, out);
+    return hf__json_sound(&json->in) && item_finish(json, out);
 }
 
 /* The service has no words for what is not JSON; a C program gets some. */

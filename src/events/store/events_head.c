@@ -205,7 +205,7 @@ void hf__events_heads_free(struct hf_events *store)
 
 static uint64_t hash_of(struct hf_str pk)
 {
-    return fnv_fold(fnv(FNV_BEGIN, pk.ptr, pk.len));
+    return fnv_fold(fnv_add(FNV_BEGIN, pk.ptr, pk.len));
 }
 
 static struct slot *slot_of(struct events_heads *heads, uint64_t hash)

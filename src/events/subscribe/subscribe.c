@@ -143,7 +143,7 @@ static enum hf_status watch(struct hf_scope *s, struct hf_subscription *sub,
                             const struct sub_item *view, uint32_t *wait_ms)
 {
     int64_t now = hf__env_elapsed_us(&sub->env);
-    uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
+    uint64_t beat = fnv_add(FNV_BEGIN, view->beat.ptr, view->beat.len);
     int64_t left_ms;
 
     if (hf_str_equal(view->holder, id_str(&sub->token)))
