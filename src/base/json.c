@@ -18,8 +18,8 @@
 
 bool hf__json_wrong(struct json_cursor *json, const char *what)
 {
-    if (json->trouble == JSON_SOUND) {
-        json->trouble = JSON_MALFORMED;
+    if (json->error == JSON_SOUND) {
+        json->error = JSON_MALFORMED;
         json->wrong = what;
     }
     return false;
@@ -151,7 +151,7 @@ bool hf__json_string_slow(struct json_cursor *json, struct json_string *text)
         if (step == 0)
             return wrong_at(json, at,
                             *at == '\\' ? "an escape that JSON does not have"
-                                        : "no UTF-8 in a string");
+                                        : "invalid UTF-8 in a string");
         at += step;
     }
     text->raw = hf_str_of(start, (size_t)(at - start));

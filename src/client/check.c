@@ -84,14 +84,15 @@ static enum hf_status fail_refused(struct asking *a, int status, struct hf_str b
     if (status == 403 && !why.ptr)
         why = hf_str_of(body.ptr, body.len < SHOWN_MAX ? body.len : SHOWN_MAX);
     if ((status == 400 && why.ptr) || status == 403)
-        return hf__fail(a->s, HF_DENIED, "%.*s refuses it: %.*s", HF_FMT(origin), HF_FMT(why));
+        return hf__fail(a->s, HF_DENIED, "%.*s refused the check: %.*s", HF_FMT(origin),
+                        HF_FMT(why));
     if (status >= 500) {
-        hf__fail(a->s, HF_IO, "%.*s answers %d%s%.*s", HF_FMT(origin), status, why.ptr ? ": " : "",
-                 HF_FMT(why));
+        hf__fail(a->s, HF_IO, "%.*s answered with HTTP status %d%s%.*s", HF_FMT(origin), status,
+                 why.ptr ? ": " : "", HF_FMT(why));
         hf__scope_error_edit(a->s)->may_retry = true;
         return HF_IO;
     }
-    return hf__fail(a->s, HF_UNSUPPORTED, "%.*s is not a holdfast server, or an older one",
+    return hf__fail(a->s, HF_UNSUPPORTED, "%.*s is not a holdfast server, or is too old for checks",
                     HF_FMT(origin));
 }
 
@@ -153,7 +154,7 @@ static enum hf_status progress_report(struct hf_scope *s, const struct hf_check_
     if (!options->on_progress)
         return HF_OK;
     status = options->on_progress(&progress, options->user);
-    return status == HF_OK ? HF_OK : hf__fail(s, status, "The wait was ended by its on_progress");
+    return status == HF_OK ? HF_OK : hf__fail(s, status, "on_progress ended the wait");
 }
 
 static enum hf_status wait_for_end(struct asking *a, const struct hf_check_options *options,
@@ -239,7 +240,7 @@ enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
     hf__scope_error_clear(s);
     TRY(hf__scope_alive(s));
     if (c.poll_ms && c.poll_ms < POLL_LEAST_MS)
-        return hf__fail(s, HF_INVALID, "poll_ms is %u; it is at least %d", c.poll_ms,
+        return hf__fail(s, HF_INVALID, "poll_ms is %u, and at least %d is required", c.poll_ms,
                         POLL_LEAST_MS);
     TRY(hf__client_parts_of(s, url, &o, &a.parts));
     status = check_by(&a, &c, report);

@@ -23,7 +23,7 @@
 
 #include "base/buf.h"
 #include "client/service.h"
-#include "db/about.h"
+#include "db/call_info.h"
 #include "wire/wire.h"
 
 enum {
@@ -171,8 +171,8 @@ static enum hf_status send_request(struct hf_scope *s, const struct client *c,
 static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpoint,
                                 const struct http_answer *answer, struct hf_str *json)
 {
-    struct hf_str crc = hf__answer_field(answer, "x-amz-crc32");
-    struct hf_str coding = hf__answer_field(answer, "content-encoding");
+    struct hf_str crc = hf__http_answer_field(answer, "x-amz-crc32");
+    struct hf_str coding = hf__http_answer_field(answer, "content-encoding");
     struct hf_bytes body = answer->body;
     uint64_t said = 0;
 
@@ -208,7 +208,7 @@ static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
 
 /*
  * (3): services explain a wrong signature with the request that should have been signed, and the
- * token is a part of that. Then no more than the first line is told.
+ * token is a part of that. Then only the first line is shown.
  */
 static void error_cut_secret(struct hf_scope *s, const struct service_try *try)
 {
@@ -221,7 +221,9 @@ static void error_cut_secret(struct hf_scope *s, const struct service_try *try)
     end = memchr(line.ptr, '\n', line.len);
     line.len = end ? (size_t)(end - line.ptr) : line.len;
     line = hf__service_has_secret(try, line) ? (struct hf_str){0} : hf_scope_copy(s, line);
-    error->message = line.ptr ? line : HF_STR("The service gave a reason that has secrets in it");
+    error->message =
+        line.ptr ? line
+                 : HF_STR("The message of the service is not shown, as it has secrets in it");
 }
 
 /* A database on this machine that wants real keys: say that it got none. */
@@ -286,16 +288,17 @@ static enum hf_status take_answer(struct hf_scope *s, const struct attempt *atte
         hf__service_refused(try, hf__wire_error_type(s, json));
         return fail_refused(s, attempt->c, attempt->op, endpoint, try, json);
     }
-    if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
+    if (has_no_answer(attempt->op) && (json.len == 0 || hf__wire_json_valid(json)))
         return HF_OK; /* no body, or, as some services have it, "" */
     status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
     if (status == HF_SERIALIZATION)
         return hf__service_unreadable(s, endpoint->origin,
-                                      "is not what the operation answers with");
+                                      "is not a valid response of the operation");
     if (status == HF_OK &&
-        hf__about_stands_still(attempt->op->op, attempt->request, attempt->response))
-        return hf__service_unreadable(s, endpoint->origin,
-                                      "goes on from where its request started: it is no next page");
+        hf__db_call_stands_still(attempt->op->op, attempt->request, attempt->response))
+        return hf__service_unreadable(
+            s, endpoint->origin,
+            "continues at the start of its own page, so the list would never end");
     return status;
 }
 

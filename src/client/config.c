@@ -158,12 +158,13 @@ static enum hf_status check_file(struct hf_scope *s, const struct config *config
     if (S_ISDIR(info.st_mode))
         return fail_file(s, file, HF_INVALID, "it is a directory");
     if (!S_ISREG(info.st_mode))
-        return fail_file(s, file, HF_INVALID, "it is no regular file");
+        return fail_file(s, file, HF_INVALID, "it is not a regular file");
     if (info.st_size > INI_FILE_MAX)
         return hf__fail(s, HF_INVALID, "%s: it is larger than %d bytes", file->path, INI_FILE_MAX);
     if (file->kind == INI_CREDENTIALS && (info.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)))
-        hf__env_log(&config->env, HF_LOG_WARNING, "%s: others may %s it (mode %03o); use chmod 600",
-                    file->path, info.st_mode & (S_IWOTH | S_IWGRP) ? "change" : "read",
+        hf__env_log(&config->env, HF_LOG_WARNING,
+                    "%s: other users can %s it (mode %03o); run chmod 600", file->path,
+                    info.st_mode & (S_IWOTH | S_IWGRP) ? "change" : "read",
                     (unsigned)info.st_mode & 0777u);
     *size = (size_t)info.st_size;
     return HF_OK;
@@ -267,7 +268,7 @@ static enum hf_status files_load(struct hf_scope *s, struct config *config, stru
     TRY(load_file(s, config, &config_file));
     TRY(load_file(s, config, &credentials_file));
     if (asked_by && !hf__config_has_profile(config, config->profile))
-        return hf__fail(s, HF_INVALID, "the profile '%.*s', asked for by %s, is not in %s or %s",
+        return hf__fail(s, HF_INVALID, "profile '%.*s', named by %s, is not in %s or %s",
                         HF_FMT(config->profile), asked_by,
                         config_file.path ? config_file.path : "~/.aws/config",
                         credentials_file.path ? credentials_file.path : "~/.aws/credentials");

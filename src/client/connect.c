@@ -218,7 +218,7 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
         TRY(hf__credentials_region(s, parts->config, &region));
     if (!region.len)
         return hf__fail(s, HF_INVALID,
-                        "no region: say %s, or set AWS_REGION, or region in the profile", say);
+                        "no region: use %s, or set AWS_REGION, or region in the profile", say);
     parts->region = hf_scope_copy(parts->memory, region);
     return parts->region.ptr ? HF_OK : hf__fail_nomem(s);
 }

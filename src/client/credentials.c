@@ -42,7 +42,7 @@
 #define MANDATORY_US (60 * SECOND_US)
 #define PAUSE_SOON_US (10 * SECOND_US)    /* after a failure ahead of need; up to twice that */
 #define PAUSE_NOW_US (1 * SECOND_US)      /* after a failure in the last minute; likewise */
-#define OUTLAST_US (300 * SECOND_US)      /* how long expired keys are used on; likewise */
+#define OUTLAST_US (300 * SECOND_US)      /* how long expired keys stay in use; likewise */
 #define REFUSED_AGAIN_US (30 * SECOND_US) /* a source that gave a refused key again is left alone */
 
 enum {
@@ -116,20 +116,28 @@ static struct keys *keys_new(const struct hf_env *env, const struct source_keys 
     keys->is.secret_key = put_down(&at, from->secret_key);
     keys->is.session_token = put_down(&at, from->session_token);
     keys->is.account = put_down(&at, from->account);
+    assert(at == (char *)keys + size);
     return keys;
 }
 
 static struct keys *keys_hold(struct keys *keys)
 {
-    atomic_fetch_add_explicit(&keys->refs, 1, memory_order_relaxed);
+    int before = atomic_fetch_add_explicit(&keys->refs, 1, memory_order_relaxed);
+
+    assert(before > 0);
     return keys;
 }
 
 static void keys_drop(const struct hf_env *env, struct keys *keys)
 {
+    int before;
     size_t size;
 
-    if (!keys || atomic_fetch_sub_explicit(&keys->refs, 1, memory_order_acq_rel) > 1)
+    if (!keys)
+        return;
+    before = atomic_fetch_sub_explicit(&keys->refs, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before > 1)
         return;
     size = keys->size;
     OPENSSL_cleanse(keys, size);
@@ -175,7 +183,7 @@ static enum hf_status fail_without(struct hf_scope *s, const struct credentials 
                                    const char *metadata)
 {
     return hf__fail(s, HF_DENIED,
-                    "There are no credentials: %s profile \"%.*s\" has none, "
+                    "No credentials found: %s profile \"%.*s\" has none, "
                     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set, and the "
                     "metadata service of the machine %s",
                     c->options.profile_asked
@@ -226,8 +234,8 @@ static enum hf_status check_keys(struct hf_scope *s, struct source_keys *keys)
     if (!is_plain(keys->access_key, KEY_MAX) || !is_plain(keys->secret_key, KEY_MAX) ||
         !is_plain(keys->session_token, TOKEN_MAX))
         return hf__fail(s, HF_INVALID,
-                        "The credentials from %s have a key or a token with blanks or other "
-                        "characters that none has, or it is too long",
+                        "The credentials from %s have a key or a token that is too long or has "
+                        "blanks or other invalid characters",
                         keys->origin);
     if (!keys->session_token.len)
         keys->session_token = hf_str_of(NULL, 0);
@@ -259,7 +267,7 @@ static enum hf_status check_expiry(struct hf_scope *s, struct credentials *c,
                         keys->origin);
     keys->expires_us = now + ADVISORY_US + add_jitter(&c->env, OUTLAST_US);
     hf__env_log(&c->env, HF_LOG_WARNING,
-                "credentials: %s gave ones that have expired; they are used until it has others",
+                "credentials: those from %s have expired; they are used until it has new ones",
                 keys->origin);
     return HF_OK;
 }
@@ -326,7 +334,7 @@ static bool is_own_failure(enum hf_status status)
     return status == HF_TIMEOUT || status == HF_CANCELED || status == HF_NOMEM;
 }
 
-/* What came of a refresh; *old is what shall be dropped without the lock. */
+/* Store the result of a refresh; *old has to be dropped after the lock is released. */
 static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_status status,
                       struct keys *fetched, struct clocks now, int64_t pause_us, struct keys **old)
 {
@@ -353,7 +361,7 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
     pthread_cond_broadcast(&c->ended);
 }
 
-/* Refresh as the one thread that does. The lock is held, and let go for as long as it takes. */
+/* Refresh, in the one thread that does so. The lock is released while the source is asked. */
 static enum hf_status keys_refresh(struct hf_scope *s, struct credentials *c, enum need need)
 {
     struct keys *fetched = NULL, *old = NULL;
@@ -383,7 +391,7 @@ static enum hf_status keys_refresh(struct hf_scope *s, struct credentials *c, en
     keys_drop(&c->env, old);
     if (status != HF_OK && usable && hf__scope_left_ms(s, 1) > 0 && status != HF_CANCELED) {
         hf__env_log(&c->env, HF_LOG_WARNING,
-                    "credentials: could not be refreshed, and the old ones are used on: %s",
+                    "credentials: refresh failed, and the old ones stay in use: %s",
                     hf_scope_error_text(s));
         hf__scope_error_clear(s);
         status = HF_OK;
@@ -392,7 +400,7 @@ static enum hf_status keys_refresh(struct hf_scope *s, struct credentials *c, en
     return status;
 }
 
-/* Wait until the running refresh has ended, and fail if it failed. The lock is held. */
+/* Wait until the running refresh has ended, and fail if it failed. */
 static enum hf_status wait_for(struct hf_scope *s, struct credentials *c)
 {
     uint64_t round = c->round;
@@ -442,6 +450,7 @@ static enum hf_status current_keys(struct hf_scope *s, struct credentials *c, st
             hf__scope_error_clear(s);
         status = HF_OK;
     }
+    assert(status != HF_OK || (c->keys && !c->refused));
     if (status == HF_OK)
         *keys = keys_hold(c->keys);
     pthread_mutex_unlock(&c->lock);

@@ -42,7 +42,7 @@ enum hf_status hf__credentials_open(struct hf_scope *s, const struct credentials
 void hf__credentials_close(struct credentials *credentials);
 
 /*
- * Those of now, as strings in the scope. `account` is the account id where the source told it
+ * Those of now, as strings in the scope. `account` is the account id where the source has it
  * (AWS_ACCOUNT_ID, aws_account_id, AssumedRole ARN, container and process output), else absent.
  *
  * HF_DENIED   there are none; the message lists what was looked at

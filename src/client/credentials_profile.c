@@ -147,8 +147,8 @@ static enum hf_status check_role(struct hf_scope *s, struct source *source, stru
 
     if (profile_has(source, profile, "mfa_serial"))
         return hf__fail(s, HF_INVALID,
-                        "Profile \"%.*s\" has mfa_serial, and there is nobody here to ask for a "
-                        "code: use credential_process, or keys of a session that has one",
+                        "Profile \"%.*s\" has mfa_serial, but a library cannot ask for a "
+                        "code: use credential_process, or keys of a session with MFA",
                         HF_FMT(profile));
     if (ways != 1)
         return hf__fail(s, HF_INVALID,
@@ -186,7 +186,7 @@ static enum hf_status add_role(struct hf_scope *s, struct source *source, struct
     for (size_t i = 0; i < chain->len; i++)
         if (hf_str_equal(chain->profiles[i], profile)) /* (1) */
             return hf__fail(s, HF_INVALID,
-                            "The roles of profile \"%.*s\" go in a circle: source_profile leads "
+                            "The roles of profile \"%.*s\" form a cycle: source_profile leads "
                             "back to \"%.*s\"",
                             HF_FMT(chain->profiles[0]), HF_FMT(profile));
     if (chain->len == CHAIN_MAX)
@@ -216,7 +216,7 @@ static enum hf_status walk_down(struct hf_scope *s, struct source *source, struc
         }
         if (!hf__config_has_profile(source->config, next))
             return hf__fail(s, HF_INVALID,
-                            "Profile \"%.*s\" has source_profile = %.*s, which is not there",
+                            "Profile \"%.*s\" has source_profile = %.*s, which does not exist",
                             HF_FMT(profile), HF_FMT(next));
         profile = next;
     }

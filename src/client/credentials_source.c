@@ -104,7 +104,7 @@ static enum hf_status source_attempt(struct hf_scope *s, struct source *source,
     if (!head)
         return hf__fail_nomem(s);
     if (left_ms == 0)
-        return hf__fail(s, HF_IO, "There was no time left to ask %s for credentials", call->what);
+        return hf__fail(s, HF_IO, "No time was left to ask %s for credentials", call->what);
     TRY(fill_head(s, source, call, head));
     return hf__transport_call(s, call->transport,
                               &(struct transport_call){.origin = call->endpoint->origin,
@@ -416,21 +416,22 @@ enum hf_status hf__source_read_keys(struct hf_scope *s, enum source_form form, s
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK)
-        return hf__fail(s, HF_INVALID, "What %s said is not the JSON of credentials", keys->origin);
+        return hf__fail(s, HF_INVALID, "The answer of %s is not valid JSON of credentials",
+                        keys->origin);
     if (form == SOURCE_PROCESS && is.version != 1)
-        return hf__fail(s, HF_INVALID, "What %s said is not of \"Version\": 1", keys->origin);
+        return hf__fail(s, HF_INVALID, "The answer of %s does not have \"Version\": 1",
+                        keys->origin);
     if (form == SOURCE_METADATA && is.code.ptr && !hf_str_equal(is.code, HF_STR("Success")))
         return hf__fail(s, HF_IO, "%s has no credentials now: %s", keys->origin,
                         hf__source_quote(s, is.code, NULL, 0).ptr);
     if (!is.access_key.len || !is.secret_key.len)
-        return hf__fail(s, HF_INVALID, "What %s said has no %s", keys->origin,
+        return hf__fail(s, HF_INVALID, "The answer of %s has no %s", keys->origin,
                         is.access_key.len ? "SecretAccessKey" : "AccessKeyId");
     keys->access_key = is.access_key;
     keys->secret_key = is.secret_key;
     keys->session_token = form == SOURCE_PROCESS ? is.session_token : is.token;
     keys->account = is.account;
     if (is.expiration.len && !hf__source_time(is.expiration, &keys->expires_us))
-        return hf__fail(s, HF_INVALID, "What %s said has an Expiration that is no time",
-                        keys->origin);
+        return hf__fail(s, HF_INVALID, "The answer of %s has an invalid Expiration", keys->origin);
     return HF_OK;
 }

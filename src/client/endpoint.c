@@ -379,12 +379,12 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
                         variable, wish->partition->name);
     if (!account.len && required && !later)
         return hf__fail(s, HF_INVALID,
-                        "%s is required, but the credentials do not tell the account: set "
+                        "%s is required, but the credentials have no account ID: set "
                         "AWS_ACCOUNT_ID",
                         variable);
     *use = account.len && !wish->fips && text_is(hf_str_from(wish->partition->name), "aws");
     if (*use && !hf__url_is_label(account))
-        return hf__fail(s, HF_INVALID, "the account of the credentials is no account");
+        return hf__fail(s, HF_INVALID, "the account ID of the credentials is invalid");
     return HF_OK;
 }
 

@@ -3,7 +3,7 @@
  *
  * Two refusals are answered here with another attempt, as the service did nothing and knows better:
  * when our clock is off, its Date tells by how much, and when the credentials are refused, their
- * source may have new ones. Everything else is for who calls: db/retry.c, db/again.h, the relay.
+ * source may have new ones. Everything else is for who calls: db/retry.c, db/retry_policy.h, the relay.
  *
  * What always holds:
  *
@@ -156,7 +156,7 @@ enum hf_status hf__service_call(struct hf_scope *s, struct service *service, ser
 bool hf__service_clock_differs(const struct hf_env *env, const struct http_answer *answer,
                                int64_t *skew_s)
 {
-    int64_t date_s = hf__answer_date_s(answer);
+    int64_t date_s = hf__http_answer_date_s(answer);
     int64_t now_s = date_s - hf__env_wall_us(env) / 1000000;
 
     if (!date_s || (now_s - *skew_s > -CREDENTIALS_SKEW_S && now_s - *skew_s < CREDENTIALS_SKEW_S))
@@ -237,11 +237,12 @@ static uint32_t number_of(struct hf_str text, uint32_t max)
 
 uint32_t hf__service_retry_after_ms(const struct http_answer *answer)
 {
-    struct hf_str ms = hf__answer_field(answer, "x-amz-retry-after");
+    struct hf_str ms = hf__http_answer_field(answer, "x-amz-retry-after");
 
     if (ms.len)
         return number_of(ms, SERVICE_RETRY_AFTER_MAX_MS);
-    return number_of(hf__answer_field(answer, "retry-after"), SERVICE_RETRY_AFTER_MAX_MS / 1000) *
+    return number_of(hf__http_answer_field(answer, "retry-after"),
+                     SERVICE_RETRY_AFTER_MAX_MS / 1000) *
            1000;
 }
 

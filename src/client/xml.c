@@ -294,7 +294,7 @@ enum hf_status hf__xml_read(struct hf_scope *s, struct hf_str text, const struct
         return HF_OK;
     for (size_t i = 0; i < wants_len; i++)
         *wants[i].value = hf_str_of(NULL, 0);
-    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "This is not the XML of STS");
+    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "invalid XML from STS");
 }
 
 enum hf_status hf__xml_walk(struct hf_scope *s, struct hf_str text, xml_element_fn *fn, void *user)
@@ -304,5 +304,5 @@ enum hf_status hf__xml_walk(struct hf_scope *s, struct hf_str text, xml_element_
 
     if (text.len && read_document(&xml, NULL, 0))
         return HF_OK;
-    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "This is not a service's XML");
+    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "invalid XML from a service");
 }

@@ -19,6 +19,7 @@
  */
 #include "db/limiter.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define DECREASE 0.7
@@ -72,6 +73,7 @@ int64_t hf__limiter_take(struct limiter *l, int64_t now_us)
 {
     if (!l->on) /* (1) */
         return 0;
+    assert(l->rate >= RATE_MIN);
     bucket_fill(l, now_us);
     l->room -= 1;
     return l->room >= 0 ? 0 : (int64_t)(-l->room / l->rate * SECOND_US) + 1; /* (2) */
@@ -104,6 +106,7 @@ static void set_rate(struct limiter *l, double rate)
     l->room_max = rate > ROOM_MIN ? rate : ROOM_MIN;
     if (l->room > l->room_max)
         l->room = l->room_max;
+    assert(l->rate >= RATE_MIN && l->room_max >= ROOM_MIN);
 }
 
 void hf__limiter_note(struct limiter *l, int64_t now_us, bool throttled)

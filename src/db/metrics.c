@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/utf8.h"
-#include "db/about.h"
+#include "db/call_info.h"
 #include "db/prometheus.h"
 
 #define COUNT_STATUS(name, number, wire, text) +1
@@ -100,7 +100,7 @@ static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf
     counter_add(&c->buckets[time_bucket((uint64_t)us * 1000)], 1);
     counter_add(&c->duration_us, (uint64_t)us);
     if (status == HF_OK) {
-        struct about_units units = hf__about_units(op, request, response);
+        struct call_units units = hf__db_call_units(op, request, response);
 
         add_units(&c->read_milliunits, units.read);
         add_units(&c->write_milliunits, units.write);
@@ -127,12 +127,12 @@ static uint64_t counter_total(const struct metrics *m, enum hf_op op, size_t off
 
 /* False: no memory. */
 static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
-                    struct hf_metrics_op *told)
+                    struct hf_metrics_op *sums)
 {
     struct hf_metrics_status found[STATUSES], *statuses;
     size_t len = 0;
 
-    *told = (struct hf_metrics_op){.op = op, .operation = hf__op(op)->name};
+    *sums = (struct hf_metrics_op){.op = op, .operation = hf__op(op)->name};
     for (size_t i = 0; i < STATUSES; i++) {
         uint64_t calls =
             counter_total(m, op, offsetof(struct op_counters, statuses) + i * sizeof(counter));
@@ -140,8 +140,8 @@ static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
         if (calls == 0)
             continue;
         found[len++] = (struct hf_metrics_status){(enum hf_status)i, calls};
-        told->calls += calls;
-        told->errors += i == HF_OK ? 0 : calls;
+        sums->calls += calls;
+        sums->errors += i == HF_OK ? 0 : calls;
     }
     if (len == 0)
         return true;
@@ -149,16 +149,16 @@ static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
     if (!statuses)
         return false;
     memcpy(statuses, found, len * sizeof(*statuses));
-    told->statuses = statuses;
-    told->statuses_len = len;
+    sums->statuses = statuses;
+    sums->statuses_len = len;
     for (size_t i = 0; i < TIME_BUCKETS; i++)
-        told->buckets[i] =
+        sums->buckets[i] =
             counter_total(m, op, offsetof(struct op_counters, buckets) + i * sizeof(counter));
-    told->maybe = counter_total(m, op, offsetof(struct op_counters, maybe));
-    told->duration_us = counter_total(m, op, offsetof(struct op_counters, duration_us));
-    told->read_units =
+    sums->maybe = counter_total(m, op, offsetof(struct op_counters, maybe));
+    sums->duration_us = counter_total(m, op, offsetof(struct op_counters, duration_us));
+    sums->read_units =
         (double)counter_total(m, op, offsetof(struct op_counters, read_milliunits)) / 1000;
-    told->write_units =
+    sums->write_units =
         (double)counter_total(m, op, offsetof(struct op_counters, write_milliunits)) / 1000;
     return true;
 }
@@ -179,7 +179,7 @@ enum hf_status hf_metrics_get(struct hf_scope *s, struct hf_db *db, struct hf_me
     *metrics = (struct hf_metrics){0};
     hf__scope_error_clear(s);
     if (!m)
-        return hf__fail(s, HF_INVALID, "the database has no metrics to get");
+        return hf__fail(s, HF_INVALID, "the database was not opened by hf_metrics_open()");
     ops = hf__scope_array(s, HF_OP_COUNT, sizeof(*ops));
     if (!ops)
         return hf__fail_nomem(s);
@@ -278,11 +278,11 @@ enum hf_status hf_metrics_text(struct hf_scope *s, struct hf_db *db, struct hf_s
 
 /* ---- the database --------------------------------------------------------------------------- */
 
-static enum hf_status metrics_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status metrics_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct metrics *m = (struct metrics *)(void *)db;
 
-    return hf__db_settle(s, m->inner, ticket);
+    return hf__db_sync(s, m->inner, ticket);
 }
 
 static void metrics_free(struct metrics *m)
@@ -327,7 +327,7 @@ static struct hf_str metrics_opener(struct hf_db *db)
 }
 
 static const struct db_calls metrics_calls = {.call = metrics_call,
-                                              .settle = metrics_settle,
+                                              .sync = metrics_sync,
                                               .close = metrics_close,
                                               .supports = metrics_supports,
                                               .blobs = metrics_blobs,

@@ -7,7 +7,7 @@
  *  (1) A step that fails changes nothing but that the old page is gone: `next` is replaced when the
  *      new page is there, so the step can be repeated.
  *  (2) A page's scope ends with the scope that the step was given (hf__scope_follow()), and what
- *      fails in it is told in that one.
+ *      fails in it is reported in that one.
  *  (3) Elements are handed out in their order, each once, and at most `limit` of them.
  *  (4) Memory is the request, one page, and two keys.
  *  (5) A list ends, or fails, whatever a service answers: a page that is to be continued from where
@@ -18,8 +18,8 @@
 #include <holdfast/pages.h>
 
 #include "base/buf.h"
-#include "db/copy.h"
 #include "db/db.h"
+#include "db/request_copy.h"
 
 struct hf_pages {
     struct hf_env env;
@@ -56,23 +56,23 @@ static enum hf_status options_check(struct hf_scope *s, const struct hf_db *db, 
     if (op == HF_OP_SCAN)
         select = ((const struct hf_scan *)request)->select;
     if (select == HF_SELECT_COUNT && options->limit)
-        return hf__fail(s, HF_INVALID, "pages of %.*s: a count has no elements to be limited",
+        return hf__fail(s, HF_INVALID, "pages of %.*s: a limit cannot be used with a count",
                         HF_FMT(hf_op_name(op)));
     return HF_OK;
 }
 
-/* What failed in a scope of ours is told in the caller's. */
+/* Copy the error of one of our scopes to the caller's scope. */
 static enum hf_status error_copy(struct hf_scope *s, const struct hf_scope *inner,
                                  enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(inner);
-    struct hf_error *told = hf__scope_error_edit(s);
+    struct hf_error *copy = hf__scope_error_edit(s);
 
     hf__fail_text(s, status, hf_scope_copy(s, error->message));
-    told->operation = error->operation;
-    told->may_retry = error->may_retry;
-    told->may_have_happened = error->may_have_happened;
-    told->retry_after_ms = error->retry_after_ms;
+    copy->operation = error->operation;
+    copy->may_retry = error->may_retry;
+    copy->may_have_happened = error->may_have_happened;
+    copy->retry_after_ms = error->retry_after_ms;
     return status;
 }
 
@@ -103,7 +103,7 @@ static enum hf_status pages_begin(struct hf_scope *s, struct hf_db *db, enum hf_
         hf_pages_free(p);
         return hf__fail_nomem(s);
     }
-    status = hf__copy_struct(p->memory, fields, request, p->request);
+    status = hf__request_copy(p->memory, fields, request, p->request);
     if (status != HF_OK) {
         error_copy(s, p->memory, status);
         hf_pages_free(p);
@@ -304,6 +304,14 @@ static void position_remember(struct hf_pages *p, struct hf_str next)
     p->since = 0;
 }
 
+static void pages_check(const struct hf_pages *p)
+{
+    assert(p->at <= p->page.len && p->page.len <= p->whole);
+    assert(p->left >= p->page.len - p->at);
+    assert(!p->page.found || p->last == (p->next.len == 0));
+    assert((p->again_at & (p->again_at - 1)) == 0); /* (5): a power of two */
+}
+
 /* The page behind this one; (1), (2). */
 static enum hf_status page_fetch(struct hf_scope *s, struct hf_pages *p)
 {
@@ -334,6 +342,7 @@ static enum hf_status page_fetch(struct hf_scope *s, struct hf_pages *p)
         p->page.len = (size_t)p->left;
     p->count += page.count;
     p->scanned_count += page.scanned_count;
+    pages_check(p);
     return HF_OK;
 }
 
@@ -378,6 +387,7 @@ enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *p, struct hf_p
         page->shards = page->shards ? page->shards + p->at : NULL;
         p->left -= page->len;
         p->at = p->page.len;
+        pages_check(p);
     }
     page->count = p->count;
     page->scanned_count = p->scanned_count;
@@ -392,7 +402,7 @@ static enum hf_status element_next(struct hf_scope *s, struct hf_pages *p, bool 
     *found = false;
     hf__scope_error_clear(s);
     if (!right_kind)
-        return hf__fail(s, HF_INVALID, "the elements of %.*s are others",
+        return hf__fail(s, HF_INVALID, "the result of %.*s has elements of another type",
                         HF_FMT(hf_op_name(p->op)));
     do {
         TRY(pages_advance(s, p, found));
@@ -400,6 +410,7 @@ static enum hf_status element_next(struct hf_scope *s, struct hf_pages *p, bool 
     if (*found) {
         *at = p->at++;
         p->left--;
+        pages_check(p);
     }
     return HF_OK;
 }
@@ -501,7 +512,7 @@ enum hf_status hf_pages_cursor(struct hf_scope *s, struct hf_pages *p, struct hf
     *start = key;
     hf__scope_error_clear(s);
     if (p->op != HF_OP_QUERY && p->op != HF_OP_SCAN)
-        return hf__fail(s, HF_INVALID, "%.*s goes on from a text: hf_pages_cursor_text()",
+        return hf__fail(s, HF_INVALID, "%.*s continues from a text: use hf_pages_cursor_text()",
                         HF_FMT(hf_op_name(p->op)));
     if (!is_inside(p)) {
         key = p->page.found ? like : request_start(p);
@@ -543,12 +554,12 @@ enum hf_status hf_pages_cursor_text(struct hf_scope *s, struct hf_pages *p, stru
     *start = hf_str_of(NULL, 0);
     hf__scope_error_clear(s);
     if (p->op == HF_OP_QUERY || p->op == HF_OP_SCAN)
-        return hf__fail(s, HF_INVALID, "%.*s goes on from a key: hf_pages_cursor()",
+        return hf__fail(s, HF_INVALID, "%.*s continues from a key: use hf_pages_cursor()",
                         HF_FMT(hf_op_name(p->op)));
     if (!p->page.found)
         text = request_text(p);
     if (is_inside(p) && p->page.tags)
-        return hf__fail(s, HF_INVALID, "tags go on at the ends of pages only");
+        return hf__fail(s, HF_INVALID, "a list of tags can continue only at the end of a page");
     if (is_inside(p))
         text = p->page.tables    ? p->page.tables[p->at - 1]
                : p->page.streams ? p->page.streams[p->at - 1].arn

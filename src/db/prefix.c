@@ -89,6 +89,7 @@ static enum hf_status text_splice(struct hf_scope *s, struct hf_str text, size_t
 {
     struct hf__buf buf = {.scope = s};
 
+    assert(at <= text.len && cut <= text.len - at);
     hf__buf_put(&buf, text.ptr, at);
     hf__buf_put_str(&buf, insert);
     hf__buf_put(&buf, text.ptr + at + cut, text.len - at - cut);
@@ -109,7 +110,7 @@ static enum hf_status walk_statement(const struct walk *w, struct hf_str text, s
         TRY(hf__prepare_plain(w->s, w->op, w->request)); /* says that it is too long */
     if (text.len > STATEMENT_TEXT_MAX)
         return hf__fail(w->s, HF_INVALID, "the statement is too long");
-    TRY(hf__statement_table(w->s, text, &word));
+    TRY(hf__partiql_table(w->s, text, &word));
     name = word.ptr[0] == '"' ? hf_str_of(word.ptr + 1, word.len - 2) : word;
     find_name(name, HOLDS_TABLE, &at);
     quoted = hf_scope_format(w->s, "\"%.*s%.*s%.*s\"", (int)at, name.ptr, HF_FMT(w->prefix),
@@ -335,7 +336,8 @@ static enum hf_status turn_page(struct hf_scope *s, const struct paging *paging,
     const int64_t limit = 0;
 
     if (hf_str_equal(cursor, str_at(request->to ? request->to : request->from, paging->start->at)))
-        return hf__fail(s, HF_INTERNAL, "the list of the inner database does not go on from %.*s",
+        return hf__fail(s, HF_INTERNAL,
+                        "the list of the inner database does not continue after %.*s",
                         HF_FMT(cursor));
     TRY(piece_change(s, request, paging->start->at, &cursor, sizeof(cursor)));
     TRY(piece_change(s, request, paging->limit->at, &limit, sizeof(limit)));
@@ -419,11 +421,11 @@ static enum hf_status prefix_call(struct hf_scope *s, struct hf_db *db, enum hf_
     return status;
 }
 
-static enum hf_status prefix_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status prefix_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct prefixed *p = (struct prefixed *)(void *)db;
 
-    return hf__db_settle(s, p->inner, ticket);
+    return hf__db_sync(s, p->inner, ticket);
 }
 
 static enum hf_status prefix_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
@@ -466,7 +468,7 @@ static struct hf_str prefix_opener(struct hf_db *db)
 }
 
 static const struct db_calls prefix_calls = {.call = prefix_call,
-                                             .settle = prefix_settle,
+                                             .sync = prefix_sync,
                                              .close = prefix_close,
                                              .supports = prefix_supports,
                                              .blobs = prefix_blobs,
@@ -485,11 +487,11 @@ enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf
         return hf__fail(s, HF_INVALID, "hf_prefix_open() was called without a database (NULL)");
     if (prefix.len > HF_PREFIX_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_PREFIX_MAX, prefix.len),
-                                   "the prefix has %zu characters, which is more than %d",
+                                   "the prefix has %zu characters, and at most %d are allowed",
                                    prefix.len, HF_PREFIX_MAX);
-    if (prefix.len && !hf__is_table_name(prefix))
+    if (prefix.len && !hf__ops_is_table_name(prefix))
         return hf__fail(s, HF_INVALID,
-                        "the prefix '%.*s' has other characters than names of tables: a-z, A-Z, "
+                        "invalid prefix '%.*s': names of tables have the characters a-z, A-Z, "
                         "0-9, '_', '-', '.'",
                         HF_FMT(prefix));
     p = hf__env_alloc(env, sizeof(*p));

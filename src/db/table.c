@@ -17,7 +17,7 @@
 #include <holdfast/table.h>
 
 #include "db/db.h"
-#include "db/drift.h"
+#include "db/table_diff.h"
 
 enum {
     TIMEOUT_MS = 5 * 60 * 1000,
@@ -28,7 +28,7 @@ enum {
     NAME_MAX = 255
 };
 
-static const char *const status_names[] = {"in a state that we do not know", "CREATING", "UPDATING",
+static const char *const status_names[] = {"in an unknown state", "CREATING", "UPDATING",
                                            "DELETING", "ACTIVE"};
 
 static const char *status_name(enum hf_table_status status)
@@ -105,7 +105,7 @@ static enum hf_status round_failed(struct hf_scope *s, struct wait *w, enum hf_s
     if (status == HF_IO && !w->answered)
         return status;
     w->answered = true;
-    w->seen = hf_scope_format(s, "could not be seen to: %.*s", HF_FMT(error->message));
+    w->seen = hf_scope_format(s, "could not be read: %.*s", HF_FMT(error->message));
     *outcome = LATER;
     return w->seen.ptr ? HF_OK : hf__fail_nomem(s);
 }
@@ -187,7 +187,7 @@ enum hf_status hf_table_wait(struct hf_scope *s, struct hf_db *db, struct hf_str
 
     hf__scope_error_clear(s);
     if (until < HF_TABLE_UNTIL_ACTIVE || until > HF_TABLE_UNTIL_GONE)
-        return hf__fail(s, HF_INVALID, "hf_table_wait(): %d is nothing to wait for", (int)until);
+        return hf__fail(s, HF_INVALID, "hf_table_wait(): unknown state %d", (int)until);
     return rounds_run(s, &w, wait_round, &until);
 }
 
@@ -210,7 +210,7 @@ struct look {
     const struct hf_table_description *table;
     struct hf_ttl_description ttl;
     struct hf_str isolation; /* the tag; absent when there is none */
-    struct drift drift;
+    struct table_diff diff;
     bool ttl_off;
     bool isolation_off;
 };
@@ -288,16 +288,16 @@ static void compare_ttl(struct look *look, struct hf_str want)
     if (on && hf_str_equal(look->ttl.attribute, want))
         return;
     if (on) {
-        look->drift.fixed = true;
-        hf__drift_add(&look->drift, "time to live is by %.*s, expected %.*s",
-                      HF_FMT(look->ttl.attribute), HF_FMT(want));
+        look->diff.fixed = true;
+        hf__diff_add(&look->diff, "time to live is by %.*s, expected %.*s",
+                     HF_FMT(look->ttl.attribute), HF_FMT(want));
     } else if (look->ttl.status == HF_TTL_DISABLING) {
-        look->drift.fixed = true;
-        hf__drift_add(&look->drift, "time to live is being switched off, expected %.*s",
-                      HF_FMT(want));
+        look->diff.fixed = true;
+        hf__diff_add(&look->diff, "time to live is being switched off, expected %.*s",
+                     HF_FMT(want));
     } else {
         look->ttl_off = true;
-        hf__drift_add(&look->drift, "time to live is off, expected %.*s", HF_FMT(want));
+        hf__diff_add(&look->diff, "time to live is off, expected %.*s", HF_FMT(want));
     }
 }
 
@@ -309,12 +309,12 @@ static void compare_isolation(struct look *look, struct hf_str want)
     if (is.len && want.len && is.ptr[0] == want.ptr[0])
         return;
     if (is.len) {
-        look->drift.fixed = true;
-        hf__drift_add(&look->drift, "write isolation is %.*s, expected %.*s", HF_FMT(is),
-                      HF_FMT(want));
+        look->diff.fixed = true;
+        hf__diff_add(&look->diff, "write isolation is %.*s, expected %.*s", HF_FMT(is),
+                     HF_FMT(want));
     } else {
         look->isolation_off = true;
-        hf__drift_add(&look->drift, "write isolation is not set, expected %.*s", HF_FMT(want));
+        hf__diff_add(&look->diff, "write isolation is not set, expected %.*s", HF_FMT(want));
     }
 }
 
@@ -380,10 +380,10 @@ static enum hf_status table_repair(struct hf_scope *s, struct wait *w, struct en
     if (look->ttl_off)
         return repair_attempted(s, w, e, HF_STR("/ttl"),
                                 hf_update_time_to_live(s, w->db, &set_ttl, NULL), outcome);
-    if (look->drift.stream_off)
+    if (look->diff.stream_off)
         return repair_attempted(s, w, e, HF_STR("/stream"),
                                 hf_update_table(s, w->db, &set_stream, NULL), outcome);
-    return add_index(s, w, e, look->drift.lost, outcome);
+    return add_index(s, w, e, look->diff.lost, outcome);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
@@ -403,8 +403,8 @@ static const struct hf_index_description *index_unready(const struct hf_create_t
 static enum hf_status compare_all(struct hf_scope *s, struct wait *w, const struct ensure *e,
                                   struct look *look)
 {
-    look->drift = (struct drift){.text = {.scope = s}};
-    hf__drift_of_table(&look->drift, e->spec, look->table, e->scylla);
+    look->diff = (struct table_diff){.text = {.scope = s}};
+    hf__diff_table(&look->diff, e->spec, look->table, e->scylla);
     if (e->options.ttl_attribute.len) {
         TRY(look_at_ttl(s, w, look));
         compare_ttl(look, e->options.ttl_attribute);
@@ -413,7 +413,7 @@ static enum hf_status compare_all(struct hf_scope *s, struct wait *w, const stru
         TRY(look_at_isolation(s, w, look));
         compare_isolation(look, e->isolation);
     }
-    return look->drift.text.failed ? hf__fail_nomem(s) : HF_OK;
+    return look->diff.text.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
 /* The table is ACTIVE. */
@@ -427,14 +427,14 @@ static enum hf_status table_finish(struct hf_scope *s, struct wait *w, struct en
     if (status != HF_OK)
         return round_failed(s, w, status, outcome);
     *outcome = DONE;
-    if (look.drift.fixed || (look.drift.text.len && e->options.no_create) ||
-        (look.drift.lost && !e->options.add_indexes)) /* (2) */
+    if (look.diff.fixed || (look.diff.text.len && e->options.no_create) ||
+        (look.diff.lost && !e->options.add_indexes)) /* (2) */
         return hf__fail(s, HF_INVALID, "table %.*s: %.*s", HF_FMT(w->table),
-                        (int)look.drift.text.len, (const char *)look.drift.text.ptr);
+                        (int)look.diff.text.len, (const char *)look.diff.text.ptr);
     if (idle)
         return round_again(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
                            status_name(idle->status));
-    return look.drift.text.len ? table_repair(s, w, e, &look, outcome) : HF_OK;
+    return look.diff.text.len ? table_repair(s, w, e, &look, outcome) : HF_OK;
 }
 
 static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *user,
@@ -511,8 +511,7 @@ static enum hf_status check_environment(struct hf_scope *s, struct hf_str enviro
 {
     if (is_name(environment, false))
         return HF_OK;
-    return hf__fail(s, HF_INVALID,
-                    "\"%.*s\" cannot be an environment: it has letters, digits, '_' and '-'",
+    return hf__fail(s, HF_INVALID, "invalid environment \"%.*s\": use letters, digits, '_' and '-'",
                     HF_FMT(environment));
 }
 
@@ -521,7 +520,7 @@ static enum hf_status check_length(struct hf_scope *s, struct hf_str name)
     if (name.len >= NAME_MIN && name.len <= NAME_MAX)
         return HF_OK;
     return hf__fail(s, HF_INVALID,
-                    "\"%.*s\" cannot be the name of a table: it has %zu characters, not %d to %d",
+                    "invalid table name \"%.*s\": it has %zu characters, not %d to %d",
                     HF_FMT(name), name.len, NAME_MIN, NAME_MAX);
 }
 
@@ -535,7 +534,7 @@ enum hf_status hf_table_name(struct hf_scope *s, struct hf_str environment, stru
     TRY(check_environment(s, environment));
     if (!is_name(base, true))
         return hf__fail(s, HF_INVALID,
-                        "\"%.*s\" cannot name a table: it has letters, digits, '_', '-' and '.'",
+                        "invalid table name \"%.*s\": use letters, digits, '_', '-' and '.'",
                         HF_FMT(base));
     whole = hf_scope_format(s, "%.*s.%.*s", HF_FMT(environment), HF_FMT(base));
     if (!whole.ptr)
@@ -553,7 +552,7 @@ enum hf_status hf_table_guard(struct hf_scope *s, struct hf_str environment, str
     TRY(check_environment(s, environment));
     if (!str_after(name, environment, &rest) || rest.len < 2 || rest.ptr[0] != '.' ||
         !is_name(name, true))
-        return hf__fail(s, HF_INVALID, "table \"%.*s\" is not one of the environment %.*s",
+        return hf__fail(s, HF_INVALID, "table \"%.*s\" does not belong to the environment %.*s",
                         HF_FMT(name), HF_FMT(environment));
     return check_length(s, name);
 }

@@ -90,7 +90,7 @@ enum hf_status hf__engine_describe_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING, request));
-    return fail_no_global(s, HF_NOT_FOUND, hf__table_name(request->table));
+    return fail_no_global(s, HF_NOT_FOUND, hf__ops_table_name(request->table));
 }
 
 enum hf_status hf__engine_update_table_replica_auto_scaling(
@@ -101,7 +101,7 @@ enum hf_status hf__engine_update_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING, request));
-    return fail_no_global(s, HF_NOT_FOUND, hf__table_name(request->table));
+    return fail_no_global(s, HF_NOT_FOUND, hf__ops_table_name(request->table));
 }
 
 /* ---- Kinesis and contributor insights ------------------------------------------------------- */

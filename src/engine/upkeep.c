@@ -53,7 +53,8 @@ static enum hf_status upkeep_round(struct hf_scope *s, struct engine *e,
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         bool alive = hf__scope_alive(s) == HF_OK;
 
-        hf__scope_feed(s); /* what an earlier call or step missed does not matter to this one */
+        hf__scope_alloc_clear(
+            s); /* what an earlier call or step missed does not matter to this one */
         if ((!alive || steps[i].step(s, e, steps[i].done) != HF_OK) && first.status == HF_OK)
             first = *hf_scope_error(s);
     }

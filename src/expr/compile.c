@@ -6,6 +6,8 @@
  */
 #include "expr/parse.h"
 
+#include "base/assert_held.h"
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static void *array_carve(uint8_t **at, size_t count, size_t size)
@@ -44,6 +46,7 @@ static struct expr *expr_new(struct hf_scope *s, enum expr_kind kind, struct hf_
     expr->actions = array_carve(&at, actions, sizeof(struct action));
     expr->leaves = array_carve(&at, leaves, sizeof(struct leaf));
     expr->step_aliases = array_carve(&at, counts->steps, sizeof(uint16_t));
+    assert(at + text.len == (uint8_t *)expr + size); /* all of it is carved */
     memcpy(at, text.ptr, text.len);
     *copy = hf_str_of((const char *)at, text.len);
     return expr;
@@ -61,7 +64,7 @@ static enum hf_status fail_syntax(struct hf_scope *s, const struct parser *p)
     const struct token *tokens = p->tokens;
     size_t from = tokens[p->bad > 0 ? p->bad - 1 : 0].at;
     size_t to = p->text.len;
-    struct hf_str token = hf__token_text(p, p->bad);
+    struct hf_str token = hf__expr_token_text(p, p->bad);
 
     if (tokens[p->bad].kind == TOKEN_END)
         token = HF_STR("<EOF>");
@@ -78,7 +81,7 @@ static enum hf_status fail_found(struct hf_scope *s, const struct parser *p, enu
     struct hf_str token = HF_STR_INIT("");
 
     if (finding != FOUND_SECTION && finding != FOUND_DEPTH)
-        token = hf__token_text(p, at);
+        token = hf__expr_token_text(p, at);
     switch (finding) {
     case FOUND_PARENTHESES:
         return hf__expr_fail(s, kind, TEXT_PARENTHESES);
@@ -138,8 +141,8 @@ struct uses {
 static int order_uses(const void *context, uint16_t a, uint16_t b)
 {
     const struct uses *uses = context;
-    struct hf_str x = hf__token_text(uses->p, uses->tokens[a]);
-    struct hf_str y = hf__token_text(uses->p, uses->tokens[b]);
+    struct hf_str x = hf__expr_token_text(uses->p, uses->tokens[a]);
+    struct hf_str y = hf__expr_token_text(uses->p, uses->tokens[b]);
 
     return bytes_compare(x.ptr, x.len, y.ptr, y.len);
 }
@@ -156,7 +159,7 @@ static size_t number_uses(const struct parser *p, const uint16_t *tokens, size_t
         order[i] = (uint16_t)i;
     hf__expr_sort(order, len, order_uses, &uses);
     for (size_t i = 0; i < len; i++) {
-        struct hf_str name = hf__token_text(p, tokens[order[i]]);
+        struct hf_str name = hf__expr_token_text(p, tokens[order[i]]);
 
         if (listed == 0 || !hf_str_equal(list[listed - 1], name))
             list[listed++] = name;
@@ -239,6 +242,60 @@ void hf__expr_link_leaves(struct expr *expr)
     leaves_reverse(expr);
 }
 
+/* ---- what always holds ---------------------------------------------------------------------- */
+
+/* (5): each once, in the order of their bytes. */
+static void placeholders_check(const struct hf_str *list, size_t len)
+{
+    for (size_t i = 1; i < len; i++)
+        assert(bytes_compare(list[i - 1].ptr, list[i - 1].len, list[i].ptr, list[i].len) < 0);
+}
+
+static void nodes_check(const struct expr *expr)
+{
+    for (size_t i = 0; i < expr->nodes_len; i++) {
+        const struct node *node = &expr->nodes[i];
+        uint16_t child = node->first;
+
+        assert(node->kind != NODE_PATH || node->ref < expr->paths_len);
+        assert(node->kind != NODE_VALUE || node->ref < expr->values_len);
+        for (size_t n = 0; n < node->count; n++) {
+            assert(child < expr->nodes_len && child != i);
+            assert((n == node->count - 1u) == (child == node->last));
+            child = expr->nodes[child].next;
+        }
+    }
+}
+
+/* Every leaf leads to a later one or to the end, so matching comes to an end. */
+static void leaves_check(const struct expr *expr)
+{
+    for (size_t i = 0; i < expr->leaves_len; i++) {
+        const struct leaf *leaf = &expr->leaves[i];
+
+        assert(leaf->node < expr->nodes_len && expr->nodes[leaf->node].kind != NODE_LOGIC);
+        assert(leaf->yes >= LEAF_REJECT || (leaf->yes > i && leaf->yes < expr->leaves_len));
+        assert(leaf->no >= LEAF_REJECT || (leaf->no > i && leaf->no < expr->leaves_len));
+    }
+}
+
+/* (4), (5) of private.h, and that numbers lead to something. */
+static void expr_check(const struct expr *expr)
+{
+    for (size_t i = 0; i < expr->paths_len; i++)
+        assert(expr->paths[i].len > 0 && expr->paths[i].len <= EXPR_PATH_MAX);
+    for (size_t i = 0; i < expr->steps_len; i++)
+        assert(expr->step_aliases[i] <= expr->aliases_len);
+    for (size_t i = 0; i < expr->actions_len; i++) {
+        assert(expr->actions[i].path < expr->paths_len);
+        assert((expr->actions[i].value == NO_NODE) == (expr->actions[i].section == SECTION_REMOVE));
+    }
+    placeholders_check(expr->aliases, expr->aliases_len);
+    placeholders_check(expr->values, expr->values_len);
+    nodes_check(expr);
+    leaves_check(expr);
+}
+
 /* ---- compiling ------------------------------------------------------------------------------ */
 
 static bool expr_parse(struct parser *p)
@@ -279,6 +336,8 @@ enum hf_status hf__expr_compile(struct hf_scope *s, enum expr_kind kind, struct 
     number_placeholders(&p);
     if (kind != EXPR_UPDATE && kind != EXPR_PROJECTION)
         hf__expr_link_leaves(p.expr);
+    if (DEV_CHECKS)
+        expr_check(p.expr);
     *expr = p.expr;
     return HF_OK;
 }

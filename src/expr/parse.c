@@ -70,6 +70,7 @@ static void node_attach(struct parser *p, uint16_t parent, uint16_t child)
 {
     struct node *node = &p->expr->nodes[parent];
 
+    assert(parent < p->expr->nodes_len && child < p->expr->nodes_len && parent != child);
     if (node->count == 0)
         node->first = child;
     else
@@ -83,10 +84,11 @@ static void node_attach(struct parser *p, uint16_t parent, uint16_t child)
 static void step_name(struct parser *p)
 {
     struct expr *expr = p->expr;
-    struct hf_str name = hf__token_text(p, p->at);
+    struct hf_str name = hf__expr_token_text(p, p->at);
     uint16_t alias = 0;
 
     if (kind_at(p, p->at) == TOKEN_ALIAS) {
+        assert(p->aliases_len < ARRAY_LEN(p->alias_tokens));
         p->alias_tokens[p->aliases_len++] = (uint16_t)p->at;
         alias = (uint16_t)p->aliases_len;
     } else if (hf__expr_reserved(name)) {
@@ -101,7 +103,7 @@ enum { INDEX_DIGITS_MAX = 10 };
 static void step_index(struct parser *p)
 {
     struct expr *expr = p->expr;
-    struct hf_str text = hf__token_text(p, p->at);
+    struct hf_str text = hf__expr_token_text(p, p->at);
     uint64_t index = 0;
 
     for (size_t i = 0; i < text.len && i <= INDEX_DIGITS_MAX; i++)
@@ -225,11 +227,13 @@ static void check_call_operand(struct parser *p, uint16_t parent, uint16_t call)
 
 static struct waiting *stack_top(struct parser *p)
 {
+    assert(p->depth > 0);
     return &p->stack[p->depth - 1];
 }
 
 static void stack_push(struct parser *p, enum slot slot, uint16_t node, bool operand_only)
 {
+    assert(p->depth < ARRAY_LEN(p->stack));
     p->stack[p->depth++] = (struct waiting){node, (uint8_t)slot, operand_only};
 }
 
@@ -272,7 +276,7 @@ static bool read_operand(struct parser *p, struct current *c)
             *c = (struct current){parse_value(p), ROLE_OPERAND, false};
             return true;
         } else if (kind == TOKEN_NAME && kind_at(p, p->at + 1) == TOKEN_OPEN) {
-            enum function function = hf__expr_function(hf__token_text(p, p->at));
+            enum function function = hf__expr_function(hf__expr_token_text(p, p->at));
             uint16_t node = node_new(p, NODE_CALL, function);
 
             p->expr->nodes[node].ref = (uint16_t)p->at; /* for findings; calls have no ref */

@@ -109,8 +109,8 @@ static enum hf_status value_of(struct hf_scope *s, const struct statement *state
     return hf__pq_value(s, &params, node, value);
 }
 
-enum hf_status hf__statement_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
-                                        struct hf_value value)
+enum hf_status hf__partiql_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
+                                      struct hf_value value)
 {
     if (hf_value_type(value) == attr->type)
         return HF_OK;
@@ -148,9 +148,9 @@ static enum hf_status find_in_term(struct hf_scope *s, const struct statement *s
     return HF_OK;
 }
 
-enum hf_status hf__statement_find_key(struct hf_scope *s, const struct statement *statement,
-                                      const struct statement_key *key, bool lists,
-                                      struct statement_found *found)
+enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *statement,
+                                    const struct statement_key *key, bool lists,
+                                    struct statement_found *found)
 {
     const struct pq_node *node = statement->condition;
 
@@ -298,7 +298,7 @@ static bool spans_overlap(const struct statement_span *a, const struct statement
     return hf_value_equal(a->hash, b->hash) && !lies_before(a, b) && !lies_before(b, a);
 }
 
-int hf__statement_span_compare(const struct statement_span *a, const struct statement_span *b)
+int hf__partiql_span_compare(const struct statement_span *a, const struct statement_span *b)
 {
     int order = hf__value_compare(a->hash, b->hash);
 
@@ -341,7 +341,7 @@ static enum hf_status key_value(struct splitter *p, const struct statement_key_a
                                 const struct pq_node *node, struct hf_value *value)
 {
     TRY(value_of(p->s, p->statement, node, value));
-    return hf__statement_check_type(p->s, attr, *value);
+    return hf__partiql_check_type(p->s, attr, *value);
 }
 
 static enum hf_status range_bounds(struct splitter *p, const struct pq_node *node,
@@ -525,9 +525,9 @@ static enum hf_status branches_separate(struct hf_scope *s, struct branches *b)
     return HF_OK;
 }
 
-enum hf_status hf__statement_spans(struct hf_scope *s, const struct statement *statement,
-                                   const struct statement_key *key, struct statement_span **spans,
-                                   size_t *len)
+enum hf_status hf__partiql_spans(struct hf_scope *s, const struct statement *statement,
+                                 const struct statement_key *key, struct statement_span **spans,
+                                 size_t *len)
 {
     struct splitter p = {s, statement, key};
     struct branches b;

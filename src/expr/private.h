@@ -230,21 +230,21 @@ struct share {
     size_t depth;
 };
 
-static inline const struct expr_path *hf__share_path(const struct share *share, size_t at)
+static inline const struct expr_path *hf__path_share_path(const struct share *share, size_t at)
 {
     return &share->bound->listed[share->bound->order[at]];
 }
 
-static inline const struct expr_step *hf__share_step(const struct share *share, size_t at)
+static inline const struct expr_step *hf__path_share_step(const struct share *share, size_t at)
 {
-    return &hf__share_path(share, at)->steps[share->depth];
+    return &hf__path_share_path(share, at)->steps[share->depth];
 }
 
 /* Does the path go through the member (0), in front of it (< 0) or behind it? */
-static inline int hf__share_against(const struct share *share, size_t at,
-                                    const struct value_walk *walk, uint32_t index)
+static inline int hf__path_share_against(const struct share *share, size_t at,
+                                         const struct value_walk *walk, uint32_t index)
 {
-    const struct expr_step *step = hf__share_step(share, at);
+    const struct expr_step *step = hf__path_share_step(share, at);
 
     if (walk->type == HF_TYPE_L)
         return (step->index > index) - (step->index < index);

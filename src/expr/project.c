@@ -19,7 +19,7 @@ static bool project_member(struct hf__buf *buf, const struct value_walk *walk, s
 
     if (walk->type == HF_TYPE_M)
         hf__build_name(buf, walk->name);
-    if (hf__share_path(&below, below.from)->len == below.depth) {
+    if (hf__path_share_path(&below, below.from)->len == below.depth) {
         hf__build_value(buf, walk->value);
         return true;
     }
@@ -32,7 +32,7 @@ static bool project_member(struct hf__buf *buf, const struct value_walk *walk, s
 static bool project_container(struct hf__buf *buf, struct hf_value container, struct share share)
 {
     struct value_walk walk = hf__value_walk(container);
-    bool named = hf__share_step(&share, share.from)->name.ptr != NULL;
+    bool named = hf__path_share_step(&share, share.from)->name.ptr != NULL;
     size_t open = buf->len;
     size_t at = share.from;
     bool any = false;
@@ -43,10 +43,10 @@ static bool project_container(struct hf__buf *buf, struct hf_value container, st
     for (uint32_t index = 0; at < share.to && hf__value_next(&walk); index++) {
         struct share below = {share.bound, 0, 0, share.depth + 1};
 
-        while (at < share.to && hf__share_against(&share, at, &walk, index) < 0)
+        while (at < share.to && hf__path_share_against(&share, at, &walk, index) < 0)
             at++;
         below.from = at;
-        while (at < share.to && hf__share_against(&share, at, &walk, index) == 0)
+        while (at < share.to && hf__path_share_against(&share, at, &walk, index) == 0)
             at++;
         below.to = at;
         if (below.from < below.to)
@@ -96,7 +96,7 @@ static enum hf_status project_columns(struct hf_scope *s, const struct expr_boun
         if (!value.ptr)
             continue;
         hf__build_name(&buf, column->name);
-        if (hf__share_path(&share, share.from)->len == share.depth)
+        if (hf__path_share_path(&share, share.from)->len == share.depth)
             hf__build_value(&buf, value);
         else if (!project_container(&buf, value, share))
             buf.len = before;

@@ -258,11 +258,11 @@ static const struct change *change_at(const struct updating *u, size_t at)
 static void put_new(const struct updating *u, struct hf__buf *buf, const struct share *share,
                     size_t at)
 {
-    const struct expr_step *step = hf__share_step(share, at);
+    const struct expr_step *step = hf__path_share_step(share, at);
 
     if (change_at(u, at)->outcome != PUT)
         return;
-    assert(hf__share_path(share, at)->len == share->depth + 1); /* (2) */
+    assert(hf__path_share_path(share, at)->len == share->depth + 1); /* (2) */
     if (step->name.ptr)
         hf__build_name(buf, step->name);
     hf__build_value(buf, change_at(u, at)->value);
@@ -275,7 +275,7 @@ static void container_rebuild(const struct updating *u, struct hf__buf *buf,
 static void put_member(const struct updating *u, struct hf__buf *buf, const struct value_walk *walk,
                        const struct share *below)
 {
-    bool ends = hf__share_path(below, below->from)->len == below->depth;
+    bool ends = hf__path_share_path(below, below->from)->len == below->depth;
     enum outcome outcome = ends ? change_at(u, below->from)->outcome : NOTHING;
     enum hf_type wanted;
 
@@ -287,7 +287,7 @@ static void put_member(const struct updating *u, struct hf__buf *buf, const stru
         hf__build_value(buf, change_at(u, below->from)->value);
         return;
     }
-    wanted = !ends && hf__share_step(below, below->from)->name.ptr ? HF_TYPE_M : HF_TYPE_L;
+    wanted = !ends && hf__path_share_step(below, below->from)->name.ptr ? HF_TYPE_M : HF_TYPE_L;
     if (!ends && hf_value_type(walk->value) == wanted)
         container_rebuild(u, buf, walk->value, *below);
     else
@@ -310,15 +310,16 @@ static void container_rebuild(const struct updating *u, struct hf__buf *buf,
 
         if (!hf__value_next(&walk))
             break;
-        order = hf__share_against(&share, at, &walk, index);
+        order = hf__path_share_against(&share, at, &walk, index);
         if (order > 0)
             continue;
         hf__buf_put(buf, run, (size_t)(member - run));
         run = member;
-        for (; at < share.to && (order = hf__share_against(&share, at, &walk, index)) < 0; at++)
+        for (; at < share.to && (order = hf__path_share_against(&share, at, &walk, index)) < 0;
+             at++)
             put_new(u, buf, &share, at);
         below.from = at;
-        while (at < share.to && hf__share_against(&share, at, &walk, index) == 0)
+        while (at < share.to && hf__path_share_against(&share, at, &walk, index) == 0)
             at++;
         below.to = at;
         if (below.from == below.to)

@@ -82,7 +82,7 @@ static enum hf_status get_store(struct hf_scope *s, struct transport *t, CURL *e
         (void)X509_STORE_up_ref(*store);
     (void)pthread_mutex_unlock(&t->store_mutex);
     if (!*store)
-        return hf__fail(s, HF_INVALID, "the certificates of authorities %s cannot be read", name);
+        return hf__fail(s, HF_INVALID, "the CA certificates %s cannot be read", name);
     return HF_OK;
 }
 

@@ -295,7 +295,7 @@ static enum hf_status put_headers(struct hf_scope *s, struct hf__buf *out,
         if (name_order(before, name) >= 0)
             return hf__fail(s, HF_INVALID, "The names of the signed headers are not in order");
         if (!put_header(out, head, name))
-            return hf__fail(s, HF_INVALID, "The header '%.*s' is signed and missing", HF_FMT(name));
+            return hf__fail(s, HF_INVALID, "The header '%.*s' is signed but missing", HF_FMT(name));
         before = name;
     }
     return HF_OK;

@@ -83,7 +83,7 @@ static enum hf_status unpack_all(struct hf_scope *s, struct libdeflate_decompres
             at += in_used;
             u->used += out_used;
             if (!gzip && at < body.len)
-                return hf__fail(s, HF_INVALID, "the body goes on behind its deflate data");
+                return hf__fail(s, HF_INVALID, "the body has more bytes after its deflate data");
             break;
         case LIBDEFLATE_INSUFFICIENT_SPACE:
             if (u->room == u->most)
@@ -132,7 +132,7 @@ enum hf_status hf__http_unpack(struct hf_scope *s, struct hf_str encoding, struc
     if (hf__http_is(encoding, "deflate"))
         return unpack_with(s, libdeflate_zlib_decompress_ex, false, body, limit, unpacked);
     if (encoding.len && !hf__http_is(encoding, "identity"))
-        return hf__fail(s, HF_INVALID, "the only content codings there are are gzip and deflate");
+        return hf__fail(s, HF_INVALID, "unsupported content coding: use gzip or deflate");
     if (body.len > limit)
         return hf__fail(s, HF_LIMIT, "the body has more than %zu bytes", limit);
     *unpacked = body;

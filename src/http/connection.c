@@ -333,7 +333,7 @@ static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t
     const char *advice = "";
 
     if (c->starved) {
-        text = "this process has no file descriptor left for it";
+        text = "this process has no free file descriptor";
         code = CURLE_COULDNT_CONNECT;
     }
     switch (code) {

@@ -89,7 +89,7 @@ struct http_reader {
     bool answer_no_body; /* to a request that has answers without a body, */
     bool until_close;    /* whose end is the end of the connection */
     int interim;         /* answers that were skipped so far */
-    bool told;           /* HTTP_HEAD was returned */
+    bool head_returned;  /* HTTP_HEAD was returned */
     uintptr_t at;        /* where the bytes were when the head was taken apart */
     size_t start;        /* of the request line: an empty line may come before it */
     size_t fields_at;    /* where the header fields start */

@@ -79,7 +79,7 @@ void hf__http_begin(struct http_reader *reader, const struct http_limits *limits
     reader->state = START;
     reader->answer = reader->answer_no_body = reader->until_close = false;
     reader->interim = 0;
-    reader->told = false;
+    reader->head_returned = false;
     reader->at = 0;
     reader->start = reader->fields_at = reader->head_len = reader->body_len = 0;
     reader->chunk_left = reader->framing = reader->trailers_at = reader->trailers_len = 0;
@@ -134,7 +134,7 @@ static enum step at_answer_start(struct http_reader *r, const uint8_t *bytes, si
     if (len <= r->start)
         return STEP_MORE;
     if (bytes[r->start] == 0x15 || bytes[r->start] == 0x16)
-        return reader_refuse(r, 400, "this looks like TLS, but plain HTTP was spoken");
+        return reader_refuse(r, 400, "received TLS as the answer to plain HTTP");
     if (bytes[r->start] != 'H')
         return reader_refuse(r, 400, "the answer does not start with an HTTP version");
     r->line = r->scanned = r->start;
@@ -156,7 +156,7 @@ static enum step at_start(struct http_reader *r, const uint8_t *bytes, size_t le
         return STEP_MORE;
     /* Who speaks TLS to us waits for an answer, and would never send the end of a line. */
     if (bytes[r->start] == 0x16)
-        return reader_refuse(r, 400, "this looks like TLS, but plain HTTP is spoken here");
+        return reader_refuse(r, 400, "received TLS on a port for plain HTTP");
     if (!hf__http_is_token(bytes[r->start]))
         return reader_refuse(r, 400, "the request line does not start with a method");
     r->line = r->scanned = r->start;
@@ -335,8 +335,8 @@ static enum step take_trailer(struct http_reader *r, const uint8_t *bytes)
         if (hf__http_is(field.name, misplaced[i]))
             return reader_refuse(
                 r, 400,
-                r->answer ? "a field that frames the answer comes behind the body"
-                          : "a field that frames or routes the request comes behind the body");
+                r->answer ? "a field that frames the answer comes after the body"
+                          : "a field that frames or routes the request comes after the body");
     }
     return STEP_ON;
 }
@@ -408,6 +408,21 @@ static size_t bytes_wanted(const struct http_reader *r, size_t len)
     }
 }
 
+/* What holds between two calls, when `len` bytes are there. */
+static void reader_check(const struct http_reader *r, size_t len)
+{
+    if (r->state == BAD) {
+        assert(r->error.status != 0 && r->error.text);
+        return;
+    }
+    assert(r->scanned <= len && r->line <= len);
+    assert(r->head.fields_len <= HTTP_FIELDS_MAX);
+    if (r->state < LENGTH) /* the head is not complete */
+        return;
+    assert(r->head_len > 0 && r->head_len <= len && r->at != 0);
+    assert(r->body_len <= r->limits.body_bytes && r->chunk_left <= r->limits.body_bytes);
+}
+
 enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_t len)
 {
     assert(len >= reader->scanned || reader->state == BAD);
@@ -424,15 +439,18 @@ enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_
             break;
         case STEP_MORE:
             reader->wanted = bytes_wanted(reader, len);
-            if (reader->told || reader->state < LENGTH)
+            reader_check(reader, len);
+            assert(reader->wanted > len);
+            if (reader->head_returned || reader->state < LENGTH)
                 return HTTP_MORE;
-            reader->told = true;
+            reader->head_returned = true;
             return HTTP_HEAD;
         case STEP_BAD:
             reader->state = BAD;
             break;
         }
     }
+    reader_check(reader, len);
     if (reader->state == BAD)
         return HTTP_BAD;
     reader->used = reader->wanted = reader->scanned;

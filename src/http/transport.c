@@ -97,7 +97,7 @@ static enum hf_status write_line(struct exchange *x, const struct http_head *hea
 {
     if (!is_token(head->method) || !is_visible(head->target))
         return hf__fail(x->patience.s, HF_INVALID,
-                        "the method or the target of a request cannot be sent");
+                        "the method or the target of the request is invalid");
     hf__buf_put_str(&x->out, head->method);
     hf__buf_put_byte(&x->out, ' ');
     hf__buf_put_str(&x->out, head->target);
@@ -111,7 +111,7 @@ static enum hf_status write_field(struct exchange *x, const struct http_field *f
 
     if (!is_token(field->name) || hf__http_is(field->name, "Content-Length") ||
         hf__http_is(field->name, "Transfer-Encoding"))
-        return hf__fail(x->patience.s, HF_INVALID, "the header field \"%.*s\" cannot be sent",
+        return hf__fail(x->patience.s, HF_INVALID, "invalid header field \"%.*s\"",
                         (int)(field->name.len < 60 ? field->name.len : 60), field->name.ptr);
     hf__buf_put_str(&x->out, field->name);
     hf__buf_put_str(&x->out, HF_STR(": "));
@@ -415,16 +415,16 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
     return status;
 }
 
-struct hf_str hf__answer_field(const struct http_answer *answer, const char *name)
+struct hf_str hf__http_answer_field(const struct http_answer *answer, const char *name)
 {
     return hf__http_find(answer->fields, answer->fields_len, name);
 }
 
 /* "Sun, 15 Nov 2026 10:30:00 GMT", the one form that is sent, to that of signatures. */
-int64_t hf__answer_date_s(const struct http_answer *answer)
+int64_t hf__http_answer_date_s(const struct http_answer *answer)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    struct hf_str date = hf__answer_field(answer, "date");
+    struct hf_str date = hf__http_answer_field(answer, "date");
     const char *p = date.ptr, *month;
     char text[SIGN_TIME + 1];
     int64_t seconds;

@@ -342,7 +342,7 @@ static void check_fields(struct violations *v, const struct fields *fields, cons
 #define AT_LEAST "Member must have value greater than or equal to "
 #define AT_MOST "Member must have value less than or equal to "
 
-bool hf__is_table_name(struct hf_str text)
+bool hf__ops_is_table_name(struct hf_str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -388,7 +388,7 @@ static void check_str(struct violations *v, const struct field *field, const voi
 
     if (field->pattern == PATTERN_TABLE_NAME && !is_arn(field, text)) {
         /* An empty name that may have one character is too short, and that is all. */
-        if (!hf__is_table_name(text) && !(text.len == 0 && field->min == TABLE_NAME_MIN))
+        if (!hf__ops_is_table_name(text) && !(text.len == 0 && field->min == TABLE_NAME_MIN))
             violation_add(v, field, base, false,
                           "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
                           INT64_MIN);
@@ -548,7 +548,7 @@ static enum hf_status check_table_name(struct violations *v, const struct field 
     if (!name.ptr)
         return hf__fail(v->s, HF_INVALID,
                         "The parameter 'TableName' is required but was not present in the request");
-    if (name.len >= (size_t)field->min && name.len <= TABLE_NAME_MAX && hf__is_table_name(name))
+    if (name.len >= (size_t)field->min && name.len <= TABLE_NAME_MAX && hf__ops_is_table_name(name))
         return HF_OK; /* nearly always */
     by_length = *field;
     by_length.rules = 0;

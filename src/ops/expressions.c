@@ -106,7 +106,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
     TRY(hf_item_check(s, e->names));
     if (hf__item_poisoned(e->values)) {
         TRY(hf__expr_params(s, e->names, hf__item_poison(e->values)->rest, params));
-        return hf__fail_expression_value(s, e->op, hf__item_poison(e->values));
+        return hf__ops_fail_expression_value(s, e->op, hf__item_poison(e->values));
     }
     TRY(hf__expr_params(s, e->names, e->values, params));
     while (hf_item_next(e->values, &walk)) {
@@ -117,7 +117,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
                                     .message = hf_scope_error(s)->message,
                                     .key = walk.name};
 
-            return hf__fail_expression_value(s, e->op, &poison);
+            return hf__ops_fail_expression_value(s, e->op, &poison);
         }
     }
     return HF_OK;

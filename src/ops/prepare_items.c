@@ -175,7 +175,7 @@ enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *c
 }
 
 /* A name stays as it is; of an ARN it is what follows "table/", up to an index or a stream. */
-struct hf_str hf__table_name(struct hf_str name_or_arn)
+struct hf_str hf__ops_table_name(struct hf_str name_or_arn)
 {
     const struct hf_str before = HF_STR(":table/");
     const char *found;

@@ -165,7 +165,7 @@ enum hf_status hf__reword(struct hf_scope *s, enum hf_op op, enum hf_status stat
 struct hf_str hf__poison_text(struct hf_scope *s, enum hf_op op, const struct poison *poison);
 
 /* Fail for a poisoned expression value, wrapped as the operation has it. */
-enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,
-                                         const struct poison *poison);
+enum hf_status hf__ops_fail_expression_value(struct hf_scope *s, enum hf_op op,
+                                             const struct poison *poison);
 
 #endif

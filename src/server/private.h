@@ -126,32 +126,32 @@ struct conn {
     struct tls *tls; /* NULL: plain */
     char peer[64];   /* who it is, for the access log; empty until it is wanted */
     enum conn_state state;
-    unsigned holders;            /* who still uses it: libuv, and a worker */
-    uint64_t deadline_ms;        /* of the state, on the loop's clock; UINT64_MAX: none */
-    uint64_t begun_ms;           /* when the request began, or the handshake */
-    uint64_t opened_ms;          /* when the connection did */
-    struct http_reader *partial; /* of a request that is not complete; NULL: none */
-    struct hf__buf in;           /* its bytes, and those behind it */
-    uint64_t counted;            /* bytes of it that are in the budget's input */
-    struct hf__buf out;          /* answers that are not sent */
-    size_t out_begin;            /* where they begin in `out` */
-    uint32_t answers;            /* in `out` */
-    struct parts *parts;         /* the rest of an answer, not made yet; NULL: none */
-    uint64_t held;               /* bytes that are in the budget's output */
-    size_t pending;              /* bytes of `out` that are in loop->pending */
-    struct hf__debt debt;        /* what has to happen before `out` leaves */
-    uint64_t sync_began_ns;      /* of SYNCING: since when */
-    uint64_t due_ms;             /* of DELAYED: until when */
-    uint64_t moved_ms;           /* of SENDING: when the reader last took something, */
-    size_t queued;               /* and how much was left then */
-    atomic_bool gone;            /* nobody waits for the answer: closed, for workers to see */
-    bool asked;                  /* a whole request has come on it */
-    bool continued;              /* "100 Continue" was sent for the partial request */
-    bool for_worker;             /* the request that comes next takes too long for a loop */
-    bool unread;                 /* `in` has bytes that nobody has looked at */
-    bool paused;                 /* nothing is read from the socket */
-    bool ended;                  /* the other side sends no more */
-    bool close_after;            /* nothing more is handled; close when `out` is sent */
+    unsigned holders;             /* who still uses it: libuv, and a worker */
+    uint64_t deadline_ms;         /* of the state, on the loop's clock; UINT64_MAX: none */
+    uint64_t begun_ms;            /* when the request began, or the handshake */
+    uint64_t opened_ms;           /* when the connection did */
+    struct http_reader *partial;  /* of a request that is not complete; NULL: none */
+    struct hf__buf in;            /* its bytes, and those behind it */
+    uint64_t counted;             /* bytes of it that are in the budget's input */
+    struct hf__buf out;           /* answers that are not sent */
+    size_t out_begin;             /* where they begin in `out` */
+    uint32_t answers;             /* in `out` */
+    struct parts *parts;          /* the rest of an answer, not made yet; NULL: none */
+    uint64_t held;                /* bytes that are in the budget's output */
+    size_t pending;               /* bytes of `out` that are in loop->pending */
+    struct hf__pending_sync debt; /* what has to happen before `out` leaves */
+    uint64_t sync_began_ns;       /* of SYNCING: since when */
+    uint64_t due_ms;              /* of DELAYED: until when */
+    uint64_t moved_ms;            /* of SENDING: when the reader last took something, */
+    size_t queued;                /* and how much was left then */
+    atomic_bool gone;             /* nobody waits for the answer: closed, for workers to see */
+    bool asked;                   /* a whole request has come on it */
+    bool continued;               /* "100 Continue" was sent for the partial request */
+    bool for_worker;              /* the request that comes next takes too long for a loop */
+    bool unread;                  /* `in` has bytes that nobody has looked at */
+    bool paused;                  /* nothing is read from the socket */
+    bool ended;                   /* the other side sends no more */
+    bool close_after;             /* nothing more is handled; close when `out` is sent */
 };
 
 /* ---- conn.c: states ------------------------------------------------------------------------- */

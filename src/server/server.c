@@ -70,7 +70,7 @@ static enum hf_status copy_keys(struct hf_scope *s, struct server *server)
         hosts[i] = hf_scope_copy(server->memory, o->hosts[i]);
     o->keys = keys;
     o->hosts = hosts;
-    return hf__scope_starved(server->memory) ? hf__fail_nomem(s) : HF_OK;
+    return hf__scope_alloc_failed(server->memory) ? hf__fail_nomem(s) : HF_OK;
 }
 
 /* What is borrowed becomes our own; what is left out gets its default. */

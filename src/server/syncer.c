@@ -20,7 +20,7 @@ static void sync_requested(struct syncer *syncer)
     assert(upto > syncer->finished);
     pthread_mutex_unlock(&syncer->lock);
     hf_scope_reset(syncer->scope);
-    durable = hf__db_settle(syncer->scope, syncer->db, upto) == HF_OK;
+    durable = hf__db_sync(syncer->scope, syncer->db, upto) == HF_OK;
     pthread_mutex_lock(&syncer->lock);
     assert(upto <= syncer->requested && upto > syncer->finished && syncer->runs);
     if (durable)

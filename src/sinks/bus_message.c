@@ -43,7 +43,7 @@ enum hf_status hf__bus_message_payload(struct hf_scope *s, const struct hf_event
     *json = HF_STR("");
     if (!payload.len)
         return HF_OK;
-    if (!hf__is_json_type(hf__event_content_type(event)) || !hf__json_valid(payload))
+    if (!hf__is_json_type(hf__event_content_type(event)) || !hf__wire_json_valid(payload))
         return hf__fail(s, HF_INVALID,
                         "its payload is no JSON, as the form outbox-event-bus needs it");
     hf__put_compact_json(&buf, event->payload);
@@ -71,7 +71,7 @@ enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_even
     struct hf_item_walk walk = {.next = 0};
     struct hf__buf buf = {.scope = s};
 
-    hf__scope_feed(s);
+    hf__scope_alloc_clear(s);
     if (!hf__utf8_valid(event->correlation) || !hf__utf8_valid(event->causation))
         return hf__fail(s, HF_INVALID, "the event's correlation or causation is not UTF-8");
     if (event->headers.ptr) {
@@ -87,7 +87,7 @@ enum hf_status hf__bus_message_metadata(struct hf_scope *s, const struct hf_even
     put_id(&buf, event, "causationId", event->causation);
     if (buf.len)
         hf__buf_put_byte(&buf, '}');
-    if (buf.failed || hf__scope_starved(s))
+    if (buf.failed || hf__scope_alloc_failed(s))
         return hf__fail_nomem(s);
     *json = hf_str_of((const char *)buf.ptr, buf.len);
     return HF_OK;

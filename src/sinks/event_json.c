@@ -299,7 +299,7 @@ enum hf_status hf__event_attributes(struct hf_scope *s, const struct hf_event *e
     struct attributes a = {.s = s};
     size_t room = OWN_MAX + 1;
 
-    hf__scope_feed(s);
+    hf__scope_alloc_clear(s);
     if (event->headers.ptr) {
         TRY(hf_item_check(s, event->headers));
         room += hf_item_count(event->headers);
@@ -309,7 +309,7 @@ enum hf_status hf__event_attributes(struct hf_scope *s, const struct hf_event *e
         return hf__fail_nomem(s);
     TRY(add_own(&a, event));
     TRY(add_headers(&a, event->headers));
-    if (hf__scope_starved(s))
+    if (hf__scope_alloc_failed(s))
         return hf__fail_nomem(s);
     *list = a.list;
     *len = a.len;
@@ -399,7 +399,7 @@ enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event, s
             hf__buf_put_str(&buf, list[i].value);
     }
     if (payload.len > 0) { /* (2) */
-        if (hf__is_json_type(hf__event_content_type(event)) && hf__json_valid(payload)) {
+        if (hf__is_json_type(hf__event_content_type(event)) && hf__wire_json_valid(payload)) {
             hf__buf_put_str(&buf, HF_STR(",\"data\":"));
             hf__put_compact_json(&buf, event->payload);
         } else {

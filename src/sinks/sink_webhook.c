@@ -278,7 +278,7 @@ static enum hf_status build(struct hf_scope *s, const struct webhook *hook,
 /* Seconds, or a date; 0 when it says nothing of use. */
 static uint32_t retry_after_ms(const struct webhook *hook, const struct http_answer *answer)
 {
-    struct hf_str text = hf__answer_field(answer, "retry-after");
+    struct hf_str text = hf__http_answer_field(answer, "retry-after");
     int64_t seconds = 0;
     char copy[40];
     const char *end;

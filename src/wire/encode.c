@@ -24,7 +24,7 @@ static void write_time(struct hf__buf *buf, int64_t us)
 
     if (us < 0 && seconds == 0)
         hf__buf_put_byte(buf, '-');
-    hf__write_int(buf, seconds);
+    hf__wire_write_int(buf, seconds);
     if (rest == 0)
         return;
     rest = rest < 0 ? -rest : rest;
@@ -146,7 +146,7 @@ static void write_list(struct hf__buf *buf, const struct field *field, const voi
             hf__wire_write_str(buf, ((const struct hf_str *)list)[i]);
             break;
         case FIELD_DOUBLES:
-            hf__write_double(buf, ((const double *)list)[i]);
+            hf__wire_write_double(buf, ((const double *)list)[i]);
             break;
         case FIELD_ITEMS:
             write_item(buf, ((const struct hf_item *)list)[i], frame);
@@ -208,10 +208,10 @@ static void write_field(struct hf__buf *buf, const struct field *field, const ui
         break;
     case FIELD_INT:
         number = int_at(in, field);
-        hf__write_int(buf, number == HF_ZERO ? 0 : number);
+        hf__wire_write_int(buf, number == HF_ZERO ? 0 : number);
         break;
     case FIELD_DOUBLE:
-        hf__write_double(buf, double_at(in, field));
+        hf__wire_write_double(buf, double_at(in, field));
         break;
     case FIELD_FLAG:
         hf__buf_put_str(buf, enum_at(in, field) == HF_YES ? HF_STR("true") : HF_STR("false"));

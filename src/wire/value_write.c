@@ -195,7 +195,7 @@ void hf__wire_write_str(struct hf__buf *buf, struct hf_str text)
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-void hf__write_int(struct hf__buf *buf, int64_t value)
+void hf__wire_write_int(struct hf__buf *buf, int64_t value)
 {
     char text[24];
     char *at = text + sizeof(text);
@@ -207,6 +207,7 @@ void hf__write_int(struct hf__buf *buf, int64_t value)
     } while (left);
     if (value < 0)
         *--at = '-';
+    assert(at >= text);
     hf__buf_put(buf, at, (size_t)(text + sizeof(text) - at));
 }
 
@@ -233,7 +234,7 @@ static void write_fraction(struct hf__buf *buf, double value)
     hf__buf_put(buf, text, len);
 }
 
-void hf__write_double(struct hf__buf *buf, double value)
+void hf__wire_write_double(struct hf__buf *buf, double value)
 {
     enum { EXACT = 1 << 30 };
     int64_t halves;
@@ -250,7 +251,7 @@ void hf__write_double(struct hf__buf *buf, double value)
     halves = (int64_t)(value * 2);
     if (halves == -1)
         hf__buf_put_byte(buf, '-');
-    hf__write_int(buf, halves / 2);
+    hf__wire_write_int(buf, halves / 2);
     if (halves % 2)
         hf__buf_put_str(buf, HF_STR(".5"));
 }
@@ -267,6 +268,7 @@ static void write_number(struct hf__buf *buf, struct hf_bytes bytes)
         return;
     to[0] = '"';
     len = hf__number_text(bytes.ptr, bytes.len, to + 1);
+    assert(len > 0 && len <= NUMBER_TEXT_MAX);
     to[len + 1] = '"';
     buf->len += len + 2;
 }
@@ -280,6 +282,7 @@ static void write_binary(struct hf__buf *buf, struct hf_bytes bytes)
         return;
     to[0] = '"';
     len = hf__base64_encode(bytes, to + 1);
+    assert(len == hf__base64_encoded_len(bytes.len));
     to[len + 1] = '"';
     buf->len += len + 2;
 }

@@ -86,6 +86,6 @@ void hf__wire_write_error(struct hf__buf *buf, const struct hf_error *error);
 const char *hf__wire_type(enum hf_status status);
 
 /* Is the text one whole JSON value, and nothing behind it? */
-bool hf__json_valid(struct hf_str json);
+bool hf__wire_json_valid(struct hf_str json);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * db/faulty.c: a database around a database that fails on purpose.
+ * db/faults.c: a database around a database that fails on purpose.
  *
  * Every call draws one fault or none: the list is gone through in order, under a mutex, and the
  * first that matches and strikes decides. A latency does not decide: it is added up, and the search
@@ -16,7 +16,8 @@
 
 #include <pthread.h>
 
-#include "db/about.h"
+#include "base/assert_held.h"
+#include "db/call_info.h"
 #include "ops/prepare.h"
 
 enum { LATENCY_MAX_MS = 600000 };
@@ -65,6 +66,7 @@ static bool rule_applies(struct faulty *f, struct rule *rule)
     const struct hf_fault *fault = &rule->fault;
     uint64_t bits;
 
+    ASSERT_HELD(&f->lock);
     if (fault->count && rule->struck >= fault->count)
         return false;
     if (fault->probability > 0 && fault->probability < 1) {
@@ -93,7 +95,7 @@ static enum hf_fault_kind fault_draw(struct faulty *f, enum hf_op op, const void
         const struct hf_fault *fault = &rule->fault;
 
         if ((fault->operation.len && !hf_str_equal(fault->operation, hf__op(op)->name)) ||
-            (fault->table.len && !hf__about_names(op, request, fault->table)) ||
+            (fault->table.len && !hf__db_call_names(op, request, fault->table)) ||
             !can_have(op, fault->kind) || !rule_applies(f, rule))
             continue;
         if (fault->kind == HF_FAULT_LATENCY)
@@ -165,7 +167,7 @@ static enum hf_status fail_conflict(struct hf_scope *s, enum hf_op op, const voi
     return HF_TX_CANCELED;
 }
 
-/* Cut a list of `*len` elements: what fits into *room stays, the rest is told. */
+/* Cut a list of `*len` elements: what fits into *room stays, *rest_len is the length of the rest. */
 static const void *list_cut(const void *list, size_t *len, size_t element, size_t *room,
                             size_t *rest_len)
 {
@@ -247,7 +249,7 @@ static void answer_delay(struct hf_scope *s, uint32_t ms)
 {
     const struct hf_env *env = hf__scope_env(s);
 
-    if (!hf__scope_owe_delay(s, ms))
+    if (!hf__scope_defer_delay(s, ms))
         env->sleep((int64_t)ms * 1000, env->user);
 }
 
@@ -292,11 +294,11 @@ static enum hf_status faulty_call(struct hf_scope *s, struct hf_db *db, enum hf_
     return status;
 }
 
-static enum hf_status faulty_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status faulty_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct faulty *f = (struct faulty *)(void *)db;
 
-    return hf__db_settle(s, f->inner, ticket);
+    return hf__db_sync(s, f->inner, ticket);
 }
 
 static void faulty_free(struct faulty *f)
@@ -341,7 +343,7 @@ static struct hf_str faulty_opener(struct hf_db *db)
 }
 
 static const struct db_calls faulty_calls = {.call = faulty_call,
-                                             .settle = faulty_settle,
+                                             .sync = faulty_sync,
                                              .close = faulty_close,
                                              .supports = faulty_supports,
                                              .blobs = faulty_blobs,
@@ -381,10 +383,10 @@ static enum hf_status fault_check(struct hf_scope *s, const struct hf_fault *fau
     struct hf_str op = fault->operation;
 
     if (fault->kind < HF_FAULT_THROTTLE || fault->kind > HF_FAULT_LOST_REQUEST)
-        return hf__fail(s, HF_INVALID, "fault %zu: %d is no kind of fault", number,
+        return hf__fail(s, HF_INVALID, "fault %zu: unknown kind of fault %d", number,
                         (int)fault->kind);
     if (op.len && !hf__op_of_name(OP_DYNAMODB, op) && !hf__op_of_name(OP_STREAMS, op))
-        return hf__fail(s, HF_INVALID, "fault %zu: there is no operation %.*s", number, HF_FMT(op));
+        return hf__fail(s, HF_INVALID, "fault %zu: unknown operation %.*s", number, HF_FMT(op));
     if (!(fault->probability >= 0 && fault->probability <= 1))
         return hf__fail(s, HF_INVALID, "fault %zu: the probability is not between 0 and 1", number);
     if (fault->kind == HF_FAULT_LATENCY &&
@@ -403,7 +405,7 @@ static bool copy_rules(struct hf_scope *memory, const struct hf_fault *faults, s
         rules[i].fault.operation = hf_scope_copy(memory, faults[i].operation);
         rules[i].fault.table = hf_scope_copy(memory, faults[i].table);
     }
-    return !hf__scope_starved(memory);
+    return !hf__scope_alloc_failed(memory);
 }
 
 enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db, const struct hf_fault *faults,
@@ -415,7 +417,7 @@ enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db, const struct 
 
     hf__scope_error_clear(s);
     if (!f)
-        return hf__fail(s, HF_INVALID, "the database has no faults to set");
+        return hf__fail(s, HF_INVALID, "the database was not opened by hf_faulty_open()");
     if (len > HF_FAULTS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_FAULTS_MAX, len),
                                    "%zu faults are more than %d", len, HF_FAULTS_MAX);
@@ -447,11 +449,11 @@ enum hf_status hf_faulty_get(struct hf_scope *s, struct hf_db *db, const struct 
     *faults = NULL;
     *len = 0;
     if (!f)
-        return hf__fail(s, HF_INVALID, "the database has no faults to get");
+        return hf__fail(s, HF_INVALID, "the database was not opened by hf_faulty_open()");
     copies = hf__scope_array(s, HF_FAULTS_MAX, sizeof(*copies));
     if (!copies)
         return hf__fail_nomem(s);
-    hf__scope_feed(s);
+    hf__scope_alloc_clear(s);
     pthread_mutex_lock(&f->lock);
     for (size_t i = 0; i < f->len; i++) {
         copies[i] = f->rules[i].fault;
@@ -461,7 +463,7 @@ enum hf_status hf_faulty_get(struct hf_scope *s, struct hf_db *db, const struct 
     }
     *len = f->len;
     pthread_mutex_unlock(&f->lock);
-    if (hf__scope_starved(s)) {
+    if (hf__scope_alloc_failed(s)) {
         *len = 0;
         return hf__fail_nomem(s);
     }
