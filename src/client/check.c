@@ -34,6 +34,7 @@ struct asking {
 
 static void header_add(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(head->fields_len < HTTP_FIELDS_MAX);
     head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
 

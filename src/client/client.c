@@ -426,7 +426,8 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
     atomic_init(&c->missing, 0);
     for (size_t i = 0; i < FEATURES; i++)
         atomic_init(&c->features[i], FEATURE_UNKNOWN);
-    status = learn_endpoints(s, c, (struct hf_str){0}); /* so that what cannot be is said now */
+    status =
+        learn_endpoints(s, c, (struct hf_str){0}); /* so that invalid settings are reported now */
     if (status != HF_OK) {
         hf__env_free(&parts->env, c, sizeof(*c));
         return status;

@@ -1,7 +1,7 @@
 /*
  * client/credentials.c: the chain of sources, what it found, and when it is asked again.
  *
- * What was found is a block of memory, `struct keys`, that never changes. Whoever reads it holds a
+ * What was found is a block of memory, `struct keys`, that never changes. A reader holds a
  * reference; the last to let go wipes and frees it. The lock guards which block is the current one
  * and who is refreshing; sources run without it.
  *
@@ -20,7 +20,7 @@
  * What always holds:
  *
  *  (1) At most one thread runs sources, so sources need no locks.
- *  (2) Nobody waits longer than his own scope allows, whoever is refreshing.
+ *  (2) No thread waits longer than its own scope allows, whichever thread refreshes.
  *  (3) A thread that refreshes ahead of need spends at most half of its time on it: keys that are
  *      valid are never lost to a source that hangs.
  *  (4) A refresh that ended because of the refresher's own scope is not an answer for others.
@@ -166,7 +166,7 @@ static enum hf_status from_program(struct hf_scope *s, struct credentials *c,
     return HF_OK;
 }
 
-/* What a database on this machine gets when nobody said who we are: some only look that there is
+/* What a database on this machine gets when no credentials were found: some only look that there is
  * something, and DynamoDB Local wants letters and digits. */
 static const struct source_keys made_up = {.access_key = HF_STR_INIT("local"),
                                            .secret_key = HF_STR_INIT("local"),

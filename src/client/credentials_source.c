@@ -249,7 +249,7 @@ enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *mis
     return status;
 }
 
-/* Under another name first, so that nobody ever reads half of it. */
+/* Under another name first, so that no reader ever sees half of it. */
 bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text)
 {
     struct hf_str name = hf_scope_copy(s, path);

@@ -8,7 +8,7 @@
  * use any more, and the CLI shall not need another login because of us.
  *
  * `aws login` leaves keys themselves, in ~/.aws/login/cache/, named by the SHA-256 of the session.
- * They live for a quarter of an hour and whoever runs the CLI renews them; here they are read.
+ * They live for a quarter of an hour and the CLI renews them; here they are only read.
  *
  * Logging in needs a person. Where that is what is missing, the error says which command to run.
  */
@@ -115,8 +115,8 @@ struct role_credentials {
     struct hf_str secret_key;
     struct hf_str session_token;
     int64_t expiration_ms;
-    struct hf_str expires_at; /* aws login says it as a text, */
-    struct hf_str account;    /* and the account too */
+    struct hf_str expires_at; /* of aws login, which writes a text */
+    struct hf_str account;    /* of aws login */
 };
 
 struct role_document {

@@ -2,8 +2,8 @@
  * client/credentials_sts.c: roles, from the Security Token Service.
  *
  * Two of its operations, in AWS's query protocol: a form goes there, XML comes back. AssumeRole is
- * signed with the keys of who wants the role; AssumeRoleWithWebIdentity is not signed, as the token
- * in it says who asks. The token's file is read each time, for whoever wrote it replaces it.
+ * signed with the keys of the caller; AssumeRoleWithWebIdentity is not signed, as the token
+ * in it says who asks. The token's file is read each time, as its owner replaces it.
  */
 #include "client/source.h"
 #include "client/xml.h"

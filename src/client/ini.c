@@ -13,7 +13,7 @@
  * AWS's SDKs agree on most of it, and where they do not we take the reading that loses nothing: a
  * file that is indented as a whole is read like botocore does, comments behind a value are comments
  * like everywhere else. A line belongs to the setting above it when it is indented deeper than
- * that. Sections that are none of ours, and names that cannot be, are passed over with all in them.
+ * that. Sections that are none of ours, and invalid names, are passed over with all in them.
  *
  * What always holds:
  *
@@ -148,6 +148,7 @@ static enum hf_status entry_add(struct reader *r, struct hf_str key, struct hf_s
         ini->list = list;
         ini->cap = cap;
     }
+    assert(ini->len < ini->cap);
     entry = &ini->list[ini->len++];
     *entry = r->section;
     entry->key = key;

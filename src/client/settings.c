@@ -3,7 +3,7 @@
  *
  * What always holds:
  *
- *  (1) A value that cannot be is an error that says where it stands and what may stand there; the
+ *  (1) An invalid value is an error that says where it stands and what is valid there; the
  *      value itself is not shown, as a secret may have ended up in the wrong place.
  */
 #include "client/config.h"
@@ -18,8 +18,8 @@ enum {
 /* A value and where it was found. */
 struct setting {
     struct hf_str value;  /* absent: nowhere */
-    const char *variable; /* NULL: in the profile, */
-    const char *key;      /* by this name */
+    const char *variable; /* its name; NULL: found in the profile */
+    const char *key;      /* its name in the profile */
 };
 
 static struct setting setting_find(const struct config *config, const char *variable,

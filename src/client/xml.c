@@ -50,6 +50,7 @@ static bool xml_take(struct xml *xml, struct hf_str text)
 {
     struct hf_str rest;
 
+    assert(xml->at <= xml->end);
     if (!str_after(hf_str_of(xml->at, (size_t)(xml->end - xml->at)), text, &rest))
         return false;
     xml->at = rest.ptr;
@@ -187,6 +188,7 @@ static bool text_unescape(struct xml *xml, struct hf_str raw, struct hf_str *tex
     if (!out)
         return false;
     out[len] = '\0';
+    assert(len <= raw.len); /* what stands for a character is longer than its UTF-8 */
     *text = hf_str_of(out, len);
     return true;
 }
@@ -204,7 +206,7 @@ static bool text_report(struct xml *xml, struct hf_str raw)
     return xml->fn(xml->user, hf_str_of(xml->path, xml->path_len), text);
 }
 
-/* The text up to the next tag, kept when somebody wants it. */
+/* The text up to the next tag, kept when the caller asked for it. */
 static bool read_text(struct xml *xml, const struct xml_want *wants, size_t wants_len)
 {
     const char *to = memchr(xml->at, '<', (size_t)(xml->end - xml->at));
@@ -245,6 +247,7 @@ static bool open_element(struct xml *xml)
         xml->path[xml->path_len++] = '/';
     memcpy(xml->path + xml->path_len, name.ptr, name.len);
     xml->path_len += name.len;
+    assert(xml->depth <= DEPTH_MAX && xml->path_len <= sizeof(xml->path));
     xml->leaf = true;
     return true;
 }
@@ -254,6 +257,7 @@ static bool close_element(struct xml *xml)
     size_t start = xml->starts[xml->depth - 1];
     size_t from = start ? start + 1 : 0;
 
+    assert(xml->depth > 0 && from <= xml->path_len);
     if (!xml_take(xml, hf_str_of(xml->path + from, xml->path_len - from)))
         return false;
     skip_spaces(xml);

@@ -118,7 +118,8 @@ static bool mark_unprocessed(const struct batch_sender *m, size_t n, struct hf_s
         if (hf_str_equal(sent->table, table) &&
             ((write->put && same_bytes(write->put->item, sent->put)) ||
              (write->del && same_bytes(write->del->key, sent->del)))) {
-            done[i] = false; /* and equal ones behind it: nobody says which of them it is */
+            done[i] =
+                false; /* and equal ones behind it: the answer does not say which of them it is */
             found = true;
         }
     }

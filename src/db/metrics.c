@@ -3,7 +3,7 @@
  *
  * Counters are kept SHARDS times, and a thread adds to those that its number falls on, so that two
  * threads seldom write to the same cache line; who asks adds them up. A count is one atomic
- * addition without order, since nobody concludes from one counter to another.
+ * addition without order, since no reader draws conclusions from one counter about another.
  *
  *  (1) A call is counted once, after it ended, under its operation and its status.
  *  (2) Counters only grow.

@@ -338,7 +338,7 @@ static enum hf_status page_fetch(struct hf_scope *s, struct hf_pages *p)
     position_remember(p, next);
     p->page = page;
     p->whole = page.len;
-    if (page.len > p->left) /* the rest is not for us, but for who goes on from the cursor */
+    if (page.len > p->left) /* the rest is for a list that continues from the cursor */
         p->page.len = (size_t)p->left;
     p->count += page.count;
     p->scanned_count += page.scanned_count;

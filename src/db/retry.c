@@ -9,7 +9,7 @@
  *  (3) Before an attempt the response is zero, and the scope has the memory that it had before the
  *      call, but for the token. The error that is returned is never given back.
  *
- * Unprocessed parts of batches are a success here; who wants them done repeats those alone.
+ * Unprocessed parts of batches are a success here; a caller that wants them done repeats those alone.
  */
 #include <holdfast/retry.h>
 

@@ -1,8 +1,8 @@
 /*
- * db/shared.c: what users of one database have together, each kind once.
+ * db/shared.c: objects that the users of one database share, each kind once.
  *
  * A short list with a count of users for each. It is changed when patterns are opened and closed,
- * so whoever finds it in use gives his core away and looks again.
+ * so a thread that finds it locked yields its core and tries again.
  */
 #include <sched.h>
 
@@ -28,7 +28,7 @@ static void shared_unlock(struct hf_db *db)
     atomic_store(&db->sharing, false);
 }
 
-/* The place that points to it, or the end of the list. */
+/* The link that points to the object of that kind, or the end of the list. */
 static struct db_shared **shared_find(struct hf_db *db, const struct hf_shared_kind *kind)
 {
     struct db_shared **at = &db->shared;

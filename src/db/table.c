@@ -10,7 +10,7 @@
  *  (2) A table that differs in what cannot be repaired is not touched.
  *  (3) The delay is capped, and the rounds end with the time limit or with the scope.
  *  (4) A round gives its memory back, so waiting long takes no more of it than waiting short.
- *  (5) Who never answered is not waited for: a URL may be wrong. How often it is tried is up to the
+ *  (5) A service that never answered is not waited for: the URL may be wrong. How often it is tried is up to the
  *      database, see retry.h. Once something answered, a connection that breaks is waited out.
  */
 #include <holdfast/pages.h>

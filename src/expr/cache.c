@@ -93,7 +93,6 @@ static struct entry **chain_of(struct shard *shard, uint64_t hash)
     return &shard->chains[hash / SHARDS % SHARD_CHAINS];
 }
 
-/* Called with the lock held. */
 static struct entry *entry_find(struct shard *shard, uint64_t hash, enum expr_kind kind,
                                 struct hf_str text)
 {
@@ -104,7 +103,7 @@ static struct entry *entry_find(struct shard *shard, uint64_t hash, enum expr_ki
     return NULL;
 }
 
-/* The entry there is, or NULL; *full says that no other would be taken. */
+/* The entry of that text, or NULL; *full: the shard takes no more entries. */
 static struct entry *look_up(struct shard *shard, uint64_t hash, enum expr_kind kind,
                              struct hf_str text, bool *full)
 {
@@ -124,6 +123,7 @@ static struct entry *link_or_find(struct shard *shard, struct entry *made)
     struct entry *entry;
 
     pthread_mutex_lock(&shard->lock);
+    assert(made->program && !made->next);
     entry = entry_find(shard, made->hash, made->kind, made->text);
     if (!entry && shard->len < SHARD_ENTRIES_MAX) {
         struct entry **chain = chain_of(shard, made->hash);
@@ -139,7 +139,7 @@ static struct entry *link_or_find(struct shard *shard, struct entry *made)
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* NULL when there is no memory, or when the text is faulty: compiling it again will say so. */
+/* NULL without memory, or when the text is invalid: the caller compiles it again for the error. */
 static struct entry *entry_make(struct hf__expr_cache *cache, uint64_t hash, enum expr_kind kind,
                                 struct hf_str text)
 {

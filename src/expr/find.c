@@ -33,6 +33,8 @@ static const struct finder_note *container_note(struct expr_finder *finder,
     made->ptr = container.ptr;
     made->count = walk.left;
     made->stride = walk.left / FINDER_NOTES + 1;
+    assert(made->count >= FINDER_MEMBERS);
+    assert((made->count - 1) / made->stride < FINDER_NOTES);
     for (uint32_t i = 0; i < made->count; i++) {
         if (i % made->stride == 0)
             made->at[i / made->stride] = (uint32_t)(walk.at - container.ptr);
@@ -44,6 +46,7 @@ static const struct finder_note *container_note(struct expr_finder *finder,
 /* A walk that begins with the member that was noted as number `at`. */
 static struct value_walk walk_from(const struct finder_note *note, enum hf_type type, uint32_t at)
 {
+    assert(at * note->stride < note->count);
     return (struct value_walk){.at = note->ptr + note->at[at],
                                .left = note->count - at * note->stride,
                                .type = type};

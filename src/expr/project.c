@@ -37,6 +37,7 @@ static bool project_container(struct hf__buf *buf, struct hf_value container, st
     size_t at = share.from;
     bool any = false;
 
+    assert(share.from < share.to && share.to <= share.bound->listed_len);
     if (walk.type != (named ? HF_TYPE_M : HF_TYPE_L))
         return false;
     hf__build_open(buf, walk.type);

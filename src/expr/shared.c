@@ -45,6 +45,8 @@ static const char *const function_names[] = {
     "size", "if_not_exists",    "list_append",          "NOT_CONTAINS",
 };
 
+_Static_assert(ARRAY_LEN(function_names) == FUNCTION_NOT_CONTAINS + 1, "a name for each function");
+
 enum function hf__expr_function(struct hf_str name)
 {
     for (size_t i = FUNCTION_ATTRIBUTE_EXISTS; i <= FUNCTION_LIST_APPEND; i++)
@@ -55,6 +57,7 @@ enum function hf__expr_function(struct hf_str name)
 
 const char *hf__expr_function_name(enum function function)
 {
+    assert(function < ARRAY_LEN(function_names));
     return function_names[function];
 }
 
@@ -62,6 +65,8 @@ const char *hf__expr_compare_name(enum compare compare)
 {
     static const char *const names[] = {"=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN"};
 
+    _Static_assert(ARRAY_LEN(names) == OP_IN + 1, "a name for each");
+    assert(compare < ARRAY_LEN(names));
     return names[compare];
 }
 
@@ -69,6 +74,8 @@ const char *hf__expr_section_name(enum section section)
 {
     static const char *const names[] = {"SET", "REMOVE", "ADD", "DELETE"};
 
+    _Static_assert(ARRAY_LEN(names) == SECTION_DELETE + 1, "a name for each");
+    assert(section < ARRAY_LEN(names));
     return names[section];
 }
 

@@ -303,6 +303,7 @@ static void container_rebuild(const struct updating *u, struct hf__buf *buf,
     size_t open = hf__build_open(buf, walk.type);
     size_t at = share.from;
 
+    assert(share.from <= share.to && share.to <= share.bound->listed_len);
     for (uint32_t index = 0; at < share.to; index++) {
         const uint8_t *member = walk.at;
         struct share below = {share.bound, at, at, share.depth + 1};

@@ -483,6 +483,18 @@ static void unlink_kept(struct transport *t, struct connection *c)
     t->idle--;
 }
 
+/* As many are in the list as `idle` says, linked both ways. */
+static void kept_check(struct transport *t)
+{
+    const struct connection *newer = NULL;
+    size_t count = 0;
+
+    ASSERT_HELD(&t->mutex);
+    for (const struct connection *c = t->newest; c; newer = c, c = c->older, count++)
+        assert(c->newer == newer && !c->taken);
+    assert(t->oldest == newer && t->idle == count);
+}
+
 static bool is_old(const struct transport *t, const struct connection *c, int64_t now_us)
 {
     return now_us - c->since_us > (int64_t)t->idle_ms * 1000;
@@ -511,6 +523,8 @@ static struct connection *take_kept(struct transport *t, struct hf_str origin, u
         unlink_kept(t, c);
         mark_taken(t, c);
     }
+    if (DEV_CHECKS)
+        kept_check(t);
     (void)pthread_mutex_unlock(&t->mutex);
     return c;
 }
@@ -629,6 +643,8 @@ void hf__connection_keep(struct transport *transport, struct connection *connect
         oldest->older = gone;
         gone = oldest;
     }
+    if (DEV_CHECKS)
+        kept_check(transport);
     (void)pthread_mutex_unlock(&transport->mutex);
     while (gone) {
         struct connection *next = gone->older;

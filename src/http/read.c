@@ -128,7 +128,7 @@ static enum step find_line(struct http_reader *r, const uint8_t *bytes, size_t l
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
-/* Also behind an answer that was skipped. Whoever speaks another protocol is found at once. */
+/* Also after an answer that was skipped. Another protocol is recognized at the first byte. */
 static enum step at_answer_start(struct http_reader *r, const uint8_t *bytes, size_t len)
 {
     if (len <= r->start)
@@ -154,7 +154,7 @@ static enum step at_start(struct http_reader *r, const uint8_t *bytes, size_t le
     }
     if (len <= r->start)
         return STEP_MORE;
-    /* Who speaks TLS to us waits for an answer, and would never send the end of a line. */
+    /* A client that speaks TLS waits for an answer, and would never send the end of a line. */
     if (bytes[r->start] == 0x16)
         return reader_refuse(r, 400, "received TLS on a port for plain HTTP");
     if (!hf__http_is_token(bytes[r->start]))

@@ -101,7 +101,10 @@ void hf__sha256(struct signer *signer, const void *bytes, size_t len, uint8_t ha
 
 static void hex_of(const uint8_t hash[SIGN_HASH], char hex[SIGN_HEX + 1])
 {
-    *hex_write(hex, hash, SIGN_HASH) = '\0';
+    char *end = hex_write(hex, hash, SIGN_HASH);
+
+    assert(end == hex + SIGN_HEX);
+    *end = '\0';
 }
 
 void hf__sha256_hex(struct signer *signer, const void *bytes, size_t len, char hex[SIGN_HEX + 1])
@@ -273,12 +276,14 @@ void hf__sign_time_text(int64_t seconds, char text[SIGN_TIME + 1])
     const int64_t last = INT64_C(253402300799);  /* 9999-12-31 */
     time_t time = (time_t)(seconds < first ? first : seconds > last ? last : seconds);
     struct tm tm;
+    int len;
 
     gmtime_r(&time, &tm);
-    snprintf(text, SIGN_TIME + 1, "%04u%02u%02uT%02u%02u%02uZ",
-             (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
-             (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-             (unsigned)tm.tm_sec % 100);
+    len = snprintf(text, SIGN_TIME + 1, "%04u%02u%02uT%02u%02u%02uZ",
+                   (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
+                   (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
+                   (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+    assert(len == SIGN_TIME);
 }
 
 /* ---- for clients ---------------------------------------------------------------------------- */

@@ -213,6 +213,7 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
         break;
     case FIELD_ENUM:
         member = enum_of(field, base);
+        assert(member != 0); /* that is absent */
         if (member < 0)
             hf__buf_put_str(out, hf__scope_kept_text(s, member));
         else if ((size_t)member <= field->members->len)
@@ -271,6 +272,7 @@ static void put_path(struct violations *v, const struct path_step *step, bool pa
 /* Room for one more; writes what stands between two. (1) */
 static bool violation_begin(struct violations *v)
 {
+    assert(v->count <= VIOLATIONS_MAX);
     if (v->count == VIOLATIONS_MAX)
         return false;
     if (v->count++ > 0)

@@ -129,7 +129,7 @@ static enum hf_status bind_all(struct hf_scope *s, const struct expressions *e)
 
     TRY(check_params(s, e, &params));
     for (size_t i = 0; i < e->len; i++) {
-        const struct expression *expression = &e->list[e->turns[i]];
+        const struct expression *expression = &e->list[e->order[i]];
         const struct expr *program;
 
         if (!expression->text.ptr)

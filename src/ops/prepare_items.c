@@ -127,7 +127,7 @@ enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache
         .list = {{"UpdateExpression", EXPR_UPDATE, request->update, &out->update},
                  {"ConditionExpression", EXPR_CONDITION, request->condition, &out->condition}},
         .len = 2,
-        .turns = {0, 1},
+        .order = {0, 1},
         .legacy = {{"AttributeUpdates", request->updates != NULL},
                    {"Expected", request->expected != NULL},
                    {"ConditionalOperator", request->conditional_operator != 0}},

@@ -338,7 +338,7 @@ static bool entry_before(const struct elements *entries, size_t size, uint32_t a
     return order ? order < 0 : a < b;
 }
 
-/* Heapsort: a map may have a million entries, and whoever sent them chose their order. */
+/* Heapsort: a map may have a million entries, and the sender chose their order. */
 static void sort_entries(const struct elements *entries, size_t size, uint32_t *order)
 {
     size_t count = entries->len;
@@ -558,7 +558,7 @@ static bool read_unknown(struct wire_json *json, const struct fields *fields, st
     return json->message.ptr ? false : hf__wire_read_nomem(json);
 }
 
-/* Of an answer: does it lack what it is about? Who reads it does not look for NULL there. */
+/* Does an answer lack a member that its readers use without a look for NULL? */
 static bool lacks_required(const struct fields *fields, const void *out)
 {
     for (size_t i = 0; i < fields->len; i++) {

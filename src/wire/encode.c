@@ -4,7 +4,7 @@
  * Members come in the order of the table. An absent one is left out, unless the table says that a
  * response always has it; then it is empty or zero.
  *
- * With a frame, large items are left out, and noted: whoever sends the JSON writes them when the
+ * With a frame, large items are left out, and noted: the sender of the JSON writes them when the
  * time has come, one by one, so that it never is in memory as a whole.
  */
 #include "wire/private.h"
@@ -284,6 +284,7 @@ void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const
 
 size_t hf__wire_holes(const struct wire_frame *frame, const struct wire_hole **holes)
 {
+    assert(frame->holes.len % sizeof(struct wire_hole) == 0);
     *holes = (const struct wire_hole *)(const void *)frame->holes.ptr;
     return frame->holes.len / sizeof(struct wire_hole);
 }

@@ -154,14 +154,14 @@ static bool is_refusal(int http_status, bool has_type)
     case 414:
     case 415:
     case 431:
-        return true; /* whoever says so did not act, and passed nothing on */
+        return true; /* a server that says so did nothing, and passed nothing on */
     default:
         return has_type && http_status >= 400 && http_status < 500;
     }
 }
 
 /* What names no exception that we know. A 404 is not about a table, which would be named: it comes
- * from a server that does not have the service, and nobody shall take a table for deleted by it. */
+ * from a server that does not have the service, and must not be taken for a deleted table. */
 static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
 {
     *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;

@@ -655,6 +655,7 @@ static void value_begin(struct wire_json *json)
     struct hf__buf *flat = &json->flat;
     size_t used = (flat->len + FLAT_ALIGN - 1) / FLAT_ALIGN * FLAT_ALIGN;
 
+    assert(flat->len <= flat->cap && json->in.at <= json->in.end);
     if (used > flat->cap)
         used = flat->cap;
     flat->cap -= used;
@@ -672,6 +673,7 @@ static struct hf_item item_poisoned(struct wire_json *json, struct hf_item rest)
 {
     struct poison poison = *hf__item_poison(json->poison);
 
+    assert(poison.status != HF_OK && !hf__item_poisoned(rest));
     poison.rest = rest;
     return hf__item_poison_of(json->scope, &poison);
 }

@@ -5,7 +5,7 @@
  * the backslash and control characters are escaped; everything else is written as it is, so what
  * was UTF-8 stays UTF-8.
  *
- * A poisoned item has no JSON: writing one fails the buffer. Whoever writes has checked before.
+ * A poisoned item has no JSON: writing one fails the buffer. Callers check before they write.
  */
 #include "wire/base64.h"
 #include "wire/private.h"
