@@ -17,7 +17,7 @@
  */
 #include "lib_request.h"
 
-#include "base/turns.h"
+#include "base/sched_slice.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -441,7 +441,7 @@ int main(int argc, char **argv)
     struct load *l = &load;
 
     read_options(l, argc, argv);
-    (void)take_turns(SHORT_TURN_NS); /* what we wait for a core is not the server's time */
+    (void)sched_slice_set(SHORT_SLICE_NS); /* what we wait for a core is not the server's time */
     l->form = bench_request_new(l->op, l->items, l->port, l->echo);
     if (!l->form)
         bench_die("there is no operation %s", l->op);

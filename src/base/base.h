@@ -1,6 +1,6 @@
 /*
  * base/base.h: what the whole library uses without thinking: TRY, failing with a sentence, memory
- * from the env, checked arithmetic, little-endian loads and stores.
+ * from the env, loads and stores of numbers, texts with a length.
  */
 #ifndef HF_BASE_BASE_H
 #define HF_BASE_BASE_H
@@ -42,7 +42,7 @@ void hf__env_log(const struct hf_env *env, enum hf_log_level level, const char *
 
 /* ---- scope ---------------------------------------------------------------------------------- */
 
-/* Texts that differ between DynamoDB's older and its 2026 validation layer; see model/messages. */
+/* Texts that differ between DynamoDB's older and its 2026 validation layer: ops/messages.c. */
 enum hf__wording { HF__WORDING_CLASSIC = 0, HF__WORDING_2026 = 1 };
 
 static inline const struct hf_env *hf__scope_env(const struct hf_scope *s)
@@ -60,12 +60,12 @@ void *hf__scope_array(struct hf_scope *s, size_t count, size_t size);
 void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_size);
 
 /*
- * Whether an allocation in the scope failed since hf__scope_feed(). Whoever writes something down,
- * or hands out an answer made of many pieces, asks this instead of trusting that each piece was
- * checked.
+ * Whether an allocation in the scope failed since hf__scope_alloc_clear(). Code that stores
+ * something, or returns a response made of many pieces, asks this instead of trusting that each
+ * piece was checked.
  */
-bool hf__scope_starved(const struct hf_scope *s);
-void hf__scope_feed(struct hf_scope *s);
+bool hf__scope_alloc_failed(const struct hf_scope *s);
+void hf__scope_alloc_clear(struct hf_scope *s);
 
 /* What hf_scope_mark() and hf_scope_rewind() are inside. */
 struct hf__mark {
@@ -85,8 +85,9 @@ struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env);
 enum hf_status hf__scope_alive(struct hf_scope *s);
 
 /*
- * Let calls on `inner` end when those on `outer` would: deadline, cancellation; let them owe and
- * count with it. Until the next reset of the inner one. The outer one has to outlive that.
+ * Let calls on `inner` end when those on `outer` would (deadline, cancellation), and let them share
+ * its pending sync and its counter of capacity. This lasts until the next reset of `inner`; `outer`
+ * has to outlive that.
  */
 void hf__scope_follow(struct hf_scope *inner, const struct hf_scope *outer);
 
@@ -120,50 +121,52 @@ bool hf__exception_find(struct hf_str exception, enum hf_status *status);
 /* The error under construction, to add an item, reasons, or "may have happened". */
 struct hf_error *hf__scope_error_edit(struct hf_scope *s);
 void hf__scope_error_clear(struct hf_scope *s);
-/* What people are to read for the message that the error has now; absent: the message itself. */
+/* The text that hf_scope_error_text() returns while the error has its present message; absent: the
+ * message itself. */
 void hf__scope_error_say(struct hf_scope *s, struct hf_str text);
 
-/* What a database notes when a call begins: all that is read in it is durable already. */
-bool hf__scope_settled(const struct hf_scope *s);
-void hf__scope_set_settled(struct hf_scope *s, bool settled);
+/* Is all that this call reads durable already? The database sets it when a call begins. */
+bool hf__scope_reads_durable(const struct hf_scope *s);
+void hf__scope_set_reads_durable(struct hf_scope *s, bool settled);
 
 enum hf__wording hf__scope_wording(const struct hf_scope *s);
 void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording);
 
 /*
- * Waiting once for many calls. While a scope has a debt, a database does not wait until what a call
- * wrote or saw is durable: it notes what has to be waited for, and returns. Nothing of the answer
- * may be shown before the debt is paid: hf__db_settle(), and the delay. NULL, as after a reset,
- * lets calls wait for themselves.
+ * One sync for many calls. While a scope has a pending sync, a database does not wait until what a
+ * call wrote or read is durable: it records the ticket here and returns. The caller must not show
+ * the response before hf__db_sync() of that ticket has succeeded and the delay is over. NULL, as
+ * after a reset: each call waits until it is durable.
  */
-struct hf__debt {
-    uint64_t ticket;   /* the highest that has to be durable; 0: none */
-    uint32_t delay_ms; /* how much longer the answer shall take, for who tests that */
+struct hf__pending_sync {
+    uint64_t ticket;   /* the highest ticket that has to be durable; 0: none */
+    uint32_t delay_ms; /* extra time before the response is sent; set by faults of tests */
 };
-void hf__scope_set_debt(struct hf_scope *s, struct hf__debt *debt);
-/* False: there is no debt, wait. */
-bool hf__scope_owe(struct hf_scope *s, uint64_t ticket);
-bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms);
+void hf__scope_set_pending_sync(struct hf_scope *s, struct hf__pending_sync *pending);
+/* Leave the wait for the ticket, or the delay, to the caller. False: the scope has no pending sync,
+ * so wait now. */
+bool hf__scope_defer_sync(struct hf_scope *s, uint64_t ticket);
+bool hf__scope_defer_delay(struct hf_scope *s, uint32_t ms);
 
 /*
- * Patience: who calls a read may have no time for a long one. A read that goes over many items says
- * what it has read, item by item; once that is too much, hf__scope_patient() fails, and the read
- * ends without a result. The caller then has it done again where there is time. Only what has
- * changed nothing may ask. NULL, the default: all the time in the world.
+ * Patience: an event loop has no time for a long read. A read of many items reports what it has
+ * read, item by item; once that is too much, hf__scope_patient() fails, and the read ends without a
+ * result. The caller then repeats it on a worker thread. Only operations that have changed nothing
+ * may call this. NULL, the default: no limit.
  */
 struct hf__patience {
     uint64_t until_ns; /* on CLOCK_MONOTONIC */
-    size_t bytes;      /* that may still be read */
-    size_t unseen;     /* bytes since the clock was looked at */
-    size_t work;       /* since the last item */
-    bool lost;         /* the call was ended */
+    size_t bytes;      /* bytes that may still be read */
+    size_t unseen;     /* bytes that were read since the clock was read */
+    size_t work;       /* bytes of work since the last item */
+    bool lost;         /* the limit was passed, and the call ended for that */
 };
 void hf__scope_set_patience(struct hf_scope *s, struct hf__patience *patience);
 enum hf_status hf__scope_patient(struct hf_scope *s, size_t bytes);
-/* The same for work on one item, or on all of a transaction, that may take as long as to look at so
- * many bytes. */
+/* The same for work on one item, or on a whole transaction, that takes about as long as reading
+ * `bytes` does. */
 enum hf_status hf__scope_patient_work(struct hf_scope *s, size_t bytes);
-/* For who waits for something else: is there an end to it, and it has come. */
+/* For code that waits for something else, such as a latch: is there a limit; the limit is passed. */
 bool hf__scope_has_patience(const struct hf_scope *s);
 enum hf_status hf__scope_lose_patience(struct hf_scope *s);
 

@@ -7,6 +7,7 @@
 #ifndef HF_BASE_BASE32_H
 #define HF_BASE_BASE32_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,9 +15,12 @@
 #define BASE32_LOWER "0123456789abcdefghjkmnpqrstvwxyz"
 #define BASE32_UPPER "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
+enum { BASE32_DIGITS_MAX = 13 }; /* of 64 bits */
+
 /* The low 5 * `digits` bits. Returns where the text goes on; no NUL is written. */
 static inline char *base32_write(char *to, uint64_t number, int digits, const char *alphabet)
 {
+    assert(digits > 0 && digits <= BASE32_DIGITS_MAX);
     for (int i = digits - 1; i >= 0; i--, number >>= 5)
         to[i] = alphabet[number & 31];
     return to + digits;
@@ -25,6 +29,7 @@ static inline char *base32_write(char *to, uint64_t number, int digits, const ch
 /* False when one of the characters is no digit. */
 static inline bool base32_read(const char *from, int digits, const char *alphabet, uint64_t *number)
 {
+    assert(digits > 0 && digits <= BASE32_DIGITS_MAX);
     *number = 0;
     for (int i = 0; i < digits; i++) {
         const char *found = (const char *)memchr(alphabet, from[i], 32);

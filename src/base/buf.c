@@ -11,8 +11,10 @@ uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more)
     size_t want;
     uint8_t *moved;
 
+    assert(buf->len <= buf->cap && (buf->ptr || buf->cap == 0));
     if (buf->failed)
         return NULL;
+    assert(buf->scope || buf->env);
     if (more > SIZE_MAX / 4 - buf->len) {
         buf->failed = true;
         return NULL;
@@ -28,6 +30,7 @@ uint8_t *hf__buf_reserve_slow(struct hf__buf *buf, size_t more)
     }
     buf->ptr = moved;
     buf->cap = want;
+    assert(buf->cap - buf->len >= more);
     return buf->ptr + buf->len;
 }
 
@@ -40,6 +43,7 @@ void hf__buf_vformat(struct hf__buf *buf, const char *format, va_list args)
     va_copy(again, args);
     len = vsnprintf(NULL, 0, format, again);
     va_end(again);
+    assert(len >= 0); /* else the format is wrong */
     to = hf__buf_reserve(buf, (size_t)len + 1);
     if (!to)
         return;

@@ -1,7 +1,7 @@
 /*
  * base/buf.h: a growing buffer. It lives in a scope, or with an env when it outlives one. A failed
- * allocation is remembered in `failed`, appending goes on without effect, and whoever asks for the
- * result finds out: building needs no checks.
+ * allocation sets `failed`, and later appends do nothing. So code that appends checks nothing, and
+ * code that takes the result checks `failed`.
  */
 #ifndef HF_BASE_BUF_H
 #define HF_BASE_BUF_H
@@ -9,8 +9,8 @@
 #include "base/base.h"
 
 struct hf__buf {
-    struct hf_scope *scope;   /* where the memory comes from, or NULL and then */
-    const struct hf_env *env; /* it comes from here, until hf__buf_free() */
+    struct hf_scope *scope;   /* where the memory comes from; NULL: from `env` */
+    const struct hf_env *env; /* used without a scope, until hf__buf_free() */
     uint8_t *ptr;
     size_t len;
     size_t cap;

@@ -60,14 +60,16 @@ struct child {
     bool full_ends;
 };
 
-/* Start one whose end is somebody else's matter. Returns 0 or an errno. No CHILD_PIPE. */
+/* Start a child that the caller waits for himself, by its pid. Returns 0 or an errno. No
+ * CHILD_PIPE. */
 int hf__child_start(const struct child_how *how, pid_t *pid);
 
-/* Start one; what was opened has to be closed. Returns 0 or an errno. */
+/* Start a child, which has to be closed. Returns 0 or an errno. */
 int hf__child_open(const struct child_how *how, struct child *child);
 
-/* Read what it prints until it has ended: true. False when `ms` are over (negative: no limit), when
- * the scope is canceled or at its deadline (NULL: none), or when the room is full and that ends. */
+/* Read what the child prints until it has ended: true. False when `ms` are over (negative: no
+ * limit), when the scope is canceled or at its deadline (NULL: none), or when the room is full and
+ * `full_ends` is set. */
 bool hf__child_wait(struct hf_scope *s, const struct hf_env *env, struct child *child, int64_t ms);
 
 /* If it has not ended: SIGTERM, SIGKILL when it is still there `grace_ms` later (0: at once), and

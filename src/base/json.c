@@ -18,8 +18,8 @@
 
 bool hf__json_wrong(struct json_cursor *json, const char *what)
 {
-    if (json->trouble == JSON_SOUND) {
-        json->trouble = JSON_MALFORMED;
+    if (json->error == JSON_SOUND) {
+        json->error = JSON_MALFORMED;
         json->wrong = what;
     }
     return false;
@@ -63,7 +63,7 @@ static inline const char *skip_plain(const char *at, const char *end)
 }
 
 /* The four hex digits at `p`; -1 when they are not. */
-static int hex4(const char *p)
+static int hex4_read(const char *p)
 {
     int value = 0;
 
@@ -110,7 +110,7 @@ static size_t escape_length(const struct json_cursor *json, const char *at)
     }
     if (end - at < ESCAPE_HEX)
         return 0;
-    code = hex4(at + 2);
+    code = hex4_read(at + 2);
     if (code < 0)
         return 0;
     if (code < HIGH_FIRST || code > LOW_LAST || json->lone_halves) /* (2) */
@@ -119,7 +119,7 @@ static size_t escape_length(const struct json_cursor *json, const char *at)
         return 0;
     if (end - at < 2 * ESCAPE_HEX || at[ESCAPE_HEX] != '\\' || at[ESCAPE_HEX + 1] != 'u')
         return 0;
-    low = hex4(at + ESCAPE_HEX + 2);
+    low = hex4_read(at + ESCAPE_HEX + 2);
     return low >= LOW_FIRST && low <= LOW_LAST ? 2 * ESCAPE_HEX : 0;
 }
 
@@ -151,7 +151,7 @@ bool hf__json_string_slow(struct json_cursor *json, struct json_string *text)
         if (step == 0)
             return wrong_at(json, at,
                             *at == '\\' ? "an escape that JSON does not have"
-                                        : "no UTF-8 in a string");
+                                        : "invalid UTF-8 in a string");
         at += step;
     }
     text->raw = hf_str_of(start, (size_t)(at - start));
@@ -206,10 +206,10 @@ static const char *unescape_one(const char *at, char **to)
         *(*to)++ = at[1];
         return at + 2;
     }
-    code = (uint32_t)hex4(at + 2);
+    code = (uint32_t)hex4_read(at + 2);
     at += ESCAPE_HEX;
     if (code >= HIGH_FIRST && code < LOW_FIRST) {
-        uint32_t low = (uint32_t)hex4(at + 2);
+        uint32_t low = (uint32_t)hex4_read(at + 2);
 
         code = 0x10000 + ((code - HIGH_FIRST) << 10) + (low - LOW_FIRST);
         at += ESCAPE_HEX;

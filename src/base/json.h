@@ -1,12 +1,14 @@
 /*
- * base/json.h: a cursor over JSON text (RFC 8259): what is there, is it sound, where is it not.
+ * base/json.h: a cursor over JSON text (RFC 8259): what is there, is it valid, and where it is
+ * not.
  *
- * Nothing is built and no memory is taken: who walks decides what becomes of what is passed. All
- * readers of JSON in this library are such walks: of DynamoDB's JSON (wire/), of events and change
+ * The cursor builds nothing and allocates nothing: its caller, the walker, decides what to do with
+ * each value. All readers of JSON in this library are such walkers: of DynamoDB's JSON (wire/), of events and change
  * records (coord/json.c), of the command's arguments (cli/frame/json_read.c).
  *
  * Functions return false when they cannot go on. The cursor then stands where the text is wrong, and
- * `wrong` says what was expected there. Nobody continues after a false, so it is passed up as it is.
+ * `wrong` says what was expected there. A walker does not continue after a false: it returns
+ * false, too.
  */
 #ifndef HF_BASE_JSON_H
 #define HF_BASE_JSON_H
@@ -19,18 +21,18 @@
 
 enum { JSON_LEVELS_MAX = 1024 }; /* that can be skipped */
 
-enum { JSON_SOUND, JSON_MALFORMED }; /* higher troubles are those of who walks */
+enum { JSON_SOUND, JSON_MALFORMED }; /* higher numbers are the walker's own */
 
 struct json_cursor {
     const char *at;
     const char *end;
-    int trouble;       /* JSON_SOUND, JSON_MALFORMED, or the walker's own */
-    bool lone_halves;  /* \u escapes of half of a surrogate pair pass: the text is kept as it is */
-    const char *wrong; /* when it is malformed */
+    int error;        /* JSON_SOUND, JSON_MALFORMED, or the walker's own */
+    bool lone_halves; /* accept \u escapes of half of a surrogate pair: the text is kept as it is */
+    const char *wrong; /* what was expected, when the text is malformed */
 };
 
 enum json_kind {
-    JSON_BAD, /* nothing that begins a value; trouble is set */
+    JSON_BAD, /* nothing that begins a value; error is set */
     JSON_STRING,
     JSON_NUMBER,
     JSON_TRUE,
@@ -40,7 +42,8 @@ enum json_kind {
     JSON_OBJECT
 };
 
-/* Note what is wrong and return false, so that giving up is one statement. The first stays. */
+/* Record what is wrong, unless something was before, and return false: giving up is one
+ * statement. */
 bool hf__json_wrong(struct json_cursor *json, const char *what);
 
 extern const uint8_t hf__json_kinds[256]; /* by the first character */
@@ -136,6 +139,7 @@ bool hf__json_word(struct json_cursor *json, enum json_kind kind);
  */
 static inline bool hf__json_enter(struct json_cursor *json, char close)
 {
+    assert(json->at < json->end);
     json->at++;
     hf__json_spaces(json);
     if (json->at == json->end)
@@ -176,16 +180,16 @@ static inline bool hf__json_name(struct json_cursor *json, struct json_string *n
 
 static inline bool hf__json_sound(const struct json_cursor *json)
 {
-    return json->trouble == JSON_SOUND;
+    return json->error == JSON_SOUND;
 }
 
-/* Step over any value, at most so many levels deep, and JSON_LEVELS_MAX. */
+/* Step over any value of at most `levels` levels, which are JSON_LEVELS_MAX at most. */
 bool hf__json_skip(struct json_cursor *json, int levels);
 
 /* Only spaces up to the end? */
 bool hf__json_ended(struct json_cursor *json);
 
-/* Step over one value of so many levels at most, which has to be all of the text. */
+/* Step over one value of at most `levels` levels, which has to be all of the text. */
 bool hf__json_skip_all(struct json_cursor *json, int levels);
 
 /*

@@ -1,7 +1,7 @@
 /*
  * base/library.h: shared libraries that are loaded when they are first needed, and not linked.
  *
- * Who uses one lists the functions that it calls,
+ * The user of a library lists the functions that it calls,
  *
  *     #define REDIS_FUNCTIONS(X) X(redisReaderCreate) X(redisReaderFeed) ...
  *     struct redis_library { REDIS_FUNCTIONS(LIBRARY_POINTER) };

@@ -7,7 +7,8 @@
  *      allocates nothing.
  *  (2) Failing for lack of memory needs no memory: a failure whose message cannot be stored still
  *      has its status, and the text of that status as its message.
- *  (3) Only `wakes` is touched by other threads, in one access: who is woken may free the scope.
+ *  (3) Other threads touch `wakes` alone, in one access: the thread that they wake may free the
+ *      scope.
  */
 #include "base/base.h"
 
@@ -22,13 +23,13 @@ enum {
     ALIGN = 16,
     SLEEP_SLICE_US = 20 * 1000,
     LONGEST_WAIT_US = 1000 * 1000,
-    CANCELED = 1, /* in `wakes`, */
-    WAKE = 2,     /* which counts by this */
+    CANCELED = 1, /* the lowest bit of `wakes` */
+    WAKE = 2,     /* what each wake adds to `wakes` */
     KEPT_TEXTS_MAX = 32,
     UUID_LEN = 36,
-    PATIENCE_ITEM = 256,             /* bytes of work that an item is at least, */
-    PATIENCE_BYTES = 16 * 1024,      /* and of work between two looks at the clock */
-    PATIENCE_WORK = 8 * 1024 * 1024, /* what is too much between two items that are read */
+    PATIENCE_ITEM = 256,             /* bytes of work that an item counts as, at least */
+    PATIENCE_BYTES = 16 * 1024,      /* bytes of work between two readings of the clock */
+    PATIENCE_WORK = 8 * 1024 * 1024, /* bytes of work between two items, at most */
     FORMAT_NEAR = 512                /* texts below this are formatted once */
 };
 
@@ -49,12 +50,12 @@ struct hf_scope {
     const struct hf_scope *outer; /* whose cancellation counts, too; NULL: none */
     struct hf_scope_capacity counted;
     struct hf_scope_capacity *counter; /* where to count: ours, the outer one's, or NULL */
-    bool settled;                      /* hf__scope_set_settled() */
-    bool starved;                      /* an allocation failed since hf__scope_feed() */
+    bool reads_durable;                /* hf__scope_set_reads_durable() */
+    bool alloc_failed;                 /* an allocation failed since hf__scope_alloc_clear() */
     enum hf__wording wording;
-    struct hf_tx *tx;      /* the caller's; NULL: none */
-    struct hf__debt *debt; /* what the answer has to wait for; NULL: calls wait themselves */
-    struct hf__patience *patience; /* NULL: reads may take any time */
+    struct hf_tx *tx;                 /* the caller's; NULL: none */
+    struct hf__pending_sync *pending; /* the sync that the caller waits for; NULL: calls wait */
+    struct hf__patience *patience;    /* NULL: reads may take any time */
     struct hf_error error;
     struct hf_str said; /* what hf_scope_error_text() gives for the message `said_of` */
     const char *said_of;
@@ -127,9 +128,9 @@ void hf_scope_reset(struct hf_scope *s)
     s->outer = NULL;
     s->counted = (struct hf_scope_capacity){0};
     s->counter = NULL;
-    s->starved = false;
+    s->alloc_failed = false;
     s->kept_len = 0;
-    s->debt = NULL;
+    s->pending = NULL;
     s->patience = NULL;
     s->tx = NULL;
     hf__scope_error_clear(s);
@@ -148,7 +149,7 @@ struct hf_tx *hf_scope_tx(const struct hf_scope *s)
     return s->tx;
 }
 
-static size_t aligned(size_t size)
+static size_t size_align(size_t size)
 {
     return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
@@ -162,7 +163,8 @@ static bool chunk_add(struct hf_scope *s, size_t size)
         cap = CHUNK_MAX;
     if (cap < size)
         cap = size;
-    cap = aligned(cap);
+    cap = size_align(cap);
+    assert(cap >= size && cap % ALIGN == 0);
     chunk = hf__env_alloc(&s->env, sizeof(*chunk) + cap);
     if (!chunk)
         return false;
@@ -176,14 +178,15 @@ void *hf_scope_alloc(struct hf_scope *s, size_t size)
     void *ptr;
 
     if (size <= SIZE_MAX / 4)
-        size = aligned(size ? size : 1);
+        size = size_align(size ? size : 1);
     if (size > SIZE_MAX / 4 ||
         ((!s->newest || s->newest->cap - s->newest->used < size) && !chunk_add(s, size))) {
-        s->starved = true;
+        s->alloc_failed = true;
         return NULL;
     }
     ptr = chunk_bytes(s->newest) + s->newest->used;
     s->newest->used += size;
+    assert(s->newest->used <= s->newest->cap && (uintptr_t)ptr % ALIGN == 0);
     return ptr;
 }
 
@@ -192,8 +195,10 @@ void *hf__scope_array(struct hf_scope *s, size_t count, size_t size)
     size_t bytes;
     void *ptr;
 
-    if (__builtin_mul_overflow(count, size, &bytes))
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        s->alloc_failed = true;
         return NULL;
+    }
     ptr = hf_scope_alloc(s, bytes);
     if (ptr)
         memset(ptr, 0, bytes);
@@ -203,13 +208,16 @@ void *hf__scope_array(struct hf_scope *s, size_t count, size_t size)
 void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_size)
 {
     struct chunk *chunk = s->newest;
-    size_t old_room = aligned(old_size ? old_size : 1);
+    size_t old_room = size_align(old_size ? old_size : 1);
     void *moved;
 
-    if (new_size > SIZE_MAX / 4)
+    assert(new_size >= old_size && (ptr || old_size == 0));
+    if (new_size > SIZE_MAX / 4) {
+        s->alloc_failed = true;
         return NULL;
+    }
     if (ptr && (uint8_t *)ptr + old_room == chunk_bytes(chunk) + chunk->used) {
-        size_t more = aligned(new_size) - old_room;
+        size_t more = size_align(new_size) - old_room;
 
         if (chunk->cap - chunk->used >= more) {
             chunk->used += more;
@@ -222,14 +230,14 @@ void *hf__scope_grow(struct hf_scope *s, void *ptr, size_t old_size, size_t new_
     return moved;
 }
 
-bool hf__scope_starved(const struct hf_scope *s)
+bool hf__scope_alloc_failed(const struct hf_scope *s)
 {
-    return s->starved;
+    return s->alloc_failed;
 }
 
-void hf__scope_feed(struct hf_scope *s)
+void hf__scope_alloc_clear(struct hf_scope *s)
 {
-    s->starved = false;
+    s->alloc_failed = false;
 }
 
 struct hf__mark hf__scope_mark(struct hf_scope *s)
@@ -247,10 +255,12 @@ void hf__scope_rewind(struct hf_scope *s, struct hf__mark mark)
     while (s->newest != marked) {
         struct chunk *chunk = s->newest;
 
+        assert(chunk); /* else the mark is of another scope, or older than a reset */
         s->newest = chunk->older;
         if (chunk != keep)
             chunk_free(s, chunk);
     }
+    assert(!marked || mark.used <= marked->cap);
     if (marked)
         marked->used = mark.used;
     if (keep && keep != marked) {
@@ -274,10 +284,10 @@ void hf_scope_rewind(struct hf_scope *s, struct hf_scope_mark mark)
 
 enum hf_status hf_scope_built(struct hf_scope *s)
 {
-    bool starved = s->starved;
+    bool failed = s->alloc_failed;
 
-    s->starved = false;
-    return starved ? hf__fail_nomem(s) : HF_OK;
+    s->alloc_failed = false;
+    return failed ? hf__fail_nomem(s) : HF_OK;
 }
 
 struct hf_str hf_scope_copy(struct hf_scope *s, struct hf_str text)
@@ -382,6 +392,7 @@ struct hf_str hf__uuid(struct hf_scope *s, const struct hf_env *env)
             *to++ = '-';
         to = hex_write(to, &b[i], 1);
     }
+    assert(to == text + UUID_LEN);
     *to = '\0';
     return hf_str_of(text, UUID_LEN);
 }
@@ -399,7 +410,7 @@ void hf_scope_cancel(struct hf_scope *s)
     futex_wake(wakes);
 }
 
-/* Who sees it may free the scope: behind the access of the one who canceled it. */
+/* With acquire, as the thread that sees the cancellation may free the scope. */
 static bool is_canceled(const struct hf_scope *s)
 {
     return atomic_load_explicit(&s->wakes, memory_order_acquire) & CANCELED;
@@ -416,9 +427,10 @@ enum hf_status hf__scope_alive(struct hf_scope *s)
 
 void hf__scope_follow(struct hf_scope *inner, const struct hf_scope *outer)
 {
+    assert(inner != outer);
     inner->outer = outer;
     inner->deadline_us = outer->deadline_us;
-    inner->debt = outer->debt;
+    inner->pending = outer->pending;
     inner->patience = outer->patience;
     inner->counter = outer->counter;
     inner->wording = outer->wording;
@@ -448,6 +460,7 @@ int64_t hf__scope_left_ms(const struct hf_scope *s, int64_t cap)
 {
     int64_t left;
 
+    assert(cap >= 0);
     if (!s->deadline_us)
         return cap;
     left = (s->deadline_us - hf__env_elapsed_us(&s->env) + 999) / 1000;
@@ -469,8 +482,8 @@ void hf__scope_wake(struct hf_scope *s)
     futex_wake(wakes);
 }
 
-/* By the system's clock, which stands still during suspend: so not for long, if there is an end. An
- * outer scope that is canceled wakes nobody but its own waiters. */
+/* The kernel's clock stands still during suspend, so a wait with an end is cut into short ones. An
+ * outer scope that is canceled wakes its own waiters only, so those of inner scopes look often. */
 static void wait_until(struct hf_scope *s, uint32_t wakes, int64_t until_us)
 {
     int64_t longest_us = s->outer ? SLEEP_SLICE_US : LONGEST_WAIT_US, left_us;
@@ -526,33 +539,33 @@ const struct hf_env *hf_scope_env(const struct hf_scope *s)
     return &s->env;
 }
 
-void hf__scope_set_debt(struct hf_scope *s, struct hf__debt *debt)
+void hf__scope_set_pending_sync(struct hf_scope *s, struct hf__pending_sync *pending)
 {
-    s->debt = debt;
+    s->pending = pending;
 }
 
-bool hf__scope_owe(struct hf_scope *s, uint64_t ticket)
+bool hf__scope_defer_sync(struct hf_scope *s, uint64_t ticket)
 {
-    if (s->debt && ticket > s->debt->ticket)
-        s->debt->ticket = ticket;
-    return s->debt != NULL;
+    if (s->pending && ticket > s->pending->ticket)
+        s->pending->ticket = ticket;
+    return s->pending != NULL;
 }
 
-bool hf__scope_owe_delay(struct hf_scope *s, uint32_t ms)
+bool hf__scope_defer_delay(struct hf_scope *s, uint32_t ms)
 {
-    if (s->debt)
-        s->debt->delay_ms += ms;
-    return s->debt != NULL;
+    if (s->pending)
+        s->pending->delay_ms += ms;
+    return s->pending != NULL;
 }
 
-bool hf__scope_settled(const struct hf_scope *s)
+bool hf__scope_reads_durable(const struct hf_scope *s)
 {
-    return s->settled;
+    return s->reads_durable;
 }
 
-void hf__scope_set_settled(struct hf_scope *s, bool settled)
+void hf__scope_set_reads_durable(struct hf_scope *s, bool durable)
 {
-    s->settled = settled;
+    s->reads_durable = durable;
 }
 
 void hf__scope_set_patience(struct hf_scope *s, struct hf__patience *patience)
@@ -580,6 +593,7 @@ bool hf__scope_has_patience(const struct hf_scope *s)
 
 enum hf_status hf__scope_lose_patience(struct hf_scope *s)
 {
+    assert(s->patience);
     s->patience->lost = true;
     return hf__fail(s, HF_TIMEOUT, "The call takes longer than its caller waits");
 }
@@ -603,6 +617,7 @@ enum hf_status hf__scope_patient_work(struct hf_scope *s, size_t bytes)
 
     if (!p)
         return HF_OK;
+    assert(p->work <= PATIENCE_WORK);
     if (bytes > PATIENCE_WORK - p->work)
         return hf__scope_lose_patience(s);
     p->work += bytes;
@@ -647,6 +662,7 @@ static bool is_transient(enum hf_status status)
 
 enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct hf_str message)
 {
+    assert(status != HF_OK);
     s->said_of = NULL;
     s->error = (struct hf_error){
         .status = status,
@@ -750,6 +766,7 @@ int hf__scope_keep_text(struct hf_scope *s, struct hf_str text)
 {
     if (s->kept_len == KEPT_TEXTS_MAX)
         return -KEPT_TEXTS_MAX;
+    assert(s->kept_len >= 0 && s->kept_len < KEPT_TEXTS_MAX);
     s->kept[s->kept_len++] = text;
     return -s->kept_len;
 }

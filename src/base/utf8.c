@@ -35,7 +35,7 @@ size_t hf__utf8_length(const unsigned char *p, size_t left)
 
 enum { EIGHT = 8 };
 
-static inline bool ascii8(const unsigned char *p)
+static inline bool is_ascii8(const unsigned char *p)
 {
     uint64_t eight;
 
@@ -65,9 +65,9 @@ static inline bool is_ascii(const unsigned char *p, size_t len)
     }
 #endif
     for (; end - p >= EIGHT; p += EIGHT)
-        if (!ascii8(p))
+        if (!is_ascii8(p))
             return false;
-    return ascii8(end - EIGHT);
+    return is_ascii8(end - EIGHT);
 }
 
 static bool is_utf8(const unsigned char *p, const unsigned char *end)
@@ -77,7 +77,7 @@ static bool is_utf8(const unsigned char *p, const unsigned char *end)
 
         if (*p >= 0x80)
             step = hf__utf8_length(p, (size_t)(end - p));
-        else if (end - p >= EIGHT && ascii8(p))
+        else if (end - p >= EIGHT && is_ascii8(p))
             step = EIGHT;
         if (step == 0)
             return false;

@@ -8,12 +8,11 @@
  *             return HF_OK;
  *     } while (hf__scope_wait(s, wakes, until_us) == HF_OK);
  *
- * Who changes what is looked at calls hf__scope_wake() behind the change. So no wake is lost. It does
- * not wait and takes no lock. A scope that is canceled wakes its waiter, too: nobody has to look
- * every few milliseconds whether it was.
+ * The thread that changes the queue calls hf__scope_wake() after the change. So no wake is lost.
+ * hf__scope_wake() does not wait and takes no lock. Canceling a scope wakes its waiter, too, so that
+ * no waiter has to look every few milliseconds whether its scope was canceled.
  *
- * The waiting is done by the kernel, on a word: see futex(2). Waits are for so long on the clock that
- * nobody sets.
+ * The kernel does the waiting, on a word: see futex(2). Timeouts are by the monotonic clock.
  */
 #ifndef HF_BASE_WAIT_H
 #define HF_BASE_WAIT_H
@@ -31,7 +30,8 @@
 
 _Static_assert(sizeof(atomic_uint) == 4, "the kernel waits on words of four bytes");
 
-/* All who wait on the word. It need not be there any more. For signal handlers, too. */
+/* Wake all threads that wait on the word, which may be freed memory by now. Signal handlers may
+ * call it. */
 static inline void futex_wake(atomic_uint *word)
 {
     int before = errno;
@@ -40,7 +40,7 @@ static inline void futex_wake(atomic_uint *word)
     errno = before;
 }
 
-/* While the word is `seen`, for at most so long; INT64_MAX: without a limit. May return early. */
+/* Wait while the word is `seen`, at most `us` long; INT64_MAX: no limit. May return early. */
 static inline void futex_wait(atomic_uint *word, unsigned seen, int64_t us)
 {
     struct timespec limit = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
@@ -48,10 +48,10 @@ static inline void futex_wait(atomic_uint *word, unsigned seen, int64_t us)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, us == INT64_MAX ? NULL : &limit, NULL, 0);
 }
 
-/* How often it was woken, to be taken before looking. */
+/* The number of wakes so far, to be read before looking at what is waited for. */
 uint32_t hf__scope_wakes(const struct hf_scope *s);
 
-/* Wake who waits for this scope. Any thread; the scope has to be there. */
+/* Wake the thread that waits on this scope. Any thread may call it while the scope exists. */
 void hf__scope_wake(struct hf_scope *s);
 
 /*

@@ -70,13 +70,13 @@ enum hf_status hf__s3_head(struct hf_scope *s, struct s3 *s3, struct hf_str key,
         return HF_OK;
     }
     TRY(status);
-    *size = hf__s3_number(hf__answer_field(&answer.http, "content-length"));
+    *size = hf__s3_number(hf__http_answer_field(&answer.http, "content-length"));
     if (age_us) {
-        int64_t now_s = hf__answer_date_s(&answer.http);
+        int64_t now_s = hf__http_answer_date_s(&answer.http);
         struct http_field modified =
-            field_make("Date", hf__answer_field(&answer.http, "last-modified"));
+            field_make("Date", hf__http_answer_field(&answer.http, "last-modified"));
         struct http_answer as_date = {.fields = &modified, .fields_len = 1};
-        int64_t then_s = modified.value.len ? hf__answer_date_s(&as_date) : 0;
+        int64_t then_s = modified.value.len ? hf__http_answer_date_s(&as_date) : 0;
 
         *age_us = !now_s || !then_s ? -1 : now_s < then_s ? 0 : (now_s - then_s) * 1000000;
     }
@@ -203,7 +203,7 @@ static enum hf_status put_parts(struct hf_scope *s, struct s3 *s3, struct hf_str
             return hf__fail_nomem(s);
         TRY(hf__s3_call(s, s3, &call, &answer));
         hf__kill_point("blob_part");
-        tag = hf__answer_field(&answer.http, "etag");
+        tag = hf__http_answer_field(&answer.http, "etag");
         if (!is_tag(tag))
             return hf__s3_unreadable(s, s3, "has no ETag for a part");
         hf__buf_format(document, "<Part><PartNumber>%zu</PartNumber><ETag>%.*s</ETag></Part>",
@@ -319,7 +319,7 @@ static enum hf_status s3_put(struct hf_scope *s, struct hf_blobs *blobs, struct 
 static bool read_range(struct hf_scope *s, const struct http_answer *http, uint64_t from,
                        uint64_t *total)
 {
-    struct hf_str text = hf_scope_copy(s, hf__answer_field(http, "content-range"));
+    struct hf_str text = hf_scope_copy(s, hf__http_answer_field(http, "content-range"));
     const char *copy = text.ptr; /* which ends with a NUL */
     unsigned long long first, last, all;
     int used = 0;

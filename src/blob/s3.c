@@ -2,7 +2,7 @@
  * blob/s3.c: calls to a bucket of S3: addresses, signatures, refusals, and trying again.
  *
  * Configuration, credentials and transport are the client's (client/client.h), the rules of trying
- * again those of every client (db/again.h), with the 50 ms that SDKs begin with for services other
+ * again those of every client (db/retry_policy.h), with the 50 ms that SDKs begin with for services other
  * than DynamoDB.
  *
  * The bucket is part of the host's name at Amazon ("BUCKET.s3.REGION.amazonaws.com"), unless it has
@@ -22,7 +22,7 @@
 #include "client/service.h"
 #include "client/url.h"
 #include "client/xml.h"
-#include "db/again.h"
+#include "db/retry_policy.h"
 #include "http/sign.h"
 
 enum {
@@ -35,7 +35,7 @@ enum {
 
 struct s3 {
     struct client_parts parts;
-    struct again again;
+    struct retry_policy policy;
     bool again_open;
     struct endpoint endpoint; /* with the bucket in its host, or in its path */
     struct hf_str bucket;
@@ -323,7 +323,7 @@ static enum hf_status open_again(struct hf_scope *s, struct s3 *s3,
         retry.backoff_ms = BASE_MS;
     retry.size = sizeof(retry);
     retry.env = &s3->parts.env;
-    TRY(hf__again_open(s, &retry, &s3->again));
+    TRY(hf__retry_policy_open(s, &retry, &s3->policy));
     s3->again_open = true;
     return HF_OK;
 }
@@ -389,7 +389,7 @@ void hf__s3_close(struct s3 *s3)
     env = s3->parts.env;
     hf__service_free(&s3->service);
     if (s3->again_open)
-        hf__again_close(&s3->again);
+        hf__retry_policy_close(&s3->policy);
     hf__client_parts_free(&s3->parts);
     hf__env_free(&env, s3, sizeof(*s3));
 }
@@ -499,7 +499,7 @@ static enum hf_status refusal_fail(struct hf_scope *s, const struct s3 *s3,
 {
     const struct http_answer *http = &try->answer;
     struct judgement j = refusal_judge(http->status, refusal->code);
-    struct hf_str region = hf__answer_field(http, "x-amz-bucket-region");
+    struct hf_str region = hf__http_answer_field(http, "x-amz-bucket-region");
     struct hf_error *error;
 
     if (region.len && !hf_str_equal(region, s3->endpoint.signing_region) &&
@@ -574,8 +574,8 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
 
     *attempt->answer = (struct s3_answer){0};
     TRY(send_request(s, s3, attempt->call, try));
-    if (hf__answer_field(http, "content-encoding").len &&
-        !hf__http_is(hf__answer_field(http, "content-encoding"), "identity"))
+    if (hf__http_answer_field(http, "content-encoding").len &&
+        !hf__http_is(hf__http_answer_field(http, "content-encoding"), "identity"))
         return hf__s3_unreadable(s, s3, "is compressed, which was not requested");
     attempt->answer->http = *http;
     if (http->status < 300 && has_result(attempt->call, http))
@@ -599,14 +599,14 @@ static bool is_read(const struct s3_call *call)
 enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_call *call,
                            struct s3_answer *answer)
 {
-    struct again_course course = {.repeatable = true}; /* (2) */
+    struct retry_course course = {.repeatable = true}; /* (2) */
     struct hf__mark mark = hf__scope_mark(s);
     struct attempt attempt = {.s3 = s3, .call = call, .answer = answer};
     enum hf_status status;
 
     *answer = (struct s3_answer){0};
     TRY(hf__scope_alive(s));
-    status = hf__again_turn(s, &s3->again);
+    status = hf__retry_wait_to_send(s, &s3->policy);
     if (status == HF_TIMEOUT)
         return hf__fail(
             s, HF_THROTTLED,
@@ -617,10 +617,10 @@ enum hf_status hf__s3_call(struct hf_scope *s, struct s3 *s3, const struct s3_ca
         course.attempt++;
         status = hf__service_call(s, &s3->service, try_once, &attempt);
         if (status == HF_OK) {
-            hf__again_done(&s3->again, &course);
+            hf__retry_succeeded(&s3->policy, &course);
             break;
         }
-        if (!hf__again_goes_on(s, &s3->again, &course)) {
+        if (!hf__retry_next_attempt(s, &s3->policy, &course)) {
             status = hf_scope_error(s)->status;
             hf__scope_error_edit(s)->may_have_happened = course.happened && !is_read(call);
             break;

@@ -102,7 +102,7 @@ static enum hf_status read_page(struct hf_scope *s, struct hf_blobs *blobs, stru
         return hf__fail_nomem(s);
     if (status != HF_OK || (page->more && !page->next.len))
         return hf__s3_unreadable(s, hf__s3_of(blobs), "is not a valid list");
-    date_s = hf__answer_date_s(&answer.http);
+    date_s = hf__http_answer_date_s(&answer.http);
     for (size_t i = 0; i < page->len && date_s; i++)
         page->list[i].at_us = now_us - (date_s * 1000000 - page->list[i].at_us);
     return HF_OK;

@@ -32,13 +32,14 @@ struct asking {
 
 /* ---- one request ---------------------------------------------------------------------------- */
 
-static void add(struct http_head *head, const char *name, struct hf_str value)
+static void header_add(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(head->fields_len < HTTP_FIELDS_MAX);
     head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
 
-static enum hf_status build(struct asking *a, const char *method,
-                            const struct sign_credentials *credentials)
+static enum hf_status request_build(struct asking *a, const char *method,
+                                    const struct sign_credentials *credentials)
 {
     const struct endpoint *endpoint = &a->parts.fixed;
     struct http_head *head = &a->head;
@@ -53,8 +54,8 @@ static enum hf_status build(struct asking *a, const char *method,
     if (!head->path.ptr)
         return hf__fail_nomem(a->s);
     head->fields_len = 0;
-    add(head, "Host", endpoint->host);
-    add(head, "User-Agent", a->parts.agent);
+    header_add(head, "Host", endpoint->host);
+    header_add(head, "User-Agent", a->parts.agent);
     return hf__sign_request(a->s, a->signer, head, &how);
 }
 
@@ -76,7 +77,7 @@ static struct hf_str refusal_of(struct hf_scope *s, struct hf_str json)
 }
 
 /* What is no state: ours says why in JSON, or in a line when the Host is not known to it. */
-static enum hf_status refused(struct asking *a, int status, struct hf_str body)
+static enum hf_status fail_refused(struct asking *a, int status, struct hf_str body)
 {
     struct hf_str origin = a->parts.fixed.origin;
     struct hf_str why = refusal_of(a->s, body);
@@ -84,14 +85,15 @@ static enum hf_status refused(struct asking *a, int status, struct hf_str body)
     if (status == 403 && !why.ptr)
         why = hf_str_of(body.ptr, body.len < SHOWN_MAX ? body.len : SHOWN_MAX);
     if ((status == 400 && why.ptr) || status == 403)
-        return hf__fail(a->s, HF_DENIED, "%.*s refuses it: %.*s", HF_FMT(origin), HF_FMT(why));
+        return hf__fail(a->s, HF_DENIED, "%.*s refused the check: %.*s", HF_FMT(origin),
+                        HF_FMT(why));
     if (status >= 500) {
-        hf__fail(a->s, HF_IO, "%.*s answers %d%s%.*s", HF_FMT(origin), status, why.ptr ? ": " : "",
-                 HF_FMT(why));
+        hf__fail(a->s, HF_IO, "%.*s answered with HTTP status %d%s%.*s", HF_FMT(origin), status,
+                 why.ptr ? ": " : "", HF_FMT(why));
         hf__scope_error_edit(a->s)->may_retry = true;
         return HF_IO;
     }
-    return hf__fail(a->s, HF_UNSUPPORTED, "%.*s is not a holdfast server, or an older one",
+    return hf__fail(a->s, HF_UNSUPPORTED, "%.*s is not a holdfast server, or is too old for checks",
                     HF_FMT(origin));
 }
 
@@ -103,7 +105,7 @@ static enum hf_status ask_once(struct asking *a, const char *method, struct wire
 
     memset(state, 0, sizeof(*state));
     TRY(hf__credentials_get(a->s, a->parts.credentials, &credentials, &account));
-    TRY(build(a, method, &credentials));
+    TRY(request_build(a, method, &credentials));
     TRY(hf__transport_call(a->s, a->parts.transport,
                            &(struct transport_call){.origin = a->parts.fixed.origin,
                                                     .head = &a->head,
@@ -112,9 +114,9 @@ static enum hf_status ask_once(struct asking *a, const char *method, struct wire
                            &answer));
     body = hf_str_of((const char *)answer.body.ptr, answer.body.len);
     if (answer.status != 200 && answer.status != 202)
-        return refused(a, answer.status, body);
+        return fail_refused(a, answer.status, body);
     if (hf__wire_read_answer(a->s, &hf__wire_check, body, state) != HF_OK || !state->state)
-        return refused(a, 404, body);
+        return fail_refused(a, 404, body);
     return HF_OK;
 }
 
@@ -125,7 +127,7 @@ static enum hf_status hand_up(struct asking *a, enum hf_status status)
 }
 
 /* The state lives in a->s until the next one is asked for. */
-static enum hf_status ask(struct asking *a, const char *method, struct wire_check *state)
+static enum hf_status state_request(struct asking *a, const char *method, struct wire_check *state)
 {
     enum hf_status status;
 
@@ -142,8 +144,8 @@ static enum hf_status ask(struct asking *a, const char *method, struct wire_chec
 
 /* ---- waiting for the end -------------------------------------------------------------------- */
 
-static enum hf_status tell(struct hf_scope *s, const struct hf_check_options *options,
-                           const struct wire_check *state)
+static enum hf_status progress_report(struct hf_scope *s, const struct hf_check_options *options,
+                                      const struct wire_check *state)
 {
     const struct hf_check_progress progress = {.keys = (uint64_t)state->keys,
                                                .bytes = (uint64_t)state->bytes,
@@ -153,7 +155,7 @@ static enum hf_status tell(struct hf_scope *s, const struct hf_check_options *op
     if (!options->on_progress)
         return HF_OK;
     status = options->on_progress(&progress, options->user);
-    return status == HF_OK ? HF_OK : hf__fail(s, status, "The wait was ended by its on_progress");
+    return status == HF_OK ? HF_OK : hf__fail(s, status, "on_progress ended the wait");
 }
 
 static enum hf_status wait_for_end(struct asking *a, const struct hf_check_options *options,
@@ -163,27 +165,27 @@ static enum hf_status wait_for_end(struct asking *a, const struct hf_check_optio
     uint32_t wait = POLL_LEAST_MS;
     int64_t number;
 
-    TRY(ask(a, "POST", state));
+    TRY(state_request(a, "POST", state));
     number = state->number;
-    TRY(tell(a->caller, options, state));
+    TRY(progress_report(a->caller, options, state));
     while (state->state == CHECKS_RUNNING) {
         TRY(hf_scope_sleep_ms(a->caller, wait < most ? wait : most));
         if (wait < most)
             wait *= 2;
-        TRY(ask(a, "GET", state));
+        TRY(state_request(a, "GET", state));
         if (state->number < number) {
             hf__fail(a->caller, HF_IO, "%.*s was restarted during the check",
                      HF_FMT(a->parts.fixed.origin));
             hf__scope_error_edit(a->caller)->may_retry = true;
             return HF_IO;
         }
-        TRY(tell(a->caller, options, state));
+        TRY(progress_report(a->caller, options, state));
     }
     return HF_OK;
 }
 
-static enum hf_status outcome(struct asking *a, const struct wire_check *state,
-                              struct hf_check_report *report)
+static enum hf_status check_outcome(struct asking *a, const struct wire_check *state,
+                                    struct hf_check_report *report)
 {
     struct hf_str problem = hf_scope_copy(a->caller, state->problem);
 
@@ -220,7 +222,7 @@ static enum hf_status check_by(struct asking *a, const struct hf_check_options *
         return hf__fail_nomem(a->caller);
     TRY(hf__signer_new(a->caller, &a->parts.env, &a->signer));
     TRY(wait_for_end(a, options, &state));
-    return outcome(a, &state, report);
+    return check_outcome(a, &state, report);
 }
 
 enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
@@ -239,7 +241,7 @@ enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
     hf__scope_error_clear(s);
     TRY(hf__scope_alive(s));
     if (c.poll_ms && c.poll_ms < POLL_LEAST_MS)
-        return hf__fail(s, HF_INVALID, "poll_ms is %u; it is at least %d", c.poll_ms,
+        return hf__fail(s, HF_INVALID, "poll_ms is %u, and at least %d is required", c.poll_ms,
                         POLL_LEAST_MS);
     TRY(hf__client_parts_of(s, url, &o, &a.parts));
     status = check_by(&a, &c, report);

@@ -23,7 +23,7 @@
 
 #include "base/buf.h"
 #include "client/service.h"
-#include "db/about.h"
+#include "db/call_info.h"
 #include "wire/wire.h"
 
 enum {
@@ -171,8 +171,8 @@ static enum hf_status send_request(struct hf_scope *s, const struct client *c,
 static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpoint,
                                 const struct http_answer *answer, struct hf_str *json)
 {
-    struct hf_str crc = hf__answer_field(answer, "x-amz-crc32");
-    struct hf_str coding = hf__answer_field(answer, "content-encoding");
+    struct hf_str crc = hf__http_answer_field(answer, "x-amz-crc32");
+    struct hf_str coding = hf__http_answer_field(answer, "content-encoding");
     struct hf_bytes body = answer->body;
     uint64_t said = 0;
 
@@ -208,9 +208,9 @@ static enum hf_status fail_missing(struct hf_scope *s, const struct op *op,
 
 /*
  * (3): services explain a wrong signature with the request that should have been signed, and the
- * token is a part of that. Then no more than the first line is told.
+ * token is a part of that. Then only the first line is shown.
  */
-static void hush(struct hf_scope *s, const struct service_try *try)
+static void error_cut_secret(struct hf_scope *s, const struct service_try *try)
 {
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str line = error->message;
@@ -221,11 +221,13 @@ static void hush(struct hf_scope *s, const struct service_try *try)
     end = memchr(line.ptr, '\n', line.len);
     line.len = end ? (size_t)(end - line.ptr) : line.len;
     line = hf__service_has_secret(try, line) ? (struct hf_str){0} : hf_scope_copy(s, line);
-    error->message = line.ptr ? line : HF_STR("The service gave a reason that has secrets in it");
+    error->message =
+        line.ptr ? line
+                 : HF_STR("The message of the service is not shown, as it has secrets in it");
 }
 
 /* A database on this machine that wants real keys: say that it got none. */
-static void explain(struct hf_scope *s, const struct sign_credentials *used)
+static void error_explain_keys(struct hf_scope *s, const struct sign_credentials *used)
 {
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str message;
@@ -240,15 +242,15 @@ static void explain(struct hf_scope *s, const struct sign_credentials *used)
         error->message = message;
 }
 
-static enum hf_status refused(struct hf_scope *s, struct client *c, const struct op *op,
-                              const struct endpoint *endpoint, const struct service_try *try,
-                              struct hf_str json)
+static enum hf_status fail_refused(struct hf_scope *s, struct client *c, const struct op *op,
+                                   const struct endpoint *endpoint, const struct service_try *try,
+                                   struct hf_str json)
 {
     enum hf_status status = hf__wire_read_error(s, try->answer.status, json);
     struct hf_error *error;
 
-    hush(s, try);
-    explain(s, &try->used);
+    error_cut_secret(s, try);
+    error_explain_keys(s, &try->used);
 
     if (status == HF_UNKNOWN_OPERATION) {
         atomic_fetch_or_explicit(&c->missing, bit_of(op), memory_order_relaxed);
@@ -284,18 +286,19 @@ static enum hf_status take_answer(struct hf_scope *s, const struct attempt *atte
     TRY(open_body(s, endpoint, &try->answer, &json));
     if (try->answer.status != 200) {
         hf__service_refused(try, hf__wire_error_type(s, json));
-        return refused(s, attempt->c, attempt->op, endpoint, try, json);
+        return fail_refused(s, attempt->c, attempt->op, endpoint, try, json);
     }
-    if (has_no_answer(attempt->op) && (json.len == 0 || hf__json_valid(json)))
+    if (has_no_answer(attempt->op) && (json.len == 0 || hf__wire_json_valid(json)))
         return HF_OK; /* no body, or, as some services have it, "" */
     status = hf__wire_read_answer(s, attempt->op->response, json, attempt->response);
     if (status == HF_SERIALIZATION)
         return hf__service_unreadable(s, endpoint->origin,
-                                      "is not what the operation answers with");
+                                      "is not a valid response of the operation");
     if (status == HF_OK &&
-        hf__about_stands_still(attempt->op->op, attempt->request, attempt->response))
-        return hf__service_unreadable(s, endpoint->origin,
-                                      "goes on from where its request started: it is no next page");
+        hf__db_call_stands_still(attempt->op->op, attempt->request, attempt->response))
+        return hf__service_unreadable(
+            s, endpoint->origin,
+            "continues at the start of its own page, so the list would never end");
     return status;
 }
 
@@ -423,7 +426,8 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
     atomic_init(&c->missing, 0);
     for (size_t i = 0; i < FEATURES; i++)
         atomic_init(&c->features[i], FEATURE_UNKNOWN);
-    status = learn_endpoints(s, c, (struct hf_str){0}); /* so that what cannot be is said now */
+    status =
+        learn_endpoints(s, c, (struct hf_str){0}); /* so that invalid settings are reported now */
     if (status != HF_OK) {
         hf__env_free(&parts->env, c, sizeof(*c));
         return status;

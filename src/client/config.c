@@ -104,7 +104,7 @@ struct file {
     bool named;           /* by the variable: then it has to be there */
 };
 
-static struct hf_str variable(const struct config *config, const char *name)
+static struct hf_str variable_of(const struct config *config, const char *name)
 {
     size_t i = 0;
 
@@ -116,8 +116,8 @@ static struct hf_str variable(const struct config *config, const char *name)
 
 static enum hf_status find_path(struct hf_scope *s, struct config *config, struct file *file)
 {
-    struct hf_str home = variable(config, "HOME");
-    struct hf_str path = variable(config, file->variable), rest;
+    struct hf_str home = variable_of(config, "HOME");
+    struct hf_str path = variable_of(config, file->variable), rest;
 
     file->named = path.ptr != NULL;
     if (!path.ptr && !home.ptr)
@@ -158,12 +158,13 @@ static enum hf_status check_file(struct hf_scope *s, const struct config *config
     if (S_ISDIR(info.st_mode))
         return fail_file(s, file, HF_INVALID, "it is a directory");
     if (!S_ISREG(info.st_mode))
-        return fail_file(s, file, HF_INVALID, "it is no regular file");
+        return fail_file(s, file, HF_INVALID, "it is not a regular file");
     if (info.st_size > INI_FILE_MAX)
         return hf__fail(s, HF_INVALID, "%s: it is larger than %d bytes", file->path, INI_FILE_MAX);
     if (file->kind == INI_CREDENTIALS && (info.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)))
-        hf__env_log(&config->env, HF_LOG_WARNING, "%s: others may %s it (mode %03o); use chmod 600",
-                    file->path, info.st_mode & (S_IWOTH | S_IWGRP) ? "change" : "read",
+        hf__env_log(&config->env, HF_LOG_WARNING,
+                    "%s: other users can %s it (mode %03o); run chmod 600", file->path,
+                    info.st_mode & (S_IWOTH | S_IWGRP) ? "change" : "read",
                     (unsigned)info.st_mode & 0777u);
     *size = (size_t)info.st_size;
     return HF_OK;
@@ -235,7 +236,7 @@ static enum hf_status choose_profile(struct hf_scope *s, struct config *config,
 
     *asked_by = profile.len ? "the program" : NULL;
     for (size_t i = 0; i < ARRAY_LEN(by) && !profile.len; i++) {
-        profile = variable(config, by[i]);
+        profile = variable_of(config, by[i]);
         *asked_by = profile.len ? by[i] : NULL;
     }
     config->profile = hf_scope_copy(config->memory, profile.len ? profile : HF_STR("default"));
@@ -252,7 +253,7 @@ static void warn_of_services(const struct config *config)
                     HF_FMT(config->profile));
 }
 
-static enum hf_status load(struct hf_scope *s, struct config *config, struct hf_str profile)
+static enum hf_status files_load(struct hf_scope *s, struct config *config, struct hf_str profile)
 {
     struct file config_file = {.kind = INI_CONFIG,
                                .variable = "AWS_CONFIG_FILE",
@@ -267,7 +268,7 @@ static enum hf_status load(struct hf_scope *s, struct config *config, struct hf_
     TRY(load_file(s, config, &config_file));
     TRY(load_file(s, config, &credentials_file));
     if (asked_by && !hf__config_has_profile(config, config->profile))
-        return hf__fail(s, HF_INVALID, "the profile '%.*s', asked for by %s, is not in %s or %s",
+        return hf__fail(s, HF_INVALID, "profile '%.*s', named by %s, is not in %s or %s",
                         HF_FMT(config->profile), asked_by,
                         config_file.path ? config_file.path : "~/.aws/config",
                         credentials_file.path ? credentials_file.path : "~/.aws/credentials");
@@ -290,7 +291,7 @@ enum hf_status hf__config_load(struct hf_scope *s, const struct hf_env *env, str
     }
     fresh->env = hf__env_fill(env);
     fresh->memory = memory;
-    status = nothing ? choose_profile(s, fresh, profile, &asked_by) : load(s, fresh, profile);
+    status = nothing ? choose_profile(s, fresh, profile, &asked_by) : files_load(s, fresh, profile);
     if (status != HF_OK)
         hf__config_free(fresh);
     else
@@ -318,7 +319,7 @@ struct hf_str hf__config_profile(const struct config *config)
 
 struct hf_str hf__config_variable(const struct config *config, const char *name)
 {
-    return variable(config, name);
+    return variable_of(config, name);
 }
 
 static struct hf_str unless_empty(struct hf_str value)
@@ -353,7 +354,7 @@ struct hf_str hf__config_service(const struct config *config, const char *servic
 struct hf_str hf__config_setting(const struct config *config, const char *variable_name,
                                  const char *key)
 {
-    struct hf_str value = variable(config, variable_name);
+    struct hf_str value = variable_of(config, variable_name);
 
     return value.ptr ? value : hf__config_value(config, config->profile, key);
 }

@@ -63,7 +63,7 @@ struct hf_str hf__config_setting(const struct config *config, const char *variab
  */
 
 /* The first of `explicit`, AWS_REGION, AWS_DEFAULT_REGION and the profile's. Absent, and HF_OK,
- * when there is none: whoever can asks the metadata service of the machine then. */
+ * when there is none; then the metadata service of the machine may know it. */
 enum hf_status hf__config_region(struct hf_scope *s, const struct config *config,
                                  struct hf_str explicit, struct hf_str *region);
 

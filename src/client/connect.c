@@ -116,7 +116,7 @@ static enum hf_status set_param(struct hf_scope *s, struct hf_client_options *op
     return HF_OK;
 }
 
-static enum hf_status decode(struct hf_scope *s, struct hf_str raw, struct hf_str *out)
+static enum hf_status parameter_decode(struct hf_scope *s, struct hf_str raw, struct hf_str *out)
 {
     enum hf_status status = hf__url_decode(s, raw, out);
 
@@ -134,7 +134,7 @@ static enum hf_status apply_param(struct hf_scope *s, struct hf_client_options *
     for (size_t i = 0; i < ARRAY_LEN(params); i++) {
         if (!is_word(name, params[i].name))
             continue;
-        TRY(decode(s, value, &value));
+        TRY(parameter_decode(s, value, &value));
         return set_param(s, options, &params[i], value);
     }
     return hf__fail(s, HF_INVALID,
@@ -218,7 +218,7 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
         TRY(hf__credentials_region(s, parts->config, &region));
     if (!region.len)
         return hf__fail(s, HF_INVALID,
-                        "no region: say %s, or set AWS_REGION, or region in the profile", say);
+                        "no region: use %s, or set AWS_REGION, or region in the profile", say);
     parts->region = hf_scope_copy(parts->memory, region);
     return parts->region.ptr ? HF_OK : hf__fail_nomem(s);
 }
@@ -280,9 +280,9 @@ enum hf_status hf__client_parts_make(struct hf_scope *s, const struct hf_client_
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 /* Put the wrappers around a client; closes it when that fails. */
-static enum hf_status wrap(struct hf_scope *s, const struct hf_client_options *o,
-                           const struct client_parts *parts, struct hf_db *client,
-                           struct hf_db **db)
+static enum hf_status client_wrap(struct hf_scope *s, const struct hf_client_options *o,
+                                  const struct client_parts *parts, struct hf_db *client,
+                                  struct hf_db **db)
 {
     struct hf_retry_options retry = o->retry;
     struct hf_db *inner = client;
@@ -339,5 +339,5 @@ enum hf_status hf_connect(struct hf_scope *s, struct hf_str url,
         hf__client_parts_free(&parts);
         return status;
     }
-    return wrap(s, &o, &parts, client, db);
+    return client_wrap(s, &o, &parts, client, db);
 }

@@ -1,7 +1,7 @@
 /*
  * client/credentials.c: the chain of sources, what it found, and when it is asked again.
  *
- * What was found is a block of memory, `struct keys`, that never changes. Whoever reads it holds a
+ * What was found is a block of memory, `struct keys`, that never changes. A reader holds a
  * reference; the last to let go wipes and frees it. The lock guards which block is the current one
  * and who is refreshing; sources run without it.
  *
@@ -20,7 +20,7 @@
  * What always holds:
  *
  *  (1) At most one thread runs sources, so sources need no locks.
- *  (2) Nobody waits longer than his own scope allows, whoever is refreshing.
+ *  (2) No thread waits longer than its own scope allows, whichever thread refreshes.
  *  (3) A thread that refreshes ahead of need spends at most half of its time on it: keys that are
  *      valid are never lost to a source that hangs.
  *  (4) A refresh that ended because of the refresher's own scope is not an answer for others.
@@ -34,7 +34,7 @@
 #include <stdatomic.h>
 
 #include "base/assert_held.h"
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 #include "client/source.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -42,7 +42,7 @@
 #define MANDATORY_US (60 * SECOND_US)
 #define PAUSE_SOON_US (10 * SECOND_US)    /* after a failure ahead of need; up to twice that */
 #define PAUSE_NOW_US (1 * SECOND_US)      /* after a failure in the last minute; likewise */
-#define OUTLAST_US (300 * SECOND_US)      /* how long expired keys are used on; likewise */
+#define OUTLAST_US (300 * SECOND_US)      /* how long expired keys stay in use; likewise */
 #define REFUSED_AGAIN_US (30 * SECOND_US) /* a source that gave a refused key again is left alone */
 
 enum {
@@ -116,20 +116,28 @@ static struct keys *keys_new(const struct hf_env *env, const struct source_keys 
     keys->is.secret_key = put_down(&at, from->secret_key);
     keys->is.session_token = put_down(&at, from->session_token);
     keys->is.account = put_down(&at, from->account);
+    assert(at == (char *)keys + size);
     return keys;
 }
 
 static struct keys *keys_hold(struct keys *keys)
 {
-    atomic_fetch_add_explicit(&keys->refs, 1, memory_order_relaxed);
+    int before = atomic_fetch_add_explicit(&keys->refs, 1, memory_order_relaxed);
+
+    assert(before > 0);
     return keys;
 }
 
 static void keys_drop(const struct hf_env *env, struct keys *keys)
 {
+    int before;
     size_t size;
 
-    if (!keys || atomic_fetch_sub_explicit(&keys->refs, 1, memory_order_acq_rel) > 1)
+    if (!keys)
+        return;
+    before = atomic_fetch_sub_explicit(&keys->refs, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before > 1)
         return;
     size = keys->size;
     OPENSSL_cleanse(keys, size);
@@ -158,7 +166,7 @@ static enum hf_status from_program(struct hf_scope *s, struct credentials *c,
     return HF_OK;
 }
 
-/* What a database on this machine gets when nobody said who we are: some only look that there is
+/* What a database on this machine gets when no credentials were found: some only look that there is
  * something, and DynamoDB Local wants letters and digits. */
 static const struct source_keys made_up = {.access_key = HF_STR_INIT("local"),
                                            .secret_key = HF_STR_INIT("local"),
@@ -175,7 +183,7 @@ static enum hf_status fail_without(struct hf_scope *s, const struct credentials 
                                    const char *metadata)
 {
     return hf__fail(s, HF_DENIED,
-                    "There are no credentials: %s profile \"%.*s\" has none, "
+                    "No credentials found: %s profile \"%.*s\" has none, "
                     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set, and the "
                     "metadata service of the machine %s",
                     c->options.profile_asked
@@ -226,8 +234,8 @@ static enum hf_status check_keys(struct hf_scope *s, struct source_keys *keys)
     if (!is_plain(keys->access_key, KEY_MAX) || !is_plain(keys->secret_key, KEY_MAX) ||
         !is_plain(keys->session_token, TOKEN_MAX))
         return hf__fail(s, HF_INVALID,
-                        "The credentials from %s have a key or a token with blanks or other "
-                        "characters that none has, or it is too long",
+                        "The credentials from %s have a key or a token that is too long or has "
+                        "blanks or other invalid characters",
                         keys->origin);
     if (!keys->session_token.len)
         keys->session_token = hf_str_of(NULL, 0);
@@ -237,7 +245,7 @@ static enum hf_status check_keys(struct hf_scope *s, struct source_keys *keys)
 }
 
 /* From `us` to twice that, so that many processes that failed together do not return together. */
-static int64_t jittered(const struct hf_env *env, int64_t us)
+static int64_t add_jitter(const struct hf_env *env, int64_t us)
 {
     uint32_t random;
 
@@ -257,15 +265,15 @@ static enum hf_status check_expiry(struct hf_scope *s, struct credentials *c,
                         "The credentials from %s have expired already, unless the clock of this "
                         "machine is wrong",
                         keys->origin);
-    keys->expires_us = now + ADVISORY_US + jittered(&c->env, OUTLAST_US);
+    keys->expires_us = now + ADVISORY_US + add_jitter(&c->env, OUTLAST_US);
     hf__env_log(&c->env, HF_LOG_WARNING,
-                "credentials: %s gave ones that have expired; they are used until it has others",
+                "credentials: those from %s have expired; they are used until it has new ones",
                 keys->origin);
     return HF_OK;
 }
 
 /* Ask the source that decides; new keys, with one reference. */
-static enum hf_status fetch(struct hf_scope *s, struct credentials *c, struct keys **fetched)
+static enum hf_status keys_fetch(struct hf_scope *s, struct credentials *c, struct keys **fetched)
 {
     struct source_keys keys = {.fixed = false};
 
@@ -326,7 +334,7 @@ static bool is_own_failure(enum hf_status status)
     return status == HF_TIMEOUT || status == HF_CANCELED || status == HF_NOMEM;
 }
 
-/* What came of a refresh; *old is what shall be dropped without the lock. */
+/* Store the result of a refresh; *old has to be dropped after the lock is released. */
 static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_status status,
                       struct keys *fetched, struct clocks now, int64_t pause_us, struct keys **old)
 {
@@ -353,8 +361,8 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
     pthread_cond_broadcast(&c->ended);
 }
 
-/* Refresh as the one thread that does. The lock is held, and let go for as long as it takes. */
-static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum need need)
+/* Refresh, in the one thread that does so. The lock is released while the source is asked. */
+static enum hf_status keys_refresh(struct hf_scope *s, struct credentials *c, enum need need)
 {
     struct keys *fetched = NULL, *old = NULL;
     enum hf_status status;
@@ -371,9 +379,9 @@ static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum ne
     c->source.until_us = 0;
     if (need == NEED_SOON && left_ms < INT32_MAX) /* (3) */
         c->source.until_us = hf__env_elapsed_us(&c->env) + left_ms * 1000 / 2;
-    status = fetch(s, c, &fetched);
+    status = keys_fetch(s, c, &fetched);
     now = clocks_now(&c->env);
-    pause_us = jittered(&c->env, need == NEED_SOON ? PAUSE_SOON_US : PAUSE_NOW_US);
+    pause_us = add_jitter(&c->env, need == NEED_SOON ? PAUSE_SOON_US : PAUSE_NOW_US);
 
     pthread_mutex_lock(&c->lock);
     take_over(c, s, status, fetched, now, pause_us, &old);
@@ -383,7 +391,7 @@ static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum ne
     keys_drop(&c->env, old);
     if (status != HF_OK && usable && hf__scope_left_ms(s, 1) > 0 && status != HF_CANCELED) {
         hf__env_log(&c->env, HF_LOG_WARNING,
-                    "credentials: could not be refreshed, and the old ones are used on: %s",
+                    "credentials: refresh failed, and the old ones stay in use: %s",
                     hf_scope_error_text(s));
         hf__scope_error_clear(s);
         status = HF_OK;
@@ -392,7 +400,7 @@ static enum hf_status refresh(struct hf_scope *s, struct credentials *c, enum ne
     return status;
 }
 
-/* Wait until the running refresh has ended, and fail if it failed. The lock is held. */
+/* Wait until the running refresh has ended, and fail if it failed. */
 static enum hf_status wait_for(struct hf_scope *s, struct credentials *c)
 {
     uint64_t round = c->round;
@@ -402,7 +410,7 @@ static enum hf_status wait_for(struct hf_scope *s, struct credentials *c)
     ASSERT_HELD(&c->lock);
     assert(c->refreshing);
     while (c->round == round) {
-        steady_wait_ms(&c->ended, &c->lock, WAIT_SLICE_MS);
+        cond_wait_ms(&c->ended, &c->lock, WAIT_SLICE_MS);
         if (c->round != round)
             break;
         pthread_mutex_unlock(&c->lock);
@@ -432,7 +440,7 @@ static enum hf_status current_keys(struct hf_scope *s, struct credentials *c, st
 
         if (need == NEED_FRESH || (need == NEED_SOON && c->refreshing))
             break;
-        status = c->refreshing ? wait_for(s, c) : refresh(s, c, need);
+        status = c->refreshing ? wait_for(s, c) : keys_refresh(s, c, need);
         pthread_mutex_unlock(&c->lock);
         now = clocks_now(&c->env);
         pthread_mutex_lock(&c->lock);
@@ -442,6 +450,7 @@ static enum hf_status current_keys(struct hf_scope *s, struct credentials *c, st
             hf__scope_error_clear(s);
         status = HF_OK;
     }
+    assert(status != HF_OK || (c->keys && !c->refused));
     if (status == HF_OK)
         *keys = keys_hold(c->keys);
     pthread_mutex_unlock(&c->lock);
@@ -527,7 +536,7 @@ static enum hf_status keep_region(struct hf_scope *s, struct credentials *c, str
 
 static enum hf_status init_lock(struct hf_scope *s, struct credentials *c)
 {
-    if (steady_cond_init(&c->ended) != 0)
+    if (cond_monotonic_init(&c->ended) != 0)
         return hf__fail_nomem(s);
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
         pthread_cond_destroy(&c->ended);

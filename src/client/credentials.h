@@ -42,7 +42,7 @@ enum hf_status hf__credentials_open(struct hf_scope *s, const struct credentials
 void hf__credentials_close(struct credentials *credentials);
 
 /*
- * Those of now, as strings in the scope. `account` is the account id where the source told it
+ * Those of now, as strings in the scope. `account` is the account id where the source has it
  * (AWS_ACCOUNT_ID, aws_account_id, AssumedRole ARN, container and process output), else absent.
  *
  * HF_DENIED   there are none; the message lists what was looked at
@@ -61,7 +61,7 @@ bool hf__credentials_refused(struct credentials *credentials, struct hf_str acce
 bool hf__credentials_made_up(const struct sign_credentials *used);
 
 /*
- * The region by the machine's metadata service, for who finds it nowhere else; absent, and HF_OK,
+ * The region by the machine's metadata service, when it is configured nowhere else; absent, and HF_OK,
  * when there is no such service or it is switched off. Lives in the scope.
  */
 enum hf_status hf__credentials_region(struct hf_scope *s, const struct config *config,

@@ -108,11 +108,11 @@ enum hf_status hf__source_container_place(struct hf_scope *s, struct source *sou
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK || !is_target(*target))
-        return hf__fail(s, HF_INVALID, "%s is not an URL that can be asked", name);
+        return hf__fail(s, HF_INVALID, "%s is not a valid URL", name);
     if (!is_trusted(endpoint))
         return hf__fail(s, HF_INVALID,
-                        "%s names a host that is neither this machine nor an agent of a container: "
-                        "only https is allowed to it",
+                        "%s names a host that is neither this machine nor a container agent: "
+                        "use https",
                         name);
     return HF_OK;
 }
@@ -132,7 +132,7 @@ static enum hf_status container_token(struct hf_scope *s, struct source *source,
     }
     for (size_t i = 0; i < token->len; i++)
         if (token->ptr[i] < ' ' || token->ptr[i] > '~')
-            return hf__fail(s, HF_INVALID, "What %s has cannot be sent as a header",
+            return hf__fail(s, HF_INVALID, "The value of %s is not valid in a header",
                             path.ptr ? in_file : in_variable);
     return HF_OK;
 }
@@ -230,7 +230,7 @@ enum hf_status hf__source_metadata_place(struct hf_scope *s, struct source *sour
                    ? HF_NOMEM
                    : hf__fail(s, HF_INVALID,
                               "AWS_EC2_METADATA_SERVICE_ENDPOINT, or "
-                              "ec2_metadata_service_endpoint of the profile, is not an URL");
+                              "ec2_metadata_service_endpoint of the profile, is not a URL");
     return hf__source_direct(s, source, &call->transport);
 }
 
@@ -254,13 +254,13 @@ static enum hf_status metadata_token(struct hf_scope *s, struct source *source,
     TRY(status);
     if (answer.status >= 400 && answer.status < 500 && answer.status != 429 &&
         !source->metadata_seen) {
-        *absent = answer.status == 403 ? "is switched off" : "does not speak version 2";
+        *absent = answer.status == 403 ? "is switched off" : "does not support version 2";
         return HF_OK;
     }
     *token = body_text(&answer);
     if (answer.status != 200 || !token->len || !is_target(*token))
-        return hf__fail(s, HF_IO, "The metadata service of the machine gives no token: %s %d",
-                        answer.status == 200 ? "it is junk, with HTTP status" : "HTTP status",
+        return hf__fail(s, HF_IO, "The metadata service of the machine gave no token: %s %d",
+                        answer.status == 200 ? "invalid answer with HTTP status" : "HTTP status",
                         answer.status);
     return HF_OK;
 }
@@ -319,18 +319,19 @@ enum hf_status hf__source_metadata(struct hf_scope *s, struct source *source, co
         return HF_OK;
     TRY(metadata_get(s, source, call, token, HF_STR(ROLES), &answer));
     if (answer.status == 404) {
-        *absent = "has no role for it";
+        *absent = "has no role";
         return HF_OK;
     }
     role = name_in(&answer);
     if (!role.ptr)
-        return hf__fail(s, HF_IO, "The metadata service of the machine names no role, but junk");
+        return hf__fail(s, HF_IO, "The metadata service of the machine named an invalid role");
     target = hf_scope_format(s, ROLES "%.*s", HF_FMT(role));
     if (!target.ptr)
         return hf__fail_nomem(s);
     TRY(metadata_get(s, source, call, token, target, &answer));
     if (answer.status != 200)
-        return hf__fail(s, HF_IO, "The metadata service of the machine has nothing for its role");
+        return hf__fail(s, HF_IO,
+                        "The metadata service of the machine has no credentials for its role");
     *keys = (struct source_keys){.origin = "the metadata service of the machine", .outlast = true};
     return hf__source_read_keys(s, SOURCE_METADATA, body_text(&answer), keys);
 }
@@ -357,6 +358,6 @@ enum hf_status hf__source_metadata_region(struct hf_scope *s, struct source *sou
     if (answer.status == 200)
         *region = name_in(&answer);
     if (answer.status == 200 && !region->ptr)
-        return hf__fail(s, HF_IO, "The metadata service of the machine names no region, but junk");
+        return hf__fail(s, HF_IO, "The metadata service of the machine named an invalid region");
     return HF_OK;
 }

@@ -47,30 +47,32 @@ enum hf_status hf__source_environment(struct hf_scope *s, struct source *source,
 
 /* ---- what a profile has --------------------------------------------------------------------- */
 
-static struct hf_str value(const struct source *source, struct hf_str profile, const char *key)
+static struct hf_str profile_value(const struct source *source, struct hf_str profile,
+                                   const char *key)
 {
     return hf__config_value(source->config, profile, key);
 }
 
-static bool has(const struct source *source, struct hf_str profile, const char *key)
+static bool profile_has(const struct source *source, struct hf_str profile, const char *key)
 {
-    return value(source, profile, key).ptr != NULL;
+    return profile_value(source, profile, key).ptr != NULL;
 }
 
 static bool has_sso(const struct source *source, struct hf_str profile)
 {
-    return has(source, profile, "sso_account_id") || has(source, profile, "sso_role_name") ||
-           has(source, profile, "sso_start_url");
+    return profile_has(source, profile, "sso_account_id") ||
+           profile_has(source, profile, "sso_role_name") ||
+           profile_has(source, profile, "sso_start_url");
 }
 
 static enum hf_status static_keys(struct hf_scope *s, struct source *source, struct hf_str profile,
                                   struct source_keys *keys)
 {
     *keys = (struct source_keys){
-        .access_key = value(source, profile, "aws_access_key_id"),
-        .secret_key = value(source, profile, "aws_secret_access_key"),
-        .session_token = value(source, profile, "aws_session_token"),
-        .account = value(source, profile, "aws_account_id"),
+        .access_key = profile_value(source, profile, "aws_access_key_id"),
+        .secret_key = profile_value(source, profile, "aws_secret_access_key"),
+        .session_token = profile_value(source, profile, "aws_session_token"),
+        .account = profile_value(source, profile, "aws_account_id"),
         .origin = "the profile",
         .fixed = true,
     };
@@ -86,17 +88,17 @@ static enum hf_status own_keys(struct hf_scope *s, struct source *source, struct
                                bool *found, struct source_keys *keys)
 {
     *found = true;
-    if (has(source, profile, "aws_access_key_id"))
+    if (profile_has(source, profile, "aws_access_key_id"))
         return static_keys(s, source, profile, keys);
     if (has_sso(source, profile))
         return hf__source_sso(s, source, profile, keys);
-    if (has(source, profile, "login_session"))
+    if (profile_has(source, profile, "login_session"))
         return hf__source_login(s, source, profile, keys);
-    if (has(source, profile, "credential_process")) {
-        TRY(hf__source_process(s, source, profile, value(source, profile, "credential_process"),
-                               keys));
+    if (profile_has(source, profile, "credential_process")) {
+        TRY(hf__source_process(s, source, profile,
+                               profile_value(source, profile, "credential_process"), keys));
         if (!keys->account.ptr)
-            keys->account = value(source, profile, "aws_account_id");
+            keys->account = profile_value(source, profile, "aws_account_id");
         return HF_OK;
     }
     *found = false;
@@ -139,13 +141,14 @@ static enum hf_status credential_source(struct hf_scope *s, struct source *sourc
 /* A role of a profile says all that is needed, once, and nothing that we cannot do. */
 static enum hf_status check_role(struct hf_scope *s, struct source *source, struct hf_str profile)
 {
-    int ways = has(source, profile, "source_profile") + has(source, profile, "credential_source") +
-               has(source, profile, "web_identity_token_file");
+    int ways = profile_has(source, profile, "source_profile") +
+               profile_has(source, profile, "credential_source") +
+               profile_has(source, profile, "web_identity_token_file");
 
-    if (has(source, profile, "mfa_serial"))
+    if (profile_has(source, profile, "mfa_serial"))
         return hf__fail(s, HF_INVALID,
-                        "Profile \"%.*s\" has mfa_serial, and there is nobody here to ask for a "
-                        "code: use credential_process, or keys of a session that has one",
+                        "Profile \"%.*s\" has mfa_serial, but a library cannot ask for a "
+                        "code: use credential_process, or keys of a session with MFA",
                         HF_FMT(profile));
     if (ways != 1)
         return hf__fail(s, HF_INVALID,
@@ -161,11 +164,12 @@ static enum hf_status take_role(struct hf_scope *s, struct source *source, struc
 {
     return hf__source_role(s, source,
                            &(struct source_role){
-                               .arn = value(source, profile, "role_arn"),
-                               .session_name = value(source, profile, "role_session_name"),
-                               .external_id = value(source, profile, "external_id"),
-                               .duration_s = value(source, profile, "duration_seconds"),
-                               .token_file = value(source, profile, "web_identity_token_file"),
+                               .arn = profile_value(source, profile, "role_arn"),
+                               .session_name = profile_value(source, profile, "role_session_name"),
+                               .external_id = profile_value(source, profile, "external_id"),
+                               .duration_s = profile_value(source, profile, "duration_seconds"),
+                               .token_file =
+                                   profile_value(source, profile, "web_identity_token_file"),
                                .keys = with,
                            },
                            keys);
@@ -182,7 +186,7 @@ static enum hf_status add_role(struct hf_scope *s, struct source *source, struct
     for (size_t i = 0; i < chain->len; i++)
         if (hf_str_equal(chain->profiles[i], profile)) /* (1) */
             return hf__fail(s, HF_INVALID,
-                            "The roles of profile \"%.*s\" go in a circle: source_profile leads "
+                            "The roles of profile \"%.*s\" form a cycle: source_profile leads "
                             "back to \"%.*s\"",
                             HF_FMT(chain->profiles[0]), HF_FMT(profile));
     if (chain->len == CHAIN_MAX)
@@ -198,10 +202,10 @@ static enum hf_status walk_down(struct hf_scope *s, struct source *source, struc
                                 struct hf_str profile, bool *found, struct source_keys *keys)
 {
     *found = true;
-    while (has(source, profile, "role_arn") &&
-           !(chain->len && has(source, profile, "aws_access_key_id"))) { /* (2) */
-        struct hf_str next = value(source, profile, "source_profile");
-        struct hf_str other = value(source, profile, "credential_source");
+    while (profile_has(source, profile, "role_arn") &&
+           !(chain->len && profile_has(source, profile, "aws_access_key_id"))) { /* (2) */
+        struct hf_str next = profile_value(source, profile, "source_profile");
+        struct hf_str other = profile_value(source, profile, "credential_source");
 
         TRY(add_role(s, source, chain, profile));
         if (other.ptr)
@@ -212,7 +216,7 @@ static enum hf_status walk_down(struct hf_scope *s, struct source *source, struc
         }
         if (!hf__config_has_profile(source->config, next))
             return hf__fail(s, HF_INVALID,
-                            "Profile \"%.*s\" has source_profile = %.*s, which is not there",
+                            "Profile \"%.*s\" has source_profile = %.*s, which does not exist",
                             HF_FMT(profile), HF_FMT(next));
         profile = next;
     }

@@ -94,8 +94,8 @@ static enum hf_status fill_head(struct hf_scope *s, struct source *source,
                                                .body = call->body});
 }
 
-static enum hf_status attempt(struct hf_scope *s, struct source *source,
-                              const struct source_call *call, struct http_answer *answer)
+static enum hf_status source_attempt(struct hf_scope *s, struct source *source,
+                                     const struct source_call *call, struct http_answer *answer)
 {
     int64_t left_ms = hf__source_left_ms(s, source, call->timeout_ms);
     struct http_head *head = hf__scope_array(s, 1, sizeof(*head));
@@ -104,7 +104,7 @@ static enum hf_status attempt(struct hf_scope *s, struct source *source,
     if (!head)
         return hf__fail_nomem(s);
     if (left_ms == 0)
-        return hf__fail(s, HF_IO, "There was no time left to ask %s for credentials", call->what);
+        return hf__fail(s, HF_IO, "No time was left to ask %s for credentials", call->what);
     TRY(fill_head(s, source, call, head));
     return hf__transport_call(s, call->transport,
                               &(struct transport_call){.origin = call->endpoint->origin,
@@ -161,7 +161,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
         uint32_t pause_ms;
 
         *answer = (struct http_answer){.status = 0};
-        status = attempt(s, source, call, answer);
+        status = source_attempt(s, source, call, answer);
         if (status == HF_OK && call->sign && !corrected && learn_clock(source, answer)) {
             corrected = true;
             nth--;
@@ -192,7 +192,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static struct hf_str trimmed(struct hf_str text)
+static struct hf_str text_trim(struct hf_str text)
 {
     while (text.len && (unsigned char)text.ptr[text.len - 1] <= ' ')
         text.len--;
@@ -224,7 +224,7 @@ static enum hf_status read_all(struct hf_scope *s, int fd, struct hf_str path, s
     if (len > SOURCE_TEXT_MAX)
         return hf__fail(s, HF_INVALID, "%.*s has more than %d bytes", HF_FMT(path),
                         SOURCE_TEXT_MAX);
-    *text = trimmed(hf_str_of(room, len));
+    *text = text_trim(hf_str_of(room, len));
     return HF_OK;
 }
 
@@ -249,7 +249,7 @@ enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *mis
     return status;
 }
 
-/* Under another name first, so that nobody ever reads half of it. */
+/* Under another name first, so that no reader ever sees half of it. */
 bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text)
 {
     struct hf_str name = hf_scope_copy(s, path);
@@ -308,7 +308,7 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
         if (text.len && secrets[i].len &&
             memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
             return HF_STR("");
-    return hf__service_printable(s, trimmed(text), QUOTE_MAX);
+    return hf__service_printable(s, text_trim(text), QUOTE_MAX);
 }
 
 /* Digits from *at on, `count` of them; false when there is something else. */
@@ -416,21 +416,22 @@ enum hf_status hf__source_read_keys(struct hf_scope *s, enum source_form form, s
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK)
-        return hf__fail(s, HF_INVALID, "What %s said is not the JSON of credentials", keys->origin);
+        return hf__fail(s, HF_INVALID, "The answer of %s is not valid JSON of credentials",
+                        keys->origin);
     if (form == SOURCE_PROCESS && is.version != 1)
-        return hf__fail(s, HF_INVALID, "What %s said is not of \"Version\": 1", keys->origin);
+        return hf__fail(s, HF_INVALID, "The answer of %s does not have \"Version\": 1",
+                        keys->origin);
     if (form == SOURCE_METADATA && is.code.ptr && !hf_str_equal(is.code, HF_STR("Success")))
         return hf__fail(s, HF_IO, "%s has no credentials now: %s", keys->origin,
                         hf__source_quote(s, is.code, NULL, 0).ptr);
     if (!is.access_key.len || !is.secret_key.len)
-        return hf__fail(s, HF_INVALID, "What %s said has no %s", keys->origin,
+        return hf__fail(s, HF_INVALID, "The answer of %s has no %s", keys->origin,
                         is.access_key.len ? "SecretAccessKey" : "AccessKeyId");
     keys->access_key = is.access_key;
     keys->secret_key = is.secret_key;
     keys->session_token = form == SOURCE_PROCESS ? is.session_token : is.token;
     keys->account = is.account;
     if (is.expiration.len && !hf__source_time(is.expiration, &keys->expires_us))
-        return hf__fail(s, HF_INVALID, "What %s said has an Expiration that is no time",
-                        keys->origin);
+        return hf__fail(s, HF_INVALID, "The answer of %s has an invalid Expiration", keys->origin);
     return HF_OK;
 }

@@ -8,7 +8,7 @@
  * use any more, and the CLI shall not need another login because of us.
  *
  * `aws login` leaves keys themselves, in ~/.aws/login/cache/, named by the SHA-256 of the session.
- * They live for a quarter of an hour and whoever runs the CLI renews them; here they are read.
+ * They live for a quarter of an hour and the CLI renews them; here they are only read.
  *
  * Logging in needs a person. Where that is what is missing, the error says which command to run.
  */
@@ -71,7 +71,7 @@ enum hf_status hf__source_read_sso(struct hf_scope *s, struct hf_str json, struc
         return status;
     if (status != HF_OK || !is_sendable(token->access_token) ||
         !hf__source_time(token->expires_at, &token->expires_us))
-        return hf__fail(s, HF_INVALID, "This is no token of aws sso login");
+        return hf__fail(s, HF_INVALID, "invalid token of aws sso login");
     if (!token->client_id.len || !token->client_secret.len ||
         !hf__source_time(token->client_expires_at, &token->client_expires_us))
         token->refresh_token = hf_str_of(NULL, 0);
@@ -115,8 +115,8 @@ struct role_credentials {
     struct hf_str secret_key;
     struct hf_str session_token;
     int64_t expiration_ms;
-    struct hf_str expires_at; /* aws login says it as a text, */
-    struct hf_str account;    /* and the account too */
+    struct hf_str expires_at; /* of aws login, which writes a text */
+    struct hf_str account;    /* of aws login */
 };
 
 struct role_document {
@@ -193,7 +193,7 @@ static enum hf_status find_settings(struct hf_scope *s, struct source *source,
     missing = !is->region.ptr ? "sso_region" : !is->start_url.ptr ? "sso_start_url" : NULL;
     if (missing && is->session.ptr)
         return hf__fail(s, HF_INVALID,
-                        "Profile \"%.*s\" names sso-session \"%.*s\", which is not there or has "
+                        "Profile \"%.*s\" names sso-session \"%.*s\", which does not exist or has "
                         "no %s",
                         HF_FMT(profile), HF_FMT(is->session), missing);
     if (missing)
@@ -251,7 +251,7 @@ static enum hf_status ask_oidc(struct hf_scope *s, struct source *source,
         (struct http_field){HF_STR("Content-Type"), HF_STR("application/json")};
     TRY(hf__source_call(s, source, &call, &answer));
     if (answer.status == 429 || answer.status >= 500)
-        return hf__fail(s, HF_IO, "SSO OIDC does not renew the login now: HTTP status %d",
+        return hf__fail(s, HF_IO, "SSO OIDC did not renew the login: HTTP status %d",
                         answer.status);
     if (answer.status != 200)
         return fail_login(s, is->profile, "has expired");
@@ -265,9 +265,9 @@ static enum hf_status ask_oidc(struct hf_scope *s, struct source *source,
 }
 
 /* Renew the token, in its file too. */
-static enum hf_status renew(struct hf_scope *s, struct source *source,
-                            const struct sso_settings *is, struct hf_str path,
-                            struct sso_token *token)
+static enum hf_status token_renew(struct hf_scope *s, struct source *source,
+                                  const struct sso_settings *is, struct hf_str path,
+                                  struct sso_token *token)
 {
     struct renewed_document renewed = {.expires_s = 0};
     struct hf__buf text = {.scope = s};
@@ -306,7 +306,7 @@ static enum hf_status find_token(struct hf_scope *s, struct source *source,
     TRY(hf__source_home(s, source, &path, "sso/cache/%s.json", name));
     TRY(hf__source_file(s, path, &missing, &text));
     if (missing)
-        return fail_login(s, is->profile, "is not there");
+        return fail_login(s, is->profile, "does not exist");
     status = hf__source_read_sso(s, text, &token);
     if (status == HF_NOMEM)
         return status;
@@ -315,7 +315,7 @@ static enum hf_status find_token(struct hf_scope *s, struct source *source,
     if (token.expires_us <= now_us) {
         if (!token.refresh_token.len || token.client_expires_us <= now_us)
             return fail_login(s, is->profile, "has expired");
-        TRY(renew(s, source, is, path, &token));
+        TRY(token_renew(s, source, is, path, &token));
     }
     *access_token = token.access_token;
     return HF_OK;
@@ -339,7 +339,7 @@ static enum hf_status take_role(struct hf_scope *s, const struct sso_settings *i
         struct hf_str message = hf__source_quote(s, document.message, &token, 1);
 
         return hf__fail(s, answer->status == 429 || answer->status >= 500 ? HF_IO : HF_DENIED,
-                        "SSO does not give role %.*s of account %.*s: HTTP status %d%s%.*s",
+                        "SSO refused role %.*s of account %.*s: HTTP status %d%s%.*s",
                         HF_FMT(is->role), HF_FMT(is->account), answer->status,
                         message.len ? ": " : "", HF_FMT(message));
     }
@@ -419,7 +419,8 @@ enum hf_status hf__source_login(struct hf_scope *s, struct source *source, struc
         keys->expires_us <= hf__env_wall_us(source->env))
         return hf__fail(s, HF_DENIED,
                         "The login for profile \"%.*s\" %s: run aws login --profile %.*s",
-                        HF_FMT(profile), missing ? "is not there" : "has expired", HF_FMT(profile));
+                        HF_FMT(profile), missing ? "does not exist" : "has expired",
+                        HF_FMT(profile));
     keys->access_key = found->access_key;
     keys->secret_key = found->secret_key;
     keys->session_token = found->session_token;

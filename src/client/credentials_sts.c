@@ -2,8 +2,8 @@
  * client/credentials_sts.c: roles, from the Security Token Service.
  *
  * Two of its operations, in AWS's query protocol: a form goes there, XML comes back. AssumeRole is
- * signed with the keys of who wants the role; AssumeRoleWithWebIdentity is not signed, as the token
- * in it says who asks. The token's file is read each time, for whoever wrote it replaces it.
+ * signed with the keys of the caller; AssumeRoleWithWebIdentity is not signed, as the token
+ * in it says who asks. The token's file is read each time, as its owner replaces it.
  */
 #include "client/source.h"
 #include "client/xml.h"
@@ -131,7 +131,7 @@ static bool has_code(const struct http_answer *answer, const char *code)
            memmem(answer->body.ptr, answer->body.len, code, strlen(code)) != NULL;
 }
 
-/* STS's errors that pass are not told by the HTTP status alone. */
+/* The HTTP status alone does not say which errors of STS are transient. */
 static bool is_passing(const struct http_answer *answer)
 {
     return answer->status == 429 || answer->status >= 500 ||
@@ -150,7 +150,7 @@ static enum hf_status fail_with(struct hf_scope *s, const struct source_role *ro
     struct hf_str message = hf__source_quote(s, answer->error_message, secrets, ARRAY_LEN(secrets));
 
     return hf__fail(s, is_passing(http) ? HF_IO : HF_DENIED,
-                    "STS does not give role %.*s: HTTP status %d%s%.*s%s%.*s", HF_FMT(role->arn),
+                    "STS refused role %.*s: HTTP status %d%s%.*s%s%.*s", HF_FMT(role->arn),
                     http->status, code.len ? ", " : "", HF_FMT(code), message.len ? ": " : "",
                     HF_FMT(message));
 }

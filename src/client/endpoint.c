@@ -150,7 +150,7 @@ static const struct service services[] = {
 #define USUAL_GLOBAL "aws-global"
 #define LOCAL_REGION "local"
 
-static bool is(struct hf_str text, const char *name)
+static bool text_is(struct hf_str text, const char *name)
 {
     return hf_str_equal(text, hf_str_from(name));
 }
@@ -161,7 +161,7 @@ static const struct partition *partition_of(struct hf_str region)
     struct hf_str rest;
 
     while (!str_after(region, hf_str_from(partition->prefix), &rest) &&
-           !is(region, partition->global))
+           !text_is(region, partition->global))
         partition++; /* the last takes any */
     return partition;
 }
@@ -213,7 +213,8 @@ static bool is_amazon(struct hf_str host, struct hf_str *region)
     return true;
 }
 
-static enum hf_status make(struct hf_scope *s, const struct url *url, struct endpoint *endpoint)
+static enum hf_status endpoint_make(struct hf_scope *s, const struct url *url,
+                                    struct endpoint *endpoint)
 {
     struct hf__buf origin = {.scope = s};
     size_t scheme;
@@ -242,7 +243,7 @@ enum hf_status hf__endpoint_of_url(struct hf_scope *s, struct hf_str url, struct
     *endpoint = (struct endpoint){0};
     if (wrong)
         return hf__fail(s, HF_INVALID, "the URL of the endpoint %s", wrong);
-    return make(s, &parts, endpoint);
+    return endpoint_make(s, &parts, endpoint);
 }
 
 bool hf__endpoint_is_loopback(const struct endpoint *endpoint)
@@ -359,12 +360,12 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
 {
     static const char variable[] = "AWS_ACCOUNT_ID_ENDPOINT_MODE";
     struct hf_str mode = hf__config_setting(config, variable, "account_id_endpoint_mode");
-    bool required = is(mode, "required");
+    bool required = text_is(mode, "required");
 
     *use = false;
-    if (wish->which != ENDPOINT_DYNAMODB || is(mode, "disabled"))
+    if (wish->which != ENDPOINT_DYNAMODB || text_is(mode, "disabled"))
         return HF_OK;
-    if (mode.ptr && !required && !is(mode, "preferred"))
+    if (mode.ptr && !required && !text_is(mode, "preferred"))
         return hf__fail(s, HF_INVALID,
                         "%s, or account_id_endpoint_mode of the profile, must be preferred, "
                         "required or disabled",
@@ -372,18 +373,18 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
     if (wish->fips && required)
         return hf__fail(s, HF_INVALID,
                         "%s is required, but endpoints of an account have no FIPS form", variable);
-    if (!is(hf_str_from(wish->partition->name), "aws") && required)
+    if (!text_is(hf_str_from(wish->partition->name), "aws") && required)
         return hf__fail(s, HF_INVALID,
                         "%s is required, but the partition %s has no endpoints of an account",
                         variable, wish->partition->name);
     if (!account.len && required && !later)
         return hf__fail(s, HF_INVALID,
-                        "%s is required, but the credentials do not tell the account: set "
+                        "%s is required, but the credentials have no account ID: set "
                         "AWS_ACCOUNT_ID",
                         variable);
-    *use = account.len && !wish->fips && is(hf_str_from(wish->partition->name), "aws");
+    *use = account.len && !wish->fips && text_is(hf_str_from(wish->partition->name), "aws");
     if (*use && !hf__url_is_label(account))
-        return hf__fail(s, HF_INVALID, "the account of the credentials is no account");
+        return hf__fail(s, HF_INVALID, "the account ID of the credentials is invalid");
     return HF_OK;
 }
 
@@ -393,8 +394,9 @@ static enum hf_status make_local(struct hf_scope *s, const struct wish *wish,
     if (wish->fips || wish->dual)
         return hf__fail(s, HF_INVALID, "the region local has no %s endpoint",
                         wish->fips ? "FIPS" : "dual-stack");
-    TRY(make(s, &(struct url){.host = HF_STR("localhost"), .port = 8000, .path = HF_STR("")},
-             endpoint));
+    TRY(endpoint_make(s,
+                      &(struct url){.host = HF_STR("localhost"), .port = 8000, .path = HF_STR("")},
+                      endpoint));
     endpoint->signing_region = HF_STR("us-east-1");
     return HF_OK;
 }
@@ -423,12 +425,12 @@ static enum hf_status make_amazon(struct hf_scope *s, const struct config *confi
     const struct partition *partition = wish->partition;
     const char *suffix =
         wish->dual && !wish->service->same_suffix ? partition->dual_suffix : partition->suffix;
-    bool global =
-        wish->service->has_global && is(wish->region, USUAL_GLOBAL) && !wish->dual && !wish->fips;
+    bool global = wish->service->has_global && text_is(wish->region, USUAL_GLOBAL) && !wish->dual &&
+                  !wish->fips;
     struct url url = {.is_https = true, .path = HF_STR("")};
     bool of_account;
 
-    if (wish->which == ENDPOINT_S3 && wish->fips && is(hf_str_from(partition->name), "aws-cn"))
+    if (wish->which == ENDPOINT_S3 && wish->fips && text_is(hf_str_from(partition->name), "aws-cn"))
         return hf__fail(s, HF_INVALID, "S3 has no FIPS endpoints in the partition aws-cn");
     TRY(choose_account(s, config, wish, ask->account, ask->account_later, &of_account));
     if (of_account)
@@ -440,7 +442,7 @@ static enum hf_status make_amazon(struct hf_scope *s, const struct config *confi
         url.host = hf_scope_format(s, "%s.%.*s.%s", host_of(wish), HF_FMT(wish->region), suffix);
     if (!url.host.ptr)
         return hf__fail_nomem(s);
-    TRY(make(s, &url, endpoint));
+    TRY(endpoint_make(s, &url, endpoint));
     endpoint->signing_region = global ? HF_STR("us-east-1") : hf_scope_copy(s, wish->region);
     return endpoint->signing_region.ptr ? HF_OK : hf__fail_nomem(s);
 }
@@ -456,10 +458,11 @@ static enum hf_status make_configured(struct hf_scope *s, const struct wish *wis
                            : "cannot be used together with dual-stack endpoints";
     if (wrong)
         return fail_configured(s, from, wrong);
-    TRY(make(s, &url, endpoint));
+    TRY(endpoint_make(s, &url, endpoint));
     if (wish->region.len)
-        endpoint->signing_region =
-            is(wish->region, LOCAL_REGION) ? HF_STR("us-east-1") : hf_scope_copy(s, wish->region);
+        endpoint->signing_region = text_is(wish->region, LOCAL_REGION)
+                                       ? HF_STR("us-east-1")
+                                       : hf_scope_copy(s, wish->region);
     return !wish->region.len || endpoint->signing_region.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
@@ -502,7 +505,7 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
         wish.partition = partition_of(wish.region);
     if (configured.url.ptr)
         TRY(make_configured(s, &wish, &configured, endpoint));
-    else if (local && is(wish.region, LOCAL_REGION))
+    else if (local && text_is(wish.region, LOCAL_REGION))
         TRY(make_local(s, &wish, endpoint));
     else
         TRY(make_amazon(s, config, &wish, ask, endpoint));

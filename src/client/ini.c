@@ -13,7 +13,7 @@
  * AWS's SDKs agree on most of it, and where they do not we take the reading that loses nothing: a
  * file that is indented as a whole is read like botocore does, comments behind a value are comments
  * like everywhere else. A line belongs to the setting above it when it is indented deeper than
- * that. Sections that are none of ours, and names that cannot be, are passed over with all in them.
+ * that. Sections that are none of ours, and invalid names, are passed over with all in them.
  *
  * What always holds:
  *
@@ -56,7 +56,7 @@ static bool is_comment(char c)
     return c == '#' || c == ';';
 }
 
-static struct hf_str trim(struct hf_str text)
+static struct hf_str text_trim(struct hf_str text)
 {
     while (text.len && is_blank(text.ptr[0])) {
         text.ptr++;
@@ -75,7 +75,7 @@ static struct hf_str without_comment(struct hf_str text)
             text.len = i;
             break;
         }
-    return trim(text);
+    return text_trim(text);
 }
 
 /*
@@ -119,9 +119,9 @@ static struct hf_str one_word(struct hf_str text)
 /* ---- entries -------------------------------------------------------------------------------- */
 
 /* (3): the words are ours. */
-static enum hf_status fail(struct reader *r, const char *format, ...) HF_PRINTF(2, 3);
+static enum hf_status reader_fail(struct reader *r, const char *format, ...) HF_PRINTF(2, 3);
 
-static enum hf_status fail(struct reader *r, const char *format, ...)
+static enum hf_status reader_fail(struct reader *r, const char *format, ...)
 {
     char text[120];
     va_list args;
@@ -132,8 +132,8 @@ static enum hf_status fail(struct reader *r, const char *format, ...)
     return hf__fail(r->s, HF_INVALID, "%s:%u: %s", r->path, r->line, text);
 }
 
-static enum hf_status add(struct reader *r, struct hf_str key, struct hf_str sub,
-                          struct hf_str value)
+static enum hf_status entry_add(struct reader *r, struct hf_str key, struct hf_str sub,
+                                struct hf_str value)
 {
     struct ini *ini = r->ini;
     struct ini_entry *entry;
@@ -148,6 +148,7 @@ static enum hf_status add(struct reader *r, struct hf_str key, struct hf_str sub
         ini->list = list;
         ini->cap = cap;
     }
+    assert(ini->len < ini->cap);
     entry = &ini->list[ini->len++];
     *entry = r->section;
     entry->key = key;
@@ -183,7 +184,7 @@ static void name_section(struct reader *r, struct hf_str name)
         if (!str_after(name, hf_str_from(kinds[i].word), &rest) || !rest.len ||
             !is_blank(*rest.ptr))
             continue;
-        word = one_word(trim(rest));
+        word = one_word(text_trim(rest));
         if (word.len)
             r->section = (struct ini_entry){.kind = kinds[i].kind, .section = word};
         return;
@@ -219,18 +220,18 @@ static enum hf_status take_section(struct reader *r, struct hf_str line)
     struct hf_str rest;
 
     if (!end)
-        return fail(r, "the name of a section ends with a ']'");
-    rest = trim(hf_str_of(line.ptr + end + 1, line.len - end - 1));
+        return reader_fail(r, "the name of a section ends with a ']'");
+    rest = text_trim(hf_str_of(line.ptr + end + 1, line.len - end - 1));
     if (rest.len && !is_comment(rest.ptr[0]))
-        return fail(r, "only a comment may follow the name of a section");
-    name_section(r, trim(hf_str_of(line.ptr + 1, end - 1)));
+        return reader_fail(r, "only a comment may follow the name of a section");
+    name_section(r, text_trim(hf_str_of(line.ptr + 1, end - 1)));
     r->in_section = true;
     r->in_setting = r->in_table = false;
-    return add(r, none, none, none);
+    return entry_add(r, none, none, none);
 }
 
-static enum hf_status split(struct reader *r, struct hf_str line, const char *what,
-                            struct hf_str *key, struct hf_str *value)
+static enum hf_status line_split(struct reader *r, struct hf_str line, const char *what,
+                                 struct hf_str *key, struct hf_str *value)
 {
     const char *equals;
     size_t len;
@@ -238,11 +239,11 @@ static enum hf_status split(struct reader *r, struct hf_str line, const char *wh
     line = without_comment(line);
     equals = line.len ? memchr(line.ptr, '=', line.len) : NULL;
     if (!equals)
-        return fail(r, "%s is written NAME = VALUE", what);
+        return reader_fail(r, "%s is written NAME = VALUE", what);
     len = (size_t)(equals - line.ptr);
-    *key = trim(hf_str_of(line.ptr, len));
-    *value = trim(hf_str_of(equals + 1, line.len - len - 1));
-    return key->len ? HF_OK : fail(r, "%s has no name before its '='", what);
+    *key = text_trim(hf_str_of(line.ptr, len));
+    *value = text_trim(hf_str_of(equals + 1, line.len - len - 1));
+    return key->len ? HF_OK : reader_fail(r, "%s has no name before its '='", what);
 }
 
 static enum hf_status take_setting(struct reader *r, struct hf_str line, size_t indent)
@@ -250,13 +251,13 @@ static enum hf_status take_setting(struct reader *r, struct hf_str line, size_t 
     struct hf_str key, value;
 
     if (!r->in_section)
-        return fail(r, "a setting before the first [SECTION]");
-    TRY(split(r, line, "a setting", &key, &value));
+        return reader_fail(r, "a setting before the first [SECTION]");
+    TRY(line_split(r, line, "a setting", &key, &value));
     r->in_setting = true;
     r->in_table = false;
     r->indent = indent;
     r->setting = r->ini->len;
-    return add(r, key, none, value);
+    return entry_add(r, key, none, value);
 }
 
 /* (2): the line moves to the end of the value, which lies before it in the same text. */
@@ -281,23 +282,23 @@ static enum hf_status take_deeper(struct reader *r, struct hf_str line)
         return HF_OK;
     }
     r->in_table = true;
-    TRY(split(r, line, "a setting in a table", &key, &value));
-    return add(r, setting->key, key, value);
+    TRY(line_split(r, line, "a setting in a table", &key, &value));
+    return entry_add(r, setting->key, key, value);
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
 static enum hf_status take_line(struct reader *r, struct hf_str whole)
 {
-    struct hf_str line = trim(whole);
+    struct hf_str line = text_trim(whole);
     size_t indent;
 
     if (whole.len > INI_LINE_MAX)
-        return fail(r, "the line is longer than %d bytes", INI_LINE_MAX);
+        return reader_fail(r, "the line is longer than %d bytes", INI_LINE_MAX);
     if (memchr(whole.ptr, 0, whole.len))
-        return fail(r, "the line has a NUL byte in it");
+        return reader_fail(r, "the line has a NUL byte in it");
     if (!hf__utf8_valid(whole))
-        return fail(r, "the line is not UTF-8");
+        return reader_fail(r, "the line is not UTF-8");
     if (!line.len || is_comment(line.ptr[0]))
         return HF_OK;
     indent = (size_t)(line.ptr - whole.ptr);

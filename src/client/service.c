@@ -3,7 +3,7 @@
  *
  * Two refusals are answered here with another attempt, as the service did nothing and knows better:
  * when our clock is off, its Date tells by how much, and when the credentials are refused, their
- * source may have new ones. Everything else is for who calls: db/retry.c, db/again.h, the relay.
+ * source may have new ones. Everything else is left to the callers: db/retry.c, db/retry_policy.h, the relay.
  *
  * What always holds:
  *
@@ -77,6 +77,7 @@ static enum hf_status take_worker(struct hf_scope *s, struct service *service,
 static void return_worker(struct service *service, struct service_worker *worker)
 {
     pthread_mutex_lock(&service->lock);
+    assert(worker != service->workers);
     worker->next = service->workers;
     service->workers = worker;
     pthread_mutex_unlock(&service->lock);
@@ -86,6 +87,7 @@ static void return_worker(struct service *service, struct service_worker *worker
 
 static void add_field(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(head->fields_len < HTTP_FIELDS_MAX);
     head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
 
@@ -107,6 +109,7 @@ static enum hf_status build_head(struct hf_scope *s, const struct service_try *t
     head->fields_len = 0;
     add_field(head, "Host", request->endpoint->host);
     add_field(head, "User-Agent", service->agent);
+    assert(request->fields_len <= HTTP_FIELDS_MAX - head->fields_len);
     for (size_t i = 0; i < request->fields_len; i++)
         head->fields[head->fields_len++] = request->fields[i];
     return hf__sign_request(s, try->worker->signer, head,
@@ -156,7 +159,7 @@ enum hf_status hf__service_call(struct hf_scope *s, struct service *service, ser
 bool hf__service_clock_differs(const struct hf_env *env, const struct http_answer *answer,
                                int64_t *skew_s)
 {
-    int64_t date_s = hf__answer_date_s(answer);
+    int64_t date_s = hf__http_answer_date_s(answer);
     int64_t now_s = date_s - hf__env_wall_us(env) / 1000000;
 
     if (!date_s || (now_s - *skew_s > -CREDENTIALS_SKEW_S && now_s - *skew_s < CREDENTIALS_SKEW_S))
@@ -237,11 +240,12 @@ static uint32_t number_of(struct hf_str text, uint32_t max)
 
 uint32_t hf__service_retry_after_ms(const struct http_answer *answer)
 {
-    struct hf_str ms = hf__answer_field(answer, "x-amz-retry-after");
+    struct hf_str ms = hf__http_answer_field(answer, "x-amz-retry-after");
 
     if (ms.len)
         return number_of(ms, SERVICE_RETRY_AFTER_MAX_MS);
-    return number_of(hf__answer_field(answer, "retry-after"), SERVICE_RETRY_AFTER_MAX_MS / 1000) *
+    return number_of(hf__http_answer_field(answer, "retry-after"),
+                     SERVICE_RETRY_AFTER_MAX_MS / 1000) *
            1000;
 }
 

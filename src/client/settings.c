@@ -3,7 +3,7 @@
  *
  * What always holds:
  *
- *  (1) A value that cannot be is an error that says where it stands and what may stand there; the
+ *  (1) An invalid value is an error that says where it stands and what is valid there; the
  *      value itself is not shown, as a secret may have ended up in the wrong place.
  */
 #include "client/config.h"
@@ -18,11 +18,12 @@ enum {
 /* A value and where it was found. */
 struct setting {
     struct hf_str value;  /* absent: nowhere */
-    const char *variable; /* NULL: in the profile, */
-    const char *key;      /* by this name */
+    const char *variable; /* its name; NULL: found in the profile */
+    const char *key;      /* its name in the profile */
 };
 
-static struct setting find(const struct config *config, const char *variable, const char *key)
+static struct setting setting_find(const struct config *config, const char *variable,
+                                   const char *key)
 {
     struct setting found = {.value = hf__config_variable(config, variable), .variable = variable};
 
@@ -33,8 +34,8 @@ static struct setting find(const struct config *config, const char *variable, co
 }
 
 /* (1) */
-static enum hf_status fail(struct hf_scope *s, const struct config *config,
-                           const struct setting *setting, const char *must_be)
+static enum hf_status setting_fail(struct hf_scope *s, const struct config *config,
+                                   const struct setting *setting, const char *must_be)
 {
     if (setting->variable)
         return hf__fail(s, HF_INVALID, "%s must be %s", setting->variable, must_be);
@@ -51,10 +52,10 @@ enum hf_status hf__config_region(struct hf_scope *s, const struct config *config
                                  struct hf_str explicit, struct hf_str *region)
 {
     static const char must_be[] = "the name of a region, such as eu-central-1";
-    struct setting found = find(config, "AWS_REGION", "region");
+    struct setting found = setting_find(config, "AWS_REGION", "region");
 
     if (!found.variable) {
-        struct setting other = find(config, "AWS_DEFAULT_REGION", "region");
+        struct setting other = setting_find(config, "AWS_DEFAULT_REGION", "region");
 
         found = other.variable ? other : found;
     }
@@ -63,13 +64,13 @@ enum hf_status hf__config_region(struct hf_scope *s, const struct config *config
         return HF_OK;
     *region = (struct hf_str){0};
     return explicit.len ? hf__fail(s, HF_INVALID, "the region must be %s", must_be)
-                        : fail(s, config, &found, must_be);
+                        : setting_fail(s, config, &found, must_be);
 }
 
 enum hf_status hf__config_flag(struct hf_scope *s, const struct config *config,
                                const char *variable, const char *key, enum hf_flag *flag)
 {
-    struct setting found = find(config, variable, key);
+    struct setting found = setting_find(config, variable, key);
 
     *flag = HF_UNSET;
     if (!found.value.ptr)
@@ -79,14 +80,14 @@ enum hf_status hf__config_flag(struct hf_scope *s, const struct config *config,
     else if (is_word(found.value, "false"))
         *flag = HF_NO;
     else
-        return fail(s, config, &found, "true or false");
+        return setting_fail(s, config, &found, "true or false");
     return HF_OK;
 }
 
 static enum hf_status read_attempts(struct hf_scope *s, const struct config *config,
                                     uint32_t *attempts)
 {
-    struct setting found = find(config, "AWS_MAX_ATTEMPTS", "max_attempts");
+    struct setting found = setting_find(config, "AWS_MAX_ATTEMPTS", "max_attempts");
     uint32_t number = 0;
 
     for (size_t i = 0; i < found.value.len && number <= ATTEMPTS_MAX; i++) {
@@ -99,7 +100,7 @@ static enum hf_status read_attempts(struct hf_scope *s, const struct config *con
         number = number * 10 + (uint32_t)(c - '0');
     }
     if (found.value.ptr && (number < 1 || number > ATTEMPTS_MAX))
-        return fail(s, config, &found, "a number from 1 to 1000000");
+        return setting_fail(s, config, &found, "a number from 1 to 1000000");
     *attempts = number < ATTEMPTS_USED_MAX ? number : ATTEMPTS_USED_MAX;
     return HF_OK;
 }
@@ -107,7 +108,7 @@ static enum hf_status read_attempts(struct hf_scope *s, const struct config *con
 enum hf_status hf__config_retry(struct hf_scope *s, const struct config *config,
                                 enum hf_retry_mode *mode, uint32_t *attempts)
 {
-    struct setting found = find(config, "AWS_RETRY_MODE", "retry_mode");
+    struct setting found = setting_find(config, "AWS_RETRY_MODE", "retry_mode");
 
     *mode = 0;
     *attempts = 0;
@@ -116,7 +117,7 @@ enum hf_status hf__config_retry(struct hf_scope *s, const struct config *config,
     else if (is_word(found.value, "adaptive"))
         *mode = HF_RETRY_ADAPTIVE;
     else if (found.value.ptr)
-        return fail(s, config, &found, "standard, adaptive or legacy");
+        return setting_fail(s, config, &found, "standard, adaptive or legacy");
     return read_attempts(s, config, attempts);
 }
 

@@ -145,10 +145,10 @@ enum hf_status hf__source_direct(struct hf_scope *s, struct source *source,
 enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *missing,
                                struct hf_str *text);
 
-/* Replace a file by this text, for its owner alone; false when that cannot be. */
+/* Replace a file by this text, for its owner alone; false when that fails. */
 bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text);
 
-/* "~/.aws/" and what `format` makes; HF_INVALID when there is no home. */
+/* "~/.aws/" and what `format` makes; HF_INVALID when HOME is not set. */
 enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct hf_str *path,
                                const char *format, ...) HF_PRINTF(4, 5);
 

@@ -105,7 +105,7 @@ const char *hf__url_read(struct hf_str text, struct url *url)
         port = hf_str_of(rest.ptr + colon, len - colon);
     }
     if (!is_host(url->host) && !is_v6(url->host))
-        return "has no host, or one that cannot be";
+        return "has no valid host";
     if (port.ptr && !read_port(port, &url->port))
         return "has a port that is not from 1 to 65535";
     if (url->port == (url->is_https ? 443 : 80))

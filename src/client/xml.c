@@ -46,10 +46,11 @@ static void skip_spaces(struct xml *xml)
         xml->at++;
 }
 
-static bool take(struct xml *xml, struct hf_str text)
+static bool xml_take(struct xml *xml, struct hf_str text)
 {
     struct hf_str rest;
 
+    assert(xml->at <= xml->end);
     if (!str_after(hf_str_of(xml->at, (size_t)(xml->end - xml->at)), text, &rest))
         return false;
     xml->at = rest.ptr;
@@ -77,8 +78,8 @@ static bool skip_attributes(struct xml *xml)
         skip_spaces(xml);
         if (xml->at < xml->end && (*xml->at == '>' || *xml->at == '/'))
             return true;
-        if (!spaced || !take_name(xml, &name) || !take(xml, HF_STR("=")) || xml->at == xml->end ||
-            (*xml->at != '"' && *xml->at != '\''))
+        if (!spaced || !take_name(xml, &name) || !xml_take(xml, HF_STR("=")) ||
+            xml->at == xml->end || (*xml->at != '"' && *xml->at != '\''))
             return false;
         close = memchr(xml->at + 1, *xml->at, (size_t)(xml->end - xml->at - 1));
         if (!close || memchr(xml->at, '<', (size_t)(close - xml->at)))
@@ -161,7 +162,7 @@ static size_t put_reference(struct hf_str name, char *out)
 }
 
 /* `raw` with its references replaced, in the scope; false when one of them is none. */
-static bool unescape(struct xml *xml, struct hf_str raw, struct hf_str *text)
+static bool text_unescape(struct xml *xml, struct hf_str raw, struct hf_str *text)
 {
     char *out = hf_scope_alloc(xml->scope, raw.len + 1);
     size_t len = 0;
@@ -187,24 +188,25 @@ static bool unescape(struct xml *xml, struct hf_str raw, struct hf_str *text)
     if (!out)
         return false;
     out[len] = '\0';
+    assert(len <= raw.len); /* what stands for a character is longer than its UTF-8 */
     *text = hf_str_of(out, len);
     return true;
 }
 
 /* The text before an end tag: of an element without others in it, or of one that had some. */
-static bool tell(struct xml *xml, struct hf_str raw)
+static bool text_report(struct xml *xml, struct hf_str raw)
 {
     struct hf_str text = {NULL, 0};
 
     if (xml->end - xml->at < 2 || xml->at[1] != '/')
         return true;
-    if (xml->leaf && !unescape(xml, raw, &text))
+    if (xml->leaf && !text_unescape(xml, raw, &text))
         return false;
     xml->leaf = false;
     return xml->fn(xml->user, hf_str_of(xml->path, xml->path_len), text);
 }
 
-/* The text up to the next tag, kept when somebody wants it. */
+/* The text up to the next tag, kept when the caller asked for it. */
 static bool read_text(struct xml *xml, const struct xml_want *wants, size_t wants_len)
 {
     const char *to = memchr(xml->at, '<', (size_t)(xml->end - xml->at));
@@ -217,11 +219,11 @@ static bool read_text(struct xml *xml, const struct xml_want *wants, size_t want
     if (memchr(raw.ptr, '\0', raw.len))
         return false;
     if (xml->fn)
-        return tell(xml, raw);
+        return text_report(xml, raw);
     for (size_t i = 0; i < wants_len; i++)
         if (!wants[i].value->ptr &&
             hf_str_equal(hf_str_from(wants[i].path), hf_str_of(xml->path, xml->path_len)))
-            return unescape(xml, raw, wants[i].value);
+            return text_unescape(xml, raw, wants[i].value);
     return true;
 }
 
@@ -234,17 +236,18 @@ static bool open_element(struct xml *xml)
     if (!take_name(xml, &name) || xml->depth == DEPTH_MAX ||
         xml->path_len + name.len + 1 > sizeof(xml->path) || !skip_attributes(xml))
         return false;
-    if (take(xml, HF_STR("/>"))) {
+    if (xml_take(xml, HF_STR("/>"))) {
         xml->leaf = false;
         return true;
     }
-    if (!take(xml, HF_STR(">")))
+    if (!xml_take(xml, HF_STR(">")))
         return false;
     xml->starts[xml->depth++] = xml->path_len;
     if (xml->path_len)
         xml->path[xml->path_len++] = '/';
     memcpy(xml->path + xml->path_len, name.ptr, name.len);
     xml->path_len += name.len;
+    assert(xml->depth <= DEPTH_MAX && xml->path_len <= sizeof(xml->path));
     xml->leaf = true;
     return true;
 }
@@ -254,17 +257,18 @@ static bool close_element(struct xml *xml)
     size_t start = xml->starts[xml->depth - 1];
     size_t from = start ? start + 1 : 0;
 
-    if (!take(xml, hf_str_of(xml->path + from, xml->path_len - from)))
+    assert(xml->depth > 0 && from <= xml->path_len);
+    if (!xml_take(xml, hf_str_of(xml->path + from, xml->path_len - from)))
         return false;
     skip_spaces(xml);
     xml->path_len = start;
     xml->depth--;
-    return take(xml, HF_STR(">"));
+    return xml_take(xml, HF_STR(">"));
 }
 
 static bool read_document(struct xml *xml, const struct xml_want *wants, size_t wants_len)
 {
-    if (take(xml, HF_STR("<?xml "))) {
+    if (xml_take(xml, HF_STR("<?xml "))) {
         const char *close = memmem(xml->at, (size_t)(xml->end - xml->at), "?>", 2);
 
         if (!close)
@@ -272,13 +276,13 @@ static bool read_document(struct xml *xml, const struct xml_want *wants, size_t 
         xml->at = close + 2;
     }
     skip_spaces(xml);
-    if (!take(xml, HF_STR("<")) || !open_element(xml))
+    if (!xml_take(xml, HF_STR("<")) || !open_element(xml))
         return false;
     while (xml->depth) {
         if (!read_text(xml, wants, wants_len))
             return false;
-        if (take(xml, HF_STR("</")) ? !close_element(xml)
-                                    : !take(xml, HF_STR("<")) || !open_element(xml))
+        if (xml_take(xml, HF_STR("</")) ? !close_element(xml)
+                                        : !xml_take(xml, HF_STR("<")) || !open_element(xml))
             return false;
     }
     skip_spaces(xml);
@@ -294,7 +298,7 @@ enum hf_status hf__xml_read(struct hf_scope *s, struct hf_str text, const struct
         return HF_OK;
     for (size_t i = 0; i < wants_len; i++)
         *wants[i].value = hf_str_of(NULL, 0);
-    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "This is not the XML of STS");
+    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "invalid XML from STS");
 }
 
 enum hf_status hf__xml_walk(struct hf_scope *s, struct hf_str text, xml_element_fn *fn, void *user)
@@ -304,5 +308,5 @@ enum hf_status hf__xml_walk(struct hf_scope *s, struct hf_str text, xml_element_
 
     if (text.len && read_document(&xml, NULL, 0))
         return HF_OK;
-    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "This is not a service's XML");
+    return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "invalid XML from a service");
 }

@@ -12,8 +12,8 @@
 #include <pthread.h>
 
 #include "base/base.h"
+#include "base/cond_monotonic.h"
 #include "base/fnv.h"
-#include "base/steady.h"
 #include "coord/backoff.h"
 
 /*

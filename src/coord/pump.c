@@ -33,7 +33,7 @@
 
 #include "base/assert_held.h"
 #include "base/base.h"
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 #include "base/wait.h"
 
 enum { LONGEST_WAIT_US = 1000000, SLEEP_SLICE_US = 20000 };
@@ -189,8 +189,8 @@ static void worker_rest(struct pump *pump, int64_t now_us)
         int64_t until_us = pump->due_us, left_us = until_us - now_us;
 
         pump->timed_us = until_us;
-        steady_wait_us(&pump->work, &pump->mutex,
-                       left_us < LONGEST_WAIT_US ? left_us : LONGEST_WAIT_US);
+        cond_wait_us(&pump->work, &pump->mutex,
+                     left_us < LONGEST_WAIT_US ? left_us : LONGEST_WAIT_US);
         if (pump->timed_us == until_us)
             pump->timed_us = INT64_MAX;
     } else {
@@ -361,8 +361,8 @@ size_t hf__pump_stop(struct pump *pump, int64_t for_us)
 
         if (left_us <= 0)
             break;
-        steady_wait_us(&pump->ended, &pump->mutex,
-                       left_us < LONGEST_WAIT_US ? left_us : LONGEST_WAIT_US);
+        cond_wait_us(&pump->ended, &pump->mutex,
+                     left_us < LONGEST_WAIT_US ? left_us : LONGEST_WAIT_US);
     }
     pthread_mutex_unlock(&pump->mutex);
     return join_ended(pump);
@@ -413,8 +413,8 @@ enum hf_status hf__pump_open(struct hf_scope *s, const struct pump_options *opti
     for (size_t i = 0; i < len; i++)
         pump->workers[i].pump = pump;
     pthread_mutex_init(&pump->mutex, NULL);
-    steady_cond_init(&pump->work);
-    steady_cond_init(&pump->ended);
+    cond_monotonic_init(&pump->work);
+    cond_monotonic_init(&pump->ended);
     hf__waiters_init(&pump->waiters);
     *out = pump;
     return HF_OK;

@@ -150,7 +150,7 @@ static enum hf_status thread_make(struct hf_scope *s, void **object)
         return hf_scope_fail(s, HF_NOMEM, "no memory for a timer");
     thread->env = *hf_scope_env(s);
     pthread_mutex_init(&thread->mutex, NULL);
-    steady_cond_init(&thread->changed);
+    cond_monotonic_init(&thread->changed);
     pthread_cond_init(&thread->ended, NULL);
     if (pthread_create(&thread->thread, NULL, thread_run, thread) != 0) {
         thread_free(thread);

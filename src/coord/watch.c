@@ -61,7 +61,7 @@ static void watch_check(const struct watch_set *set)
 
 static struct watch_set *set_of(struct watch *watch, const char *id)
 {
-    uint64_t hash = fnv(FNV_BEGIN, id, WATCH_ID_LEN);
+    uint64_t hash = fnv_add(FNV_BEGIN, id, WATCH_ID_LEN);
 
     return &watch->sets[fnv_fold(hash) & (WATCH_SETS - 1)];
 }

@@ -18,7 +18,7 @@ _Static_assert((int)MARK_LEN <= (int)PATTERN_ID_LEN, "a mark is the beginning of
 
 static uint64_t hash_of(struct hf_str text)
 {
-    return fnv_fold(fnv(FNV_BEGIN, text.ptr, text.len));
+    return fnv_fold(fnv_add(FNV_BEGIN, text.ptr, text.len));
 }
 
 void hf__counter_marks_init(struct marks *marks, const struct hf_env *env)

@@ -60,7 +60,7 @@ enum hf_status hf__counter_spread(struct hf_scope *s, struct hf_counters *c,
                                   struct hf_counter_key key, struct hf_str request,
                                   struct counter_at *at)
 {
-    uint64_t draw = fnv(FNV_BEGIN, request.ptr, request.len);
+    uint64_t draw = fnv_add(FNV_BEGIN, request.ptr, request.len);
 
     assert(c->shards > 1 && c->shards <= HF_COUNTER_SHARDS_MAX);
     TRY(announce_once(s, c, at));

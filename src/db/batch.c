@@ -1,5 +1,5 @@
 /*
- * db/batch.c: what many.c sends for hf_write_many() and hf_get_many(), and how answers are matched
+ * db/batch.c: what batch_sender.c sends for hf_write_many() and hf_get_many(), and how answers are matched
  * with entries.
  *
  * Services hand back what they did not process, and items in any order, so both are recognised by
@@ -14,13 +14,13 @@
 
 #include "base/buf.h"
 #include "base/fnv.h"
-#include "db/many.h"
+#include "db/batch_sender.h"
 #include "model/value.h"
 
 enum {
     BODY_MAX = 16 * 1024 * 1024 - 64 * 1024, /* of a request, with room for what is not items */
     WIRE_FACTOR = 40, /* JSON is at most so much longer: 1E+125 is 4 bytes here, 135 there */
-    WIRE_SMALL = BODY_MAX / MANY_WRITES / WIRE_FACTOR
+    WIRE_SMALL = BODY_MAX / BATCH_WRITES_MAX / WIRE_FACTOR
 };
 
 static bool same_bytes(struct hf_item a, struct hf_item b)
@@ -30,12 +30,12 @@ static bool same_bytes(struct hf_item a, struct hf_item b)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static const struct hf_write *write_at(const struct many *m, size_t entry)
+static const struct hf_write *write_at(const struct batch_sender *m, size_t entry)
 {
     return &((const struct hf_write *)m->entries)[entry];
 }
 
-static struct hf_str write_table(const struct many *m, size_t entry)
+static struct hf_str write_table(const struct batch_sender *m, size_t entry)
 {
     return write_at(m, entry)->table;
 }
@@ -53,7 +53,7 @@ static size_t wire_size(struct hf_scope *s, struct hf_item item)
     return size ? size : item.len * 2; /* no memory: the service will say if it is too much */
 }
 
-static size_t fit_writes(struct hf_scope *s, const struct many *m, size_t n)
+static size_t fit_writes(struct hf_scope *s, const struct batch_sender *m, size_t n)
 {
     size_t total = 0;
 
@@ -69,10 +69,10 @@ static size_t fit_writes(struct hf_scope *s, const struct many *m, size_t n)
 
 /* A batch as the request has it: grouped by table, each group in the order of the entries. */
 struct write_batch {
-    struct hf_put_request puts[MANY_WRITES];
-    struct hf_delete_request dels[MANY_WRITES];
-    struct hf_write_request writes[MANY_WRITES];
-    struct hf_table_writes tables[MANY_WRITES];
+    struct hf_put_request puts[BATCH_WRITES_MAX];
+    struct hf_delete_request dels[BATCH_WRITES_MAX];
+    struct hf_write_request writes[BATCH_WRITES_MAX];
+    struct hf_table_writes tables[BATCH_WRITES_MAX];
     size_t tables_len;
 };
 
@@ -84,9 +84,9 @@ static void add_write(struct write_batch *b, size_t at, const struct hf_write *w
                                    : (struct hf_write_request){.del = &b->dels[at]};
 }
 
-static void group_writes(const struct many *m, size_t n, struct write_batch *b)
+static void group_writes(const struct batch_sender *m, size_t n, struct write_batch *b)
 {
-    bool taken[MANY_WRITES] = {false};
+    bool taken[BATCH_WRITES_MAX] = {false};
     size_t at = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -107,7 +107,7 @@ static void group_writes(const struct many *m, size_t n, struct write_batch *b)
 }
 
 /* False: it is none of this batch. */
-static bool mark_unprocessed(const struct many *m, size_t n, struct hf_str table,
+static bool mark_unprocessed(const struct batch_sender *m, size_t n, struct hf_str table,
                              const struct hf_write_request *write, bool *done)
 {
     bool found = false;
@@ -118,21 +118,22 @@ static bool mark_unprocessed(const struct many *m, size_t n, struct hf_str table
         if (hf_str_equal(sent->table, table) &&
             ((write->put && same_bytes(write->put->item, sent->put)) ||
              (write->del && same_bytes(write->del->key, sent->del)))) {
-            done[i] = false; /* and equal ones behind it: nobody says which of them it is */
+            done[i] =
+                false; /* and equal ones behind it: the answer does not say which of them it is */
             found = true;
         }
     }
     return found;
 }
 
-static enum hf_status send_writes(struct hf_scope *s, struct many *m, size_t n, bool *done)
+static enum hf_status send_writes(struct hf_scope *s, struct batch_sender *m, size_t n, bool *done)
 {
     struct write_batch batch = {.tables_len = 0};
     struct hf_batch_write_item request = {.tables = batch.tables};
     struct hf_batch_write_item_result result;
     bool known = true;
 
-    assert(n <= MANY_WRITES);
+    assert(n <= BATCH_WRITES_MAX);
     group_writes(m, n, &batch);
     request.tables_len = batch.tables_len;
     TRY(hf_batch_write_item(s, m->db, &request, &result));
@@ -147,7 +148,7 @@ static enum hf_status send_writes(struct hf_scope *s, struct many *m, size_t n, 
     return HF_OK;
 }
 
-static enum hf_status check_writes(struct hf_scope *s, const struct many *m)
+static enum hf_status check_writes(struct hf_scope *s, const struct batch_sender *m)
 {
     for (size_t i = 0; i < m->len; i++) {
         const struct hf_write *write = write_at(m, i);
@@ -160,7 +161,7 @@ static enum hf_status check_writes(struct hf_scope *s, const struct many *m)
         else
             status = hf_item_check(s, write->put.ptr ? write->put : write->del);
         if (status != HF_OK)
-            return hf__many_name_entry(s, m, i, status);
+            return hf__db_batch_name_entry(s, m, i, status);
     }
     return HF_OK;
 }
@@ -169,23 +170,23 @@ enum hf_status hf_write_many(struct hf_scope *s, struct hf_db *db, const struct 
                              size_t len, const struct hf_many_options *options,
                              struct hf_write_many_result *result)
 {
-    struct many m = {.db = db,
-                     .send = send_writes,
-                     .fit = fit_writes,
-                     .table = write_table,
-                     .entries = writes,
-                     .len = len,
-                     .batch_max = MANY_WRITES,
-                     .what = "writes"};
+    struct batch_sender m = {.db = db,
+                             .send = send_writes,
+                             .fit = fit_writes,
+                             .table = write_table,
+                             .entries = writes,
+                             .len = len,
+                             .batch_max = BATCH_WRITES_MAX,
+                             .what = "writes"};
     enum hf_status status;
 
     hf__scope_error_clear(s);
     if (result)
         *result = (struct hf_write_many_result){.left = NULL};
-    TRY(hf__many_start(s, &m, options));
+    TRY(hf__db_batch_start(s, &m, options));
     status = check_writes(s, &m);
     if (status == HF_OK)
-        status = hf__many_run(s, &m);
+        status = hf__db_batch_run(s, &m);
     if (result)
         *result = (struct hf_write_many_result){.left = m.pending,
                                                 .left_len = m.pending_len,
@@ -196,22 +197,22 @@ enum hf_status hf_write_many(struct hf_scope *s, struct hf_db *db, const struct 
 /* ---- reading -------------------------------------------------------------------------------- */
 
 struct reading {
-    struct many many; /* first, as hf__many_run() hands it back */
+    struct batch_sender sender; /* first, as hf__db_batch_run() hands it back */
     struct hf_item *items;
     size_t *same;         /* per entry: the first one with its key, perhaps itself */
     size_t *slots;        /* a hash table of entries + 1, 0 where there is none */
     size_t mask;          /* slots - 1 */
-    size_t *left;         /* (4) of many.c */
+    size_t *left;         /* (4) of batch_sender.c */
     struct hf_item *keys; /* of a batch, grouped by table */
     struct hf_table_gets *tables;
 };
 
-static const struct hf_get *get_at(const struct many *m, size_t entry)
+static const struct hf_get *get_at(const struct batch_sender *m, size_t entry)
 {
     return &((const struct hf_get *)m->entries)[entry];
 }
 
-static struct hf_str get_table(const struct many *m, size_t entry)
+static struct hf_str get_table(const struct batch_sender *m, size_t entry)
 {
     return get_at(m, entry)->table;
 }
@@ -219,13 +220,13 @@ static struct hf_str get_table(const struct many *m, size_t entry)
 /* Of the values that `item` has under the names of `key`. */
 static uint64_t key_hash(struct hf_str table, struct hf_item key, struct hf_item item)
 {
-    uint64_t hash = fnv(FNV_BEGIN, table.ptr, table.len);
+    uint64_t hash = fnv_add(FNV_BEGIN, table.ptr, table.len);
     struct hf_item_walk walk = {.next = 0};
 
     while (hf_item_next(key, &walk)) {
         struct hf_value value = hf_item_get(item, walk.name);
 
-        hash = fnv(hash, value.ptr, value.len);
+        hash = fnv_add(hash, value.ptr, value.len);
     }
     return fnv_fold(hash);
 }
@@ -248,7 +249,7 @@ static size_t *slot_of(const struct reading *r, struct hf_str table, struct hf_i
     size_t at = (size_t)key_hash(table, like, item) & r->mask;
 
     while (r->slots[at]) {
-        const struct hf_get *get = get_at(&r->many, r->slots[at] - 1);
+        const struct hf_get *get = get_at(&r->sender, r->slots[at] - 1);
 
         if (hf_str_equal(get->table, table) && hf_item_count(get->key) == hf_item_count(like) &&
             has_key(get->key, item))
@@ -258,7 +259,7 @@ static size_t *slot_of(const struct reading *r, struct hf_str table, struct hf_i
     return &r->slots[at];
 }
 
-static size_t place_in_batch(const struct many *m, size_t n, size_t entry)
+static size_t place_in_batch(const struct batch_sender *m, size_t n, size_t entry)
 {
     for (size_t i = 0; i < n; i++)
         if (m->pending[i] == entry)
@@ -268,8 +269,8 @@ static size_t place_in_batch(const struct many *m, size_t n, size_t entry)
 
 static size_t group_gets(struct reading *r, size_t n)
 {
-    const struct many *m = &r->many;
-    bool taken[MANY_GETS] = {false};
+    const struct batch_sender *m = &r->sender;
+    bool taken[BATCH_GETS_MAX] = {false};
     size_t at = 0, tables = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -299,7 +300,7 @@ static struct hf_item any_key(const struct reading *r, size_t tables, struct hf_
     return (struct hf_item){NULL, 0};
 }
 
-static enum hf_status send_gets(struct hf_scope *s, struct many *m, size_t n, bool *done)
+static enum hf_status send_gets(struct hf_scope *s, struct batch_sender *m, size_t n, bool *done)
 {
     struct reading *r = (struct reading *)(void *)m;
     size_t tables = group_gets(r, n);
@@ -335,7 +336,7 @@ static enum hf_status send_gets(struct hf_scope *s, struct many *m, size_t n, bo
 /* (2): entries that are like an earlier one are not pending. */
 static enum hf_status index_gets(struct hf_scope *s, struct reading *r)
 {
-    struct many *m = &r->many;
+    struct batch_sender *m = &r->sender;
 
     m->pending_len = 0;
     for (size_t i = 0; i < m->len; i++) {
@@ -345,7 +346,7 @@ static enum hf_status index_gets(struct hf_scope *s, struct reading *r)
         size_t *slot;
 
         if (status != HF_OK)
-            return hf__many_name_entry(s, m, i, status);
+            return hf__db_batch_name_entry(s, m, i, status);
         slot = slot_of(r, get->table, get->key, get->key);
         if (!*slot) {
             *slot = i + 1;
@@ -359,19 +360,19 @@ static enum hf_status index_gets(struct hf_scope *s, struct reading *r)
 static enum hf_status start_reading(struct hf_scope *s, struct reading *r,
                                     const struct hf_many_options *options)
 {
-    struct many *m = &r->many;
+    struct batch_sender *m = &r->sender;
     size_t slots = 16;
 
     while (slots / 2 < m->len && slots < SIZE_MAX / 4)
         slots *= 2;
     r->mask = slots - 1;
-    TRY(hf__many_start(s, m, options));
+    TRY(hf__db_batch_start(s, m, options));
     r->items = hf__scope_array(s, m->len, sizeof(*r->items));
     r->same = hf__scope_array(s, m->len, sizeof(*r->same));
     r->left = hf__scope_array(s, m->len, sizeof(*r->left));
     r->slots = hf__scope_array(s, slots, sizeof(*r->slots));
-    r->keys = hf__scope_array(s, MANY_GETS, sizeof(*r->keys));
-    r->tables = hf__scope_array(s, MANY_GETS, sizeof(*r->tables));
+    r->keys = hf__scope_array(s, BATCH_GETS_MAX, sizeof(*r->keys));
+    r->tables = hf__scope_array(s, BATCH_GETS_MAX, sizeof(*r->tables));
     if (!r->items || !r->same || !r->left || !r->slots || !r->keys || !r->tables)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < m->len; i++)
@@ -382,7 +383,7 @@ static enum hf_status start_reading(struct hf_scope *s, struct reading *r,
 /* The numbers of all entries that were not read; of the pending ones and those like them. */
 static size_t list_left(struct reading *r)
 {
-    const struct many *m = &r->many;
+    const struct batch_sender *m = &r->sender;
     size_t len = 0;
 
     memset(r->slots, 0, (r->mask + 1) * sizeof(*r->slots));
@@ -398,14 +399,14 @@ enum hf_status hf_get_many(struct hf_scope *s, struct hf_db *db, const struct hf
                            size_t len, const struct hf_many_options *options,
                            struct hf_get_many_result *result)
 {
-    struct reading r = {.many = {.db = db,
-                                 .send = send_gets,
-                                 .table = get_table,
-                                 .entries = gets,
-                                 .len = len,
-                                 .batch_max = MANY_GETS,
-                                 .keep_memory = true,
-                                 .what = "reads"}};
+    struct reading r = {.sender = {.db = db,
+                                   .send = send_gets,
+                                   .table = get_table,
+                                   .entries = gets,
+                                   .len = len,
+                                   .batch_max = BATCH_GETS_MAX,
+                                   .keep_memory = true,
+                                   .what = "reads"}};
     enum hf_status status;
 
     hf__scope_error_clear(s);
@@ -416,10 +417,10 @@ enum hf_status hf_get_many(struct hf_scope *s, struct hf_db *db, const struct hf
                                           .left = r.left,
                                           .left_len = len};
     TRY(index_gets(s, &r));
-    status = hf__many_run(s, &r.many);
+    status = hf__db_batch_run(s, &r.sender);
     for (size_t i = 0; i < len; i++)
         r.items[i] = r.items[r.same[i]];
     result->left_len = list_left(&r);
-    result->calls = r.many.calls;
+    result->calls = r.sender.calls;
     return status;
 }

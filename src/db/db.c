@@ -5,7 +5,7 @@
  */
 #include "db/db.h"
 
-#include "db/about.h"
+#include "db/call_info.h"
 
 /* ---- consumed capacity ---------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ static enum hf_status call_counted(struct hf_scope *s, struct hf_db *db, const s
     hf__scope_set_counter(s, counter);
     counter->calls++;
     if (status == HF_OK) {
-        struct about_units units = hf__about_units(entry->op, request, response);
+        struct call_units units = hf__db_call_units(entry->op, request, response);
 
         counter->read_units += units.read;
         counter->write_units += units.write;
@@ -62,8 +62,8 @@ static struct hf_str table_at_fault(const struct hf_error *error, enum hf_op op,
     if (op == HF_OP_TRANSACT_WRITE_ITEMS || op == HF_OP_TRANSACT_GET_ITEMS)
         for (size_t i = 0; i < error->reasons_len; i++)
             if (!hf_str_equal(error->reasons[i].code, HF_STR("None")))
-                return hf__about_nth_table(op, request, i);
-    return hf__about_table(op, request);
+                return hf__db_call_nth_table(op, request, i);
+    return hf__db_call_table(op, request);
 }
 
 /* What DynamoDB's protocol calls it, unless the database has said so, or it is none of DynamoDB's:
@@ -178,10 +178,10 @@ enum hf_status hf_db_call(struct hf_scope *s, struct hf_db *db, enum hf_op op, c
     return status;
 }
 
-enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+enum hf_status hf__db_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     hf__scope_error_clear(s);
-    return ticket && db->calls->settle ? db->calls->settle(s, db, ticket) : HF_OK;
+    return ticket && db->calls->sync ? db->calls->sync(s, db, ticket) : HF_OK;
 }
 
 enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,

@@ -1,6 +1,6 @@
 /*
- * db/db.h: what a database is to the library: one function per thing that can be asked of it. The
- * engine, the client and the wrappers each begin with a struct hf_db.
+ * db/db.h: what a database is to the library: a table of functions. The engine, the client and the
+ * wrappers each begin with a struct hf_db.
  */
 #ifndef HF_DB_DB_H
 #define HF_DB_DB_H
@@ -16,16 +16,16 @@ struct hf_blobs; /* blob.h */
 
 struct hf_db {
     const struct db_calls *calls;
-    atomic_bool sharing;     /* somebody looks at the next */
-    struct db_share *shares; /* share.c; NULL: there are none */
+    atomic_bool sharing;      /* the lock of `shared`: a thread has it */
+    struct db_shared *shared; /* a list, see shared.c; NULL: empty */
 };
 
 struct db_calls {
     /* Do the operation; the response is zeroed and never NULL. */
     enum hf_status (*call)(struct hf_scope *s, struct hf_db *db, enum hf_op op, const void *request,
                            void *response);
-    /* Wait until that ticket of a debt is durable. NULL: calls never owe. */
-    enum hf_status (*settle)(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
+    /* Wait until the ticket of a pending sync is durable. NULL: its calls leave no sync pending. */
+    enum hf_status (*sync)(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
     void (*close)(struct hf_db *db);
     /* NULL: it has every feature. Wrappers ask the inner one: hf_db_supports(). */
     enum hf_status (*supports)(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
@@ -39,9 +39,9 @@ struct db_calls {
     struct hf_str (*opener)(struct hf_db *db);
 };
 
-/* Pay a debt, see hf__scope_set_debt(); the scope has none set now. When it fails, everything that
- * was owed may have happened and may be lost. */
-enum hf_status hf__db_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
+/* Wait until the ticket of hf__scope_set_pending_sync() is durable; the scope has no pending sync
+ * now. When it fails, all calls that waited for it may have happened, and may be lost. */
+enum hf_status hf__db_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
 
 /* What hf_blobs_open_beside() is inside; wrappers ask the inner one. HF_UNSUPPORTED. */
 enum hf_status hf__db_blobs(struct hf_scope *s, struct hf_db *db, struct hf_blobs **blobs);

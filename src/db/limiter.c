@@ -19,6 +19,7 @@
  */
 #include "db/limiter.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define DECREASE 0.7
@@ -30,7 +31,7 @@
 
 enum { SECOND_US = 1000000, SLOT_US = SECOND_US / 2 };
 
-static double seconds(int64_t us)
+static double us_to_seconds(int64_t us)
 {
     return (double)us / SECOND_US;
 }
@@ -58,11 +59,11 @@ void hf__limiter_init(struct limiter *l, int64_t now_us)
     l->slot = now_us / SLOT_US;
 }
 
-static void fill(struct limiter *l, int64_t now_us)
+static void bucket_fill(struct limiter *l, int64_t now_us)
 {
     if (now_us <= l->filled_us)
         return;
-    l->room += seconds(now_us - l->filled_us) * l->rate;
+    l->room += us_to_seconds(now_us - l->filled_us) * l->rate;
     if (l->room > l->room_max)
         l->room = l->room_max;
     l->filled_us = now_us;
@@ -72,7 +73,8 @@ int64_t hf__limiter_take(struct limiter *l, int64_t now_us)
 {
     if (!l->on) /* (1) */
         return 0;
-    fill(l, now_us);
+    assert(l->rate >= RATE_MIN);
+    bucket_fill(l, now_us);
     l->room -= 1;
     return l->room >= 0 ? 0 : (int64_t)(-l->room / l->rate * SECOND_US) + 1; /* (2) */
 }
@@ -83,14 +85,14 @@ void hf__limiter_return(struct limiter *l)
         l->room += 1;
 }
 
-static void measure(struct limiter *l, int64_t now_us)
+static void rate_measure(struct limiter *l, int64_t now_us)
 {
     int64_t slot = now_us / SLOT_US;
 
     l->sent++;
     if (slot <= l->slot)
         return;
-    l->measured = SMOOTHING * (double)l->sent / seconds((slot - l->slot) * SLOT_US) +
+    l->measured = SMOOTHING * (double)l->sent / us_to_seconds((slot - l->slot) * SLOT_US) +
                   (1 - SMOOTHING) * l->measured;
     l->sent = 0;
     l->slot = slot;
@@ -104,16 +106,17 @@ static void set_rate(struct limiter *l, double rate)
     l->room_max = rate > ROOM_MIN ? rate : ROOM_MIN;
     if (l->room > l->room_max)
         l->room = l->room_max;
+    assert(l->rate >= RATE_MIN && l->room_max >= ROOM_MIN);
 }
 
 void hf__limiter_note(struct limiter *l, int64_t now_us, bool throttled)
 {
     double since;
 
-    measure(l, now_us);
+    rate_measure(l, now_us);
     if (!throttled && !l->on)
         return;
-    fill(l, now_us);
+    bucket_fill(l, now_us);
     if (throttled) {
         l->rate_max = l->on && l->rate < l->measured ? l->rate : l->measured;
         l->plateau = cube_root(l->rate_max * (1 - DECREASE) / SCALE);
@@ -122,6 +125,6 @@ void hf__limiter_note(struct limiter *l, int64_t now_us, bool throttled)
         set_rate(l, l->rate_max * DECREASE);
         return;
     }
-    since = seconds(now_us - l->throttled_us) - l->plateau;
+    since = us_to_seconds(now_us - l->throttled_us) - l->plateau;
     set_rate(l, SCALE * since * since * since + l->rate_max);
 }

@@ -7,17 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Times are microseconds of the elapsed clock, rates are calls a second. Not locked: its owner is.
+/* Times are microseconds of the elapsed clock, rates are calls a second. The owner's mutex guards it.
  */
 struct limiter {
     bool on; /* from the first throttling on */
     double rate;
-    double room;     /* calls that may go at once; below 0: so many are waiting for their turn */
-    double room_max; /* as much as collects while nothing is sent */
+    double room;     /* calls that may be sent at once; below 0: as many are waiting */
+    double room_max; /* what `room` grows to while nothing is sent */
     int64_t filled_us;
-    double measured; /* what is really sent, smoothed */
+    double measured; /* the rate that is really sent, smoothed */
     int64_t slot;    /* the half second that is being counted */
-    uint64_t sent;   /* in it */
+    uint64_t sent;   /* calls in that half second */
     double rate_max; /* the rate at which we were throttled last */
     double plateau;  /* seconds after which the rate is back at rate_max */
     int64_t throttled_us;
@@ -25,10 +25,10 @@ struct limiter {
 
 void hf__limiter_init(struct limiter *l, int64_t now_us);
 
-/* Take a turn: how many microseconds to wait before using it. */
+/* Reserve one call; returns how many microseconds to wait before sending it. */
 int64_t hf__limiter_take(struct limiter *l, int64_t now_us);
 
-/* The turn will not be used. */
+/* The reserved call will not be sent. */
 void hf__limiter_return(struct limiter *l);
 
 /* An attempt was answered. */

@@ -3,7 +3,7 @@
  *
  * Counters are kept SHARDS times, and a thread adds to those that its number falls on, so that two
  * threads seldom write to the same cache line; who asks adds them up. A count is one atomic
- * addition without order, since nobody concludes from one counter to another.
+ * addition without order, since no reader draws conclusions from one counter about another.
  *
  *  (1) A call is counted once, after it ended, under its operation and its status.
  *  (2) Counters only grow.
@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/utf8.h"
-#include "db/about.h"
+#include "db/call_info.h"
 #include "db/prometheus.h"
 
 #define COUNT_STATUS(name, number, wire, text) +1
@@ -74,7 +74,7 @@ static struct shard *my_shard(struct metrics *m)
     return &m->shards[mixed >> (64 - SHARD_BITS)];
 }
 
-static void add(counter *to, uint64_t amount)
+static void counter_add(counter *to, uint64_t amount)
 {
     atomic_fetch_add_explicit(to, amount, memory_order_relaxed);
 }
@@ -82,7 +82,7 @@ static void add(counter *to, uint64_t amount)
 static void add_units(counter *to, double units)
 {
     if (units > 0)
-        add(to, (uint64_t)(units * 1000 + 0.5));
+        counter_add(to, (uint64_t)(units * 1000 + 0.5));
 }
 
 static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
@@ -96,16 +96,16 @@ static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf
 
     if (us < 0) /* a clock of the caller's may do what it likes */
         us = 0;
-    add(&c->statuses[(unsigned)status < STATUSES ? status : HF_INTERNAL], 1);
-    add(&c->buckets[time_bucket((uint64_t)us * 1000)], 1);
-    add(&c->duration_us, (uint64_t)us);
+    counter_add(&c->statuses[(unsigned)status < STATUSES ? status : HF_INTERNAL], 1);
+    counter_add(&c->buckets[time_bucket((uint64_t)us * 1000)], 1);
+    counter_add(&c->duration_us, (uint64_t)us);
     if (status == HF_OK) {
-        struct about_units units = hf__about_units(op, request, response);
+        struct call_units units = hf__db_call_units(op, request, response);
 
         add_units(&c->read_milliunits, units.read);
         add_units(&c->write_milliunits, units.write);
     } else if (hf_scope_error(s)->may_have_happened) {
-        add(&c->maybe, 1);
+        counter_add(&c->maybe, 1);
     }
     return status;
 }
@@ -113,7 +113,7 @@ static enum hf_status metrics_call(struct hf_scope *s, struct hf_db *db, enum hf
 /* ---- telling -------------------------------------------------------------------------------- */
 
 /* The sum over all shards of the counter that lies `offset` bytes into those of the operation. */
-static uint64_t total(const struct metrics *m, enum hf_op op, size_t offset)
+static uint64_t counter_total(const struct metrics *m, enum hf_op op, size_t offset)
 {
     uint64_t sum = 0;
 
@@ -127,20 +127,21 @@ static uint64_t total(const struct metrics *m, enum hf_op op, size_t offset)
 
 /* False: no memory. */
 static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
-                    struct hf_metrics_op *told)
+                    struct hf_metrics_op *sums)
 {
     struct hf_metrics_status found[STATUSES], *statuses;
     size_t len = 0;
 
-    *told = (struct hf_metrics_op){.op = op, .operation = hf__op(op)->name};
+    *sums = (struct hf_metrics_op){.op = op, .operation = hf__op(op)->name};
     for (size_t i = 0; i < STATUSES; i++) {
-        uint64_t calls = total(m, op, offsetof(struct op_counters, statuses) + i * sizeof(counter));
+        uint64_t calls =
+            counter_total(m, op, offsetof(struct op_counters, statuses) + i * sizeof(counter));
 
         if (calls == 0)
             continue;
         found[len++] = (struct hf_metrics_status){(enum hf_status)i, calls};
-        told->calls += calls;
-        told->errors += i == HF_OK ? 0 : calls;
+        sums->calls += calls;
+        sums->errors += i == HF_OK ? 0 : calls;
     }
     if (len == 0)
         return true;
@@ -148,15 +149,17 @@ static bool read_op(struct hf_scope *s, const struct metrics *m, enum hf_op op,
     if (!statuses)
         return false;
     memcpy(statuses, found, len * sizeof(*statuses));
-    told->statuses = statuses;
-    told->statuses_len = len;
+    sums->statuses = statuses;
+    sums->statuses_len = len;
     for (size_t i = 0; i < TIME_BUCKETS; i++)
-        told->buckets[i] =
-            total(m, op, offsetof(struct op_counters, buckets) + i * sizeof(counter));
-    told->maybe = total(m, op, offsetof(struct op_counters, maybe));
-    told->duration_us = total(m, op, offsetof(struct op_counters, duration_us));
-    told->read_units = (double)total(m, op, offsetof(struct op_counters, read_milliunits)) / 1000;
-    told->write_units = (double)total(m, op, offsetof(struct op_counters, write_milliunits)) / 1000;
+        sums->buckets[i] =
+            counter_total(m, op, offsetof(struct op_counters, buckets) + i * sizeof(counter));
+    sums->maybe = counter_total(m, op, offsetof(struct op_counters, maybe));
+    sums->duration_us = counter_total(m, op, offsetof(struct op_counters, duration_us));
+    sums->read_units =
+        (double)counter_total(m, op, offsetof(struct op_counters, read_milliunits)) / 1000;
+    sums->write_units =
+        (double)counter_total(m, op, offsetof(struct op_counters, write_milliunits)) / 1000;
     return true;
 }
 
@@ -176,7 +179,7 @@ enum hf_status hf_metrics_get(struct hf_scope *s, struct hf_db *db, struct hf_me
     *metrics = (struct hf_metrics){0};
     hf__scope_error_clear(s);
     if (!m)
-        return hf__fail(s, HF_INVALID, "the database has no metrics to get");
+        return hf__fail(s, HF_INVALID, "the database was not opened by hf_metrics_open()");
     ops = hf__scope_array(s, HF_OP_COUNT, sizeof(*ops));
     if (!ops)
         return hf__fail_nomem(s);
@@ -275,11 +278,11 @@ enum hf_status hf_metrics_text(struct hf_scope *s, struct hf_db *db, struct hf_s
 
 /* ---- the database --------------------------------------------------------------------------- */
 
-static enum hf_status metrics_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status metrics_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct metrics *m = (struct metrics *)(void *)db;
 
-    return hf__db_settle(s, m->inner, ticket);
+    return hf__db_sync(s, m->inner, ticket);
 }
 
 static void metrics_free(struct metrics *m)
@@ -324,7 +327,7 @@ static struct hf_str metrics_opener(struct hf_db *db)
 }
 
 static const struct db_calls metrics_calls = {.call = metrics_call,
-                                              .settle = metrics_settle,
+                                              .sync = metrics_sync,
                                               .close = metrics_close,
                                               .supports = metrics_supports,
                                               .blobs = metrics_blobs,

@@ -7,7 +7,7 @@
  *  (1) A step that fails changes nothing but that the old page is gone: `next` is replaced when the
  *      new page is there, so the step can be repeated.
  *  (2) A page's scope ends with the scope that the step was given (hf__scope_follow()), and what
- *      fails in it is told in that one.
+ *      fails in it is reported in that one.
  *  (3) Elements are handed out in their order, each once, and at most `limit` of them.
  *  (4) Memory is the request, one page, and two keys.
  *  (5) A list ends, or fails, whatever a service answers: a page that is to be continued from where
@@ -18,8 +18,8 @@
 #include <holdfast/pages.h>
 
 #include "base/buf.h"
-#include "db/copy.h"
 #include "db/db.h"
+#include "db/request_copy.h"
 
 struct hf_pages {
     struct hf_env env;
@@ -43,8 +43,8 @@ struct hf_pages {
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-static enum hf_status check(struct hf_scope *s, const struct hf_db *db, enum hf_op op,
-                            const void *request, const struct hf_pages_options *options)
+static enum hf_status options_check(struct hf_scope *s, const struct hf_db *db, enum hf_op op,
+                                    const void *request, const struct hf_pages_options *options)
 {
     enum hf_select select = 0;
 
@@ -56,30 +56,31 @@ static enum hf_status check(struct hf_scope *s, const struct hf_db *db, enum hf_
     if (op == HF_OP_SCAN)
         select = ((const struct hf_scan *)request)->select;
     if (select == HF_SELECT_COUNT && options->limit)
-        return hf__fail(s, HF_INVALID, "pages of %.*s: a count has no elements to be limited",
+        return hf__fail(s, HF_INVALID, "pages of %.*s: a limit cannot be used with a count",
                         HF_FMT(hf_op_name(op)));
     return HF_OK;
 }
 
-/* What failed in a scope of ours is told in the caller's. */
-static enum hf_status tell(struct hf_scope *s, const struct hf_scope *inner, enum hf_status status)
+/* Copy the error of one of our scopes to the caller's scope. */
+static enum hf_status error_copy(struct hf_scope *s, const struct hf_scope *inner,
+                                 enum hf_status status)
 {
     const struct hf_error *error = hf_scope_error(inner);
-    struct hf_error *told = hf__scope_error_edit(s);
+    struct hf_error *copy = hf__scope_error_edit(s);
 
     hf__fail_text(s, status, hf_scope_copy(s, error->message));
-    told->operation = error->operation;
+    copy->operation = error->operation;
     if (error->exception.ptr)
-        told->exception = hf_scope_copy(s, error->exception);
-    told->may_retry = error->may_retry;
-    told->may_have_happened = error->may_have_happened;
-    told->retry_after_ms = error->retry_after_ms;
+        copy->exception = hf_scope_copy(s, error->exception);
+    copy->may_retry = error->may_retry;
+    copy->may_have_happened = error->may_have_happened;
+    copy->retry_after_ms = error->retry_after_ms;
     return status;
 }
 
-static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
-                            const void *request, const struct hf_pages_options *options,
-                            struct hf_pages **pages)
+static enum hf_status pages_begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                  const void *request, const struct hf_pages_options *options,
+                                  struct hf_pages **pages)
 {
     const struct fields *fields = hf__op(op)->request;
     struct hf_pages_options o = {.size = sizeof(o)};
@@ -91,7 +92,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
     hf__scope_error_clear(s);
     if (options)
         memcpy(&o, options, options->size && options->size < sizeof(o) ? options->size : sizeof(o));
-    TRY(check(s, db, op, request, &o));
+    TRY(options_check(s, db, op, request, &o));
     p = hf__env_alloc(env, sizeof(*p));
     if (!p)
         return hf__fail_nomem(s);
@@ -104,9 +105,9 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
         hf_pages_free(p);
         return hf__fail_nomem(s);
     }
-    status = hf__copy_struct(p->memory, fields, request, p->request);
+    status = hf__request_copy(p->memory, fields, request, p->request);
     if (status != HF_OK) {
-        tell(s, p->memory, status);
+        error_copy(s, p->memory, status);
         hf_pages_free(p);
         return status;
     }
@@ -120,7 +121,7 @@ static enum hf_status begin(struct hf_scope *s, struct hf_db *db, enum hf_op op,
                                    const struct hf_pages_options *options,                         \
                                    struct hf_pages **pages)                                        \
     {                                                                                              \
-        return begin(s, db, HF_OP_##constant, request, options, pages);                            \
+        return pages_begin(s, db, HF_OP_##constant, request, options, pages);                      \
     }
 
 BEGIN(QUERY, query)
@@ -288,7 +289,7 @@ static enum hf_status check_progress(struct hf_scope *s, const struct hf_pages *
 }
 
 /* (5): a place that there is no memory for is not remembered; one behind it will be. */
-static void remember(struct hf_pages *p, struct hf_str next)
+static void position_remember(struct hf_pages *p, struct hf_str next)
 {
     struct hf__buf seen = {.env = &p->env};
 
@@ -305,8 +306,16 @@ static void remember(struct hf_pages *p, struct hf_str next)
     p->since = 0;
 }
 
+static void pages_check(const struct hf_pages *p)
+{
+    assert(p->at <= p->page.len && p->page.len <= p->whole);
+    assert(p->left >= p->page.len - p->at);
+    assert(!p->page.found || p->last == (p->next.len == 0));
+    assert((p->again_at & (p->again_at - 1)) == 0); /* (5): a power of two */
+}
+
 /* The page behind this one; (1), (2). */
-static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
+static enum hf_status page_fetch(struct hf_scope *s, struct hf_pages *p)
 {
     struct hf_page page = {.found = true};
     struct hf__buf kept = {.env = &p->env};
@@ -318,7 +327,7 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
     hf__scope_follow(p->current, s);
     status = fetch_of_op(p, &page, &next);
     if (status != HF_OK)
-        return tell(s, p->current, status);
+        return error_copy(s, p->current, status);
     TRY(check_progress(s, p, next));
     hf__buf_put_str(&kept, next);
     if (kept.failed) {
@@ -328,13 +337,14 @@ static enum hf_status fetch(struct hf_scope *s, struct hf_pages *p)
     hf__buf_free(&p->next);
     p->next = kept;
     p->last = next.len == 0;
-    remember(p, next);
+    position_remember(p, next);
     p->page = page;
     p->whole = page.len;
-    if (page.len > p->left) /* the rest is not for us, but for who goes on from the cursor */
+    if (page.len > p->left) /* the rest is for a list that continues from the cursor */
         p->page.len = (size_t)p->left;
     p->count += page.count;
     p->scanned_count += page.scanned_count;
+    pages_check(p);
     return HF_OK;
 }
 
@@ -348,13 +358,13 @@ static bool is_counting(const struct hf_pages *p)
 }
 
 /* Let there be elements that were not handed out, or, when it counts, a new page; or the end. */
-static enum hf_status advance(struct hf_scope *s, struct hf_pages *p, bool *found)
+static enum hf_status pages_advance(struct hf_scope *s, struct hf_pages *p, bool *found)
 {
     *found = true;
     if (p->at < p->page.len)
         return HF_OK;
     while (!(p->page.found && p->last) && p->left > 0) {
-        TRY(fetch(s, p));
+        TRY(page_fetch(s, p));
         if (p->page.len || is_counting(p))
             return HF_OK;
     }
@@ -368,7 +378,7 @@ enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *p, struct hf_p
 
     *page = (struct hf_page){.found = false};
     hf__scope_error_clear(s);
-    TRY(advance(s, p, &found));
+    TRY(pages_advance(s, p, &found));
     if (found) {
         *page = p->page;
         page->len -= p->at;
@@ -379,6 +389,7 @@ enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *p, struct hf_p
         page->shards = page->shards ? page->shards + p->at : NULL;
         p->left -= page->len;
         p->at = p->page.len;
+        pages_check(p);
     }
     page->count = p->count;
     page->scanned_count = p->scanned_count;
@@ -387,20 +398,21 @@ enum hf_status hf_pages_next(struct hf_scope *s, struct hf_pages *p, struct hf_p
 }
 
 /* The number of the next element in the page, or `found` false. */
-static enum hf_status step(struct hf_scope *s, struct hf_pages *p, bool right_kind, size_t *at,
-                           bool *found)
+static enum hf_status element_next(struct hf_scope *s, struct hf_pages *p, bool right_kind,
+                                   size_t *at, bool *found)
 {
     *found = false;
     hf__scope_error_clear(s);
     if (!right_kind)
-        return hf__fail(s, HF_INVALID, "the elements of %.*s are others",
+        return hf__fail(s, HF_INVALID, "the result of %.*s has elements of another type",
                         HF_FMT(hf_op_name(p->op)));
     do {
-        TRY(advance(s, p, found));
+        TRY(pages_advance(s, p, found));
     } while (*found && p->at == p->page.len); /* a count has pages, but no elements */
     if (*found) {
         *at = p->at++;
         p->left--;
+        pages_check(p);
     }
     return HF_OK;
 }
@@ -412,7 +424,7 @@ static enum hf_status step(struct hf_scope *s, struct hf_pages *p, bool right_ki
         bool found;                                                                                \
                                                                                                    \
         memset(element, 0, sizeof(*element));                                                      \
-        TRY(step(s, pages, (is_right), &at, &found));                                              \
+        TRY(element_next(s, pages, (is_right), &at, &found));                                      \
         if (found)                                                                                 \
             *element = pages->page.list[at];                                                       \
         return HF_OK;                                                                              \
@@ -502,7 +514,7 @@ enum hf_status hf_pages_cursor(struct hf_scope *s, struct hf_pages *p, struct hf
     *start = key;
     hf__scope_error_clear(s);
     if (p->op != HF_OP_QUERY && p->op != HF_OP_SCAN)
-        return hf__fail(s, HF_INVALID, "%.*s goes on from a text: hf_pages_cursor_text()",
+        return hf__fail(s, HF_INVALID, "%.*s continues from a text: use hf_pages_cursor_text()",
                         HF_FMT(hf_op_name(p->op)));
     if (!is_inside(p)) {
         key = p->page.found ? like : request_start(p);
@@ -544,12 +556,12 @@ enum hf_status hf_pages_cursor_text(struct hf_scope *s, struct hf_pages *p, stru
     *start = hf_str_of(NULL, 0);
     hf__scope_error_clear(s);
     if (p->op == HF_OP_QUERY || p->op == HF_OP_SCAN)
-        return hf__fail(s, HF_INVALID, "%.*s goes on from a key: hf_pages_cursor()",
+        return hf__fail(s, HF_INVALID, "%.*s continues from a key: use hf_pages_cursor()",
                         HF_FMT(hf_op_name(p->op)));
     if (!p->page.found)
         text = request_text(p);
     if (is_inside(p) && p->page.tags)
-        return hf__fail(s, HF_INVALID, "tags go on at the ends of pages only");
+        return hf__fail(s, HF_INVALID, "a list of tags can continue only at the end of a page");
     if (is_inside(p))
         text = p->page.tables    ? p->page.tables[p->at - 1]
                : p->page.streams ? p->page.streams[p->at - 1].arn

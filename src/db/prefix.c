@@ -84,11 +84,12 @@ static bool is_ours(const struct walk *w, struct hf_str text, enum field_holds h
 }
 
 /* `text` with `insert` in place of the `cut` bytes at `at`. */
-static enum hf_status splice(struct hf_scope *s, struct hf_str text, size_t at, size_t cut,
-                             struct hf_str insert, struct hf_str *out)
+static enum hf_status text_splice(struct hf_scope *s, struct hf_str text, size_t at, size_t cut,
+                                  struct hf_str insert, struct hf_str *out)
 {
     struct hf__buf buf = {.scope = s};
 
+    assert(at <= text.len && cut <= text.len - at);
     hf__buf_put(&buf, text.ptr, at);
     hf__buf_put_str(&buf, insert);
     hf__buf_put(&buf, text.ptr + at + cut, text.len - at - cut);
@@ -109,14 +110,14 @@ static enum hf_status walk_statement(const struct walk *w, struct hf_str text, s
         TRY(hf__prepare_plain(w->s, w->op, w->request)); /* says that it is too long */
     if (text.len > STATEMENT_TEXT_MAX)
         return hf__fail(w->s, HF_INVALID, "the statement is too long");
-    TRY(hf__statement_table(w->s, text, &word));
+    TRY(hf__partiql_table(w->s, text, &word));
     name = word.ptr[0] == '"' ? hf_str_of(word.ptr + 1, word.len - 2) : word;
     find_name(name, HOLDS_TABLE, &at);
     quoted = hf_scope_format(w->s, "\"%.*s%.*s%.*s\"", (int)at, name.ptr, HF_FMT(w->prefix),
                              (int)(name.len - at), name.ptr + at);
     if (!quoted.ptr)
         return hf__fail_nomem(w->s);
-    return splice(w->s, text, (size_t)(word.ptr - text.ptr), word.len, quoted, out);
+    return text_splice(w->s, text, (size_t)(word.ptr - text.ptr), word.len, quoted, out);
 }
 
 /* *out is `text` itself when nothing changes. */
@@ -132,13 +133,13 @@ static enum hf_status walk_text(const struct walk *w, enum field_holds holds, st
         return walk_statement(w, text, out);
     if (!w->out) {
         find_name(text, holds, &at); /* (1): or 0 */
-        return splice(w->s, text, at, 0, w->prefix, out);
+        return text_splice(w->s, text, at, 0, w->prefix, out);
     }
     if (!is_ours(w, text, holds))
         return HF_OK;
     find_name(text, holds, &at);
     if (at > 0)
-        return splice(w->s, text, at, w->prefix.len, HF_STR(""), out);
+        return text_splice(w->s, text, at, w->prefix.len, HF_STR(""), out);
     *out = hf_str_of(text.ptr + w->prefix.len, text.len - w->prefix.len);
     return HF_OK;
 }
@@ -152,8 +153,8 @@ struct piece {
     uint8_t *to; /* NULL: nothing has changed yet */
 };
 
-static enum hf_status change(struct hf_scope *s, struct piece *piece, size_t at, const void *bytes,
-                             size_t len)
+static enum hf_status piece_change(struct hf_scope *s, struct piece *piece, size_t at,
+                                   const void *bytes, size_t len)
 {
     if (!piece->to) {
         piece->to = hf_scope_alloc(s, piece->size);
@@ -199,7 +200,7 @@ static enum hf_status walk_str(const struct walk *w, enum field_holds holds, str
     TRY(walk_text(w, holds, text, &changed));
     if (changed.ptr == text.ptr)
         return HF_OK;
-    return change(w->s, piece, at, &changed, sizeof(changed));
+    return piece_change(w->s, piece, at, &changed, sizeof(changed));
 }
 
 static size_t element_size(const struct field *field)
@@ -223,7 +224,7 @@ static enum hf_status walk_elements(const struct walk *w, const struct field *fi
         if (field->kind != FIELD_STRS)
             TRY(walk_struct(w, field->sub, &list, i * size));
     }
-    return list.to ? change(w->s, piece, at, &list.to, sizeof(list.to)) : HF_OK;
+    return list.to ? piece_change(w->s, piece, at, &list.to, sizeof(list.to)) : HF_OK;
 }
 
 /* The struct of these fields that lies at `at`. */
@@ -300,8 +301,8 @@ struct gathered {
 };
 
 /* Add those of the page that are ours. */
-static enum hf_status gather(const struct walk *w, const struct field *list, const uint8_t *page,
-                             struct gathered *all)
+static enum hf_status page_gather(const struct walk *w, const struct field *list,
+                                  const uint8_t *page, struct gathered *all)
 {
     const uint8_t *from = pointer_at(page, list->at);
     const size_t count = from ? count_of(page, list) : 0;
@@ -335,10 +336,11 @@ static enum hf_status turn_page(struct hf_scope *s, const struct paging *paging,
     const int64_t limit = 0;
 
     if (hf_str_equal(cursor, str_at(request->to ? request->to : request->from, paging->start->at)))
-        return hf__fail(s, HF_INTERNAL, "the list of the inner database does not go on from %.*s",
+        return hf__fail(s, HF_INTERNAL,
+                        "the list of the inner database does not continue after %.*s",
                         HF_FMT(cursor));
-    TRY(change(s, request, paging->start->at, &cursor, sizeof(cursor)));
-    TRY(change(s, request, paging->limit->at, &limit, sizeof(limit)));
+    TRY(piece_change(s, request, paging->start->at, &cursor, sizeof(cursor)));
+    TRY(piece_change(s, request, paging->limit->at, &limit, sizeof(limit)));
     return hf__scope_alive(s);
 }
 
@@ -358,7 +360,7 @@ static enum hf_status call_list(const struct walk *w, struct prefixed *p, struct
     for (;;) {
         TRY(p->inner->calls->call(w->s, p->inner, w->op, request.to ? request.to : request.from,
                                   page));
-        TRY(gather(w, paging->listed, page, &all));
+        TRY(page_gather(w, paging->listed, page, &all));
         if (!paging->last)
             break;
         cursor = str_at(page, paging->last->at);
@@ -419,11 +421,11 @@ static enum hf_status prefix_call(struct hf_scope *s, struct hf_db *db, enum hf_
     return status;
 }
 
-static enum hf_status prefix_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status prefix_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct prefixed *p = (struct prefixed *)(void *)db;
 
-    return hf__db_settle(s, p->inner, ticket);
+    return hf__db_sync(s, p->inner, ticket);
 }
 
 static enum hf_status prefix_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
@@ -466,7 +468,7 @@ static struct hf_str prefix_opener(struct hf_db *db)
 }
 
 static const struct db_calls prefix_calls = {.call = prefix_call,
-                                             .settle = prefix_settle,
+                                             .sync = prefix_sync,
                                              .close = prefix_close,
                                              .supports = prefix_supports,
                                              .blobs = prefix_blobs,
@@ -485,11 +487,11 @@ enum hf_status hf_prefix_open(struct hf_scope *s, struct hf_db *inner, struct hf
         return hf__fail(s, HF_INVALID, "hf_prefix_open() was called without a database (NULL)");
     if (prefix.len > HF_PREFIX_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_PREFIX_MAX, prefix.len),
-                                   "the prefix has %zu characters, which is more than %d",
+                                   "the prefix has %zu characters, and at most %d are allowed",
                                    prefix.len, HF_PREFIX_MAX);
-    if (prefix.len && !hf__is_table_name(prefix))
+    if (prefix.len && !hf__ops_is_table_name(prefix))
         return hf__fail(s, HF_INVALID,
-                        "the prefix '%.*s' has other characters than names of tables: a-z, A-Z, "
+                        "invalid prefix '%.*s': names of tables have the characters a-z, A-Z, "
                         "0-9, '_', '-', '.'",
                         HF_FMT(prefix));
     p = hf__env_alloc(env, sizeof(*p));

@@ -1,5 +1,5 @@
 /*
- * db/retry.c: a database around a database that tries again. When, and how often, is in again.c;
+ * db/retry.c: a database around a database that tries again. When, and how often, is in retry_policy.c;
  * here is what may be repeated at all.
  *
  *  (1) After an attempt that may have been done, only what is the same twice as once follows:
@@ -9,25 +9,25 @@
  *  (3) Before an attempt the response is zero, and the scope has the memory that it had before the
  *      call, but for the token. The error that is returned is never given back.
  *
- * Unprocessed parts of batches are a success here; who wants them done repeats those alone.
+ * Unprocessed parts of batches are a success here; a caller that wants them done repeats those alone.
  */
 #include <holdfast/retry.h>
 
-#include "db/again.h"
 #include "db/db.h"
+#include "db/retry_policy.h"
 
 struct retry {
     struct hf_db db;
     struct hf_env env;
     struct hf_db *inner;
-    struct again again;
+    struct retry_policy policy;
 };
 
 /* One call on its way. */
 struct course {
     const struct op *op;
     const void *request;
-    struct again_course again;
+    struct retry_course course;
 };
 
 /* ---- one call ------------------------------------------------------------------------------- */
@@ -63,25 +63,26 @@ static enum hf_status give_token(struct hf_scope *s, const struct retry *r, stru
 }
 
 /* Attempt after attempt. */
-static enum hf_status run(struct hf_scope *s, struct retry *r, struct course *c, void *response)
+static enum hf_status attempts_run(struct hf_scope *s, struct retry *r, struct course *c,
+                                   void *response)
 {
     struct hf__mark mark = hf__scope_mark(s);
     enum hf_status status;
 
     for (;;) {
-        c->again.attempt++;
+        c->course.attempt++;
         status = r->inner->calls->call(s, r->inner, c->op->op, c->request, response);
         if (status == HF_OK) {
-            hf__again_done(&r->again, &c->again);
+            hf__retry_succeeded(&r->policy, &c->course);
             return HF_OK;
         }
-        if (!hf__again_goes_on(s, &r->again, &c->again))
+        if (!hf__retry_next_attempt(s, &r->policy, &c->course))
             break;
         hf__scope_error_clear(s); /* (3) */
         hf__scope_rewind(s, mark);
         memset(response, 0, c->op->response->size);
     }
-    hf__scope_error_edit(s)->may_have_happened = c->again.happened; /* (2) */
+    hf__scope_error_edit(s)->may_have_happened = c->course.happened; /* (2) */
     return hf_scope_error(s)->status;
 }
 
@@ -90,31 +91,31 @@ static enum hf_status retry_call(struct hf_scope *s, struct hf_db *db, enum hf_o
 {
     struct retry *r = (struct retry *)(void *)db;
     const struct op *entry = hf__op(op);
-    const struct hf_retry_options *o = &r->again.options;
+    const struct hf_retry_options *o = &r->policy.options;
     struct course c = {.op = entry,
                        .request = request,
-                       .again.repeatable = entry->repeat != OP_REPEAT_NO || o->repeat_writes};
+                       .course.repeatable = entry->repeat != OP_REPEAT_NO || o->repeat_writes};
     enum hf_status status;
 
     if (o->max_attempts == 1 && o->mode != HF_RETRY_ADAPTIVE)
         return r->inner->calls->call(s, r->inner, op, request, response);
     if (entry->repeat == OP_REPEAT_TOKEN)
         TRY(give_token(s, r, &c));
-    status = hf__again_turn(s, &r->again);
+    status = hf__retry_wait_to_send(s, &r->policy);
     if (status == HF_TIMEOUT)
         return hf__fail(s, HF_THROTTLED,
-                        "The client was throttled, and the rate that it keeps to since then gives "
-                        "this call no turn before its deadline");
-    return status == HF_OK ? run(s, r, &c, response) : status;
+                        "The client was throttled, and at its present rate it cannot send "
+                        "this call before its deadline");
+    return status == HF_OK ? attempts_run(s, r, &c, response) : status;
 }
 
 /* ---- the database --------------------------------------------------------------------------- */
 
-static enum hf_status retry_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status retry_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct retry *r = (struct retry *)(void *)db;
 
-    return hf__db_settle(s, r->inner, ticket);
+    return hf__db_sync(s, r->inner, ticket);
 }
 
 static void retry_close(struct hf_db *db)
@@ -123,7 +124,7 @@ static void retry_close(struct hf_db *db)
     struct hf_env env = r->env;
 
     hf_db_close(r->inner);
-    hf__again_close(&r->again);
+    hf__retry_policy_close(&r->policy);
     hf__env_free(&env, r, sizeof(*r));
 }
 
@@ -131,7 +132,7 @@ static enum hf_status retry_supports(struct hf_scope *s, struct hf_db *db, enum 
                                      bool *supported)
 {
     struct retry *r = (struct retry *)(void *)db;
-    struct again_course c = {.repeatable = true};
+    struct retry_course c = {.repeatable = true};
     struct hf__mark mark = hf__scope_mark(s);
 
     for (;;) {
@@ -139,12 +140,12 @@ static enum hf_status retry_supports(struct hf_scope *s, struct hf_db *db, enum 
         if (hf_db_supports(s, r->inner, feature, supported) == HF_OK)
             break;
         *supported = false;
-        if (!hf__again_goes_on(s, &r->again, &c))
+        if (!hf__retry_next_attempt(s, &r->policy, &c))
             return hf_scope_error(s)->status;
         hf__scope_rewind(s, mark);
     }
     if (c.held) /* most answers are known, and cost nothing */
-        hf__again_done(&r->again, &c);
+        hf__retry_succeeded(&r->policy, &c);
     return HF_OK;
 }
 
@@ -165,7 +166,7 @@ static struct hf_str retry_opener(struct hf_db *db)
 }
 
 static const struct db_calls retry_calls = {.call = retry_call,
-                                            .settle = retry_settle,
+                                            .sync = retry_sync,
                                             .close = retry_close,
                                             .supports = retry_supports,
                                             .blobs = retry_blobs,
@@ -187,7 +188,7 @@ enum hf_status hf_retry_open(struct hf_scope *s, struct hf_db *inner,
     if (!r)
         return hf__fail_nomem(s);
     *r = (struct retry){.db.calls = &retry_calls, .env = env, .inner = inner};
-    status = hf__again_open(s, options, &r->again);
+    status = hf__retry_policy_open(s, options, &r->policy);
     if (status != HF_OK) {
         hf__env_free(&env, r, sizeof(*r));
         return status;

@@ -10,14 +10,14 @@
  *  (2) A table that differs in what cannot be repaired is not touched.
  *  (3) The delay is capped, and the rounds end with the time limit or with the scope.
  *  (4) A round gives its memory back, so waiting long takes no more of it than waiting short.
- *  (5) Who never answered is not waited for: a URL may be wrong. How often it is tried is up to the
+ *  (5) A service that never answered is not waited for: the URL may be wrong. How often it is tried is up to the
  *      database, see retry.h. Once something answered, a connection that breaks is waited out.
  */
 #include <holdfast/pages.h>
 #include <holdfast/table.h>
 
 #include "db/db.h"
-#include "db/drift.h"
+#include "db/table_diff.h"
 
 enum {
     TIMEOUT_MS = 5 * 60 * 1000,
@@ -28,7 +28,7 @@ enum {
     NAME_MAX = 255
 };
 
-static const char *const status_names[] = {"in a state that we do not know", "CREATING", "UPDATING",
+static const char *const status_names[] = {"in an unknown state", "CREATING", "UPDATING",
                                            "DELETING", "ACTIVE"};
 
 static const char *status_name(enum hf_table_status status)
@@ -70,7 +70,7 @@ static struct wait wait_of(struct hf_scope *s, struct hf_db *db, struct hf_str t
     return w;
 }
 
-static enum hf_status late(struct hf_scope *s, const struct wait *w, const char *limit)
+static enum hf_status fail_late(struct hf_scope *s, const struct wait *w, const char *limit)
 {
     return hf__fail(s, HF_TIMEOUT, "table %.*s %.*s; the %s has passed", HF_FMT(w->table),
                     HF_FMT(w->seen), limit);
@@ -83,20 +83,20 @@ static enum hf_status pause_for(struct hf_scope *s, struct wait *w)
     enum hf_status status;
 
     if (left_us <= 0)
-        return late(s, w, "time limit");
+        return fail_late(s, w, "time limit");
     /* The last look comes when the time is up. */
     if (delay_us > left_us)
         delay_us = left_us;
     status = hf_scope_sleep_ms(s, (uint32_t)((delay_us + 999) / 1000));
     if (status == HF_TIMEOUT)
-        return late(s, w, "deadline");
+        return fail_late(s, w, "deadline");
     w->delay_ms = w->delay_ms > w->max_delay_ms / 2 ? w->max_delay_ms : w->delay_ms * 2;
     return status;
 }
 
 /* A failure that may pass ends the round only. Lack of memory is for the caller to know. */
-static enum hf_status passing(struct hf_scope *s, struct wait *w, enum hf_status status,
-                              enum outcome *outcome)
+static enum hf_status round_failed(struct hf_scope *s, struct wait *w, enum hf_status status,
+                                   enum outcome *outcome)
 {
     const struct hf_error *error = hf_scope_error(s);
 
@@ -105,15 +105,15 @@ static enum hf_status passing(struct hf_scope *s, struct wait *w, enum hf_status
     if (status == HF_IO && !w->answered)
         return status;
     w->answered = true;
-    w->seen = hf_scope_format(s, "could not be seen to: %.*s", HF_FMT(error->message));
+    w->seen = hf_scope_format(s, "could not be read: %.*s", HF_FMT(error->message));
     *outcome = LATER;
     return w->seen.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
-static enum hf_status later(struct hf_scope *s, struct wait *w, enum outcome *outcome,
-                            const char *format, ...) HF_PRINTF(4, 5);
-static enum hf_status later(struct hf_scope *s, struct wait *w, enum outcome *outcome,
-                            const char *format, ...)
+static enum hf_status round_again(struct hf_scope *s, struct wait *w, enum outcome *outcome,
+                                  const char *format, ...) HF_PRINTF(4, 5);
+static enum hf_status round_again(struct hf_scope *s, struct wait *w, enum outcome *outcome,
+                                  const char *format, ...)
 {
     struct hf__buf buf = {.scope = s};
     va_list args;
@@ -129,7 +129,7 @@ static enum hf_status later(struct hf_scope *s, struct wait *w, enum outcome *ou
 typedef enum hf_status round_fn(struct hf_scope *s, struct wait *w, void *user,
                                 enum outcome *outcome);
 
-static enum hf_status rounds(struct hf_scope *s, struct wait *w, round_fn *round, void *user)
+static enum hf_status rounds_run(struct hf_scope *s, struct wait *w, round_fn *round, void *user)
 {
     enum outcome outcome = AGAIN;
 
@@ -168,15 +168,15 @@ static enum hf_status wait_round(struct hf_scope *s, struct wait *w, void *user,
     *outcome = DONE;
     w->answered = w->answered || status != HF_IO;
     if (status == HF_NOT_FOUND)
-        return until == HF_TABLE_UNTIL_GONE ? HF_OK : later(s, w, outcome, "does not exist");
+        return until == HF_TABLE_UNTIL_GONE ? HF_OK : round_again(s, w, outcome, "does not exist");
     if (status != HF_OK)
-        return passing(s, w, status, outcome);
+        return round_failed(s, w, status, outcome);
     if (until == HF_TABLE_UNTIL_GONE || result.table->status != HF_TABLE_ACTIVE)
-        return later(s, w, outcome, "is %s", status_name(result.table->status));
+        return round_again(s, w, outcome, "is %s", status_name(result.table->status));
     idle = until == HF_TABLE_UNTIL_INDEXES_ACTIVE ? idle_index(result.table) : NULL;
     if (idle)
-        return later(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
-                     status_name(idle->status));
+        return round_again(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
+                           status_name(idle->status));
     return HF_OK;
 }
 
@@ -187,8 +187,8 @@ enum hf_status hf_table_wait(struct hf_scope *s, struct hf_db *db, struct hf_str
 
     hf__scope_error_clear(s);
     if (until < HF_TABLE_UNTIL_ACTIVE || until > HF_TABLE_UNTIL_GONE)
-        return hf__fail(s, HF_INVALID, "hf_table_wait(): %d is nothing to wait for", (int)until);
-    return rounds(s, &w, wait_round, &until);
+        return hf__fail(s, HF_INVALID, "hf_table_wait(): unknown state %d", (int)until);
+    return rounds_run(s, &w, wait_round, &until);
 }
 
 /* ---- ensuring ------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ struct look {
     const struct hf_table_description *table;
     struct hf_ttl_description ttl;
     struct hf_str isolation; /* the tag; absent when there is none */
-    struct drift drift;
+    struct table_diff diff;
     bool ttl_off;
     bool isolation_off;
 };
@@ -223,8 +223,8 @@ static struct hf_str tag_of(const struct hf_tag *tags, size_t len)
     return hf_str_of(NULL, 0);
 }
 
-static enum hf_status create(struct hf_scope *s, struct wait *w, const struct ensure *e,
-                             enum outcome *outcome)
+static enum hf_status table_create(struct hf_scope *s, struct wait *w, const struct ensure *e,
+                                   enum outcome *outcome)
 {
     struct hf_create_table request = *e->spec;
     struct hf_tag *tags = hf__scope_array(s, request.tags_len + 1, sizeof(*tags));
@@ -244,8 +244,8 @@ static enum hf_status create(struct hf_scope *s, struct wait *w, const struct en
     status = hf_create_table(s, w->db, &request, NULL);
     *outcome = AGAIN;
     if (status == HF_IN_USE)
-        return later(s, w, outcome, "is being created by others");
-    return status == HF_OK ? HF_OK : passing(s, w, status, outcome);
+        return round_again(s, w, outcome, "is being created by others");
+    return status == HF_OK ? HF_OK : round_failed(s, w, status, outcome);
 }
 
 /* The tag of the table; there may be pages of others before it. */
@@ -288,16 +288,16 @@ static void compare_ttl(struct look *look, struct hf_str want)
     if (on && hf_str_equal(look->ttl.attribute, want))
         return;
     if (on) {
-        look->drift.fixed = true;
-        hf__drift_add(&look->drift, "time to live is by %.*s, expected %.*s",
-                      HF_FMT(look->ttl.attribute), HF_FMT(want));
+        look->diff.fixed = true;
+        hf__diff_add(&look->diff, "time to live is by %.*s, expected %.*s",
+                     HF_FMT(look->ttl.attribute), HF_FMT(want));
     } else if (look->ttl.status == HF_TTL_DISABLING) {
-        look->drift.fixed = true;
-        hf__drift_add(&look->drift, "time to live is being switched off, expected %.*s",
-                      HF_FMT(want));
+        look->diff.fixed = true;
+        hf__diff_add(&look->diff, "time to live is being switched off, expected %.*s",
+                     HF_FMT(want));
     } else {
         look->ttl_off = true;
-        hf__drift_add(&look->drift, "time to live is off, expected %.*s", HF_FMT(want));
+        hf__diff_add(&look->diff, "time to live is off, expected %.*s", HF_FMT(want));
     }
 }
 
@@ -309,12 +309,12 @@ static void compare_isolation(struct look *look, struct hf_str want)
     if (is.len && want.len && is.ptr[0] == want.ptr[0])
         return;
     if (is.len) {
-        look->drift.fixed = true;
-        hf__drift_add(&look->drift, "write isolation is %.*s, expected %.*s", HF_FMT(is),
-                      HF_FMT(want));
+        look->diff.fixed = true;
+        hf__diff_add(&look->diff, "write isolation is %.*s, expected %.*s", HF_FMT(is),
+                     HF_FMT(want));
     } else {
         look->isolation_off = true;
-        hf__drift_add(&look->drift, "write isolation is not set, expected %.*s", HF_FMT(want));
+        hf__diff_add(&look->diff, "write isolation is not set, expected %.*s", HF_FMT(want));
     }
 }
 
@@ -324,8 +324,9 @@ static void compare_isolation(struct look *look, struct hf_str want)
  * What an attempt at a repair means. A refusal may be due to another program that was faster, or to
  * a description that was old: look again, but not for ever.
  */
-static enum hf_status attempted(struct hf_scope *s, struct wait *w, struct ensure *e,
-                                struct hf_str repair, enum hf_status status, enum outcome *outcome)
+static enum hf_status repair_attempted(struct hf_scope *s, struct wait *w, struct ensure *e,
+                                       struct hf_str repair, enum hf_status status,
+                                       enum outcome *outcome)
 {
     bool refused = status == HF_INVALID;
 
@@ -335,9 +336,9 @@ static enum hf_status attempted(struct hf_scope *s, struct wait *w, struct ensur
     if (status == HF_OK)
         return HF_OK;
     if (status == HF_IN_USE || status == HF_LIMIT || (refused && e->refusals < REFUSALS_MAX))
-        return later(s, w, outcome, "cannot be changed yet: %.*s",
-                     HF_FMT(hf_scope_error(s)->message));
-    return passing(s, w, status, outcome);
+        return round_again(s, w, outcome, "cannot be changed yet: %.*s",
+                           HF_FMT(hf_scope_error(s)->message));
+    return round_failed(s, w, status, outcome);
 }
 
 /* DynamoDB refuses definitions of attributes that are no keys, so only those of this index. */
@@ -360,11 +361,12 @@ static enum hf_status add_index(struct hf_scope *s, struct wait *w, struct ensur
                 keys[request.attributes_len++] = spec->attributes[i];
                 break;
             }
-    return attempted(s, w, e, index->name, hf_update_table(s, w->db, &request, NULL), outcome);
+    return repair_attempted(s, w, e, index->name, hf_update_table(s, w->db, &request, NULL),
+                            outcome);
 }
 
-static enum hf_status repair(struct hf_scope *s, struct wait *w, struct ensure *e,
-                             const struct look *look, enum outcome *outcome)
+static enum hf_status table_repair(struct hf_scope *s, struct wait *w, struct ensure *e,
+                                   const struct look *look, enum outcome *outcome)
 {
     const struct hf_ttl_spec ttl = {.enabled = HF_YES, .attribute = e->options.ttl_attribute};
     const struct hf_tag tag = {.key = HF_STR(ISOLATION_TAG), .value = e->isolation};
@@ -373,22 +375,22 @@ static enum hf_status repair(struct hf_scope *s, struct wait *w, struct ensure *
     const struct hf_tag_resource set_tag = {.arn = look->table->arn, .tags = &tag, .tags_len = 1};
 
     if (look->isolation_off)
-        return attempted(s, w, e, HF_STR("/tag"), hf_tag_resource(s, w->db, &set_tag, NULL),
-                         outcome);
+        return repair_attempted(s, w, e, HF_STR("/tag"), hf_tag_resource(s, w->db, &set_tag, NULL),
+                                outcome);
     if (look->ttl_off)
-        return attempted(s, w, e, HF_STR("/ttl"), hf_update_time_to_live(s, w->db, &set_ttl, NULL),
-                         outcome);
-    if (look->drift.stream_off)
-        return attempted(s, w, e, HF_STR("/stream"), hf_update_table(s, w->db, &set_stream, NULL),
-                         outcome);
-    return add_index(s, w, e, look->drift.lost, outcome);
+        return repair_attempted(s, w, e, HF_STR("/ttl"),
+                                hf_update_time_to_live(s, w->db, &set_ttl, NULL), outcome);
+    if (look->diff.stream_off)
+        return repair_attempted(s, w, e, HF_STR("/stream"),
+                                hf_update_table(s, w->db, &set_stream, NULL), outcome);
+    return add_index(s, w, e, look->diff.lost, outcome);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
 /* The first index of the spec that is there and not ready. */
-static const struct hf_index_description *unready(const struct hf_create_table *spec,
-                                                  const struct hf_table_description *table)
+static const struct hf_index_description *index_unready(const struct hf_create_table *spec,
+                                                        const struct hf_table_description *table)
 {
     for (size_t i = 0; i < table->global_indexes_len; i++)
         for (size_t j = 0; j < spec->global_indexes_len; j++)
@@ -401,8 +403,8 @@ static const struct hf_index_description *unready(const struct hf_create_table *
 static enum hf_status compare_all(struct hf_scope *s, struct wait *w, const struct ensure *e,
                                   struct look *look)
 {
-    look->drift = (struct drift){.text = {.scope = s}};
-    hf__drift_of_table(&look->drift, e->spec, look->table, e->scylla);
+    look->diff = (struct table_diff){.text = {.scope = s}};
+    hf__diff_table(&look->diff, e->spec, look->table, e->scylla);
     if (e->options.ttl_attribute.len) {
         TRY(look_at_ttl(s, w, look));
         compare_ttl(look, e->options.ttl_attribute);
@@ -411,28 +413,28 @@ static enum hf_status compare_all(struct hf_scope *s, struct wait *w, const stru
         TRY(look_at_isolation(s, w, look));
         compare_isolation(look, e->isolation);
     }
-    return look->drift.text.failed ? hf__fail_nomem(s) : HF_OK;
+    return look->diff.text.failed ? hf__fail_nomem(s) : HF_OK;
 }
 
 /* The table is ACTIVE. */
-static enum hf_status settle(struct hf_scope *s, struct wait *w, struct ensure *e,
-                             const struct hf_table_description *table, enum outcome *outcome)
+static enum hf_status table_finish(struct hf_scope *s, struct wait *w, struct ensure *e,
+                                   const struct hf_table_description *table, enum outcome *outcome)
 {
     struct look look = {.table = table};
-    const struct hf_index_description *idle = unready(e->spec, table);
+    const struct hf_index_description *idle = index_unready(e->spec, table);
     enum hf_status status = compare_all(s, w, e, &look);
 
     if (status != HF_OK)
-        return passing(s, w, status, outcome);
+        return round_failed(s, w, status, outcome);
     *outcome = DONE;
-    if (look.drift.fixed || (look.drift.text.len && e->options.no_create) ||
-        (look.drift.lost && !e->options.add_indexes)) /* (2) */
+    if (look.diff.fixed || (look.diff.text.len && e->options.no_create) ||
+        (look.diff.lost && !e->options.add_indexes)) /* (2) */
         return hf__fail(s, HF_INVALID, "table %.*s: %.*s", HF_FMT(w->table),
-                        (int)look.drift.text.len, (const char *)look.drift.text.ptr);
+                        (int)look.diff.text.len, (const char *)look.diff.text.ptr);
     if (idle)
-        return later(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
-                     status_name(idle->status));
-    return look.drift.text.len ? repair(s, w, e, &look, outcome) : HF_OK;
+        return round_again(s, w, outcome, "is ACTIVE, its index %.*s is %s", HF_FMT(idle->name),
+                           status_name(idle->status));
+    return look.diff.text.len ? table_repair(s, w, e, &look, outcome) : HF_OK;
 }
 
 static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *user,
@@ -447,7 +449,7 @@ static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *use
     if (!e->asked) {
         status = hf_db_supports(s, w->db, HF_FEATURE_TRANSACTIONS, &transactions);
         if (status != HF_OK)
-            return passing(s, w, status, outcome);
+            return round_failed(s, w, status, outcome);
         e->asked = true;
         e->scylla = !transactions;
     }
@@ -456,12 +458,12 @@ static enum hf_status ensure_round(struct hf_scope *s, struct wait *w, void *use
     if (status == HF_NOT_FOUND && e->options.no_create)
         return hf__fail(s, HF_NOT_FOUND, "table %.*s does not exist", HF_FMT(w->table));
     if (status == HF_NOT_FOUND)
-        return create(s, w, e, outcome);
+        return table_create(s, w, e, outcome);
     if (status != HF_OK)
-        return passing(s, w, status, outcome);
+        return round_failed(s, w, status, outcome);
     if (result.table->status != HF_TABLE_ACTIVE)
-        return later(s, w, outcome, "is %s", status_name(result.table->status));
-    return settle(s, w, e, result.table, outcome);
+        return round_again(s, w, outcome, "is %s", status_name(result.table->status));
+    return table_finish(s, w, e, result.table, outcome);
 }
 
 enum hf_status hf_table_ensure(struct hf_scope *s, struct hf_db *db,
@@ -486,7 +488,7 @@ enum hf_status hf_table_ensure(struct hf_scope *s, struct hf_db *db,
     if (!e.isolation.len)
         e.isolation = HF_STR("always");
     w = wait_of(s, db, spec->table, e.options.wait);
-    return rounds(s, &w, ensure_round, &e);
+    return rounds_run(s, &w, ensure_round, &e);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -509,8 +511,7 @@ static enum hf_status check_environment(struct hf_scope *s, struct hf_str enviro
 {
     if (is_name(environment, false))
         return HF_OK;
-    return hf__fail(s, HF_INVALID,
-                    "\"%.*s\" cannot be an environment: it has letters, digits, '_' and '-'",
+    return hf__fail(s, HF_INVALID, "invalid environment \"%.*s\": use letters, digits, '_' and '-'",
                     HF_FMT(environment));
 }
 
@@ -519,7 +520,7 @@ static enum hf_status check_length(struct hf_scope *s, struct hf_str name)
     if (name.len >= NAME_MIN && name.len <= NAME_MAX)
         return HF_OK;
     return hf__fail(s, HF_INVALID,
-                    "\"%.*s\" cannot be the name of a table: it has %zu characters, not %d to %d",
+                    "invalid table name \"%.*s\": it has %zu characters, not %d to %d",
                     HF_FMT(name), name.len, NAME_MIN, NAME_MAX);
 }
 
@@ -533,7 +534,7 @@ enum hf_status hf_table_name(struct hf_scope *s, struct hf_str environment, stru
     TRY(check_environment(s, environment));
     if (!is_name(base, true))
         return hf__fail(s, HF_INVALID,
-                        "\"%.*s\" cannot name a table: it has letters, digits, '_', '-' and '.'",
+                        "invalid table name \"%.*s\": use letters, digits, '_', '-' and '.'",
                         HF_FMT(base));
     whole = hf_scope_format(s, "%.*s.%.*s", HF_FMT(environment), HF_FMT(base));
     if (!whole.ptr)
@@ -551,7 +552,7 @@ enum hf_status hf_table_guard(struct hf_scope *s, struct hf_str environment, str
     TRY(check_environment(s, environment));
     if (!str_after(name, environment, &rest) || rest.len < 2 || rest.ptr[0] != '.' ||
         !is_name(name, true))
-        return hf__fail(s, HF_INVALID, "table \"%.*s\" is not one of the environment %.*s",
+        return hf__fail(s, HF_INVALID, "table \"%.*s\" does not belong to the environment %.*s",
                         HF_FMT(name), HF_FMT(environment));
     return check_length(s, name);
 }

@@ -1,10 +1,10 @@
 /*
  * db/trace.c: a database around a database that tells of every call.
  *
- *  (1) Nothing that is told comes from inside an item, a key, an expression or an error's message:
- *      what is not in struct hf_trace_call cannot be told.
+ *  (1) Nothing that is reported comes from inside an item, a key, an expression or an error's
+ *      message: what is not in struct hf_trace_call cannot be reported.
  *  (2) `after` is called once for every `before`, on the same thread, with the same number.
- *  (3) The call's error is the scope's when it returns, whatever was told.
+ *  (3) The call's error is the scope's when it returns, whatever was reported.
  *
  * The line in the log:
  *
@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-#include "db/about.h"
+#include "db/call_info.h"
 
 struct trace {
     struct hf_db db;
@@ -38,10 +38,10 @@ static void log_line(const struct trace *trace, const struct hf_trace_call *c)
 }
 
 /* What the answer adds. */
-static void fill(struct hf_trace_call *c, const struct hf_scope *s, enum hf_status status,
-                 const void *request, const void *response)
+static void trace_fill(struct hf_trace_call *c, const struct hf_scope *s, enum hf_status status,
+                       const void *request, const void *response)
 {
-    struct about_units units;
+    struct call_units units;
 
     c->status = status;
     if (status != HF_OK) {
@@ -49,8 +49,8 @@ static void fill(struct hf_trace_call *c, const struct hf_scope *s, enum hf_stat
         c->may_have_happened = hf_scope_error(s)->may_have_happened;
         return;
     }
-    units = hf__about_units(c->op, request, response);
-    c->items_returned = hf__about_returned(c->op, response);
+    units = hf__db_call_units(c->op, request, response);
+    c->items_returned = hf__db_call_returned(c->op, response);
     c->read_units = units.read;
     c->write_units = units.write;
 }
@@ -65,8 +65,8 @@ static enum hf_status trace_call(struct hf_scope *s, struct hf_db *db, enum hf_o
                                         1,
                               .op = op,
                               .operation = hf__op(op)->name,
-                              .table = hf__about_table(op, request),
-                              .items_sent = hf__about_sent(op, request)};
+                              .table = hf__db_call_table(op, request),
+                              .items_sent = hf__db_call_sent(op, request)};
     enum hf_status status;
     int64_t start_us;
 
@@ -75,7 +75,7 @@ static enum hf_status trace_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     start_us = hf__env_elapsed_us(&trace->env);
     status = trace->inner->calls->call(s, trace->inner, op, request, response);
     c.duration_us = hf__env_elapsed_us(&trace->env) - start_us;
-    fill(&c, s, status, request, response);
+    trace_fill(&c, s, status, request, response);
     if (o->log)
         log_line(trace, &c);
     if (o->after)
@@ -83,11 +83,11 @@ static enum hf_status trace_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     return status;
 }
 
-static enum hf_status trace_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status trace_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct trace *trace = (struct trace *)(void *)db;
 
-    return hf__db_settle(s, trace->inner, ticket);
+    return hf__db_sync(s, trace->inner, ticket);
 }
 
 static void trace_close(struct hf_db *db)
@@ -124,7 +124,7 @@ static struct hf_str trace_opener(struct hf_db *db)
 }
 
 static const struct db_calls trace_calls = {.call = trace_call,
-                                            .settle = trace_settle,
+                                            .sync = trace_sync,
                                             .close = trace_close,
                                             .supports = trace_supports,
                                             .blobs = trace_blobs,
@@ -151,7 +151,7 @@ enum hf_status hf_trace_open(struct hf_scope *s, struct hf_db *inner,
     if (!inner)
         return hf__fail(s, HF_INVALID, "hf_trace_open() was called without a database (NULL)");
     if (o.log && !is_level(o.log))
-        return hf__fail(s, HF_INVALID, "%d is no level of a log", (int)o.log);
+        return hf__fail(s, HF_INVALID, "unknown log level %d", (int)o.log);
     env = o.env ? hf__env_fill(o.env) : *hf__scope_env(s);
     trace = hf__env_alloc(&env, sizeof(*trace));
     if (!trace)

@@ -409,7 +409,8 @@ static bool is_wanted(const struct hf_list_backups *request, const struct backup
 {
     if (request->type && request->type != HF_BACKUP_USER && request->type != HF_BACKUP_ALL)
         return false;
-    if (request->table.ptr && !hf_str_equal(hf__table_name(request->table), record->table->name))
+    if (request->table.ptr &&
+        !hf_str_equal(hf__ops_table_name(request->table), record->table->name))
         return false;
     return (!request->from_us || record->created_us >= request->from_us) &&
            (!request->until_us || record->created_us < request->until_us);

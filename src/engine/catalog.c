@@ -283,7 +283,7 @@ static enum hf_status found_or_fail(struct hf_scope *s, const struct engine *e, 
         return HF_OK;
     TRY(check_region(s, e, name));
     return hf__fail(s, HF_NOT_FOUND, "Requested resource not found: Table: %.*s not found",
-                    HF_FMT(hf__table_name(name)));
+                    HF_FMT(hf__ops_table_name(name)));
 }
 
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
@@ -308,7 +308,7 @@ enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, st
         return HF_OK;
     TRY(check_region(s, e, name));
     return hf__fail_as(s, HF_NOT_FOUND, "TableNotFoundException", "Table not found: %.*s",
-                       HF_FMT(hf__table_name(name)));
+                       HF_FMT(hf__ops_table_name(name)));
 }
 
 /* The catalog is in the order of names, each once, and every table in it is valid. */
@@ -470,7 +470,7 @@ enum hf_status hf__catalog_commit(struct hf_scope *s, struct engine *e,
 {
     uint64_t ticket;
 
-    if (batch->ops.failed || hf__scope_starved(s))
+    if (batch->ops.failed || hf__scope_alloc_failed(s))
         return hf__fail_nomem(s);
     assert(batch->count > 0);
     hf__kill_point("before_catalog");

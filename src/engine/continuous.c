@@ -42,7 +42,7 @@ enum hf_status hf__no_point_in_time(struct hf_scope *s, struct engine *e, struct
     TRY(find_table(s, e, name));
     return hf__fail_as(s, HF_UNSUPPORTED, "PointInTimeRecoveryUnavailableException",
                        "Point in time recovery is not enabled for table '%.*s'",
-                       HF_FMT(hf__table_name(name)));
+                       HF_FMT(hf__ops_table_name(name)));
 }
 
 enum hf_status
@@ -65,7 +65,7 @@ hf__engine_update_continuous_backups(struct hf_scope *s, struct engine *e,
     if (request->spec->enabled == HF_YES)
         return hf__fail_as(s, HF_UNSUPPORTED, "ContinuousBackupsUnavailableException",
                            "Point in time recovery is not available for table: %.*s",
-                           HF_FMT(hf__table_name(request->table)));
+                           HF_FMT(hf__ops_table_name(request->table)));
     return describe_continuous(s, &result->description);
 }
 

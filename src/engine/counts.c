@@ -212,7 +212,7 @@ enum hf_status hf__counts_refresh(struct hf_scope *s, struct engine *e, struct h
     enum hf_status status;
     bool stale;
 
-    name = hf__table_name(name); /* it may be an ARN */
+    name = hf__ops_table_name(name); /* it may be an ARN */
     pthread_rwlock_rdlock(&e->schema);
     table = hf__catalog_find(e, name);
     stale = table && atomic_load(&table->counts->stale);

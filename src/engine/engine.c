@@ -3,7 +3,7 @@
  */
 #include <holdfast/client.h>
 
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 #include "blob/blob.h"
 #include "engine/backups.h"
 #include "engine/catalog.h"
@@ -83,15 +83,16 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
 
     assert((unsigned)op < ARRAY_LEN(operations) && operations[op]);
     hf__scope_set_wording(s, e->wording);
-    hf__scope_set_settled(s, hf__store_is_rolled_back(e->store)); /* before anything is read */
-    hf__scope_feed(s);
+    hf__scope_set_reads_durable(s,
+                                hf__store_is_rolled_back(e->store)); /* before anything is read */
+    hf__scope_alloc_clear(s);
     TRY(hf__engine_fit(s, e));
     if (e->read_only && is_write(op)) {
         TRY(hf__prepare_plain(s, op, request)); /* as clients find out what there is */
         return hf__engine_writable(s, e, hf__op(op)->name);
     }
     status = operations[op](s, e, request, response);
-    if (status == HF_OK && hf__scope_starved(s)) { /* the answer may lack something */
+    if (status == HF_OK && hf__scope_alloc_failed(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);
         hf__scope_error_edit(s)->may_have_happened = true;
     }
@@ -257,7 +258,7 @@ static void init_locks(struct engine *e)
     pthread_mutex_init(&e->sequencer.lock, NULL);
     pthread_mutex_init(&e->maintenance.lock, NULL);
     /* Maintenance must not sleep for an hour when somebody sets the clock back. */
-    steady_cond_init(&e->maintenance.wake);
+    cond_monotonic_init(&e->maintenance.wake);
     pthread_mutex_init(&e->maintenance_lock, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);
@@ -354,7 +355,7 @@ static struct hf_str engine_opener(struct hf_db *db)
 }
 
 static const struct db_calls engine_calls = {.call = engine_call,
-                                             .settle = engine_wait_durable,
+                                             .sync = engine_wait_durable,
                                              .close = engine_close,
                                              .blobs = engine_blobs,
                                              .opener = engine_opener};

@@ -15,7 +15,7 @@
 
 #include <time.h>
 
-#include "base/brief.h"
+#include "base/spin_lock.h"
 
 _Static_assert((LATCH_COUNT & (LATCH_COUNT - 1)) == 0 && LATCH_COUNT <= UINT16_MAX + 1,
                "a number is a part of a hash, and fits a latch_set");
@@ -27,7 +27,7 @@ void hf__latch(struct engine *e, size_t number)
     struct latch *latch = &e->latches[number];
 
     assert(number < LATCH_COUNT);
-    brief_lock(&latch->lock);
+    spin_lock(&latch->lock);
     assert(!(atomic_load(&latch->ticket) & LATCH_BUSY));
     atomic_fetch_or(&latch->ticket, LATCH_BUSY);
 }
@@ -41,7 +41,7 @@ enum hf_status hf__latch_patient(struct hf_scope *s, struct engine *e, size_t nu
     struct latch *latch = &e->latches[number];
 
     assert(number < LATCH_COUNT);
-    for (int nap = 0; !brief_trylock(&latch->lock); nap++) {
+    for (int nap = 0; !spin_trylock(&latch->lock); nap++) {
         if (!hf__scope_has_patience(s)) {
             pthread_mutex_lock(&latch->lock);
             break;

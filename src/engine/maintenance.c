@@ -14,7 +14,7 @@
 #include "engine/ttl.h"
 
 #include "base/kill.h"
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 
 #include <errno.h>
 #include <time.h>
@@ -53,7 +53,7 @@ static enum hf_status maintenance_round(struct hf_scope *s, struct engine *e,
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         bool alive = hf__scope_alive(s) == HF_OK;
 
-        hf__scope_feed(s); /* a failed allocation of an earlier step does not matter */
+        hf__scope_alloc_clear(s); /* a failed allocation of an earlier step does not matter */
         if ((!alive || steps[i].step(s, e, steps[i].done) != HF_OK) && first.status == HF_OK)
             first = *hf_scope_error(s);
     }
@@ -130,7 +130,7 @@ static void log_failure(struct engine *e, struct logged *logged, const char *tex
 
 static void wait_for_work(struct engine_maintenance *m)
 {
-    struct timespec until = steady_in_ms(MAINTENANCE_PAUSE_MS);
+    struct timespec until = monotonic_in_ms(MAINTENANCE_PAUSE_MS);
 
     pthread_mutex_lock(&m->lock);
     while (!atomic_load(&m->stop) && !m->woken)

@@ -38,7 +38,7 @@ enum hf_status hf__policy_check(struct hf_scope *s, struct hf_str policy)
         rest.ptr++;
         rest.len--;
     }
-    if (!rest.len || *rest.ptr != '{' || !hf__json_valid(policy)) /* an object, of whatever */
+    if (!rest.len || *rest.ptr != '{' || !hf__wire_json_valid(policy)) /* an object, of whatever */
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "Invalid policy document: This policy contains invalid Json");
     return HF_OK;

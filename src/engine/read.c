@@ -138,7 +138,7 @@ static enum hf_status leave_unprocessed(struct hf_scope *s, struct batch_get *b,
         .attributes_to_get = gets->attributes_to_get ? names : NULL,
         .attributes_to_get_len = gets->attributes_to_get_len,
     };
-    return hf__scope_starved(s) ? hf__fail_nomem(s) : HF_OK;
+    return hf__scope_alloc_failed(s) ? hf__fail_nomem(s) : HF_OK;
 }
 
 static enum hf_status get_from_table(struct hf_scope *s, struct engine *e, struct batch_get *b,

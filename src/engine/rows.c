@@ -268,7 +268,7 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
     *ticket = 0;
     if (set->batch.count == 0)
         return HF_OK;
-    if (hf__scope_starved(s))
+    if (hf__scope_alloc_failed(s))
         return hf__fail_nomem(s);
     assert(!set->batch.ops.failed && !set->records.failed);
     TRY(hf__sequence_begin(s, e, set));
@@ -291,7 +291,7 @@ enum hf_status hf__engine_wait_durable(struct hf_scope *s, struct engine *e, uin
 {
     enum hf_status status;
 
-    if (ticket <= hf__store_durable(e->store) || hf__scope_owe(s, ticket))
+    if (ticket <= hf__store_durable(e->store) || hf__scope_defer_sync(s, ticket))
         return HF_OK;
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK)
@@ -304,7 +304,8 @@ enum hf_status hf__engine_wait_durable_seen(struct hf_scope *s, struct engine *e
 {
     enum hf_status status;
 
-    if (ticket <= hf__store_durable(e->store) || hf__scope_settled(s) || hf__scope_owe(s, ticket))
+    if (ticket <= hf__store_durable(e->store) || hf__scope_reads_durable(s) ||
+        hf__scope_defer_sync(s, ticket))
         return HF_OK;
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK) /* the write that may be lost is not of this call */

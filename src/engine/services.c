@@ -93,7 +93,7 @@ enum hf_status hf__engine_describe_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_TABLE_REPLICA_AUTO_SCALING, request));
-    return hf__fail(s, HF_NOT_FOUND, NO_GLOBAL_TABLE, HF_FMT(hf__table_name(request->table)));
+    return hf__fail(s, HF_NOT_FOUND, NO_GLOBAL_TABLE, HF_FMT(hf__ops_table_name(request->table)));
 }
 
 enum hf_status hf__engine_update_table_replica_auto_scaling(
@@ -104,7 +104,7 @@ enum hf_status hf__engine_update_table_replica_auto_scaling(
     (void)e;
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING, request));
-    return hf__fail(s, HF_NOT_FOUND, NO_GLOBAL_TABLE, HF_FMT(hf__table_name(request->table)));
+    return hf__fail(s, HF_NOT_FOUND, NO_GLOBAL_TABLE, HF_FMT(hf__ops_table_name(request->table)));
 }
 
 /* ---- Kinesis and contributor insights ------------------------------------------------------- */

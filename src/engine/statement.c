@@ -86,7 +86,7 @@ static enum hf_status look_at_table(struct hf_scope *s, struct engine *e,
     target->key = copy_key(s, &table->key);
     if (statement->index.ptr)
         TRY(look_at_index(s, table, statement, target));
-    return hf__scope_starved(s) ? hf__fail_nomem(s) : HF_OK;
+    return hf__scope_alloc_failed(s) ? hf__fail_nomem(s) : HF_OK;
 }
 
 enum hf_status hf__statement_target(struct hf_scope *s, struct engine *e,
@@ -150,7 +150,7 @@ enum hf_status hf__statement_write(struct hf_scope *s, const struct statement *s
         write->item = statement->item;
         write->size = hf_item_size(statement->item);
         write->return_old_on_failure = false;
-        return hf__statement_not_exists(s, target->key.hash.name, &write->condition);
+        return hf__partiql_not_exists(s, target->key.hash.name, &write->condition);
     }
     write->key = hf__statement_key_item(s, &target->key, found);
     write->condition = statement->where;
@@ -159,7 +159,7 @@ enum hf_status hf__statement_write(struct hf_scope *s, const struct statement *s
             : statement->kind == STATEMENT_DELETE ? WRITE_DELETE
                                                   : WRITE_CHECK;
     if (statement->kind == STATEMENT_DELETE && statement->where)
-        TRY(hf__statement_unless_missing(s, statement, target->key.hash.name, &write->condition));
+        TRY(hf__partiql_unless_missing(s, statement, target->key.hash.name, &write->condition));
     return hf_item_check(s, write->key);
 }
 
@@ -176,14 +176,14 @@ static enum hf_status check_item_attr(struct hf_scope *s, const struct statement
     if (!value.ptr)
         return hf__fail(s, HF_INVALID, "Key attribute should be present in the item: Key %.*s",
                         HF_FMT(attr->name));
-    return hf__statement_check_type(s, attr, value);
+    return hf__partiql_check_type(s, attr, value);
 }
 
 /* The WHERE clause of a write names one item. */
 static enum hf_status find_by_where(struct hf_scope *s, const struct statement *statement,
                                     const struct statement_key *key, struct statement_found *found)
 {
-    TRY(hf__statement_find_key(s, statement, key, false, found));
+    TRY(hf__partiql_find_key(s, statement, key, false, found));
     if (!found->whole)
         return hf__fail(s, HF_INVALID,
                         "Where clause does not contain a mandatory equality on all "
@@ -193,8 +193,8 @@ static enum hf_status find_by_where(struct hf_scope *s, const struct statement *
                         "Multiple conditions on same key %.*s. Only single item "
                         "Update/Insert/Delete are supported",
                         HF_FMT(found->twice));
-    TRY(hf__statement_check_type(s, &key->hash, found->hash));
-    return key->range.name.ptr ? hf__statement_check_type(s, &key->range, found->range) : HF_OK;
+    TRY(hf__partiql_check_type(s, &key->hash, found->hash));
+    return key->range.name.ptr ? hf__partiql_check_type(s, &key->range, found->range) : HF_OK;
 }
 
 enum hf_status hf__statement_find_item(struct hf_scope *s, const struct statement *statement,

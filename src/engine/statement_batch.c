@@ -84,8 +84,8 @@ static enum hf_status read_key(struct hf_scope *s, const struct statement *state
         return hf__fail(s, HF_INVALID,
                         "PartiQL statements cannot be executed on tables with multi-attribute HASH "
                         "keys or multi-attribute RANGE keys.");
-    TRY(hf__statement_spans(s, statement, key, &spans, &len));
-    TRY(hf__statement_find_key(s, statement, &target->key, true, found));
+    TRY(hf__partiql_spans(s, statement, key, &spans, &len));
+    TRY(hf__partiql_find_key(s, statement, &target->key, true, found));
     if (target->index || !found->whole || found->more)
         return hf__fail(s, HF_INVALID,
                         "Select statements within BatchExecuteStatement must specify the primary "
@@ -156,8 +156,8 @@ static enum hf_status check_repeats(struct hf_scope *s, const struct batch *b)
             const struct member *two = &b->members[j];
 
             if (one->ready && two->ready &&
-                hf_str_equal(hf__table_name(one->statement.table),
-                             hf__table_name(two->statement.table)) &&
+                hf_str_equal(hf__ops_table_name(one->statement.table),
+                             hf__ops_table_name(two->statement.table)) &&
                 same_attr(one, two, &one->target.key.hash) &&
                 same_attr(one, two, &one->target.key.range))
                 return hf__fail(s, HF_INVALID, "Provided list of item keys contains duplicates");
@@ -246,7 +246,7 @@ enum hf_status hf__engine_batch_execute_statement(struct hf_scope *s, struct eng
 
         if (!b.members[i].ready)
             continue;
-        b.responses[i].table = hf_scope_copy(s, hf__table_name(b.members[i].statement.table));
+        b.responses[i].table = hf_scope_copy(s, hf__ops_table_name(b.members[i].statement.table));
         status = set_member_error(s, &b, i, read ? read_member(s, &b, i) : write_member(s, &b, i));
         if (status != HF_OK) { /* the batch ends here; earlier statements are executed */
             if (written)

@@ -158,7 +158,7 @@ static bool comes_after(const struct ordering *o, const struct statement_span *a
 
     if (order)
         return o->hash_down ? order < 0 : order > 0;
-    order = hf__statement_span_compare(a, b);
+    order = hf__partiql_span_compare(a, b);
     return o->range_down ? order < 0 : order > 0;
 }
 
@@ -358,7 +358,7 @@ static enum hf_status select_items(struct hf_scope *s, struct engine *e,
     size_t reads;
 
     TRY(check_index(s, &q, target));
-    TRY(hf__statement_spans(s, statement, q.key, &q.spans, &q.spans_len));
+    TRY(hf__partiql_spans(s, statement, q.key, &q.spans, &q.spans_len));
     TRY(check_filter(s, &q, target));
     TRY(apply_order(s, &q));
     TRY(read_token(s, &q));

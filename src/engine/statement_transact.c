@@ -115,9 +115,9 @@ static enum hf_status read_get(struct hf_scope *s, struct transact *t, size_t at
     struct statement_span *spans;
     size_t len;
 
-    TRY(hf__statement_find_key(s, statement, key, true, &found));
+    TRY(hf__partiql_find_key(s, statement, key, true, &found));
     if (!found.whole || found.more) {
-        TRY(hf__statement_spans(s, statement, key, &spans, &len));
+        TRY(hf__partiql_spans(s, statement, key, &spans, &len));
         return hf__fail(s, HF_INVALID,
                         "Select statements within ExecuteTransaction must specify the primary key "
                         "in the where clause.");
@@ -142,7 +142,7 @@ static enum hf_status read_write(struct hf_scope *s, struct transact *t, size_t 
     struct statement_found found = {.whole = true};
 
     if (statement->kind != STATEMENT_INSERT)
-        TRY(hf__statement_find_key(s, statement, &t->targets[at].key, false, &found));
+        TRY(hf__partiql_find_key(s, statement, &t->targets[at].key, false, &found));
     if (statement->kind == STATEMENT_EXISTS && (!found.whole || !found.more))
         return hf__fail(s, HF_INVALID,
                         "EXISTS() must contain a single item read with additional condition");

@@ -157,7 +157,7 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
                                  struct creating *c, struct table **table,
                                  const struct hf_table_description **out)
 {
-    struct hf_str name = hf__table_name(r->table);
+    struct hf_str name = hf__ops_table_name(r->table);
     enum hf_status status;
 
     assert(name.len > 0);
@@ -205,7 +205,7 @@ enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     ASSERT_SCHEMA_WRITTEN(e);
-    assert(!hf__catalog_find(e, hf__table_name(request->table)));
+    assert(!hf__catalog_find(e, hf__ops_table_name(request->table)));
     if (e->catalog.len >= e->max_tables)
         return hf__fail(s, HF_LIMIT,
                         "Subscriber limit exceeded: There is a limit of %u tables per subscriber",
@@ -225,7 +225,7 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
                                     const struct hf_create_table *request,
                                     struct hf_create_table_result *result)
 {
-    struct hf_str name = hf__table_name(request->table);
+    struct hf_str name = hf__ops_table_name(request->table);
     const struct table *there;
 
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */

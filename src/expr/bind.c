@@ -175,6 +175,8 @@ static struct expr_bound *bound_new(struct hf_scope *s, const struct expr *expr,
 
         find_all(params->names, expr->aliases, expr->aliases_len, params->names_used, names);
         put_names(expr, names, renamed, (struct expr_step *)(void *)(renamed + paths));
+        assert((uint8_t *)(renamed + paths) + steps * sizeof(struct expr_step) ==
+               (uint8_t *)bound + size);
         bound->paths = renamed;
     }
     return bound;

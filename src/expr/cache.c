@@ -93,9 +93,8 @@ static struct entry **chain_of(struct shard *shard, uint64_t hash)
     return &shard->chains[hash / SHARDS % SHARD_CHAINS];
 }
 
-/* Called with the lock held. */
-static struct entry *find(struct shard *shard, uint64_t hash, enum expr_kind kind,
-                          struct hf_str text)
+static struct entry *entry_find(struct shard *shard, uint64_t hash, enum expr_kind kind,
+                                struct hf_str text)
 {
     ASSERT_HELD(&shard->lock);
     for (struct entry *entry = *chain_of(shard, hash); entry; entry = entry->next)
@@ -104,14 +103,14 @@ static struct entry *find(struct shard *shard, uint64_t hash, enum expr_kind kin
     return NULL;
 }
 
-/* The entry there is, or NULL; *full says that no other would be taken. */
+/* The entry of that text, or NULL; *full: the shard takes no more entries. */
 static struct entry *look_up(struct shard *shard, uint64_t hash, enum expr_kind kind,
                              struct hf_str text, bool *full)
 {
     struct entry *entry;
 
     pthread_mutex_lock(&shard->lock);
-    entry = find(shard, hash, kind, text);
+    entry = entry_find(shard, hash, kind, text);
     assert(shard->len <= SHARD_ENTRIES_MAX);
     *full = shard->len == SHARD_ENTRIES_MAX;
     pthread_mutex_unlock(&shard->lock);
@@ -124,7 +123,8 @@ static struct entry *link_or_find(struct shard *shard, struct entry *made)
     struct entry *entry;
 
     pthread_mutex_lock(&shard->lock);
-    entry = find(shard, made->hash, made->kind, made->text);
+    assert(made->program && !made->next);
+    entry = entry_find(shard, made->hash, made->kind, made->text);
     if (!entry && shard->len < SHARD_ENTRIES_MAX) {
         struct entry **chain = chain_of(shard, made->hash);
 
@@ -139,9 +139,9 @@ static struct entry *link_or_find(struct shard *shard, struct entry *made)
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* NULL when there is no memory, or when the text is faulty: compiling it again will say so. */
-static struct entry *make(struct hf__expr_cache *cache, uint64_t hash, enum expr_kind kind,
-                          struct hf_str text)
+/* NULL without memory, or when the text is invalid: the caller compiles it again for the error. */
+static struct entry *entry_make(struct hf__expr_cache *cache, uint64_t hash, enum expr_kind kind,
+                                struct hf_str text)
 {
     struct hf_scope *scope = hf_scope_new(&cache->env);
     struct entry *entry;
@@ -176,7 +176,7 @@ enum hf_status hf__expr_cached(struct hf_scope *s, struct hf__expr_cache *cache,
     shard = &cache->shards[hash % SHARDS];
     entry = look_up(shard, hash, kind, text, &full);
     if (!entry && !full) {
-        made = make(cache, hash, kind, text);
+        made = entry_make(cache, hash, kind, text);
         entry = made ? link_or_find(shard, made) : NULL;
         if (made && made != entry)
             hf_scope_free(made->scope);

@@ -113,7 +113,7 @@ static enum hf_status check_distinct(struct hf_scope *s, const struct expr_bound
     return HF_OK;
 }
 
-static struct hf_str base64(struct hf_scope *s, struct hf_bytes bytes)
+static struct hf_str base64_of(struct hf_scope *s, struct hf_bytes bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     struct hf__buf buf = {.scope = s};
@@ -139,7 +139,7 @@ static struct hf_str bound_text(struct hf_scope *s, struct hf_value value)
         return hf_value_str(value);
     if (hf_value_type(value) == HF_TYPE_N)
         return hf_value_number(s, value);
-    return base64(s, hf__value_scalar(value));
+    return base64_of(s, hf__value_scalar(value));
 }
 
 static enum hf_status check_bounds(struct hf_scope *s, const struct expr_bound *bound,

@@ -6,9 +6,11 @@
  */
 #include "expr/parse.h"
 
+#include "base/assert_held.h"
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static void *carve(uint8_t **at, size_t count, size_t size)
+static void *array_carve(uint8_t **at, size_t count, size_t size)
 {
     void *ptr = *at;
 
@@ -33,17 +35,18 @@ static struct expr *expr_new(struct hf_scope *s, enum expr_kind kind, struct hf_
 
     if (!at)
         return NULL;
-    expr = carve(&at, 1, sizeof(*expr));
+    expr = array_carve(&at, 1, sizeof(*expr));
     memset(expr, 0, sizeof(*expr));
     expr->kind = kind;
-    expr->paths = carve(&at, counts->names, sizeof(struct expr_path));
-    expr->steps = carve(&at, counts->steps, sizeof(struct expr_step));
-    expr->aliases = carve(&at, counts->aliases, sizeof(struct hf_str));
-    expr->values = carve(&at, counts->values, sizeof(struct hf_str));
-    expr->nodes = carve(&at, nodes, sizeof(struct node));
-    expr->actions = carve(&at, actions, sizeof(struct action));
-    expr->leaves = carve(&at, leaves, sizeof(struct leaf));
-    expr->step_aliases = carve(&at, counts->steps, sizeof(uint16_t));
+    expr->paths = array_carve(&at, counts->names, sizeof(struct expr_path));
+    expr->steps = array_carve(&at, counts->steps, sizeof(struct expr_step));
+    expr->aliases = array_carve(&at, counts->aliases, sizeof(struct hf_str));
+    expr->values = array_carve(&at, counts->values, sizeof(struct hf_str));
+    expr->nodes = array_carve(&at, nodes, sizeof(struct node));
+    expr->actions = array_carve(&at, actions, sizeof(struct action));
+    expr->leaves = array_carve(&at, leaves, sizeof(struct leaf));
+    expr->step_aliases = array_carve(&at, counts->steps, sizeof(uint16_t));
+    assert(at + text.len == (uint8_t *)expr + size); /* all of it is carved */
     memcpy(at, text.ptr, text.len);
     *copy = hf_str_of((const char *)at, text.len);
     return expr;
@@ -61,7 +64,7 @@ static enum hf_status fail_syntax(struct hf_scope *s, const struct parser *p)
     const struct token *tokens = p->tokens;
     size_t from = tokens[p->bad > 0 ? p->bad - 1 : 0].at;
     size_t to = p->text.len;
-    struct hf_str token = hf__token_text(p, p->bad);
+    struct hf_str token = hf__expr_token_text(p, p->bad);
 
     if (tokens[p->bad].kind == TOKEN_END)
         token = HF_STR("<EOF>");
@@ -78,7 +81,7 @@ static enum hf_status fail_found(struct hf_scope *s, const struct parser *p, enu
     struct hf_str token = HF_STR_INIT("");
 
     if (finding != FOUND_SECTION && finding != FOUND_DEPTH)
-        token = hf__token_text(p, at);
+        token = hf__expr_token_text(p, at);
     switch (finding) {
     case FOUND_PARENTHESES:
         return hf__expr_fail(s, kind, TEXT_PARENTHESES);
@@ -138,8 +141,8 @@ struct uses {
 static int order_uses(const void *context, uint16_t a, uint16_t b)
 {
     const struct uses *uses = context;
-    struct hf_str x = hf__token_text(uses->p, uses->tokens[a]);
-    struct hf_str y = hf__token_text(uses->p, uses->tokens[b]);
+    struct hf_str x = hf__expr_token_text(uses->p, uses->tokens[a]);
+    struct hf_str y = hf__expr_token_text(uses->p, uses->tokens[b]);
 
     return bytes_compare(x.ptr, x.len, y.ptr, y.len);
 }
@@ -156,7 +159,7 @@ static size_t number_uses(const struct parser *p, const uint16_t *tokens, size_t
         order[i] = (uint16_t)i;
     hf__expr_sort(order, len, order_uses, &uses);
     for (size_t i = 0; i < len; i++) {
-        struct hf_str name = hf__token_text(p, tokens[order[i]]);
+        struct hf_str name = hf__expr_token_text(p, tokens[order[i]]);
 
         if (listed == 0 || !hf_str_equal(list[listed - 1], name))
             list[listed++] = name;
@@ -211,13 +214,13 @@ static void list_leaves(struct expr *expr, uint16_t number, uint16_t yes, uint16
         list_leaves(expr, node->first, yes, right);
 }
 
-static uint16_t turned(uint16_t number, size_t len)
+static uint16_t leaf_reversed(uint16_t number, size_t len)
 {
     return number >= LEAF_REJECT ? number : (uint16_t)(len - 1 - number);
 }
 
 /* Bring the list into reading order. */
-static void turn_leaves(struct expr *expr)
+static void leaves_reverse(struct expr *expr)
 {
     size_t len = expr->leaves_len;
 
@@ -228,20 +231,74 @@ static void turn_leaves(struct expr *expr)
         expr->leaves[len - 1 - i] = swap;
     }
     for (size_t i = 0; i < len; i++) {
-        expr->leaves[i].yes = turned(expr->leaves[i].yes, len);
-        expr->leaves[i].no = turned(expr->leaves[i].no, len);
+        expr->leaves[i].yes = leaf_reversed(expr->leaves[i].yes, len);
+        expr->leaves[i].no = leaf_reversed(expr->leaves[i].no, len);
     }
 }
 
 void hf__expr_link_leaves(struct expr *expr)
 {
     list_leaves(expr, expr->root, LEAF_ACCEPT, LEAF_REJECT);
-    turn_leaves(expr);
+    leaves_reverse(expr);
+}
+
+/* ---- what always holds ---------------------------------------------------------------------- */
+
+/* (5): each once, in the order of their bytes. */
+static void placeholders_check(const struct hf_str *list, size_t len)
+{
+    for (size_t i = 1; i < len; i++)
+        assert(bytes_compare(list[i - 1].ptr, list[i - 1].len, list[i].ptr, list[i].len) < 0);
+}
+
+static void nodes_check(const struct expr *expr)
+{
+    for (size_t i = 0; i < expr->nodes_len; i++) {
+        const struct node *node = &expr->nodes[i];
+        uint16_t child = node->first;
+
+        assert(node->kind != NODE_PATH || node->ref < expr->paths_len);
+        assert(node->kind != NODE_VALUE || node->ref < expr->values_len);
+        for (size_t n = 0; n < node->count; n++) {
+            assert(child < expr->nodes_len && child != i);
+            assert((n == node->count - 1u) == (child == node->last));
+            child = expr->nodes[child].next;
+        }
+    }
+}
+
+/* Every leaf leads to a later one or to the end, so matching comes to an end. */
+static void leaves_check(const struct expr *expr)
+{
+    for (size_t i = 0; i < expr->leaves_len; i++) {
+        const struct leaf *leaf = &expr->leaves[i];
+
+        assert(leaf->node < expr->nodes_len && expr->nodes[leaf->node].kind != NODE_LOGIC);
+        assert(leaf->yes >= LEAF_REJECT || (leaf->yes > i && leaf->yes < expr->leaves_len));
+        assert(leaf->no >= LEAF_REJECT || (leaf->no > i && leaf->no < expr->leaves_len));
+    }
+}
+
+/* (4), (5) of private.h, and that numbers lead to something. */
+static void expr_check(const struct expr *expr)
+{
+    for (size_t i = 0; i < expr->paths_len; i++)
+        assert(expr->paths[i].len > 0 && expr->paths[i].len <= EXPR_PATH_MAX);
+    for (size_t i = 0; i < expr->steps_len; i++)
+        assert(expr->step_aliases[i] <= expr->aliases_len);
+    for (size_t i = 0; i < expr->actions_len; i++) {
+        assert(expr->actions[i].path < expr->paths_len);
+        assert((expr->actions[i].value == NO_NODE) == (expr->actions[i].section == SECTION_REMOVE));
+    }
+    placeholders_check(expr->aliases, expr->aliases_len);
+    placeholders_check(expr->values, expr->values_len);
+    nodes_check(expr);
+    leaves_check(expr);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-static bool parse(struct parser *p)
+static bool expr_parse(struct parser *p)
 {
     switch (p->expr->kind) {
     case EXPR_CONDITION:
@@ -273,12 +330,14 @@ enum hf_status hf__expr_compile(struct hf_scope *s, enum expr_kind kind, struct 
     p.expr = expr_new(s, kind, text, &counts, &p.text);
     if (!p.expr)
         return hf__fail_nomem(s);
-    if (!parse(&p))
+    if (!expr_parse(&p))
         return fail_syntax(s, &p);
     TRY(report_findings(s, &p));
     number_placeholders(&p);
     if (kind != EXPR_UPDATE && kind != EXPR_PROJECTION)
         hf__expr_link_leaves(p.expr);
+    if (DEV_CHECKS)
+        expr_check(p.expr);
     *expr = p.expr;
     return HF_OK;
 }

@@ -19,7 +19,8 @@ void hf__expr_finder_begin(struct expr_finder *finder)
     finder->next = 0;
 }
 
-static const struct finder_note *note(struct expr_finder *finder, struct hf_value container)
+static const struct finder_note *container_note(struct expr_finder *finder,
+                                                struct hf_value container)
 {
     struct finder_note *made;
     struct value_walk walk;
@@ -32,6 +33,8 @@ static const struct finder_note *note(struct expr_finder *finder, struct hf_valu
     made->ptr = container.ptr;
     made->count = walk.left;
     made->stride = walk.left / FINDER_NOTES + 1;
+    assert(made->count >= FINDER_MEMBERS);
+    assert((made->count - 1) / made->stride < FINDER_NOTES);
     for (uint32_t i = 0; i < made->count; i++) {
         if (i % made->stride == 0)
             made->at[i / made->stride] = (uint32_t)(walk.at - container.ptr);
@@ -43,13 +46,14 @@ static const struct finder_note *note(struct expr_finder *finder, struct hf_valu
 /* A walk that begins with the member that was noted as number `at`. */
 static struct value_walk walk_from(const struct finder_note *note, enum hf_type type, uint32_t at)
 {
+    assert(at * note->stride < note->count);
     return (struct value_walk){.at = note->ptr + note->at[at],
                                .left = note->count - at * note->stride,
                                .type = type};
 }
 
 /* How the member that the walk is at compares to what is looked for. */
-static int against(const struct value_walk *walk, struct hf_bytes key)
+static int member_compare(const struct value_walk *walk, struct hf_bytes key)
 {
     if (walk->type == HF_TYPE_M)
         return bytes_compare(walk->name.ptr, walk->name.len, key.ptr, key.len);
@@ -67,14 +71,14 @@ static bool find_ordered(const struct finder_note *note, enum hf_type type, stru
         struct value_walk walk = walk_from(note, type, middle);
 
         hf__value_next(&walk);
-        if (against(&walk, key) <= 0)
+        if (member_compare(&walk, key) <= 0)
             low = middle;
         else
             high = middle - 1;
     }
     *found = walk_from(note, type, low);
     while (hf__value_next(found)) {
-        int order = against(found, key);
+        int order = member_compare(found, key);
 
         if (order >= 0)
             return order == 0;
@@ -94,7 +98,7 @@ struct hf_value hf__expr_find_name(struct expr_finder *finder, struct hf_value m
 
     if (!is_large(finder, map) || hf_value_type(map) != HF_TYPE_M)
         return hf_value_get(map, name);
-    if (!find_ordered(note(finder, map), HF_TYPE_M,
+    if (!find_ordered(container_note(finder, map), HF_TYPE_M,
                       hf_bytes_of((const uint8_t *)name.ptr, name.len), &found))
         return (struct hf_value){NULL, 0};
     return found.value;
@@ -108,7 +112,7 @@ struct hf_value hf__expr_find_index(struct expr_finder *finder, struct hf_value 
     if (walk.type != HF_TYPE_L || index >= walk.left)
         return (struct hf_value){NULL, 0};
     if (is_large(finder, list)) {
-        const struct finder_note *noted = note(finder, list);
+        const struct finder_note *noted = container_note(finder, list);
 
         walk = walk_from(noted, HF_TYPE_L, index / noted->stride);
         index %= noted->stride;
@@ -124,5 +128,5 @@ bool hf__expr_find_element(struct expr_finder *finder, struct hf_value set, stru
 
     if (!is_large(finder, set))
         return hf__set_has(set, bytes);
-    return find_ordered(note(finder, set), hf_value_type(set), bytes, &found);
+    return find_ordered(container_note(finder, set), hf_value_type(set), bytes, &found);
 }

@@ -83,7 +83,7 @@ static enum hf_status add_term(struct hf_scope *s, struct expr_bound *bound,
 }
 
 /* LOGIC from the outside inwards, leaves on the way. Recursion: (3) of private.h. */
-static enum hf_status extract(struct hf_scope *s, struct expr_bound *bound, uint16_t number)
+static enum hf_status terms_extract(struct hf_scope *s, struct expr_bound *bound, uint16_t number)
 {
     const struct node *node = hf__expr_node(bound->expr, number);
 
@@ -91,8 +91,8 @@ static enum hf_status extract(struct hf_scope *s, struct expr_bound *bound, uint
         return add_term(s, bound, node);
     if (node->op != OP_AND)
         return fail_operator(s, node->op == OP_OR ? "OR" : "NOT");
-    TRY(extract(s, bound, node->first));
-    return extract(s, bound, node->last);
+    TRY(terms_extract(s, bound, node->first));
+    return terms_extract(s, bound, node->last);
 }
 
 static int order_terms(const void *context, uint16_t a, uint16_t b)
@@ -124,7 +124,7 @@ enum hf_status hf__expr_key_extract(struct hf_scope *s, struct expr_bound *bound
     bound->terms = hf_scope_alloc(s, len * sizeof(*bound->terms));
     if (!bound->terms)
         return hf__fail_nomem(s);
-    TRY(extract(s, bound, bound->expr->root));
+    TRY(terms_extract(s, bound, bound->expr->root));
     return check_repeats(s, bound);
 }
 

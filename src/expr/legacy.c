@@ -2,7 +2,7 @@
  * expr/legacy.c: the parameters that came before expressions, as bound programs.
  *
  * They name top-level attributes and carry their values themselves, so program and binding are made
- * in one go: the values are those of the binding, the names those of the paths. Who calls has
+ * in one go: the values are those of the binding, the names those of the paths. The caller has
  * checked the shapes (numbers and types of values).
  *
  * Where the old operators differ from expressions: NOT_CONTAINS wants the attribute to be there,

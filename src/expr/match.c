@@ -90,7 +90,7 @@ static bool has_no_size(const struct expr_bound *bound, const struct node *node,
 }
 
 /* Are both there, of one type, and of one that has an order? */
-static bool comparable(struct hf_value a, struct hf_value b)
+static bool are_comparable(struct hf_value a, struct hf_value b)
 {
     enum hf_type type = hf_value_type(a);
 
@@ -106,7 +106,7 @@ static bool compare_values(enum compare op, struct hf_value a, struct hf_value b
         equal = a.ptr && b.ptr && hf_value_equal(a, b);
         return equal == (op == OP_EQ);
     }
-    if (!comparable(a, b))
+    if (!are_comparable(a, b))
         return false;
     switch (op) {
     case OP_LT:

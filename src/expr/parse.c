@@ -28,7 +28,7 @@ struct current {
     bool wrapped; /* in parentheses of its own */
 };
 
-static void note(struct parser *p, enum finding finding, size_t at)
+static void finding_note(struct parser *p, enum finding finding, size_t at)
 {
     if (p->found[finding])
         return;
@@ -70,6 +70,7 @@ static void node_attach(struct parser *p, uint16_t parent, uint16_t child)
 {
     struct node *node = &p->expr->nodes[parent];
 
+    assert(parent < p->expr->nodes_len && child < p->expr->nodes_len && parent != child);
     if (node->count == 0)
         node->first = child;
     else
@@ -83,14 +84,15 @@ static void node_attach(struct parser *p, uint16_t parent, uint16_t child)
 static void step_name(struct parser *p)
 {
     struct expr *expr = p->expr;
-    struct hf_str name = hf__token_text(p, p->at);
+    struct hf_str name = hf__expr_token_text(p, p->at);
     uint16_t alias = 0;
 
     if (kind_at(p, p->at) == TOKEN_ALIAS) {
+        assert(p->aliases_len < ARRAY_LEN(p->alias_tokens));
         p->alias_tokens[p->aliases_len++] = (uint16_t)p->at;
         alias = (uint16_t)p->aliases_len;
     } else if (hf__expr_reserved(name)) {
-        note(p, FOUND_RESERVED, p->at);
+        finding_note(p, FOUND_RESERVED, p->at);
     }
     expr->step_aliases[expr->steps_len] = alias;
     expr->steps[expr->steps_len++] = (struct expr_step){.name = name};
@@ -101,13 +103,13 @@ enum { INDEX_DIGITS_MAX = 10 };
 static void step_index(struct parser *p)
 {
     struct expr *expr = p->expr;
-    struct hf_str text = hf__token_text(p, p->at);
+    struct hf_str text = hf__expr_token_text(p, p->at);
     uint64_t index = 0;
 
     for (size_t i = 0; i < text.len && i <= INDEX_DIGITS_MAX; i++)
         index = index * 10 + (uint64_t)(text.ptr[i] - '0');
     if (index >= UINT32_MAX) {
-        note(p, FOUND_INDEX, p->at);
+        finding_note(p, FOUND_INDEX, p->at);
         index = 0;
     }
     expr->step_aliases[expr->steps_len] = 0;
@@ -153,7 +155,7 @@ static void path_end(struct parser *p, struct expr_path *path)
 {
     path->len = (size_t)(p->expr->steps + p->expr->steps_len - path->steps);
     if (path->len > EXPR_PATH_MAX)
-        note(p, FOUND_DEPTH, path->len);
+        finding_note(p, FOUND_DEPTH, path->len);
 }
 
 static bool parse_path(struct parser *p, uint16_t *number)
@@ -198,9 +200,9 @@ static void check_function(struct parser *p, const struct node *call)
     bool update = p->expr->kind == EXPR_UPDATE;
 
     if (call->op == FUNCTION_NONE)
-        note(p, FOUND_FUNCTION, call->ref);
+        finding_note(p, FOUND_FUNCTION, call->ref);
     else if (update != (call->op == FUNCTION_IF_NOT_EXISTS || call->op == FUNCTION_LIST_APPEND))
-        note(p, FOUND_NOT_ALLOWED, call->ref);
+        finding_note(p, FOUND_NOT_ALLOWED, call->ref);
 }
 
 /* A call stands where an operand belongs: only size() may, and in an update all but list_append().
@@ -212,24 +214,26 @@ static void check_call_operand(struct parser *p, uint16_t parent, uint16_t call)
 
     if (p->expr->kind == EXPR_UPDATE) {
         if (node->op == FUNCTION_LIST_APPEND)
-            note(p, FOUND_MISUSE, node->ref);
+            finding_note(p, FOUND_MISUSE, node->ref);
         return;
     }
     if (node->op != FUNCTION_SIZE)
-        note(p, FOUND_MISUSE, node->ref);
+        finding_note(p, FOUND_MISUSE, node->ref);
     else if (around->kind == NODE_CALL && around->op == FUNCTION_SIZE)
-        note(p, FOUND_TYPE, around->ref);
+        finding_note(p, FOUND_TYPE, around->ref);
 }
 
 /* ---- operands and operators ----------------------------------------------------------------- */
 
-static struct waiting *top(struct parser *p)
+static struct waiting *stack_top(struct parser *p)
 {
+    assert(p->depth > 0);
     return &p->stack[p->depth - 1];
 }
 
-static void push(struct parser *p, enum slot slot, uint16_t node, bool operand_only)
+static void stack_push(struct parser *p, enum slot slot, uint16_t node, bool operand_only)
 {
+    assert(p->depth < ARRAY_LEN(p->stack));
     p->stack[p->depth++] = (struct waiting){node, (uint8_t)slot, operand_only};
 }
 
@@ -246,7 +250,7 @@ static void attach_condition(struct parser *p, uint16_t parent, const struct cur
     const struct node *node = &p->expr->nodes[c->node];
 
     if (c->role == ROLE_CALL && node->op == FUNCTION_SIZE)
-        note(p, FOUND_MISUSE, node->ref);
+        finding_note(p, FOUND_MISUSE, node->ref);
     if (parent != NO_NODE)
         node_attach(p, parent, c->node);
 }
@@ -258,25 +262,25 @@ static bool read_operand(struct parser *p, struct current *c)
 
     for (;;) {
         enum token_kind kind = kind_at(p, p->at);
-        bool operand_only = top(p)->operand_only;
+        bool operand_only = stack_top(p)->operand_only;
         uint16_t path;
 
         if (conditions && !operand_only && keyword_at(p, p->at) == KEYWORD_NOT) {
             p->operators++;
-            push(p, SLOT_NOT, node_new(p, NODE_LOGIC, OP_NOT), false);
+            stack_push(p, SLOT_NOT, node_new(p, NODE_LOGIC, OP_NOT), false);
             p->at++;
         } else if (kind == TOKEN_OPEN) {
-            push(p, SLOT_PAREN, NO_NODE, operand_only);
+            stack_push(p, SLOT_PAREN, NO_NODE, operand_only);
             p->at++;
         } else if (kind == TOKEN_VALUE) {
             *c = (struct current){parse_value(p), ROLE_OPERAND, false};
             return true;
         } else if (kind == TOKEN_NAME && kind_at(p, p->at + 1) == TOKEN_OPEN) {
-            enum function function = hf__expr_function(hf__token_text(p, p->at));
+            enum function function = hf__expr_function(hf__expr_token_text(p, p->at));
             uint16_t node = node_new(p, NODE_CALL, function);
 
             p->expr->nodes[node].ref = (uint16_t)p->at; /* for findings; calls have no ref */
-            push(p, SLOT_CALL, node, true);
+            stack_push(p, SLOT_CALL, node, true);
             p->at += 2;
         } else {
             uint16_t node;
@@ -294,8 +298,8 @@ static bool read_operand(struct parser *p, struct current *c)
 /* Finish NOT, AND and OR that bind at least as tight as `loosest`. */
 static void finish_logic(struct parser *p, struct current *c, enum slot loosest)
 {
-    while (top(p)->slot >= SLOT_NOT && top(p)->slot <= loosest) {
-        uint16_t node = top(p)->node;
+    while (stack_top(p)->slot >= SLOT_NOT && stack_top(p)->slot <= loosest) {
+        uint16_t node = stack_top(p)->node;
 
         attach_condition(p, node, c);
         *c = (struct current){node, ROLE_CONDITION, false};
@@ -318,8 +322,8 @@ enum step_result { STEP_MORE, STEP_OPERAND, STEP_DONE, STEP_ERROR };
 /* The operand completes what waits for exactly one more. */
 static bool finish_waiting(struct parser *p, struct current *c)
 {
-    enum slot slot = (enum slot)top(p)->slot;
-    uint16_t node = top(p)->node;
+    enum slot slot = (enum slot)stack_top(p)->slot;
+    uint16_t node = stack_top(p)->node;
 
     if (slot != SLOT_COMPARE && slot != SLOT_HIGH && slot != SLOT_SUM)
         return false;
@@ -332,15 +336,15 @@ static bool finish_waiting(struct parser *p, struct current *c)
 /* Behind an operand of a call, of IN, or behind the lower bound of BETWEEN. */
 static enum step_result continue_list(struct parser *p, struct current *c)
 {
-    uint16_t node = top(p)->node;
-    enum slot slot = (enum slot)top(p)->slot;
+    uint16_t node = stack_top(p)->node;
+    enum slot slot = (enum slot)stack_top(p)->slot;
     enum token_kind kind = kind_at(p, p->at);
 
     if (slot == SLOT_LOW) {
         if (keyword_at(p, p->at) != KEYWORD_AND)
             return STEP_ERROR;
         attach_operand(p, node, c);
-        top(p)->slot = SLOT_HIGH;
+        stack_top(p)->slot = SLOT_HIGH;
         p->at++;
         return STEP_OPERAND;
     }
@@ -359,15 +363,15 @@ static enum step_result continue_list(struct parser *p, struct current *c)
 
 static enum step_result close_paren(struct parser *p, struct current *c)
 {
-    enum slot around = (enum slot)top(p)->slot;
+    enum slot around = (enum slot)stack_top(p)->slot;
 
     if (around >= SLOT_NOT && around <= SLOT_OR && !is_condition(c))
         return STEP_ERROR;
     finish_logic(p, c, SLOT_OR);
-    if (top(p)->slot != SLOT_PAREN)
+    if (stack_top(p)->slot != SLOT_PAREN)
         return STEP_ERROR;
     if (c->wrapped)
-        note(p, FOUND_PARENTHESES, p->at);
+        finding_note(p, FOUND_PARENTHESES, p->at);
     c->wrapped = true;
     p->depth--;
     p->at++;
@@ -383,7 +387,7 @@ static enum step_result open_compare(struct parser *p, struct current *c, enum c
 {
     uint16_t node;
 
-    if (!is_plain(c) || top(p)->operand_only)
+    if (!is_plain(c) || stack_top(p)->operand_only)
         return STEP_ERROR;
     node = node_new(p, NODE_COMPARE, op);
     attach_operand(p, node, c);
@@ -394,7 +398,7 @@ static enum step_result open_compare(struct parser *p, struct current *c, enum c
             return STEP_ERROR;
         p->at++;
     }
-    push(p, slot, node, true);
+    stack_push(p, slot, node, true);
     return STEP_OPERAND;
 }
 
@@ -403,14 +407,14 @@ static enum step_result open_logic(struct parser *p, struct current *c, enum log
     enum slot slot = op == OP_AND ? SLOT_AND : SLOT_OR;
     uint16_t node;
 
-    if (!is_condition(c) || top(p)->operand_only)
+    if (!is_condition(c) || stack_top(p)->operand_only)
         return STEP_ERROR;
     finish_logic(p, c, slot);
     node = node_new(p, NODE_LOGIC, op);
     attach_condition(p, node, c);
     p->operators++;
     p->at++;
-    push(p, slot, node, false);
+    stack_push(p, slot, node, false);
     return STEP_OPERAND;
 }
 
@@ -418,13 +422,13 @@ static enum step_result open_sum(struct parser *p, struct current *c)
 {
     uint16_t node;
 
-    if (!is_plain(c) || top(p)->operand_only)
+    if (!is_plain(c) || stack_top(p)->operand_only)
         return STEP_ERROR;
     node = node_new(p, NODE_SUM, kind_at(p, p->at) == TOKEN_PLUS ? OP_PLUS : OP_MINUS);
     attach_operand(p, node, c);
     p->operators++;
     p->at++;
-    push(p, SLOT_SUM, node, true);
+    stack_push(p, SLOT_SUM, node, true);
     return STEP_OPERAND;
 }
 
@@ -439,18 +443,19 @@ static enum step_result finish_all(struct parser *p, struct current *c)
         finish_logic(p, c, SLOT_OR);
         attach_condition(p, NO_NODE, c);
     }
-    return top(p)->slot == SLOT_BASE ? STEP_DONE : STEP_ERROR;
+    return stack_top(p)->slot == SLOT_BASE ? STEP_DONE : STEP_ERROR;
 }
 
 /* Behind an operand: see what comes. */
-static enum step_result step(struct parser *p, struct current *c)
+static enum step_result operand_step(struct parser *p, struct current *c)
 {
     enum token_kind kind = kind_at(p, p->at);
     bool update = p->expr->kind == EXPR_UPDATE;
 
     if (finish_waiting(p, c))
         return STEP_MORE;
-    if (top(p)->slot == SLOT_CALL || top(p)->slot == SLOT_LIST || top(p)->slot == SLOT_LOW)
+    if (stack_top(p)->slot == SLOT_CALL || stack_top(p)->slot == SLOT_LIST ||
+        stack_top(p)->slot == SLOT_LOW)
         return continue_list(p, c);
     if (kind == TOKEN_CLOSE)
         return close_paren(p, c);
@@ -478,11 +483,11 @@ static bool parse_operators(struct parser *p, uint16_t *root)
     struct current c = {NO_NODE, ROLE_OPERAND, false};
 
     p->depth = 0;
-    push(p, SLOT_BASE, NO_NODE, false);
+    stack_push(p, SLOT_BASE, NO_NODE, false);
     do {
         if (result == STEP_OPERAND && !read_operand(p, &c))
             return false;
-        result = step(p, &c);
+        result = operand_step(p, &c);
     } while (result == STEP_MORE || result == STEP_OPERAND);
     if (result == STEP_ERROR)
         return syntax_error(p);
@@ -540,7 +545,7 @@ bool hf__expr_parse_update(struct parser *p)
             return syntax_error(p);
         section = (enum section)(keyword - KEYWORD_SET);
         if (seen[section])
-            note(p, FOUND_SECTION, section);
+            finding_note(p, FOUND_SECTION, section);
         seen[section] = true;
         do {
             p->at++; /* the keyword, or the comma */

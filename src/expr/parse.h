@@ -63,7 +63,7 @@ bool hf__expr_parse_condition(struct parser *p);
 bool hf__expr_parse_update(struct parser *p);
 bool hf__expr_parse_projection(struct parser *p);
 
-static inline struct hf_str hf__token_text(const struct parser *p, size_t token)
+static inline struct hf_str hf__expr_token_text(const struct parser *p, size_t token)
 {
     return hf_str_of(p->text.ptr + p->tokens[token].at, p->tokens[token].len);
 }

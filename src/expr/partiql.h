@@ -62,26 +62,26 @@ struct statement {
 };
 
 /* Read a statement; `params` are the values of its question marks, in their order. */
-enum hf_status hf__statement_parse(struct hf_scope *s, struct hf_str text,
-                                   const struct hf_value *params, size_t params_len,
-                                   struct statement *out);
+enum hf_status hf__partiql_parse(struct hf_scope *s, struct hf_str text,
+                                 const struct hf_value *params, size_t params_len,
+                                 struct statement *out);
 
 /*
  * Where a statement names its table: the word, with its quotes if it has them, is a part of `text`.
  * A statement fails here when it is not well formed, or is about no table or more than one.
  */
-enum hf_status hf__statement_table(struct hf_scope *s, struct hf_str text, struct hf_str *word);
+enum hf_status hf__partiql_table(struct hf_scope *s, struct hf_str text, struct hf_str *word);
 
 /*
  * The WHERE clause of a DELETE as the condition of the write: it holds, or there is no item, which
  * `hash`, the name of the partition key, tells.
  */
-enum hf_status hf__statement_unless_missing(struct hf_scope *s, const struct statement *statement,
-                                            struct hf_str hash, struct expr_bound **bound);
+enum hf_status hf__partiql_unless_missing(struct hf_scope *s, const struct statement *statement,
+                                          struct hf_str hash, struct expr_bound **bound);
 
 /* An INSERT's condition: no item has that key yet. */
-enum hf_status hf__statement_not_exists(struct hf_scope *s, struct hf_str hash,
-                                        struct expr_bound **bound);
+enum hf_status hf__partiql_not_exists(struct hf_scope *s, struct hf_str hash,
+                                      struct expr_bound **bound);
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
@@ -106,13 +106,13 @@ struct statement_found {
 };
 
 /* `lists`: an IN with one value counts as an equality, as it does for reads. */
-enum hf_status hf__statement_find_key(struct hf_scope *s, const struct statement *statement,
-                                      const struct statement_key *key, bool lists,
-                                      struct statement_found *found);
+enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *statement,
+                                    const struct statement_key *key, bool lists,
+                                    struct statement_found *found);
 
 /* "Key attribute's data type should match ..." when a value has another type than the schema. */
-enum hf_status hf__statement_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
-                                        struct hf_value value);
+enum hf_status hf__partiql_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
+                                      struct hf_value value);
 
 /* One read of a partition that a SELECT is taken apart into; none of its bounds: no limit. */
 struct statement_span {
@@ -130,11 +130,11 @@ struct statement_span {
  * *len is 0 when only reading everything does. The clause itself still has to be judged on every
  * item.
  */
-enum hf_status hf__statement_spans(struct hf_scope *s, const struct statement *statement,
-                                   const struct statement_key *key, struct statement_span **spans,
-                                   size_t *len);
+enum hf_status hf__partiql_spans(struct hf_scope *s, const struct statement *statement,
+                                 const struct statement_key *key, struct statement_span **spans,
+                                 size_t *len);
 
 /* Order of two spans: by the partition's value, then by where they begin. */
-int hf__statement_span_compare(const struct statement_span *a, const struct statement_span *b);
+int hf__partiql_span_compare(const struct statement_span *a, const struct statement_span *b);
 
 #endif

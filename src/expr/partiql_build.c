@@ -600,8 +600,8 @@ static uint16_t add_not_exists(struct builder *b, const struct expr_step *hash)
                           add_path(b, (struct expr_path){hash, 1}), NO_NODE);
 }
 
-enum hf_status hf__statement_not_exists(struct hf_scope *s, struct hf_str hash,
-                                        struct expr_bound **bound)
+enum hf_status hf__partiql_not_exists(struct hf_scope *s, struct hf_str hash,
+                                      struct expr_bound **bound)
 {
     struct expr_step *step = hf__scope_array(s, 1, sizeof(*step));
     struct builder b;
@@ -613,8 +613,8 @@ enum hf_status hf__statement_not_exists(struct hf_scope *s, struct hf_str hash,
     return end_condition(&b, add_not_exists(&b, step), bound);
 }
 
-enum hf_status hf__statement_unless_missing(struct hf_scope *s, const struct statement *statement,
-                                            struct hf_str hash, struct expr_bound **bound)
+enum hf_status hf__partiql_unless_missing(struct hf_scope *s, const struct statement *statement,
+                                          struct hf_str hash, struct expr_bound **bound)
 {
     const struct pq_params params = {statement->params, statement->params_len};
     struct expr_step *step = hf__scope_array(s, 1, sizeof(*step));

@@ -22,7 +22,7 @@ static const struct hf_value none = {NULL, 0};
 
 /* ---- terms on keys -------------------------------------------------------------------------- */
 
-static bool names(const struct pq_node *node, const struct statement_key_attr *attr)
+static bool node_names(const struct pq_node *node, const struct statement_key_attr *attr)
 {
     return attr->name.ptr && node->kind == PQ_PATH && node->path.len == 1 &&
            hf_str_equal(node->path.steps[0].name, attr->name);
@@ -44,17 +44,17 @@ static size_t list_length(const struct pq_node *in)
 }
 
 /* A comparison of the attribute with values; `mirrored` when the value stands in front. */
-static bool compares(const struct pq_node *node, const struct statement_key_attr *attr,
-                     bool *mirrored)
+static bool node_compares(const struct pq_node *node, const struct statement_key_attr *attr,
+                          bool *mirrored)
 {
     *mirrored = false;
     if (node->kind != PQ_BINARY ||
         (node->text.ptr[0] != '=' && node->text.ptr[0] != '<' && node->text.ptr[0] != '>'))
         return false;
-    if (names(node->first, attr) && hf__pq_is_value(node->last))
+    if (node_names(node->first, attr) && hf__pq_is_value(node->last))
         return true;
     *mirrored = true;
-    return names(node->last, attr) && hf__pq_is_value(node->first);
+    return node_names(node->last, attr) && hf__pq_is_value(node->first);
 }
 
 static bool is_equality(const struct pq_node *node, const struct statement_key_attr *attr,
@@ -62,7 +62,7 @@ static bool is_equality(const struct pq_node *node, const struct statement_key_a
 {
     bool mirrored;
 
-    if (!compares(node, attr, &mirrored) || node->text.ptr[0] != '=')
+    if (!node_compares(node, attr, &mirrored) || node->text.ptr[0] != '=')
         return false;
     *value = mirrored ? node->first : node->last;
     return true;
@@ -70,7 +70,7 @@ static bool is_equality(const struct pq_node *node, const struct statement_key_a
 
 static bool is_list(const struct pq_node *node, const struct statement_key_attr *attr)
 {
-    if (node->kind != PQ_IN || !names(node->first, attr))
+    if (node->kind != PQ_IN || !node_names(node->first, attr))
         return false;
     for (const struct pq_node *member = list_of(node); member; member = member->next)
         if (!hf__pq_is_value(member))
@@ -83,13 +83,13 @@ static bool is_bound(const struct pq_node *node, const struct statement_key_attr
 {
     bool mirrored;
 
-    if (compares(node, attr, &mirrored))
+    if (node_compares(node, attr, &mirrored))
         return !hf_str_equal(node->text, HF_STR("<>"));
     if (node->kind == PQ_BETWEEN)
-        return names(node->first, attr) && hf__pq_is_value(node->first->next) &&
+        return node_names(node->first, attr) && hf__pq_is_value(node->first->next) &&
                hf__pq_is_value(node->last);
     return node->kind == PQ_CALL && hf__pq_same_word(node->text, "begins_with") &&
-           node->count == 2 && names(node->first, attr) && hf__pq_is_value(node->last);
+           node->count == 2 && node_names(node->first, attr) && hf__pq_is_value(node->last);
 }
 
 static bool is_key_term(const struct pq_node *node, const struct statement_key *key)
@@ -109,8 +109,8 @@ static enum hf_status value_of(struct hf_scope *s, const struct statement *state
     return hf__pq_value(s, &params, node, value);
 }
 
-enum hf_status hf__statement_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
-                                        struct hf_value value)
+enum hf_status hf__partiql_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
+                                      struct hf_value value)
 {
     if (hf_value_type(value) == attr->type)
         return HF_OK;
@@ -148,9 +148,9 @@ static enum hf_status find_in_term(struct hf_scope *s, const struct statement *s
     return HF_OK;
 }
 
-enum hf_status hf__statement_find_key(struct hf_scope *s, const struct statement *statement,
-                                      const struct statement_key *key, bool lists,
-                                      struct statement_found *found)
+enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *statement,
+                                    const struct statement_key *key, bool lists,
+                                    struct statement_found *found)
 {
     const struct pq_node *node = statement->condition;
 
@@ -203,7 +203,7 @@ static bool has_hash(const struct pq_node *node, const struct statement_key *key
     return is_equality(node, &key->hash, &value) || is_list(node, &key->hash);
 }
 
-static size_t capped(size_t count)
+static size_t branches_cap(size_t count)
 {
     return count > STATEMENT_READS_MAX ? STATEMENT_READS_MAX + 1 : count;
 }
@@ -219,12 +219,12 @@ static size_t count_branches(const struct pq_node *node, const struct statement_
         for (const struct pq_node *child = node->first; child; child = child->next) {
             size_t more = count_branches(child, key);
 
-            count = capped(node->kind == PQ_AND ? count * more : count + more);
+            count = branches_cap(node->kind == PQ_AND ? count * more : count + more);
         }
         return count;
     }
     if (is_list(node, &key->hash) || is_list(node, &key->range))
-        return capped(list_length(node));
+        return branches_cap(list_length(node));
     return 1;
 }
 
@@ -261,7 +261,7 @@ static bool ends_first(const struct statement_span *a, const struct statement_sp
 }
 
 /* Narrow a branch by the bounds of another one; both are of the same partition. */
-static void narrow(struct statement_span *to, const struct statement_span *by)
+static void span_narrow(struct statement_span *to, const struct statement_span *by)
 {
     int order;
 
@@ -293,12 +293,12 @@ static bool lies_before(const struct statement_span *a, const struct statement_s
     return order < 0 || (order == 0 && (a->high_open || b->low_open));
 }
 
-static bool overlap(const struct statement_span *a, const struct statement_span *b)
+static bool spans_overlap(const struct statement_span *a, const struct statement_span *b)
 {
     return hf_value_equal(a->hash, b->hash) && !lies_before(a, b) && !lies_before(b, a);
 }
 
-int hf__statement_span_compare(const struct statement_span *a, const struct statement_span *b)
+int hf__partiql_span_compare(const struct statement_span *a, const struct statement_span *b)
 {
     int order = hf__value_compare(a->hash, b->hash);
 
@@ -341,7 +341,7 @@ static enum hf_status key_value(struct splitter *p, const struct statement_key_a
                                 const struct pq_node *node, struct hf_value *value)
 {
     TRY(value_of(p->s, p->statement, node, value));
-    return hf__statement_check_type(p->s, attr, *value);
+    return hf__partiql_check_type(p->s, attr, *value);
 }
 
 static enum hf_status range_bounds(struct splitter *p, const struct pq_node *node,
@@ -362,7 +362,7 @@ static enum hf_status range_bounds(struct splitter *p, const struct pq_node *nod
         span->prefix = true;
         return HF_OK;
     }
-    compares(node, attr, &mirrored);
+    node_compares(node, attr, &mirrored);
     TRY(key_value(p, attr, mirrored ? node->first : node->last, &value));
     sign = node->text.ptr[0];
     if (mirrored && sign != '=')
@@ -376,14 +376,14 @@ static enum hf_status range_bounds(struct splitter *p, const struct pq_node *nod
 }
 
 /* Does the term speak of the sort key without giving bounds, by NOT or <>? */
-static bool mentions(const struct pq_node *node, const struct statement_key_attr *attr)
+static bool node_mentions(const struct pq_node *node, const struct statement_key_attr *attr)
 {
-    if (names(node, attr))
+    if (node_names(node, attr))
         return true;
     if (node->kind == PQ_PATH)
         return false;
     for (const struct pq_node *child = node->first; child; child = child->next)
-        if (mentions(child, attr))
+        if (node_mentions(child, attr))
             return true;
     return false;
 }
@@ -426,13 +426,13 @@ static enum hf_status split_term(struct splitter *p, const struct pq_node *node,
     else if (is_bound(node, &p->key->range))
         TRY(range_bounds(p, node, &span));
     else
-        span.loose = is_negation(node) && mentions(node, &p->key->range);
+        span.loose = is_negation(node) && node_mentions(node, &p->key->range);
     add_branch(out, &span);
     return HF_OK;
 }
 
 /* Every branch of one with every branch of the other: both must hold. */
-static void join(const struct branches *a, const struct branches *b, struct branches *out)
+static void branches_join(const struct branches *a, const struct branches *b, struct branches *out)
 {
     for (size_t i = 0; i < a->len; i++)
         for (size_t j = 0; j < b->len; j++) {
@@ -442,13 +442,14 @@ static void join(const struct branches *a, const struct branches *b, struct bran
                 out->conflict = true;
             if (!span.hash.ptr)
                 span.hash = b->list[j].hash;
-            narrow(&span, &b->list[j]);
+            span_narrow(&span, &b->list[j]);
             add_branch(out, &span);
         }
     out->conflict = out->conflict || a->conflict || b->conflict;
 }
 
-static enum hf_status split(struct splitter *p, const struct pq_node *node, struct branches *out);
+static enum hf_status branches_split(struct splitter *p, const struct pq_node *node,
+                                     struct branches *out);
 
 static enum hf_status split_and(struct splitter *p, const struct pq_node *node,
                                 struct branches *out)
@@ -463,14 +464,15 @@ static enum hf_status split_and(struct splitter *p, const struct pq_node *node,
 
         TRY(branches_new(p->s, count, &more));
         TRY(branches_new(p->s, out->len * count, &both));
-        TRY(split(p, child, &more));
-        join(out, &more, &both);
+        TRY(branches_split(p, child, &more));
+        branches_join(out, &more, &both);
         *out = both;
     }
     return HF_OK;
 }
 
-static enum hf_status split(struct splitter *p, const struct pq_node *node, struct branches *out)
+static enum hf_status branches_split(struct splitter *p, const struct pq_node *node,
+                                     struct branches *out)
 {
     if (node->kind == PQ_AND)
         return split_and(p, node, out);
@@ -480,7 +482,7 @@ static enum hf_status split(struct splitter *p, const struct pq_node *node, stru
         struct branches more;
 
         TRY(branches_new(p->s, count_branches(child, p->key), &more));
-        TRY(split(p, child, &more));
+        TRY(branches_split(p, child, &more));
         for (size_t i = 0; i < more.len; i++)
             add_branch(out, &more.list[i]);
         out->conflict = out->conflict || more.conflict;
@@ -502,11 +504,11 @@ static void take_partition(struct branches *b, size_t at)
     b->len = kept;
 }
 
-static enum hf_status separate(struct hf_scope *s, struct branches *b)
+static enum hf_status branches_separate(struct hf_scope *s, struct branches *b)
 {
     for (size_t i = 0; i < b->len; i++)
         for (size_t j = i + 1; j < b->len; j++) {
-            if (!overlap(&b->list[i], &b->list[j]))
+            if (!spans_overlap(&b->list[i], &b->list[j]))
                 continue;
             if (!b->list[i].loose && !b->list[j].loose)
                 return hf__fail(s, HF_INVALID,
@@ -515,7 +517,7 @@ static enum hf_status separate(struct hf_scope *s, struct branches *b)
         }
     for (size_t i = 0; i < b->len; i++)
         for (size_t j = 0; j < b->len; j++)
-            if (i != j && overlap(&b->list[i], &b->list[j])) {
+            if (i != j && spans_overlap(&b->list[i], &b->list[j])) {
                 take_partition(b, i < j ? i : j);
                 i = 0;
                 j = 0;
@@ -523,9 +525,9 @@ static enum hf_status separate(struct hf_scope *s, struct branches *b)
     return HF_OK;
 }
 
-enum hf_status hf__statement_spans(struct hf_scope *s, const struct statement *statement,
-                                   const struct statement_key *key, struct statement_span **spans,
-                                   size_t *len)
+enum hf_status hf__partiql_spans(struct hf_scope *s, const struct statement *statement,
+                                 const struct statement_key *key, struct statement_span **spans,
+                                 size_t *len)
 {
     struct splitter p = {s, statement, key};
     struct branches b;
@@ -539,10 +541,10 @@ enum hf_status hf__statement_spans(struct hf_scope *s, const struct statement *s
     if (count > STATEMENT_READS_MAX)
         return hf__fail(s, HF_INVALID, "Too many decomposed read operations for a given query.");
     TRY(branches_new(s, count, &b));
-    TRY(split(&p, statement->condition, &b));
+    TRY(branches_split(&p, statement->condition, &b));
     if (b.conflict)
         return HF_OK;
-    TRY(separate(s, &b));
+    TRY(branches_separate(s, &b));
     *spans = b.list;
     *len = b.len;
     return HF_OK;

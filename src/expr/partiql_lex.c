@@ -92,13 +92,13 @@ struct lexer {
     uint16_t column;
 };
 
-static char look(const struct lexer *l, size_t ahead)
+static char lexer_look(const struct lexer *l, size_t ahead)
 {
     return l->at + ahead < l->text.len ? l->text.ptr[l->at + ahead] : '\0';
 }
 
 /* Go on by bytes; columns count characters. */
-static void skip(struct lexer *l, size_t len)
+static void lexer_skip(struct lexer *l, size_t len)
 {
     for (; len > 0; len--) {
         unsigned char c = (unsigned char)l->text.ptr[l->at++];
@@ -126,20 +126,20 @@ static bool begins_name(char c)
 static bool skip_blank(struct lexer *l)
 {
     for (;;) {
-        char c = look(l, 0);
+        char c = lexer_look(l, 0);
 
         if (c == ' ' || (c >= '\t' && c <= '\r')) {
-            skip(l, 1);
-        } else if (c == '-' && look(l, 1) == '-') {
-            while (l->at < l->text.len && look(l, 0) != '\n')
-                skip(l, 1);
-        } else if (c == '/' && look(l, 1) == '*') {
-            skip(l, 2);
-            while (l->at < l->text.len && !(look(l, 0) == '*' && look(l, 1) == '/'))
-                skip(l, 1);
+            lexer_skip(l, 1);
+        } else if (c == '-' && lexer_look(l, 1) == '-') {
+            while (l->at < l->text.len && lexer_look(l, 0) != '\n')
+                lexer_skip(l, 1);
+        } else if (c == '/' && lexer_look(l, 1) == '*') {
+            lexer_skip(l, 2);
+            while (l->at < l->text.len && !(lexer_look(l, 0) == '*' && lexer_look(l, 1) == '/'))
+                lexer_skip(l, 1);
             if (l->at == l->text.len)
                 return false;
-            skip(l, 2);
+            lexer_skip(l, 2);
         } else {
             return true;
         }
@@ -154,7 +154,7 @@ static size_t quoted_length(const struct lexer *l, char quote)
     while (l->at + len < l->text.len) {
         if (l->text.ptr[l->at + len++] != quote)
             continue;
-        if (look(l, len) != quote)
+        if (lexer_look(l, len) != quote)
             return len;
         len++;
     }
@@ -173,24 +173,24 @@ static size_t number_length(const struct lexer *l)
     int64_t exponent = 0;
     bool minus = false;
 
-    while (is_digit(look(l, len)))
+    while (is_digit(lexer_look(l, len)))
         len++;
-    if (look(l, len) == '.') {
+    if (lexer_look(l, len) == '.') {
         len++;
-        while (is_digit(look(l, len + fraction)))
+        while (is_digit(lexer_look(l, len + fraction)))
             fraction++;
         len += fraction;
     }
-    if ((look(l, len) | 0x20) != 'e')
+    if ((lexer_look(l, len) | 0x20) != 'e')
         return len;
     digits = len + 1;
-    if (look(l, digits) == '+' || look(l, digits) == '-')
-        minus = look(l, digits++) == '-';
-    if (!is_digit(look(l, digits)))
+    if (lexer_look(l, digits) == '+' || lexer_look(l, digits) == '-')
+        minus = lexer_look(l, digits++) == '-';
+    if (!is_digit(lexer_look(l, digits)))
         return len;
-    for (; is_digit(look(l, digits)); digits++)
+    for (; is_digit(lexer_look(l, digits)); digits++)
         if (exponent <= INT32_MAX)
-            exponent = exponent * 10 + (look(l, digits) - '0');
+            exponent = exponent * 10 + (lexer_look(l, digits) - '0');
     if (exponent > INT32_MAX || (minus && exponent + (int64_t)fraction > INT32_MAX))
         return 0;
     return digits;
@@ -205,11 +205,12 @@ static size_t sign_length(const struct lexer *l, enum pq_token_kind *kind)
 
     *kind = PQ_PUNCTUATION;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (look(l, 0) == others[i][0] && (!others[i][1] || look(l, 1) == others[i][1]))
+        if (lexer_look(l, 0) == others[i][0] && (!others[i][1] || lexer_look(l, 1) == others[i][1]))
             return strlen(others[i]);
     *kind = PQ_OPERATOR;
     for (size_t i = 0; i < ARRAY_LEN(operators); i++)
-        if (look(l, 0) == operators[i][0] && (!operators[i][1] || look(l, 1) == operators[i][1]))
+        if (lexer_look(l, 0) == operators[i][0] &&
+            (!operators[i][1] || lexer_look(l, 1) == operators[i][1]))
             return strlen(operators[i]);
     return 0;
 }
@@ -218,7 +219,7 @@ static size_t name_length(const struct lexer *l)
 {
     size_t len = 1;
 
-    while (begins_name(look(l, len)) || is_digit(look(l, len)))
+    while (begins_name(lexer_look(l, len)) || is_digit(lexer_look(l, len)))
         len++;
     return len;
 }
@@ -226,7 +227,7 @@ static size_t name_length(const struct lexer *l)
 /* The token at the cursor; 0 when there is none. */
 static size_t token_length(const struct lexer *l, enum pq_token_kind *kind)
 {
-    char c = look(l, 0);
+    char c = lexer_look(l, 0);
     size_t len;
 
     if (begins_name(c)) {
@@ -234,7 +235,7 @@ static size_t token_length(const struct lexer *l, enum pq_token_kind *kind)
         *kind = hf__pq_keyword(hf_str_of(l->text.ptr + l->at, len)) ? PQ_KEYWORD : PQ_NAME;
         return len;
     }
-    if (is_digit(c) || (c == '.' && is_digit(look(l, 1)))) {
+    if (is_digit(c) || (c == '.' && is_digit(lexer_look(l, 1)))) {
         *kind = PQ_NUMBER;
         return number_length(l);
     }
@@ -275,7 +276,7 @@ enum hf_status hf__pq_lex(struct hf_scope *s, struct hf_str text, struct pq_toke
         hf__buf_put(&list, &token, sizeof(token));
         if (kind == PQ_END)
             break;
-        skip(&l, len);
+        lexer_skip(&l, len);
     }
     if (list.failed)
         return hf__fail_nomem(s);

@@ -44,8 +44,8 @@ static bool has_right(struct pq_parser *p)
 }
 
 /* `left` and an operand that has just been read, under an operator that stood between them. */
-static struct pq_node *join(struct pq_parser *p, enum pq_kind kind, struct hf_str text,
-                            struct pq_place place, struct pq_node *left, struct pq_node *right)
+static struct pq_node *node_join(struct pq_parser *p, enum pq_kind kind, struct hf_str text,
+                                 struct pq_place place, struct pq_node *left, struct pq_node *right)
 {
     struct pq_node *node;
 
@@ -73,14 +73,14 @@ static bool at_strength(const struct pq_parser *p, enum strength strength)
     }
 }
 
-static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
+static struct pq_node *parse_arithmetic(struct pq_parser *p, enum strength strength)
 {
     size_t depth = p->depth;
     struct pq_node *left;
 
     if (strength == STRENGTH_SIGN)
         return signed_term(p);
-    left = arithmetic(p, (enum strength)(strength + 1));
+    left = parse_arithmetic(p, (enum strength)(strength + 1));
     while (left && at_strength(p, strength)) {
         struct pq_place place = hf__pq_place(p, p->token);
         struct hf_str text = hf__pq_token_text(p, hf__pq_next(p));
@@ -88,14 +88,15 @@ static struct pq_node *arithmetic(struct pq_parser *p, enum strength strength)
         if (!has_right(p) ||
             !hf__pq_enter(p)) /* a chain hangs to the left: every link is a level */
             return NULL;
-        left = join(p, PQ_BINARY, text, place, left, arithmetic(p, (enum strength)(strength + 1)));
+        left = node_join(p, PQ_BINARY, text, place, left,
+                         parse_arithmetic(p, (enum strength)(strength + 1)));
     }
     p->depth = depth;
     return left;
 }
 
-static struct pq_node *negated(struct pq_parser *p, bool negate, struct pq_place place,
-                               struct pq_node *node)
+static struct pq_node *node_negate(struct pq_parser *p, bool negate, struct pq_place place,
+                                   struct pq_node *node)
 {
     struct pq_node *negation;
 
@@ -106,22 +107,23 @@ static struct pq_node *negated(struct pq_parser *p, bool negate, struct pq_place
     return negation;
 }
 
-static struct pq_node *between(struct pq_parser *p, struct pq_place place, struct pq_node *left)
+static struct pq_node *parse_between(struct pq_parser *p, struct pq_place place,
+                                     struct pq_node *left)
 {
     struct pq_node *node = hf__pq_node(p, PQ_BETWEEN, place);
 
     hf__pq_attach(node, left);
     if (has_right(p))
-        hf__pq_attach(node, arithmetic(p, STRENGTH_CONCAT));
+        hf__pq_attach(node, parse_arithmetic(p, STRENGTH_CONCAT));
     if (p->status == HF_OK && !hf__pq_take(p, "and"))
         hf__pq_fail(p, "Expected AND after BETWEEN");
     if (p->status == HF_OK && has_right(p))
-        hf__pq_attach(node, arithmetic(p, STRENGTH_CONCAT));
+        hf__pq_attach(node, parse_arithmetic(p, STRENGTH_CONCAT));
     return p->status == HF_OK ? node : NULL;
 }
 
 /* Take the operator of an order, IN, LIKE or BETWEEN that may follow; false: none does. */
-static bool ordering(struct pq_parser *p, struct pq_node **left)
+static bool parse_ordering(struct pq_parser *p, struct pq_node **left)
 {
     static const char *const signs[] = {"<", "<=", ">", ">="};
     struct pq_place place = hf__pq_place(p, p->token);
@@ -132,7 +134,7 @@ static bool ordering(struct pq_parser *p, struct pq_node **left)
     if (negate)
         place = hf__pq_place(p, p->token);
     if (hf__pq_take(p, "between")) {
-        *left = negated(p, negate, place, between(p, place, *left));
+        *left = node_negate(p, negate, place, parse_between(p, place, *left));
         return true;
     }
     if (hf__pq_is(p, "in") || hf__pq_is(p, "like")) {
@@ -141,28 +143,28 @@ static bool ordering(struct pq_parser *p, struct pq_node **left)
         text = in ? HF_STR("in") : HF_STR("like");
         hf__pq_next(p);
         *left = !has_right(p) ? NULL
-                              : join(p, in ? PQ_IN : PQ_BINARY, text, place, *left,
-                                     arithmetic(p, STRENGTH_CONCAT));
-        *left = negated(p, negate, place, *left);
+                              : node_join(p, in ? PQ_IN : PQ_BINARY, text, place, *left,
+                                          parse_arithmetic(p, STRENGTH_CONCAT));
+        *left = node_negate(p, negate, place, *left);
         return true;
     }
     p->token = p->status == HF_OK ? before : p->token;
     for (size_t i = 0; i < ARRAY_LEN(signs); i++)
         if (hf__pq_take_sign(p, signs[i])) {
-            *left = !has_right(p)
-                        ? NULL
-                        : join(p, PQ_BINARY, text, place, *left, arithmetic(p, STRENGTH_CONCAT));
+            *left = !has_right(p) ? NULL
+                                  : node_join(p, PQ_BINARY, text, place, *left,
+                                              parse_arithmetic(p, STRENGTH_CONCAT));
             return true;
         }
     return false;
 }
 
-static struct pq_node *ordered(struct pq_parser *p)
+static struct pq_node *parse_ordered(struct pq_parser *p)
 {
     size_t depth = p->depth;
-    struct pq_node *left = arithmetic(p, STRENGTH_CONCAT);
+    struct pq_node *left = parse_arithmetic(p, STRENGTH_CONCAT);
 
-    while (left && ordering(p, &left))
+    while (left && parse_ordering(p, &left))
         if (!hf__pq_enter(p))
             return NULL;
     p->depth = depth;
@@ -241,13 +243,13 @@ static struct pq_node *is_type(struct pq_parser *p, struct pq_node *left)
         return NULL;
     node->text = hf_str_from(name);
     hf__pq_attach(node, left);
-    return negated(p, negate, place, node);
+    return node_negate(p, negate, place, node);
 }
 
-static struct pq_node *compared(struct pq_parser *p)
+static struct pq_node *parse_compared(struct pq_parser *p)
 {
     size_t depth = p->depth;
-    struct pq_node *left = ordered(p);
+    struct pq_node *left = parse_ordered(p);
 
     while (left) {
         struct pq_place place = hf__pq_place(p, p->token);
@@ -259,7 +261,8 @@ static struct pq_node *compared(struct pq_parser *p)
                    hf__pq_take_sign(p, "!=")) {
             if (text.ptr[0] != '=')
                 text = HF_STR("<>");
-            left = has_right(p) ? join(p, PQ_BINARY, text, place, left, ordered(p)) : NULL;
+            left =
+                has_right(p) ? node_join(p, PQ_BINARY, text, place, left, parse_ordered(p)) : NULL;
         } else {
             break;
         }
@@ -276,17 +279,17 @@ static struct pq_node *maybe_not(struct pq_parser *p)
     struct pq_node *node;
 
     if (!hf__pq_take(p, "not"))
-        return compared(p);
+        return parse_compared(p);
     if (!hf__pq_enter(p))
         return NULL;
     node = maybe_not(p);
     p->depth--;
-    return negated(p, true, place, node);
+    return node_negate(p, true, place, node);
 }
 
 /* a AND b AND c: one node; so is a AND (b AND c). */
-static struct pq_node *chain(struct pq_parser *p, enum pq_kind kind, struct pq_node *left,
-                             struct pq_place place, struct pq_node *right)
+static struct pq_node *node_chain(struct pq_parser *p, enum pq_kind kind, struct pq_node *left,
+                                  struct pq_place place, struct pq_node *right)
 {
     struct pq_node *node = left;
 
@@ -317,7 +320,7 @@ static struct pq_node *all_of(struct pq_parser *p)
     while (left && hf__pq_is(p, "and")) {
         struct pq_place place = hf__pq_place(p, hf__pq_next(p));
 
-        left = has_right(p) ? chain(p, PQ_AND, left, place, maybe_not(p)) : NULL;
+        left = has_right(p) ? node_chain(p, PQ_AND, left, place, maybe_not(p)) : NULL;
     }
     return left;
 }
@@ -332,7 +335,7 @@ struct pq_node *hf__pq_expression(struct pq_parser *p)
     while (left && hf__pq_is(p, "or")) {
         struct pq_place place = hf__pq_place(p, hf__pq_next(p));
 
-        left = has_right(p) ? chain(p, PQ_OR, left, place, all_of(p)) : NULL;
+        left = has_right(p) ? node_chain(p, PQ_OR, left, place, all_of(p)) : NULL;
     }
     p->depth = depth;
     return p->status == HF_OK ? left : NULL;

@@ -19,13 +19,14 @@ enum hf_status hf__pq_malformed(struct hf_scope *s, const char *detail)
 }
 
 /* Only the first reason to refuse counts. */
-static void refuse(struct pq_statement *out, const char *why)
+static void statement_refuse(struct pq_statement *out, const char *why)
 {
     if (!out->refused)
         out->refused = why;
 }
 
-static void refuse_at(struct pq_statement *out, const char *why, const struct pq_node *node)
+static void statement_refuse_at(struct pq_statement *out, const char *why,
+                                const struct pq_node *node)
 {
     if (!out->refused && node) {
         out->refused = why;
@@ -43,7 +44,7 @@ static void where_clause(struct pq_parser *p, struct pq_statement *out)
 }
 
 /* A name behind a table or a column, with or without AS. */
-static bool alias(struct pq_parser *p)
+static bool parse_alias(struct pq_parser *p)
 {
     if (hf__pq_take(p, "as")) {
         if (p->token->kind != PQ_NAME && p->token->kind != PQ_QUOTED)
@@ -76,7 +77,7 @@ static void select_list(struct pq_parser *p, struct pq_statement *out)
         }
         column->value = hf__pq_expression(p);
         if (p->status == HF_OK)
-            column->alias = alias(p);
+            column->alias = parse_alias(p);
         *end = column;
         end = &column->next;
     } while (hf__pq_take_sign(p, ","));
@@ -118,24 +119,24 @@ static void other_clauses(struct pq_parser *p, struct pq_statement *out)
         do
             hf__pq_expression(p);
         while (hf__pq_take_sign(p, ","));
-        refuse(out, "Unsupported clause: GROUP BY");
+        statement_refuse(out, "Unsupported clause: GROUP BY");
     }
     if (hf__pq_take(p, "having"))
-        refuse_at(out, "Unsupported clause: HAVING", hf__pq_expression(p));
+        statement_refuse_at(out, "Unsupported clause: HAVING", hf__pq_expression(p));
     order_clause(p, out);
     if (hf__pq_take(p, "limit"))
-        refuse_at(out, "Unsupported clause: LIMIT", hf__pq_expression(p));
+        statement_refuse_at(out, "Unsupported clause: LIMIT", hf__pq_expression(p));
 }
 
 /* Behind the word SELECT. */
 void hf__pq_select(struct pq_parser *p, struct pq_statement *out)
 {
     if (hf__pq_take(p, "distinct"))
-        refuse(out, "Unsupported token in expression: DISTINCT");
+        statement_refuse(out, "Unsupported token in expression: DISTINCT");
     else
         hf__pq_take(p, "all");
     if (hf__pq_take(p, "value")) {
-        refuse(out, "Select projection doesn't support value or pivot keywords");
+        statement_refuse(out, "Select projection doesn't support value or pivot keywords");
         hf__pq_expression(p);
     } else {
         select_list(p, out);
@@ -144,11 +145,11 @@ void hf__pq_select(struct pq_parser *p, struct pq_statement *out)
         hf__pq_fail(p, "Expected FROM after SELECT list");
     out->source = hf__pq_expression(p);
     if (p->status == HF_OK)
-        out->alias = alias(p);
+        out->alias = parse_alias(p);
     while (hf__pq_take_sign(p, ",")) {
         out->sources = true;
         hf__pq_expression(p);
-        alias(p);
+        parse_alias(p);
     }
     where_clause(p, out);
     other_clauses(p, out);
@@ -180,7 +181,7 @@ static void add_action(struct pq_parser *p, struct pq_statement *out, struct pq_
 }
 
 /* SET a = 1, b = 2 REMOVE c SET d = 3. */
-static void actions(struct pq_parser *p, struct pq_statement *out)
+static void parse_actions(struct pq_parser *p, struct pq_statement *out)
 {
     struct pq_action **end = &out->actions;
 
@@ -233,7 +234,7 @@ static void table_name(struct pq_parser *p, struct pq_statement *out)
     out->source = hf__pq_path(p, "Expected identifier for simple path");
 }
 
-static void insert(struct pq_parser *p, struct pq_statement *out)
+static void parse_insert(struct pq_parser *p, struct pq_statement *out)
 {
     out->kind = STATEMENT_INSERT;
     if (!hf__pq_take(p, "into"))
@@ -242,19 +243,19 @@ static void insert(struct pq_parser *p, struct pq_statement *out)
     if (p->status != HF_OK)
         return;
     if (!hf__pq_take(p, "value"))
-        refuse(out, "Unsupported operation: InsertOp");
+        statement_refuse(out, "Unsupported operation: InsertOp");
     out->item = hf__pq_expression(p);
     returning_clause(p, out);
 }
 
-static void update(struct pq_parser *p, struct pq_statement *out)
+static void parse_update(struct pq_parser *p, struct pq_statement *out)
 {
     out->kind = STATEMENT_UPDATE;
     table_name(p, out);
     if (p->status != HF_OK)
         return;
-    out->alias = alias(p);
-    actions(p, out);
+    out->alias = parse_alias(p);
+    parse_actions(p, out);
     where_clause(p, out);
     returning_clause(p, out);
 }
@@ -265,9 +266,9 @@ static void update_from(struct pq_parser *p, struct pq_statement *out)
     out->source = hf__pq_expression(p);
     if (p->status != HF_OK)
         return;
-    out->alias = alias(p);
+    out->alias = parse_alias(p);
     where_clause(p, out);
-    actions(p, out);
+    parse_actions(p, out);
     returning_clause(p, out);
 }
 
@@ -279,7 +280,7 @@ static void delete (struct pq_parser *p, struct pq_statement *out)
     table_name(p, out);
     if (p->status != HF_OK)
         return;
-    out->alias = alias(p);
+    out->alias = parse_alias(p);
     where_clause(p, out);
     returning_clause(p, out);
 }
@@ -295,7 +296,7 @@ static bool at_exists(const struct pq_parser *p)
     return hf__pq_is(&behind, "select");
 }
 
-static void exists(struct pq_parser *p, struct pq_statement *out)
+static void parse_exists(struct pq_parser *p, struct pq_statement *out)
 {
     for (int i = 0; i < 3; i++)
         hf__pq_next(p);
@@ -306,7 +307,7 @@ static void exists(struct pq_parser *p, struct pq_statement *out)
 }
 
 /* An expression is no statement, but is named as what it is. */
-static void expression(struct pq_parser *p, struct pq_statement *out)
+static void parse_expression(struct pq_parser *p, struct pq_statement *out)
 {
     static const char *const names[] = {
         [PQ_PATH] = "Unsupported operation: VariableReference",
@@ -331,23 +332,23 @@ static void expression(struct pq_parser *p, struct pq_statement *out)
 
     if (!node)
         return;
-    refuse(out, node->kind == PQ_PATH && node->count > 1 ? "Unsupported operation: Path"
-                                                         : names[node->kind]);
+    statement_refuse(out, node->kind == PQ_PATH && node->count > 1 ? "Unsupported operation: Path"
+                                                                   : names[node->kind]);
 }
 
 /* CREATE TABLE, DROP INDEX and so on have operations of their own. */
-static bool definition(struct pq_parser *p, struct pq_statement *out)
+static bool parse_definition(struct pq_parser *p, struct pq_statement *out)
 {
     bool create = hf__pq_take(p, "create");
 
     if (!create && !hf__pq_take(p, "drop"))
         return false;
     if (hf__pq_take(p, "table"))
-        refuse(out,
-               create ? "Unsupported operation: CreateTable" : "Unsupported operation: DropTable");
+        statement_refuse(out, create ? "Unsupported operation: CreateTable"
+                                     : "Unsupported operation: DropTable");
     else if (hf__pq_take(p, "index"))
-        refuse(out,
-               create ? "Unsupported operation: CreateIndex" : "Unsupported operation: DropIndex");
+        statement_refuse(out, create ? "Unsupported operation: CreateIndex"
+                                     : "Unsupported operation: DropIndex");
     else
         hf__pq_fail(p, "Unexpected token following CREATE or DROP");
     while (p->token->kind != PQ_END)
@@ -366,17 +367,17 @@ enum hf_status hf__pq_parse(struct hf_scope *s, struct hf_str text, struct pq_st
     if (hf__pq_take(&p, "select"))
         hf__pq_select(&p, out);
     else if (hf__pq_take(&p, "insert"))
-        insert(&p, out);
+        parse_insert(&p, out);
     else if (hf__pq_take(&p, "update"))
-        update(&p, out);
+        parse_update(&p, out);
     else if (hf__pq_take(&p, "delete"))
         delete (&p, out);
     else if (hf__pq_take(&p, "from"))
         update_from(&p, out);
     else if (at_exists(&p))
-        exists(&p, out);
-    else if (!definition(&p, out))
-        expression(&p, out);
+        parse_exists(&p, out);
+    else if (!parse_definition(&p, out))
+        parse_expression(&p, out);
     hf__pq_take_sign(&p, ";");
     if (p.status == HF_OK && p.token->kind != PQ_END)
         hf__pq_fail(&p, "Unexpected token after expression");

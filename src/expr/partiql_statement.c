@@ -258,9 +258,9 @@ static enum hf_status fail_refused(struct hf_scope *s, const struct pq_statement
     return hf__fail(s, HF_INVALID, "%s", tree->refused);
 }
 
-enum hf_status hf__statement_parse(struct hf_scope *s, struct hf_str text,
-                                   const struct hf_value *params, size_t params_len,
-                                   struct statement *out)
+enum hf_status hf__partiql_parse(struct hf_scope *s, struct hf_str text,
+                                 const struct hf_value *params, size_t params_len,
+                                 struct statement *out)
 {
     const struct pq_params values = {params, params_len};
     struct pq_statement tree;
@@ -288,7 +288,7 @@ enum hf_status hf__statement_parse(struct hf_scope *s, struct hf_str text,
 }
 
 /* The word itself is not in the tree, as quotes are gone there; but its place is. */
-enum hf_status hf__statement_table(struct hf_scope *s, struct hf_str text, struct hf_str *word)
+enum hf_status hf__partiql_table(struct hf_scope *s, struct hf_str text, struct hf_str *word)
 {
     struct pq_statement tree;
     struct pq_token *tokens;

@@ -122,7 +122,7 @@ static struct pq_node *token_node(struct pq_parser *p, enum pq_kind kind)
 }
 
 /* The text between quotes, where a doubled quote is one. */
-static struct hf_str unquote(struct pq_parser *p, struct hf_str text)
+static struct hf_str text_unquote(struct pq_parser *p, struct hf_str text)
 {
     char quote = text.ptr[0];
     char *out;
@@ -144,20 +144,20 @@ static struct hf_str unquote(struct pq_parser *p, struct hf_str text)
     return hf_str_of(out, len);
 }
 
-static struct pq_node *literal(struct pq_parser *p, enum pq_literal kind)
+static struct pq_node *parse_literal(struct pq_parser *p, enum pq_literal kind)
 {
     struct pq_node *node = token_node(p, PQ_LITERAL);
 
     if (node) {
         node->op = (uint8_t)kind;
         if (kind == PQ_TEXT)
-            node->text = unquote(p, node->text);
+            node->text = text_unquote(p, node->text);
     }
     return node;
 }
 
 /* What stands where an expression should begin, in DynamoDB's words. */
-static struct pq_node *unexpected(struct pq_parser *p)
+static struct pq_node *fail_unexpected(struct pq_parser *p)
 {
     static const char *const operators[] = {"is", "like", "in", "between", "and", "or"};
     bool keyword = p->token->kind == PQ_KEYWORD;
@@ -192,7 +192,7 @@ static struct pq_node *path_start(struct pq_parser *p)
     struct pq_node *name;
 
     if (p->token->kind == PQ_QUOTED) {
-        name = literal(p, PQ_TEXT);
+        name = parse_literal(p, PQ_TEXT);
     } else {
         name = token_node(p, PQ_LITERAL);
         if (name)
@@ -208,7 +208,7 @@ static void dot_step(struct pq_parser *p, struct pq_node *path)
         path->unpivot = true;
     } else if (p->token->kind == PQ_NAME || p->token->kind == PQ_QUOTED) {
         struct pq_node *name =
-            p->token->kind == PQ_QUOTED ? literal(p, PQ_TEXT) : token_node(p, PQ_LITERAL);
+            p->token->kind == PQ_QUOTED ? parse_literal(p, PQ_TEXT) : token_node(p, PQ_LITERAL);
 
         hf__pq_attach(path, name);
     } else {
@@ -249,7 +249,8 @@ struct pq_node *hf__pq_path(struct pq_parser *p, const char *otherwise)
 }
 
 /* Operands up to `close`, commas between them. */
-static struct pq_node *operands(struct pq_parser *p, struct pq_node *parent, const char *close)
+static struct pq_node *parse_operands(struct pq_parser *p, struct pq_node *parent,
+                                      const char *close)
 {
     if (hf__pq_take_sign(p, close))
         return parent;
@@ -261,7 +262,7 @@ static struct pq_node *operands(struct pq_parser *p, struct pq_node *parent, con
     return p->status == HF_OK ? parent : NULL;
 }
 
-static struct pq_node *tuple(struct pq_parser *p)
+static struct pq_node *parse_tuple(struct pq_parser *p)
 {
     struct pq_node *node = token_node(p, PQ_TUPLE);
 
@@ -277,7 +278,7 @@ static struct pq_node *tuple(struct pq_parser *p)
     return p->status == HF_OK ? node : NULL;
 }
 
-static struct pq_node *call(struct pq_parser *p)
+static struct pq_node *parse_call(struct pq_parser *p)
 {
     struct pq_node *node = token_node(p, PQ_CALL);
 
@@ -287,11 +288,11 @@ static struct pq_node *call(struct pq_parser *p)
         hf__pq_next(p);
         return p->status == HF_OK ? node : NULL;
     }
-    return operands(p, node, ")");
+    return parse_operands(p, node, ")");
 }
 
 /* (a), (a, b), (SELECT ...). */
-static struct pq_node *parentheses(struct pq_parser *p)
+static struct pq_node *parse_parentheses(struct pq_parser *p)
 {
     struct pq_place place = hf__pq_place(p, hf__pq_next(p));
     struct pq_node *node = hf__pq_expression(p);
@@ -301,7 +302,7 @@ static struct pq_node *parentheses(struct pq_parser *p)
         list = hf__pq_node(p, PQ_LIST, place);
         hf__pq_attach(list, node);
         hf__pq_next(p);
-        node = operands(p, list, ")");
+        node = parse_operands(p, list, ")");
     } else {
         expect_sign(p, ")", "Expected token of type )");
     }
@@ -311,7 +312,7 @@ static struct pq_node *parentheses(struct pq_parser *p)
     return node;
 }
 
-static struct pq_node *subselect(struct pq_parser *p)
+static struct pq_node *parse_subselect(struct pq_parser *p)
 {
     struct pq_node *node = hf__pq_node(p, PQ_SUBSELECT, hf__pq_place(p, p->token));
     struct pq_statement ignored = {.kind = STATEMENT_SELECT};
@@ -343,25 +344,25 @@ static bool names_function(const struct pq_parser *p)
 static struct pq_node *keyword_term(struct pq_parser *p)
 {
     if (hf__pq_is(p, "null"))
-        return literal(p, PQ_NULL);
+        return parse_literal(p, PQ_NULL);
     if (hf__pq_is(p, "true"))
-        return literal(p, PQ_TRUE);
+        return parse_literal(p, PQ_TRUE);
     if (hf__pq_is(p, "false"))
-        return literal(p, PQ_FALSE);
+        return parse_literal(p, PQ_FALSE);
     if (hf__pq_is(p, "missing"))
-        return literal(p, PQ_MISSING);
+        return parse_literal(p, PQ_MISSING);
     if (names_function(p))
-        return call(p);
+        return parse_call(p);
     if (hf__pq_is(p, "select"))
-        return subselect(p);
+        return parse_subselect(p);
     if (hf__pq_is(p, "from")) { /* of an UPDATE that begins with FROM: not within another one */
         hf__pq_fail(p, "Expected data manipulation");
         return NULL;
     }
-    return unexpected(p);
+    return fail_unexpected(p);
 }
 
-static struct pq_node *question(struct pq_parser *p)
+static struct pq_node *parse_parameter(struct pq_parser *p)
 {
     struct pq_node *node = token_node(p, PQ_PARAMETER);
 
@@ -375,30 +376,30 @@ struct pq_node *hf__pq_term(struct pq_parser *p)
     switch ((enum pq_token_kind)p->token->kind) {
     case PQ_NAME:
         if (is_sign(p, p->token + 1, "("))
-            return call(p);
+            return parse_call(p);
         return path_steps(p, path_start(p));
     case PQ_QUOTED:
         return path_steps(p, path_start(p));
     case PQ_STRING:
-        return literal(p, PQ_TEXT);
+        return parse_literal(p, PQ_TEXT);
     case PQ_NUMBER:
-        return literal(p, PQ_NUMERIC);
+        return parse_literal(p, PQ_NUMERIC);
     case PQ_ION:
-        return literal(p, PQ_ION_TEXT);
+        return parse_literal(p, PQ_ION_TEXT);
     case PQ_QUESTION:
-        return question(p);
+        return parse_parameter(p);
     case PQ_KEYWORD:
         return keyword_term(p);
     default:
         break;
     }
     if (hf__pq_at(p, "("))
-        return parentheses(p);
+        return parse_parentheses(p);
     if (hf__pq_at(p, "["))
-        return operands(p, token_node(p, PQ_LIST), "]");
+        return parse_operands(p, token_node(p, PQ_LIST), "]");
     if (hf__pq_at(p, "<<"))
-        return operands(p, token_node(p, PQ_BAG), ">>");
+        return parse_operands(p, token_node(p, PQ_BAG), ">>");
     if (hf__pq_at(p, "{"))
-        return tuple(p);
-    return unexpected(p);
+        return parse_tuple(p);
+    return fail_unexpected(p);
 }

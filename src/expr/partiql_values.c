@@ -30,7 +30,7 @@ struct making {
     unsigned depth;
 };
 
-static enum hf_status make(struct making *m, const struct pq_node *node);
+static enum hf_status make_value(struct making *m, const struct pq_node *node);
 
 static struct hf_str trail_of(const struct making *m)
 {
@@ -184,7 +184,7 @@ static enum hf_status make_member(struct making *m, const struct pq_node *node)
                         "Nesting Levels have exceeded supported limits under "
                         "%.*s",
                         HF_FMT(trail_of(m)));
-    TRY(make(m, node));
+    TRY(make_value(m, node));
     m->depth--;
     return HF_OK;
 }
@@ -246,7 +246,7 @@ static enum hf_status make_tuple(struct making *m, const struct pq_node *tuple)
     return HF_OK;
 }
 
-static enum hf_status make(struct making *m, const struct pq_node *node)
+static enum hf_status make_value(struct making *m, const struct pq_node *node)
 {
     switch ((enum pq_kind)node->kind) {
     case PQ_LITERAL:
@@ -268,8 +268,8 @@ static enum hf_status make(struct making *m, const struct pq_node *node)
 
 /* ---- whole values --------------------------------------------------------------------------- */
 
-static enum hf_status parameter(struct hf_scope *s, const struct pq_params *params,
-                                const struct pq_node *node, struct hf_value *value)
+static enum hf_status parameter_value(struct hf_scope *s, const struct pq_params *params,
+                                      const struct pq_node *node, struct hf_value *value)
 {
     if (node->ref >= params->len)
         return hf__fail(s, HF_INVALID,
@@ -278,7 +278,7 @@ static enum hf_status parameter(struct hf_scope *s, const struct pq_params *para
     return HF_OK;
 }
 
-static void start(struct making *m, struct hf_scope *s)
+static void making_start(struct making *m, struct hf_scope *s)
 {
     *m = (struct making){.s = s, .value = {.scope = s}, .trail = {.scope = s}};
     hf__buf_put_str(&m->trail, HF_STR("root"));
@@ -304,9 +304,9 @@ enum hf_status hf__pq_value(struct hf_scope *s, const struct pq_params *params,
     struct making m;
 
     if (node->kind == PQ_PARAMETER)
-        return parameter(s, params, node, value);
-    start(&m, s);
-    TRY(make(&m, node));
+        return parameter_value(s, params, node, value);
+    making_start(&m, s);
+    TRY(make_value(&m, node));
     if (m.value.failed || m.trail.failed)
         return hf__fail_nomem(s);
     *value = hf__build_value_from(&m.value, 0);
@@ -324,7 +324,7 @@ enum hf_status hf__pq_item(struct hf_scope *s, const struct pq_params *params,
         return hf__pq_fail_at(s, tuple->place,
                               "Unsupported format in item expression. Please use struct format "
                               "{...} to express item values for insert statement.");
-    start(&names, s);
+    making_start(&names, s);
     open = hf__build_open(&buf, HF_TYPE_M);
     for (const struct pq_node *name = tuple->first; name; name = name->next->next) {
         struct hf_value value;

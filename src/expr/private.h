@@ -230,21 +230,21 @@ struct share {
     size_t depth;
 };
 
-static inline const struct expr_path *hf__share_path(const struct share *share, size_t at)
+static inline const struct expr_path *hf__path_share_path(const struct share *share, size_t at)
 {
     return &share->bound->listed[share->bound->order[at]];
 }
 
-static inline const struct expr_step *hf__share_step(const struct share *share, size_t at)
+static inline const struct expr_step *hf__path_share_step(const struct share *share, size_t at)
 {
-    return &hf__share_path(share, at)->steps[share->depth];
+    return &hf__path_share_path(share, at)->steps[share->depth];
 }
 
-/* Does the path go through the member (0), in front of it (< 0) or behind it? */
-static inline int hf__share_against(const struct share *share, size_t at,
-                                    const struct value_walk *walk, uint32_t index)
+/* Does the path go through the member (0), before it (< 0) or after it (> 0)? */
+static inline int hf__path_share_against(const struct share *share, size_t at,
+                                         const struct value_walk *walk, uint32_t index)
 {
-    const struct expr_step *step = hf__share_step(share, at);
+    const struct expr_step *step = hf__path_share_step(share, at);
 
     if (walk->type == HF_TYPE_L)
         return (step->index > index) - (step->index < index);
@@ -254,22 +254,22 @@ static inline int hf__share_against(const struct share *share, size_t at,
 /* ---- find.c --------------------------------------------------------------------------------- */
 
 enum {
-    FINDER_NODES = 16,     /* expressions with so many nodes or actions have a finder, */
-    FINDER_MEMBERS = 64,   /* for containers with so many members; */
-    FINDER_CONTAINERS = 4, /* it knows so many of them at a time, */
-    FINDER_NOTES = 512     /* and of each at most so many places */
+    FINDER_NODES = 16,     /* expressions with that many nodes or actions have a finder */
+    FINDER_MEMBERS = 64,   /* a finder remembers containers with that many members */
+    FINDER_CONTAINERS = 4, /* containers that a finder remembers at a time */
+    FINDER_NOTES = 512     /* places that it remembers of each container, at most */
 };
 
 struct finder_note {
     const uint8_t *ptr; /* the container; NULL: none */
     uint32_t count;     /* its members */
-    uint32_t stride;    /* every so manyth is noted: */
+    uint32_t stride;    /* one of `stride` members is in `at` */
     uint32_t at[FINDER_NOTES];
 };
 
 struct expr_finder {
     struct finder_note notes[FINDER_CONTAINERS];
-    unsigned next; /* to be replaced */
+    unsigned next; /* the note that is replaced next */
 };
 
 void hf__expr_finder_begin(struct expr_finder *finder);

@@ -19,7 +19,7 @@ static bool project_member(struct hf__buf *buf, const struct value_walk *walk, s
 
     if (walk->type == HF_TYPE_M)
         hf__build_name(buf, walk->name);
-    if (hf__share_path(&below, below.from)->len == below.depth) {
+    if (hf__path_share_path(&below, below.from)->len == below.depth) {
         hf__build_value(buf, walk->value);
         return true;
     }
@@ -32,21 +32,22 @@ static bool project_member(struct hf__buf *buf, const struct value_walk *walk, s
 static bool project_container(struct hf__buf *buf, struct hf_value container, struct share share)
 {
     struct value_walk walk = hf__value_walk(container);
-    bool named = hf__share_step(&share, share.from)->name.ptr != NULL;
+    bool named = hf__path_share_step(&share, share.from)->name.ptr != NULL;
     size_t open = buf->len;
     size_t at = share.from;
     bool any = false;
 
+    assert(share.from < share.to && share.to <= share.bound->listed_len);
     if (walk.type != (named ? HF_TYPE_M : HF_TYPE_L))
         return false;
     hf__build_open(buf, walk.type);
     for (uint32_t index = 0; at < share.to && hf__value_next(&walk); index++) {
         struct share below = {share.bound, 0, 0, share.depth + 1};
 
-        while (at < share.to && hf__share_against(&share, at, &walk, index) < 0)
+        while (at < share.to && hf__path_share_against(&share, at, &walk, index) < 0)
             at++;
         below.from = at;
-        while (at < share.to && hf__share_against(&share, at, &walk, index) == 0)
+        while (at < share.to && hf__path_share_against(&share, at, &walk, index) == 0)
             at++;
         below.to = at;
         if (below.from < below.to)
@@ -59,8 +60,8 @@ static bool project_container(struct hf__buf *buf, struct hf_value container, st
     return any;
 }
 
-static enum hf_status project(struct hf_scope *s, const struct expr_bound *bound,
-                              struct hf_item item, struct hf_item *out, bool *any)
+static enum hf_status item_project(struct hf_scope *s, const struct expr_bound *bound,
+                                   struct hf_item item, struct hf_item *out, bool *any)
 {
     struct hf__buf buf = {.scope = s};
     struct share all = {bound, 0, bound->listed_len, 0};
@@ -96,7 +97,7 @@ static enum hf_status project_columns(struct hf_scope *s, const struct expr_boun
         if (!value.ptr)
             continue;
         hf__build_name(&buf, column->name);
-        if (hf__share_path(&share, share.from)->len == share.depth)
+        if (hf__path_share_path(&share, share.from)->len == share.depth)
             hf__build_value(&buf, value);
         else if (!project_container(&buf, value, share))
             buf.len = before;
@@ -116,7 +117,7 @@ enum hf_status hf__expr_project(struct hf_scope *s, const struct expr_bound *bou
     if (bound->columns)
         return project_columns(s, bound, item, out);
 
-    return project(s, bound, item, out, &any);
+    return item_project(s, bound, item, out, &any);
 }
 
 enum hf_status hf__expr_touched(struct hf_scope *s, const struct expr_bound *bound,
@@ -124,7 +125,7 @@ enum hf_status hf__expr_touched(struct hf_scope *s, const struct expr_bound *bou
 {
     bool any;
 
-    TRY(project(s, bound, item, out, &any));
+    TRY(item_project(s, bound, item, out, &any));
     if (!any)
         *out = (struct hf_item){NULL, 0};
     return HF_OK;

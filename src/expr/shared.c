@@ -45,6 +45,8 @@ static const char *const function_names[] = {
     "size", "if_not_exists",    "list_append",          "NOT_CONTAINS",
 };
 
+_Static_assert(ARRAY_LEN(function_names) == FUNCTION_NOT_CONTAINS + 1, "a name for each function");
+
 enum function hf__expr_function(struct hf_str name)
 {
     for (size_t i = FUNCTION_ATTRIBUTE_EXISTS; i <= FUNCTION_LIST_APPEND; i++)
@@ -55,6 +57,7 @@ enum function hf__expr_function(struct hf_str name)
 
 const char *hf__expr_function_name(enum function function)
 {
+    assert(function < ARRAY_LEN(function_names));
     return function_names[function];
 }
 
@@ -62,6 +65,8 @@ const char *hf__expr_compare_name(enum compare compare)
 {
     static const char *const names[] = {"=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN"};
 
+    _Static_assert(ARRAY_LEN(names) == OP_IN + 1, "a name for each");
+    assert(compare < ARRAY_LEN(names));
     return names[compare];
 }
 
@@ -69,6 +74,8 @@ const char *hf__expr_section_name(enum section section)
 {
     static const char *const names[] = {"SET", "REMOVE", "ADD", "DELETE"};
 
+    _Static_assert(ARRAY_LEN(names) == SECTION_DELETE + 1, "a name for each");
+    assert(section < ARRAY_LEN(names));
     return names[section];
 }
 
@@ -191,7 +198,7 @@ size_t hf__expr_work(const struct expr_bound *bound, struct hf_item item)
 
 enum relation { APART, OVERLAP, CONFLICT };
 
-static enum relation relate(const struct expr_path *a, const struct expr_path *b)
+static enum relation paths_relate(const struct expr_path *a, const struct expr_path *b)
 {
     for (size_t i = 0; i < a->len && i < b->len; i++) {
         if (!a->steps[i].name.ptr != !b->steps[i].name.ptr)
@@ -210,7 +217,7 @@ static bool find_pair(const struct expr_bound *bound, enum relation relation, si
 {
     for (size_t b = 1; b < bound->listed_len; b++)
         for (size_t a = 0; a < b; a++)
-            if (relate(&bound->listed[a], &bound->listed[b]) == relation) {
+            if (paths_relate(&bound->listed[a], &bound->listed[b]) == relation) {
                 *one = a;
                 *two = b;
                 return true;
@@ -229,7 +236,7 @@ static enum hf_status fail_related(struct hf_scope *s, enum expr_kind kind,
         find_pair(bound, CONFLICT, &one, &two);
     first = hf__expr_path_text(s, &bound->listed[one < two ? one : two]);
     second = hf__expr_path_text(s, &bound->listed[one < two ? two : one]);
-    if (relate(&bound->listed[one], &bound->listed[two]) == OVERLAP)
+    if (paths_relate(&bound->listed[one], &bound->listed[two]) == OVERLAP)
         return hf__expr_fail(s, kind, TEXT_OVERLAP, HF_FMT(first), HF_FMT(second));
     return hf__expr_fail(s, kind, TEXT_CONFLICT, HF_FMT(first), HF_FMT(second));
 }
@@ -254,7 +261,7 @@ enum hf_status hf__expr_order_paths(struct hf_scope *s, enum expr_kind kind,
     bound->order = order;
     /* In order, a path that excludes another one also excludes the next one. */
     for (size_t i = 1; i < bound->listed_len; i++)
-        if (relate(&bound->listed[order[i - 1]], &bound->listed[order[i]]) != APART)
+        if (paths_relate(&bound->listed[order[i - 1]], &bound->listed[order[i]]) != APART)
             return fail_related(s, kind, bound, order[i - 1], order[i]);
     return HF_OK;
 }

@@ -125,8 +125,8 @@ static enum hf_status fail_type(struct updating *u, const struct action *action)
     return hf__fail(u->s, HF_INVALID, "%s", action->legacy ? TEXT_LEGACY_TYPE : TEXT_RUN_TYPE);
 }
 
-static enum hf_status evaluate(struct updating *u, const struct action *action, uint16_t number,
-                               struct hf_value *out);
+static enum hf_status evaluate_node(struct updating *u, const struct action *action,
+                                    uint16_t number, struct hf_value *out);
 
 static enum hf_status evaluate_two(struct updating *u, const struct action *action,
                                    const struct node *node, struct hf_value *out)
@@ -135,8 +135,8 @@ static enum hf_status evaluate_two(struct updating *u, const struct action *acti
     struct hf_value a;
     struct hf_value b;
 
-    TRY(evaluate(u, action, node->first, &a));
-    TRY(evaluate(u, action, node->last, &b));
+    TRY(evaluate_node(u, action, node->first, &a));
+    TRY(evaluate_node(u, action, node->last, &b));
     if (hf_value_type(a) != wanted || hf_value_type(b) != wanted)
         return fail_type(u, action);
     if (node->kind == NODE_SUM)
@@ -145,8 +145,8 @@ static enum hf_status evaluate_two(struct updating *u, const struct action *acti
 }
 
 /* Recursion: (3) of private.h; if_not_exists() within itself is the loop. */
-static enum hf_status evaluate(struct updating *u, const struct action *action, uint16_t number,
-                               struct hf_value *out)
+static enum hf_status evaluate_node(struct updating *u, const struct action *action,
+                                    uint16_t number, struct hf_value *out)
 {
     const struct node *node = hf__expr_node(u->bound->expr, number);
 
@@ -189,7 +189,7 @@ static enum hf_status work_add(struct updating *u, const struct action *action,
 {
     enum hf_type type;
 
-    TRY(evaluate(u, action, action->value, &change->value));
+    TRY(evaluate_node(u, action, action->value, &change->value));
     change->outcome = PUT;
     if (!there.ptr)
         return HF_OK;
@@ -210,7 +210,7 @@ static enum hf_status work_delete(struct updating *u, const struct action *actio
 {
     struct hf_value value;
 
-    TRY(evaluate(u, action, action->value, &value));
+    TRY(evaluate_node(u, action, action->value, &value));
     if (!there.ptr)
         return HF_OK;
     if (hf_value_type(value) != hf_value_type(there) || hf_value_type(value) < HF_TYPE_SS)
@@ -230,7 +230,7 @@ static enum hf_status work_out(struct updating *u, const struct action *action,
     if (u->created && (action->section == SECTION_REMOVE || action->section == SECTION_DELETE))
         return HF_OK;
     if (action->section == SECTION_SET) {
-        TRY(evaluate(u, action, action->value, &change->value));
+        TRY(evaluate_node(u, action, action->value, &change->value));
         change->outcome = PUT;
     }
     if (!has_parent(u, path))
@@ -258,24 +258,24 @@ static const struct change *change_at(const struct updating *u, size_t at)
 static void put_new(const struct updating *u, struct hf__buf *buf, const struct share *share,
                     size_t at)
 {
-    const struct expr_step *step = hf__share_step(share, at);
+    const struct expr_step *step = hf__path_share_step(share, at);
 
     if (change_at(u, at)->outcome != PUT)
         return;
-    assert(hf__share_path(share, at)->len == share->depth + 1); /* (2) */
+    assert(hf__path_share_path(share, at)->len == share->depth + 1); /* (2) */
     if (step->name.ptr)
         hf__build_name(buf, step->name);
     hf__build_value(buf, change_at(u, at)->value);
 }
 
-static void rebuild(const struct updating *u, struct hf__buf *buf, struct hf_value container,
-                    struct share share);
+static void container_rebuild(const struct updating *u, struct hf__buf *buf,
+                              struct hf_value container, struct share share);
 
 /* The member that the targets `below` go through, or the one that ends at it. */
 static void put_member(const struct updating *u, struct hf__buf *buf, const struct value_walk *walk,
                        const struct share *below)
 {
-    bool ends = hf__share_path(below, below->from)->len == below->depth;
+    bool ends = hf__path_share_path(below, below->from)->len == below->depth;
     enum outcome outcome = ends ? change_at(u, below->from)->outcome : NOTHING;
     enum hf_type wanted;
 
@@ -287,15 +287,15 @@ static void put_member(const struct updating *u, struct hf__buf *buf, const stru
         hf__build_value(buf, change_at(u, below->from)->value);
         return;
     }
-    wanted = !ends && hf__share_step(below, below->from)->name.ptr ? HF_TYPE_M : HF_TYPE_L;
+    wanted = !ends && hf__path_share_step(below, below->from)->name.ptr ? HF_TYPE_M : HF_TYPE_L;
     if (!ends && hf_value_type(walk->value) == wanted)
-        rebuild(u, buf, walk->value, *below);
+        container_rebuild(u, buf, walk->value, *below);
     else
         hf__build_value(buf, walk->value); /* nothing happens below, see work_out() */
 }
 
-static void rebuild(const struct updating *u, struct hf__buf *buf, struct hf_value container,
-                    struct share share)
+static void container_rebuild(const struct updating *u, struct hf__buf *buf,
+                              struct hf_value container, struct share share)
 {
     struct value_walk walk = hf__value_walk(container);
     const uint8_t *run = walk.at; /* copied up to here */
@@ -303,6 +303,7 @@ static void rebuild(const struct updating *u, struct hf__buf *buf, struct hf_val
     size_t open = hf__build_open(buf, walk.type);
     size_t at = share.from;
 
+    assert(share.from <= share.to && share.to <= share.bound->listed_len);
     for (uint32_t index = 0; at < share.to; index++) {
         const uint8_t *member = walk.at;
         struct share below = {share.bound, at, at, share.depth + 1};
@@ -310,15 +311,16 @@ static void rebuild(const struct updating *u, struct hf__buf *buf, struct hf_val
 
         if (!hf__value_next(&walk))
             break;
-        order = hf__share_against(&share, at, &walk, index);
+        order = hf__path_share_against(&share, at, &walk, index);
         if (order > 0)
             continue;
         hf__buf_put(buf, run, (size_t)(member - run));
         run = member;
-        for (; at < share.to && (order = hf__share_against(&share, at, &walk, index)) < 0; at++)
+        for (; at < share.to && (order = hf__path_share_against(&share, at, &walk, index)) < 0;
+             at++)
             put_new(u, buf, &share, at);
         below.from = at;
-        while (at < share.to && hf__share_against(&share, at, &walk, index) == 0)
+        while (at < share.to && hf__path_share_against(&share, at, &walk, index) == 0)
             at++;
         below.to = at;
         if (below.from == below.to)
@@ -369,7 +371,8 @@ enum hf_status hf__expr_update(struct hf_scope *s, const struct expr_bound *boun
             return hf__fail(s, HF_INVALID, TEXT_UPDATED_SIZE);
     }
     hf__buf_reserve(&buf, room);
-    rebuild(&u, &buf, hf_item_value(u.old), (struct share){bound, 0, expr->actions_len, 0});
+    container_rebuild(&u, &buf, hf_item_value(u.old),
+                      (struct share){bound, 0, expr->actions_len, 0});
     if (buf.failed)
         return hf__fail_nomem(s);
     *out = hf__build_item_from(&buf, 0);

@@ -34,7 +34,7 @@ bool hf__authorities_same_openssl(void)
 }
 
 /* A new store with the file that was asked for, or what libcurl would take; NULL when it fails. */
-static X509_STORE *load(const struct transport *t, CURL *easy, const char **name)
+static X509_STORE *store_load(const struct transport *t, CURL *easy, const char **name)
 {
     char *file = t->ca_file, *folder = NULL;
     X509_STORE *store = X509_STORE_new();
@@ -69,7 +69,7 @@ static enum hf_status get_store(struct hf_scope *s, struct transport *t, CURL *e
 
     (void)pthread_mutex_lock(&t->store_mutex);
     if (!t->store || now_us - t->store_us > AUTHORITIES_S * INT64_C(1000000)) {
-        X509_STORE *loaded = load(t, easy, &name);
+        X509_STORE *loaded = store_load(t, easy, &name);
 
         if (loaded) {
             X509_STORE_free(t->store);
@@ -82,7 +82,7 @@ static enum hf_status get_store(struct hf_scope *s, struct transport *t, CURL *e
         (void)X509_STORE_up_ref(*store);
     (void)pthread_mutex_unlock(&t->store_mutex);
     if (!*store)
-        return hf__fail(s, HF_INVALID, "the certificates of authorities %s cannot be read", name);
+        return hf__fail(s, HF_INVALID, "the CA certificates %s cannot be read", name);
     return HF_OK;
 }
 

@@ -182,7 +182,7 @@ static int by_name_and_value(const void *a, const void *b)
 }
 
 /* The piece decoded and encoded again, at the end of `out`; its position there. */
-static struct hf_str recoded(struct hf__buf *out, struct hf_str text)
+static struct hf_str text_recode(struct hf__buf *out, struct hf_str text)
 {
     size_t start = out->len, at = 0;
 
@@ -209,8 +209,8 @@ static enum hf_status put_query(struct hf_scope *s, struct hf__buf *out, struct 
     for (at = 0; next_param(query, &at, &param);) {
         if (decodes_to(param.name, "X-Amz-Signature"))
             continue;
-        all[len].name = recoded(&text, param.name);
-        all[len++].value = recoded(&text, param.value);
+        all[len].name = text_recode(&text, param.name);
+        all[len++].value = text_recode(&text, param.value);
     }
     qsort(all, len, sizeof(*all), by_name_and_value);
     for (size_t i = 0; i < len; i++) {
@@ -225,7 +225,7 @@ static enum hf_status put_query(struct hf_scope *s, struct hf__buf *out, struct 
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
-static char lower(char c)
+static char char_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
@@ -235,10 +235,10 @@ static int name_order(struct hf_str a, struct hf_str b)
 {
     size_t i = 0;
 
-    while (i < a.len && i < b.len && lower(a.ptr[i]) == lower(b.ptr[i]))
+    while (i < a.len && i < b.len && char_lower(a.ptr[i]) == char_lower(b.ptr[i]))
         i++;
     if (i < a.len && i < b.len)
-        return (uint8_t)lower(a.ptr[i]) < (uint8_t)lower(b.ptr[i]) ? -1 : 1;
+        return (uint8_t)char_lower(a.ptr[i]) < (uint8_t)char_lower(b.ptr[i]) ? -1 : 1;
     return (a.len > b.len) - (a.len < b.len);
 }
 
@@ -268,7 +268,7 @@ static bool put_header(struct hf__buf *out, const struct http_head *head, struct
     bool found = false;
 
     for (size_t i = 0; i < name.len; i++)
-        hf__buf_put_byte(out, (uint8_t)lower(name.ptr[i]));
+        hf__buf_put_byte(out, (uint8_t)char_lower(name.ptr[i]));
     for (size_t i = 0; i < head->fields_len; i++) {
         if (name_order(head->fields[i].name, name) != 0)
             continue;
@@ -295,7 +295,7 @@ static enum hf_status put_headers(struct hf_scope *s, struct hf__buf *out,
         if (name_order(before, name) >= 0)
             return hf__fail(s, HF_INVALID, "The names of the signed headers are not in order");
         if (!put_header(out, head, name))
-            return hf__fail(s, HF_INVALID, "The header '%.*s' is signed and missing", HF_FMT(name));
+            return hf__fail(s, HF_INVALID, "The header '%.*s' is signed but missing", HF_FMT(name));
         before = name;
     }
     return HF_OK;

@@ -55,7 +55,7 @@ static size_t first_room(struct hf_bytes body, bool gzip, size_t most)
 }
 
 /* Twice the room, as far as it may go. False when there is no memory. */
-static bool widen(struct hf_scope *s, struct unpacking *u)
+static bool room_double(struct hf_scope *s, struct unpacking *u)
 {
     size_t room = u->room > u->most / 2 ? u->most : u->room * 2;
     uint8_t *out = hf__scope_grow(s, u->out, u->room, room);
@@ -83,12 +83,12 @@ static enum hf_status unpack_all(struct hf_scope *s, struct libdeflate_decompres
             at += in_used;
             u->used += out_used;
             if (!gzip && at < body.len)
-                return hf__fail(s, HF_INVALID, "the body goes on behind its deflate data");
+                return hf__fail(s, HF_INVALID, "the body has more bytes after its deflate data");
             break;
         case LIBDEFLATE_INSUFFICIENT_SPACE:
             if (u->room == u->most)
                 return hf__fail(s, HF_LIMIT, "the body unpacks to more than %zu bytes", u->most);
-            if (!widen(s, u))
+            if (!room_double(s, u))
                 return hf__fail_nomem(s);
             break; /* and once more with the same member */
         default:
@@ -132,7 +132,7 @@ enum hf_status hf__http_unpack(struct hf_scope *s, struct hf_str encoding, struc
     if (hf__http_is(encoding, "deflate"))
         return unpack_with(s, libdeflate_zlib_decompress_ex, false, body, limit, unpacked);
     if (encoding.len && !hf__http_is(encoding, "identity"))
-        return hf__fail(s, HF_INVALID, "the only content codings there are are gzip and deflate");
+        return hf__fail(s, HF_INVALID, "unsupported content coding: use gzip or deflate");
     if (body.len > limit)
         return hf__fail(s, HF_LIMIT, "the body has more than %zu bytes", limit);
     *unpacked = body;
@@ -141,7 +141,7 @@ enum hf_status hf__http_unpack(struct hf_scope *s, struct hf_str encoding, struc
 
 /* ---- Accept-Encoding ------------------------------------------------------------------------ */
 
-static struct hf_str trimmed(const char *from, const char *to)
+static struct hf_str text_trim(const char *from, const char *to)
 {
     while (from < to && (*from == ' ' || *from == '\t'))
         from++;
@@ -155,7 +155,7 @@ static struct hf_str next_part(struct hf_str *list, char separator)
 {
     const char *end = list->ptr + list->len;
     const char *found = list->len ? memchr(list->ptr, separator, list->len) : NULL;
-    struct hf_str part = trimmed(list->ptr, found ? found : end);
+    struct hf_str part = text_trim(list->ptr, found ? found : end);
 
     *list = found ? hf_str_of(found + 1, (size_t)(end - found - 1)) : hf_str_of(end, 0);
     return part;
@@ -184,7 +184,7 @@ static int weight_of(struct hf_str text)
 enum { ANY = HTTP_DEFLATE + 1, WEIGHTS };
 
 /* Take one element, such as "gzip;q=0.5", into the weights; the first mention counts. */
-static void weigh(struct hf_str element, int weights[WEIGHTS])
+static void element_weigh(struct hf_str element, int weights[WEIGHTS])
 {
     struct hf_str name = next_part(&element, ';');
     int weight = WEIGHT_MAX, which;
@@ -219,7 +219,7 @@ enum http_coding hf__http_accepted(struct hf_str accept_encoding)
     int gzip, deflate, identity;
 
     while (accept_encoding.len)
-        weigh(next_part(&accept_encoding, ','), weights);
+        element_weigh(next_part(&accept_encoding, ','), weights);
     identity = weights[HTTP_IDENTITY];
     gzip = weights[HTTP_GZIP] == WEIGHT_NONE ? weights[ANY] : weights[HTTP_GZIP];
     deflate = weights[HTTP_DEFLATE] == WEIGHT_NONE ? weights[ANY] : weights[HTTP_DEFLATE];

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #include "base/assert_held.h"
-#include "base/steady.h"
+#include "base/cond_monotonic.h"
 
 enum {
     CONNECT_MS = 1000,
@@ -111,7 +111,7 @@ static void close_silently(struct transport *t, struct connection *c)
 }
 
 /* (5): in a child, let go of what the parent has kept. */
-static void disown(struct transport *t)
+static void connections_disown(struct transport *t)
 {
     struct connection *parents = NULL;
     pid_t pid = getpid();
@@ -189,7 +189,7 @@ enum hf_status hf__transport_open(struct hf_scope *s, const struct transport_opt
     t->same_openssl = hf__authorities_same_openssl();
     (void)pthread_mutex_init(&t->mutex, NULL);
     (void)pthread_mutex_init(&t->store_mutex, NULL);
-    (void)steady_cond_init(&t->released);
+    (void)cond_monotonic_init(&t->released);
     if (!keep_text(&env, options->ca_file, &t->ca_file) ||
         !keep_text(&env, options->http_proxy, &t->http_proxy) ||
         !keep_text(&env, options->https_proxy, &t->https_proxy) ||
@@ -207,7 +207,7 @@ void hf__transport_close(struct transport *transport)
 
     if (!transport)
         return;
-    disown(transport);
+    connections_disown(transport);
     for (struct connection *c = transport->newest; c;) {
         struct connection *older = c->older;
 
@@ -333,7 +333,7 @@ static enum hf_status fail_connect(struct hf_scope *s, const struct transport *t
     const char *advice = "";
 
     if (c->starved) {
-        text = "this process has no file descriptor left for it";
+        text = "this process has no free file descriptor";
         code = CURLE_COULDNT_CONNECT;
     }
     switch (code) {
@@ -377,7 +377,7 @@ static bool is_over(CURLM *multi, CURLcode *code)
 }
 
 /* Drive the attempt until it is over or patience is. */
-static enum hf_status drive(struct patience *patience, struct connection *c, CURLcode *code)
+static enum hf_status attempt_drive(struct patience *patience, struct connection *c, CURLcode *code)
 {
     *code =
         hf__curl.multi_add_handle(c->multi, c->easy) == CURLM_OK ? CURLE_OK : CURLE_OUT_OF_MEMORY;
@@ -416,7 +416,7 @@ static enum hf_status connect_new(struct patience *patience, struct transport *t
     if (code == CURLE_OK && is_secure(c))
         status = hf__authorities_set(patience->s, t, c->easy, &store, &code);
     if (status == HF_OK && code == CURLE_OK)
-        status = drive(patience, c, &code);
+        status = attempt_drive(patience, c, &code);
     if (status == HF_OK && code == CURLE_OK)
         code = hf__curl.easy_getinfo(c->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (c->easy) /* it is ours, and ends here */
@@ -443,7 +443,7 @@ bool hf__connection_ended(const struct transport *transport, const struct connec
 }
 
 /* A call has done with it. */
-static void release(struct transport *t, struct connection *c)
+static void connection_release(struct transport *t, struct connection *c)
 {
     ASSERT_HELD(&t->mutex);
     if (!c->taken)
@@ -465,7 +465,7 @@ void hf__connection_close(struct transport *transport, struct connection *connec
     (void)hf__curl.multi_cleanup(connection->multi);
     if (taken) { /* and now there are descriptors again */
         (void)pthread_mutex_lock(&transport->mutex);
-        release(transport, connection);
+        connection_release(transport, connection);
         (void)pthread_mutex_unlock(&transport->mutex);
     }
     hf__env_free(&transport->env, connection, sizeof(*connection) + connection->origin_len + 1);
@@ -481,6 +481,18 @@ static void unlink_kept(struct transport *t, struct connection *c)
     *(c->older ? &c->older->newer : &t->oldest) = c->newer;
     c->newer = c->older = NULL;
     t->idle--;
+}
+
+/* As many are in the list as `idle` says, linked both ways. */
+static void kept_check(struct transport *t)
+{
+    const struct connection *newer = NULL;
+    size_t count = 0;
+
+    ASSERT_HELD(&t->mutex);
+    for (const struct connection *c = t->newest; c; newer = c, c = c->older, count++)
+        assert(c->newer == newer && !c->taken);
+    assert(t->oldest == newer && t->idle == count);
 }
 
 static bool is_old(const struct transport *t, const struct connection *c, int64_t now_us)
@@ -511,6 +523,8 @@ static struct connection *take_kept(struct transport *t, struct hf_str origin, u
         unlink_kept(t, c);
         mark_taken(t, c);
     }
+    if (DEV_CHECKS)
+        kept_check(t);
     (void)pthread_mutex_unlock(&t->mutex);
     return c;
 }
@@ -528,7 +542,8 @@ static bool is_silent(struct connection *c)
 }
 
 /* One that was kept and is still alive, or NULL. */
-static struct connection *reuse(struct transport *t, struct hf_str origin, uint64_t *releases)
+static struct connection *connection_reuse(struct transport *t, struct hf_str origin,
+                                           uint64_t *releases)
 {
     struct connection *c;
 
@@ -542,8 +557,8 @@ static struct connection *reuse(struct transport *t, struct hf_str origin, uint6
     return NULL;
 }
 
-static enum hf_status make(struct patience *patience, struct transport *t, struct hf_str origin,
-                           struct connection **made, bool *starved)
+static enum hf_status connection_make(struct patience *patience, struct transport *t,
+                                      struct hf_str origin, struct connection **made, bool *starved)
 {
     struct connection *c = hf__env_alloc(&t->env, sizeof(*c) + origin.len + 1);
     enum hf_status status;
@@ -577,7 +592,7 @@ static bool wait_for_release(struct patience *patience, struct transport *t, uin
 
     (void)pthread_mutex_lock(&t->mutex);
     if (t->releases == since && t->taken > 0)
-        (void)steady_wait_ms(&t->released, &t->mutex, ms);
+        (void)cond_wait_ms(&t->released, &t->mutex, ms);
     *given = t->releases != since;
     there = *given || t->taken > 0;
     (void)pthread_mutex_unlock(&t->mutex);
@@ -587,16 +602,16 @@ static bool wait_for_release(struct patience *patience, struct transport *t, uin
 enum hf_status hf__connection_take(struct patience *patience, struct transport *transport,
                                    struct hf_str origin, struct connection **connection)
 {
-    disown(transport);
+    connections_disown(transport);
     for (;;) {
         bool starved = false, given = false;
         enum hf_status status;
         uint64_t since;
 
-        *connection = reuse(transport, origin, &since);
+        *connection = connection_reuse(transport, origin, &since);
         if (*connection)
             return HF_OK;
-        status = make(patience, transport, origin, connection, &starved);
+        status = connection_make(patience, transport, origin, connection, &starved);
         if (status != HF_IO || !starved)
             return status;
         while (!given) { /* (6) */
@@ -616,7 +631,7 @@ void hf__connection_keep(struct transport *transport, struct connection *connect
     connection->fresh = false;
     connection->since_us = now_us;
     (void)pthread_mutex_lock(&transport->mutex);
-    release(transport, connection);
+    connection_release(transport, connection);
     connection->newer = NULL;
     connection->older = transport->newest;
     *(transport->newest ? &transport->newest->newer : &transport->oldest) = connection;
@@ -628,6 +643,8 @@ void hf__connection_keep(struct transport *transport, struct connection *connect
         oldest->older = gone;
         gone = oldest;
     }
+    if (DEV_CHECKS)
+        kept_check(transport);
     (void)pthread_mutex_unlock(&transport->mutex);
     while (gone) {
         struct connection *next = gone->older;

@@ -11,20 +11,21 @@
 struct curl_calls hf__curl;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char trouble[LIBRARY_WHY]; /* empty: it works */
+static char load_error[LIBRARY_WHY]; /* empty: it works */
 
 #define CURL_SYMBOL(name, result, args) {"curl_" #name, offsetof(struct curl_calls, name)},
 static const struct library_symbol symbols[] = {CURL_CALLS(CURL_SYMBOL)};
 
 static void load_once(void)
 {
-    if (hf__library_find("libcurl.so.4", NULL, symbols, ARRAY_LEN(symbols), &hf__curl, trouble) &&
+    if (hf__library_find("libcurl.so.4", NULL, symbols, ARRAY_LEN(symbols), &hf__curl,
+                         load_error) &&
         hf__curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        snprintf(trouble, sizeof(trouble), "libcurl could not be initialized");
+        snprintf(load_error, sizeof(load_error), "libcurl could not be initialized");
 }
 
 enum hf_status hf__curl_load(struct hf_scope *s)
 {
     (void)pthread_once(&once, load_once);
-    return trouble[0] ? hf__fail(s, HF_INTERNAL, "%s", trouble) : HF_OK;
+    return load_error[0] ? hf__fail(s, HF_INTERNAL, "%s", load_error) : HF_OK;
 }

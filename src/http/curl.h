@@ -2,7 +2,7 @@
  * http/curl.h: libcurl, which is loaded when the first transport is opened.
  *
  * It brings two dozen libraries along, and loading them takes longer than all else that a server or
- * a short command does before its work. Who talks to nobody is spared that. docs/decisions/0007.
+ * a short command does before its work. Programs without connections are spared that. docs/decisions/0007.
  */
 #ifndef HF_HTTP_CURL_H
 #define HF_HTTP_CURL_H

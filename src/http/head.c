@@ -175,9 +175,9 @@ static bool take_version(struct http_reader *r, const uint8_t *p, const uint8_t 
         !is_digit(p[7]) || p[8] != '\r' || p[9] != '\n')
         return hf__http_refuse(r, 400, "the request line does not end with an HTTP version");
     if (p[5] == '2')
-        return hf__http_refuse(r, 505, "HTTP/2 is not spoken here, HTTP/1.1 is");
+        return hf__http_refuse(r, 505, "HTTP/2 is not supported: use HTTP/1.1");
     if (p[5] != '1' || p[7] > '1')
-        return hf__http_refuse(r, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+        return hf__http_refuse(r, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
     r->head.minor = p[7] - '0';
     return true;
 }
@@ -303,7 +303,8 @@ static bool take_meaning(struct http_reader *r, const struct http_field *field, 
         if (r->answer || !hf__http_is(field->name, "Expect"))
             return true;
         if (!hf__http_is(field->value, "100-continue"))
-            return hf__http_refuse(r, 417, "the only expectation there is is 100-continue");
+            return hf__http_refuse(r, 417,
+                                   "unsupported expectation: only 100-continue is supported");
         head->expect_continue = head->minor > 0;
         return true;
     case 10:
@@ -365,7 +366,8 @@ bool hf__http_judge_framing(struct http_reader *reader, const struct seen *seen)
     if (seen->transfer && head->minor == 0)
         return hf__http_refuse(reader, 400, "HTTP/1.0 has no Transfer-Encoding");
     if (seen->transfer && !head->chunked)
-        return hf__http_refuse(reader, 501, "the only transfer coding there is is chunked");
+        return hf__http_refuse(reader, 501,
+                               "unsupported transfer coding: only chunked is supported");
     if (head->length > reader->limits.body_bytes)
         return hf__http_refuse_limit(reader, 413, "the body has", reader->limits.body_bytes,
                                      "bytes");

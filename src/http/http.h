@@ -85,12 +85,12 @@ struct http_reader {
     struct http_error error;
     /* the reader's own: */
     int state;
-    bool answer;         /* what is read is an answer, */
-    bool answer_no_body; /* to a request that has answers without a body, */
-    bool until_close;    /* whose end is the end of the connection */
-    int interim;         /* answers that were skipped so far */
-    bool told;           /* HTTP_HEAD was returned */
-    uintptr_t at;        /* where the bytes were when the head was taken apart */
+    bool answer;         /* an answer is read, not a request */
+    bool answer_no_body; /* the answer has no body, as its request was a HEAD */
+    bool until_close;    /* the answer ends with the connection */
+    int interim;         /* interim answers that were skipped so far */
+    bool head_returned;  /* HTTP_HEAD was returned */
+    uintptr_t at;        /* the address of the bytes when the head was parsed */
     size_t start;        /* of the request line: an empty line may come before it */
     size_t fields_at;    /* where the header fields start */
     size_t head_len;     /* up to and with the empty line */
@@ -100,7 +100,7 @@ struct http_reader {
     size_t trailers_at;  /* where the fields behind the last chunk start */
     size_t trailers_len; /* how many there were so far */
     size_t line;         /* where the current line starts */
-    size_t scanned;      /* bytes that need no more looking at */
+    size_t scanned;      /* bytes that are parsed */
     char sentence[80];   /* of errors that name a limit */
 };
 

@@ -79,7 +79,7 @@ void hf__http_begin(struct http_reader *reader, const struct http_limits *limits
     reader->state = START;
     reader->answer = reader->answer_no_body = reader->until_close = false;
     reader->interim = 0;
-    reader->told = false;
+    reader->head_returned = false;
     reader->at = 0;
     reader->start = reader->fields_at = reader->head_len = reader->body_len = 0;
     reader->chunk_left = reader->framing = reader->trailers_at = reader->trailers_len = 0;
@@ -94,7 +94,7 @@ void hf__http_begin_answer(struct http_reader *reader, const struct http_limits 
     reader->answer_no_body = no_body;
 }
 
-static enum step refuse(struct http_reader *r, int status, const char *text)
+static enum step reader_refuse(struct http_reader *r, int status, const char *text)
 {
     hf__http_refuse(r, status, text);
     return STEP_BAD;
@@ -122,21 +122,21 @@ static enum step find_line(struct http_reader *r, const uint8_t *bytes, size_t l
     r->scanned = (size_t)(found - bytes) + 1;
     /* There is a byte before: a request line starts with a token, others follow an LF. */
     if (found[-1] != '\r')
-        return refuse(r, 400, "a line does not end with CR LF");
+        return reader_refuse(r, 400, "a line does not end with CR LF");
     return STEP_ON;
 }
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
-/* Also behind an answer that was skipped. Whoever speaks another protocol is found at once. */
+/* Also after an answer that was skipped. Another protocol is recognized at the first byte. */
 static enum step at_answer_start(struct http_reader *r, const uint8_t *bytes, size_t len)
 {
     if (len <= r->start)
         return STEP_MORE;
     if (bytes[r->start] == 0x15 || bytes[r->start] == 0x16)
-        return refuse(r, 400, "this looks like TLS, but plain HTTP was spoken");
+        return reader_refuse(r, 400, "received TLS as the answer to plain HTTP");
     if (bytes[r->start] != 'H')
-        return refuse(r, 400, "the answer does not start with an HTTP version");
+        return reader_refuse(r, 400, "the answer does not start with an HTTP version");
     r->line = r->scanned = r->start;
     r->state = LINE;
     return STEP_ON;
@@ -149,16 +149,16 @@ static enum step at_start(struct http_reader *r, const uint8_t *bytes, size_t le
         return at_answer_start(r, bytes, len);
     if (len > 0 && bytes[0] == '\r') {
         if (len > 1 && bytes[1] != '\n')
-            return refuse(r, 400, "a line does not end with CR LF");
+            return reader_refuse(r, 400, "a line does not end with CR LF");
         r->start = 2;
     }
     if (len <= r->start)
         return STEP_MORE;
-    /* Who speaks TLS to us waits for an answer, and would never send the end of a line. */
+    /* A client that speaks TLS waits for an answer, and would never send the end of a line. */
     if (bytes[r->start] == 0x16)
-        return refuse(r, 400, "this looks like TLS, but plain HTTP is spoken here");
+        return reader_refuse(r, 400, "received TLS on a port for plain HTTP");
     if (!hf__http_is_token(bytes[r->start]))
-        return refuse(r, 400, "the request line does not start with a method");
+        return reader_refuse(r, 400, "the request line does not start with a method");
     r->line = r->scanned = r->start;
     r->state = LINE;
     return STEP_ON;
@@ -255,11 +255,11 @@ static enum step take_chunk_line(struct http_reader *r, const uint8_t *p)
         over = over || size > room; /* from then on `size` may be anything */
     }
     if (!digits || (*p != ';' && *p != '\r'))
-        return refuse(r, 400, "a chunk does not start with its size");
+        return reader_refuse(r, 400, "a chunk does not start with its size");
     while (*p == '\t' || (*p >= 0x20 && *p != 0x7F))
         p++;
     if (p[0] != '\r' || p[1] != '\n')
-        return refuse(r, 400, "a chunk has a control character in its extensions");
+        return reader_refuse(r, 400, "a chunk has a control character in its extensions");
     if (over) {
         hf__http_refuse_limit(r, 413, "the body has", r->limits.body_bytes, "bytes");
         return STEP_BAD;
@@ -310,7 +310,7 @@ static enum step at_chunk_end(struct http_reader *r, const uint8_t *bytes, size_
     size_t there = len - r->scanned;
 
     if ((there > 0 && p[0] != '\r') || (there > 1 && p[1] != '\n'))
-        return refuse(r, 400, "a chunk is longer than its size says");
+        return reader_refuse(r, 400, "a chunk is longer than its size says");
     if (there < 2)
         return STEP_MORE;
     r->line = r->scanned += 2;
@@ -333,10 +333,10 @@ static enum step take_trailer(struct http_reader *r, const uint8_t *bytes)
         return STEP_BAD;
     for (size_t i = 0; i < ARRAY_LEN(misplaced); i++) {
         if (hf__http_is(field.name, misplaced[i]))
-            return refuse(r, 400,
-                          r->answer
-                              ? "a field that frames the answer comes behind the body"
-                              : "a field that frames or routes the request comes behind the body");
+            return reader_refuse(
+                r, 400,
+                r->answer ? "a field that frames the answer comes after the body"
+                          : "a field that frames or routes the request comes after the body");
     }
     return STEP_ON;
 }
@@ -364,7 +364,7 @@ static enum step at_trailers(struct http_reader *r, const uint8_t *bytes, size_t
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static enum step advance(struct http_reader *r, uint8_t *bytes, size_t len)
+static enum step reader_advance(struct http_reader *r, uint8_t *bytes, size_t len)
 {
     switch ((enum state)r->state) {
     case START:
@@ -394,7 +394,7 @@ static enum step advance(struct http_reader *r, uint8_t *bytes, size_t len)
 }
 
 /* Of HTTP_MORE: how many bytes there are at least, given what is there. */
-static size_t wanted(const struct http_reader *r, size_t len)
+static size_t bytes_wanted(const struct http_reader *r, size_t len)
 {
     switch ((enum state)r->state) {
     case LENGTH:
@@ -408,6 +408,21 @@ static size_t wanted(const struct http_reader *r, size_t len)
     }
 }
 
+/* What holds between two calls, when `len` bytes are there. */
+static void reader_check(const struct http_reader *r, size_t len)
+{
+    if (r->state == BAD) {
+        assert(r->error.status != 0 && r->error.text);
+        return;
+    }
+    assert(r->scanned <= len && r->line <= len);
+    assert(r->head.fields_len <= HTTP_FIELDS_MAX);
+    if (r->state < LENGTH) /* the head is not complete */
+        return;
+    assert(r->head_len > 0 && r->head_len <= len && r->at != 0);
+    assert(r->body_len <= r->limits.body_bytes && r->chunk_left <= r->limits.body_bytes);
+}
+
 enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_t len)
 {
     assert(len >= reader->scanned || reader->state == BAD);
@@ -419,20 +434,23 @@ enum http_result hf__http_read(struct http_reader *reader, uint8_t *bytes, size_
         reader->at = (uintptr_t)bytes;
     }
     while (reader->state != DONE && reader->state != BAD) {
-        switch (advance(reader, bytes, len)) {
+        switch (reader_advance(reader, bytes, len)) {
         case STEP_ON:
             break;
         case STEP_MORE:
-            reader->wanted = wanted(reader, len);
-            if (reader->told || reader->state < LENGTH)
+            reader->wanted = bytes_wanted(reader, len);
+            reader_check(reader, len);
+            assert(reader->wanted > len);
+            if (reader->head_returned || reader->state < LENGTH)
                 return HTTP_MORE;
-            reader->told = true;
+            reader->head_returned = true;
             return HTTP_HEAD;
         case STEP_BAD:
             reader->state = BAD;
             break;
         }
     }
+    reader_check(reader, len);
     if (reader->state == BAD)
         return HTTP_BAD;
     reader->used = reader->wanted = reader->scanned;

@@ -71,21 +71,21 @@ void hf__signer_free(struct signer *signer)
     hf__env_free(&signer->env, signer, sizeof(*signer));
 }
 
-static void start(struct signer *signer)
+static void hash_start(struct signer *signer)
 {
     int done = SHA256_Init(&signer->hash);
 
     assert(done == 1);
 }
 
-static void add(struct signer *signer, const void *bytes, size_t len)
+static void hash_add(struct signer *signer, const void *bytes, size_t len)
 {
     int done = len ? SHA256_Update(&signer->hash, bytes, len) : 1;
 
     assert(done == 1);
 }
 
-static void finish(struct signer *signer, uint8_t hash[SIGN_HASH])
+static void hash_finish(struct signer *signer, uint8_t hash[SIGN_HASH])
 {
     int done = SHA256_Final(hash, &signer->hash);
 
@@ -94,14 +94,17 @@ static void finish(struct signer *signer, uint8_t hash[SIGN_HASH])
 
 void hf__sha256(struct signer *signer, const void *bytes, size_t len, uint8_t hash[SIGN_HASH])
 {
-    start(signer);
-    add(signer, bytes, len);
-    finish(signer, hash);
+    hash_start(signer);
+    hash_add(signer, bytes, len);
+    hash_finish(signer, hash);
 }
 
 static void hex_of(const uint8_t hash[SIGN_HASH], char hex[SIGN_HEX + 1])
 {
-    *hex_write(hex, hash, SIGN_HASH) = '\0';
+    char *end = hex_write(hex, hash, SIGN_HASH);
+
+    assert(end == hex + SIGN_HEX);
+    *end = '\0';
 }
 
 void hf__sha256_hex(struct signer *signer, const void *bytes, size_t len, char hex[SIGN_HEX + 1])
@@ -113,24 +116,24 @@ void hf__sha256_hex(struct signer *signer, const void *bytes, size_t len, char h
 }
 
 /* The keyed hash with a block that has the key and zeros behind it; the block is wiped. */
-static void hmac(struct signer *signer, uint8_t block[BLOCK], const void *bytes, size_t len,
-                 uint8_t mac[SIGN_HASH])
+static void hmac_of(struct signer *signer, uint8_t block[BLOCK], const void *bytes, size_t len,
+                    uint8_t mac[SIGN_HASH])
 {
     uint8_t inner[SIGN_HASH];
 
     for (size_t i = 0; i < BLOCK; i++)
         block[i] ^= 0x36;
-    start(signer);
-    add(signer, block, BLOCK);
-    add(signer, bytes, len);
-    finish(signer, inner);
+    hash_start(signer);
+    hash_add(signer, block, BLOCK);
+    hash_add(signer, bytes, len);
+    hash_finish(signer, inner);
 
     for (size_t i = 0; i < BLOCK; i++)
         block[i] ^= 0x36 ^ 0x5c;
-    start(signer);
-    add(signer, block, BLOCK);
-    add(signer, inner, sizeof(inner));
-    finish(signer, mac);
+    hash_start(signer);
+    hash_add(signer, block, BLOCK);
+    hash_add(signer, inner, sizeof(inner));
+    hash_finish(signer, mac);
     OPENSSL_cleanse(block, BLOCK);
 }
 
@@ -143,7 +146,7 @@ void hf__hmac_sha256(struct signer *signer, struct hf_bytes key, const void *byt
         hf__sha256(signer, key.ptr, key.len, block);
     else if (key.len)
         memcpy(block, key.ptr, key.len);
-    hmac(signer, block, bytes, len, mac);
+    hmac_of(signer, block, bytes, len, mac);
 }
 
 /* ---- signatures ----------------------------------------------------------------------------- */
@@ -157,20 +160,20 @@ void hf__sign_key(struct signer *signer, struct hf_str secret_key, struct hf_str
 
     /* The secret is of any length, so its hash is taken in two parts when it needs one. */
     if (secret_key.len > BLOCK - sizeof(prefix)) {
-        start(signer);
-        add(signer, prefix, sizeof(prefix));
-        add(signer, secret_key.ptr, secret_key.len);
-        finish(signer, block);
+        hash_start(signer);
+        hash_add(signer, prefix, sizeof(prefix));
+        hash_add(signer, secret_key.ptr, secret_key.len);
+        hash_finish(signer, block);
     } else {
         memcpy(block, prefix, sizeof(prefix));
         if (secret_key.len)
             memcpy(block + sizeof(prefix), secret_key.ptr, secret_key.len);
     }
-    hmac(signer, block, date.ptr, date.len, key);
+    hmac_of(signer, block, date.ptr, date.len, key);
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         memset(block, 0, sizeof(block));
         memcpy(block, key, SIGN_HASH);
-        hmac(signer, block, steps[i].ptr, steps[i].len, key);
+        hmac_of(signer, block, steps[i].ptr, steps[i].len, key);
     }
 }
 
@@ -273,12 +276,14 @@ void hf__sign_time_text(int64_t seconds, char text[SIGN_TIME + 1])
     const int64_t last = INT64_C(253402300799);  /* 9999-12-31 */
     time_t time = (time_t)(seconds < first ? first : seconds > last ? last : seconds);
     struct tm tm;
+    int len;
 
     gmtime_r(&time, &tm);
-    snprintf(text, SIGN_TIME + 1, "%04u%02u%02uT%02u%02u%02uZ",
-             (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
-             (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-             (unsigned)tm.tm_sec % 100);
+    len = snprintf(text, SIGN_TIME + 1, "%04u%02u%02uT%02u%02u%02uZ",
+                   (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
+                   (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
+                   (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+    assert(len == SIGN_TIME);
 }
 
 /* ---- for clients ---------------------------------------------------------------------------- */
@@ -361,8 +366,8 @@ static enum hf_status add_field(struct hf_scope *s, struct http_head *head, cons
     return HF_OK;
 }
 
-static struct hf_str authorization(struct hf_scope *s, const struct sign_how *how,
-                                   const struct sign_claim *claim, const char *signature)
+static struct hf_str authorization_of(struct hf_scope *s, const struct sign_how *how,
+                                      const struct sign_claim *claim, const char *signature)
 {
     const struct hf_str parts[] = {
         HF_STR(SIGN_ALGORITHM " Credential="),
@@ -450,5 +455,5 @@ enum hf_status hf__sign_request(struct hf_scope *s, struct signer *signer, struc
     TRY(hf__sign_string(s, signer, &claim, canonical, &string));
     hf__sign_signature(signer, kept_key(signer, how, claim.date), string, signature);
 
-    return add_field(s, head, "Authorization", authorization(s, how, &claim, signature));
+    return add_field(s, head, "Authorization", authorization_of(s, how, &claim, signature));
 }

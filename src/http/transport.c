@@ -97,7 +97,7 @@ static enum hf_status write_line(struct exchange *x, const struct http_head *hea
 {
     if (!is_token(head->method) || !is_visible(head->target))
         return hf__fail(x->patience.s, HF_INVALID,
-                        "the method or the target of a request cannot be sent");
+                        "the method or the target of the request is invalid");
     hf__buf_put_str(&x->out, head->method);
     hf__buf_put_byte(&x->out, ' ');
     hf__buf_put_str(&x->out, head->target);
@@ -111,7 +111,7 @@ static enum hf_status write_field(struct exchange *x, const struct http_field *f
 
     if (!is_token(field->name) || hf__http_is(field->name, "Content-Length") ||
         hf__http_is(field->name, "Transfer-Encoding"))
-        return hf__fail(x->patience.s, HF_INVALID, "the header field \"%.*s\" cannot be sent",
+        return hf__fail(x->patience.s, HF_INVALID, "invalid header field \"%.*s\"",
                         (int)(field->name.len < 60 ? field->name.len : 60), field->name.ptr);
     hf__buf_put_str(&x->out, field->name);
     hf__buf_put_str(&x->out, HF_STR(": "));
@@ -234,7 +234,7 @@ static bool make_room(struct exchange *x)
  * Receive what is there, and read it. *more is not set when nothing was: then it is time to wait.
  * TLS may have bytes that the socket does not show, so we wait only after we were told to.
  */
-static enum hf_status receive(struct exchange *x, bool *more)
+static enum hf_status answer_receive(struct exchange *x, bool *more)
 {
     enum http_result result = HTTP_BAD;
     size_t got = 0;
@@ -272,7 +272,7 @@ static enum hf_status receive_all(struct exchange *x)
 
     while (more && !x->answered) {
         TRY(hf__patience_check(&x->patience));
-        TRY(receive(x, &more));
+        TRY(answer_receive(x, &more));
     }
     return HF_OK;
 }
@@ -319,7 +319,7 @@ static enum hf_status send_request(struct exchange *x)
  * An answer that comes at once is waited for awake: to be woken would take longer than it does.
  * Only by a caller that is alone, as others would have better use for the processor.
  */
-static enum hf_status spin(struct exchange *x, int64_t sent_us)
+static enum hf_status answer_spin(struct exchange *x, int64_t sent_us)
 {
     if (!x->connection->quick || !x->transport->may_spin ||
         atomic_load_explicit(&x->transport->running, memory_order_relaxed) > 1)
@@ -329,7 +329,7 @@ static enum hf_status spin(struct exchange *x, int64_t sent_us)
     return HF_OK;
 }
 
-static enum hf_status exchange(struct exchange *x)
+static enum hf_status exchange_run(struct exchange *x)
 {
     struct http_limits limits = {.body_bytes = x->call->answer_max ? x->call->answer_max
                                                                    : TRANSPORT_ANSWER_MAX};
@@ -343,7 +343,7 @@ static enum hf_status exchange(struct exchange *x)
     sent_us = hf__patience_clock_us();
     if (try_first || x->send_failed)
         TRY(receive_all(x));
-    TRY(spin(x, sent_us));
+    TRY(answer_spin(x, sent_us));
     while (!x->answered) {
         short there;
 
@@ -399,7 +399,7 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
         status = hf__connection_take(&x.patience, transport, call->origin, &x.connection);
     (void)atomic_fetch_add_explicit(&transport->running, 1, memory_order_relaxed);
     if (status == HF_OK)
-        status = exchange(&x);
+        status = exchange_run(&x);
     (void)atomic_fetch_sub_explicit(&transport->running, 1, memory_order_relaxed);
     if (status == HF_OK)
         status = hand_out(&x, answer);
@@ -415,16 +415,16 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
     return status;
 }
 
-struct hf_str hf__answer_field(const struct http_answer *answer, const char *name)
+struct hf_str hf__http_answer_field(const struct http_answer *answer, const char *name)
 {
     return hf__http_find(answer->fields, answer->fields_len, name);
 }
 
 /* "Sun, 15 Nov 2026 10:30:00 GMT", the one form that is sent, to that of signatures. */
-int64_t hf__answer_date_s(const struct http_answer *answer)
+int64_t hf__http_answer_date_s(const struct http_answer *answer)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    struct hf_str date = hf__answer_field(answer, "date");
+    struct hf_str date = hf__http_answer_field(answer, "date");
     const char *p = date.ptr, *month;
     char text[SIGN_TIME + 1];
     int64_t seconds;

@@ -73,10 +73,10 @@ enum hf_status hf__transport_call(struct hf_scope *s, struct transport *transpor
                                   const struct transport_call *call, struct http_answer *answer);
 
 /* The first field of that name, in any case; absent when there is none. */
-struct hf_str hf__answer_field(const struct http_answer *answer, const char *name);
+struct hf_str hf__http_answer_field(const struct http_answer *answer, const char *name);
 
 /* The field Date, as seconds since 1970; 0 when there is none that can be read. */
-int64_t hf__answer_date_s(const struct http_answer *answer);
+int64_t hf__http_answer_date_s(const struct http_answer *answer);
 
 struct transport_stats {
     uint64_t connects; /* connections made */

@@ -58,7 +58,7 @@ void hf__kv_memory_free(const struct hf_env *env, struct kv_memory *memory)
 
 static uint64_t hash_mix(uint64_t hash, struct hf_str text)
 {
-    return (fnv(hash, text.ptr, text.len) ^ text.len) * FNV_PRIME;
+    return (fnv_add(hash, text.ptr, text.len) ^ text.len) * FNV_PRIME;
 }
 
 static uint64_t hash_of(const struct kv_memory *memory, const struct kv_place *place)

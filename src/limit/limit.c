@@ -122,7 +122,7 @@ _Static_assert(ROUNDS <= 100, "two digits in an id");
 
 static uint64_t hash_of(const struct limit_ask *ask)
 {
-    uint64_t hash = fnv(FNV_BEGIN ^ (uint64_t)ask->rule.kind, ask->name.ptr, ask->name.len);
+    uint64_t hash = fnv_add(FNV_BEGIN ^ (uint64_t)ask->rule.kind, ask->name.ptr, ask->name.len);
 
     return hash ? hash : 1;
 }

@@ -376,7 +376,7 @@ static enum hf_status held_by(struct hf_scope *s, struct acquire_call *call, enu
 
 static atomic_uint *freed_of(struct hf_lock_table *table, struct hf_str name)
 {
-    return &table->freed[fnv_fold(fnv(FNV_BEGIN, name.ptr, name.len)) & (FREED_BUCKETS - 1)];
+    return &table->freed[fnv_fold(fnv_add(FNV_BEGIN, name.ptr, name.len)) & (FREED_BUCKETS - 1)];
 }
 
 void hf__lock_freed(struct hf_lock_table *table, struct hf_str name)

@@ -303,8 +303,8 @@ static void find_parts(const uint8_t *body, size_t bytes, enum hf_type type, siz
 }
 
 /* Write the parts in order over the body; returns how many stay, or SIZE_MAX without memory. */
-static size_t reorder(struct hf__buf *buf, size_t open, enum hf_type type, size_t count,
-                      struct scratch *scratch, size_t *repeat)
+static size_t parts_reorder(struct hf__buf *buf, size_t open, enum hf_type type, size_t count,
+                            struct scratch *scratch, size_t *repeat)
 {
     uint8_t *body = buf->ptr + open + VALUE_HEAD;
     size_t bytes = buf->len - open - VALUE_HEAD;
@@ -364,7 +364,7 @@ static inline size_t close_parts(struct hf__buf *buf, size_t open, enum hf_type 
         before = part;
         at += part.len;
     }
-    return in_order ? count : reorder(buf, open, type, count, &scratch, repeat);
+    return in_order ? count : parts_reorder(buf, open, type, count, &scratch, repeat);
 }
 
 static size_t count_values(const struct hf__buf *buf, size_t open)
@@ -434,7 +434,7 @@ struct making {
     int depth;             /* levels of the deepest ready value in it */
 };
 
-static void spoil(struct making *m, const struct hf_attr *attr, const char *why)
+static void making_spoil(struct making *m, const struct hf_attr *attr, const char *why)
 {
     if (m->poison.ptr)
         return;
@@ -451,14 +451,15 @@ static bool judge_number(struct making *m, const struct hf_attr *attr, enum numb
     case NUMBER_OK:
         return true;
     case NUMBER_SYNTAX:
-        spoil(m, attr, attr->is_real ? "NaN and infinity are no numbers here" : "not a number");
+        making_spoil(m, attr,
+                     attr->is_real ? "NaN and infinity are no numbers here" : "not a number");
         break;
     case NUMBER_PRECISION:
-        spoil(m, attr, "a number of more than 38 digits");
+        making_spoil(m, attr, "a number of more than 38 digits");
         break;
     case NUMBER_OVERFLOW:
     case NUMBER_UNDERFLOW:
-        spoil(m, attr, "a number out of range");
+        making_spoil(m, attr, "a number out of range");
         break;
     }
     return false;
@@ -484,11 +485,11 @@ static void make_set(struct making *m, const struct hf_attr *attr)
             bytes = hf_bytes_of(number.bytes, number.len);
         }
         if (attr->type == HF_TYPE_SS && !hf__utf8_valid(attr->list[i]))
-            spoil(m, attr, "a string of the set is not UTF-8");
+            making_spoil(m, attr, "a string of the set is not UTF-8");
         hf__build_element(&m->buf, attr->type, bytes);
     }
     if (hf__build_close(&m->buf, open) == BUILD_EMPTY_SET)
-        spoil(m, attr, "a set may not be empty");
+        making_spoil(m, attr, "a set may not be empty");
 }
 
 static void make_value(struct making *m, const struct hf_attr *attr)
@@ -499,9 +500,9 @@ static void make_value(struct making *m, const struct hf_attr *attr)
     case HF_TYPE_S:
     case HF_TYPE_B:
         if (!attr->text.ptr && attr->text.len == 0 && attr->type == HF_TYPE_S)
-            spoil(m, attr, "the string is absent");
+            making_spoil(m, attr, "the string is absent");
         else if (attr->type == HF_TYPE_S && !hf__utf8_valid(attr->text))
-            spoil(m, attr, "the string is not UTF-8");
+            making_spoil(m, attr, "the string is not UTF-8");
         hf__build_str(&m->buf, attr->type, attr->text);
         break;
     case HF_TYPE_N:
@@ -535,7 +536,7 @@ static void make_value(struct making *m, const struct hf_attr *attr)
                 m->poison = (struct hf_item){attr->value.ptr, attr->value.len};
             hf__build_null(&m->buf);
         } else if (!attr->value.ptr) {
-            spoil(m, attr, "the value is absent");
+            making_spoil(m, attr, "the value is absent");
             hf__build_null(&m->buf);
         } else {
             int depth = hf__value_depth(attr->value);
@@ -545,14 +546,14 @@ static void make_value(struct making *m, const struct hf_attr *attr)
         }
         break;
     default: /* a name without a value would be no item */
-        spoil(m, attr, "there is no such type");
+        making_spoil(m, attr, "there is no such type");
         hf__build_null(&m->buf);
         break;
     }
 }
 
 /* `levels` are those of the container that was made around the values. */
-static struct hf_value finish(struct making *m, int levels)
+static struct hf_value making_finish(struct making *m, int levels)
 {
     struct hf_value value = hf__build_value_from(&m->buf, 0);
 
@@ -572,11 +573,11 @@ static void make_member(struct making *m, const struct hf_attr *attr)
     const struct hf_attr unnamed = {.name = HF_STR("?")};
 
     if (attr->name.len > ATTR_NAME_MAX) {
-        spoil(m, attr, "the name is longer than 65535 bytes");
+        making_spoil(m, attr, "the name is longer than 65535 bytes");
         return;
     }
     if (!hf__utf8_valid(attr->name)) {
-        spoil(m, &unnamed, "the name is not UTF-8");
+        making_spoil(m, &unnamed, "the name is not UTF-8");
         return;
     }
     hf__build_name(&m->buf, attr->name);
@@ -605,7 +606,7 @@ struct hf_item hf_item_with(struct hf_scope *s, struct hf_item item, const struc
     for (size_t i = 0; i < count; i++)
         make_member(&m, &attrs[i]);
     hf__build_close(&m.buf, open);
-    made = finish(&m, 1);
+    made = making_finish(&m, 1);
     return (struct hf_item){made.ptr, made.len};
 }
 
@@ -622,7 +623,7 @@ struct hf_value hf_list_make(struct hf_scope *s, const struct hf_attr *attrs, si
     for (size_t i = 0; i < count; i++)
         make_value(&m, &attrs[i]);
     hf__build_close(&m.buf, open);
-    return finish(&m, 1);
+    return making_finish(&m, 1);
 }
 
 struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr)
@@ -630,7 +631,7 @@ struct hf_value hf_value_make(struct hf_scope *s, struct hf_attr attr)
     struct making m = {.s = s, .buf = {.scope = s}};
 
     make_value(&m, &attr);
-    return finish(&m, 0);
+    return making_finish(&m, 0);
 }
 
 static struct hf_str copy_if(struct hf_scope *s, struct hf_str text)

@@ -53,7 +53,7 @@ struct digits {
 /* ---- stored form ---------------------------------------------------------------------------- */
 
 /* How many decimal digits there are from the first to the last that is not zero. */
-static int decimals(const uint8_t *pairs, int len)
+static int count_decimals(const uint8_t *pairs, int len)
 {
     return 2 * len - (pairs[0] < 10) - (pairs[len - 1] % 10 == 0);
 }
@@ -106,7 +106,7 @@ size_t hf__number_length(const uint8_t *bytes, size_t max)
 
         if (byte == 0) {
             if (len == 0 || pairs[0] == 0 || pairs[len - 1] == 0 ||
-                decimals(pairs, len) > NUMBER_DIGITS_MAX)
+                count_decimals(pairs, len) > NUMBER_DIGITS_MAX)
                 return 0;
             return i + 1;
         }
@@ -195,7 +195,7 @@ static bool scan_text(struct scan *scan, const char *at, const char *end)
 }
 
 /* Pack decimal digits; `power` is that of the first. */
-static void pack(bool negative, int power, const struct scan *scan, struct number *out)
+static void digits_pack(bool negative, int power, const struct scan *scan, struct number *out)
 {
     /* With an even power the first digit is a lower half, and digits[0], a zero, its higher one. */
     int from = (power & 1) ? 1 : 0;
@@ -279,7 +279,7 @@ enum number_error hf__number_parse(struct hf_str text, struct number *out)
     if (scan.len > NUMBER_DIGITS_MAX)
         return NUMBER_PRECISION;
     scan.digits[1 + scan.len] = 0;
-    pack(negative, (int)(scan.point + scan.exponent - 1), &scan, out);
+    digits_pack(negative, (int)(scan.point + scan.exponent - 1), &scan, out);
     return NUMBER_OK;
 }
 
@@ -363,7 +363,7 @@ static enum number_error close_sum(bool negative, int exponent, const uint8_t *p
         return NUMBER_OK;
     }
     if (exponent < EXPONENT_MIN || exponent > EXPONENT_MAX ||
-        decimals(pairs, len) > NUMBER_DIGITS_MAX)
+        count_decimals(pairs, len) > NUMBER_DIGITS_MAX)
         return NUMBER_OVERFLOW;
     put_digits(negative, exponent, pairs, len, out);
     return NUMBER_OK;
@@ -403,7 +403,8 @@ static void subtract_pairs(uint8_t *to, const uint8_t *pairs, int len)
     }
 }
 
-static enum number_error add(const struct digits *a, const struct digits *b, struct number *out)
+static enum number_error digits_add(const struct digits *a, const struct digits *b,
+                                    struct number *out)
 {
     uint8_t sum[1 + SPAN_MAX] = {0}; /* the first takes the carry */
     const struct digits *large = a, *small = b;
@@ -440,7 +441,7 @@ enum number_error hf__number_add(const uint8_t *a, size_t a_len, const uint8_t *
     struct digits left = get_digits(a, a_len);
     struct digits right = get_digits(b, b_len);
 
-    return add(&left, &right, out);
+    return digits_add(&left, &right, out);
 }
 
 enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint8_t *b,
@@ -450,7 +451,7 @@ enum number_error hf__number_subtract(const uint8_t *a, size_t a_len, const uint
     struct digits right = get_digits(b, b_len);
 
     right.negative = !right.negative;
-    return add(&left, &right, out);
+    return digits_add(&left, &right, out);
 }
 
 /* ---- size ----------------------------------------------------------------------------------- */

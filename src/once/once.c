@@ -193,7 +193,7 @@ enum hf_status hf__once_hash_check(struct hf_scope *s, const struct once_view *v
 
 atomic_uint *hf__once_ended(struct hf_once_table *table, struct hf_str key)
 {
-    return &table->ended[fnv_fold(fnv(FNV_BEGIN, key.ptr, key.len)) & (ONCE_ENDED_BUCKETS - 1)];
+    return &table->ended[fnv_fold(fnv_add(FNV_BEGIN, key.ptr, key.len)) & (ONCE_ENDED_BUCKETS - 1)];
 }
 
 /* ---- an attempt ----------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ enum {
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static const void *at(const struct field *field, const void *base)
+static const void *field_at(const struct field *field, const void *base)
 {
     return (const uint8_t *)base + field->at;
 }
@@ -47,7 +47,7 @@ static struct hf_str str_of(const struct field *field, const void *base)
 {
     struct hf_str str;
 
-    memcpy(&str, at(field, base), sizeof(str));
+    memcpy(&str, field_at(field, base), sizeof(str));
     return str;
 }
 
@@ -55,7 +55,7 @@ static int64_t int_of(const struct field *field, const void *base)
 {
     int64_t number;
 
-    memcpy(&number, at(field, base), sizeof(number));
+    memcpy(&number, field_at(field, base), sizeof(number));
     return number;
 }
 
@@ -63,7 +63,7 @@ static int enum_of(const struct field *field, const void *base)
 {
     int number;
 
-    memcpy(&number, at(field, base), sizeof(number));
+    memcpy(&number, field_at(field, base), sizeof(number));
     return number;
 }
 
@@ -71,7 +71,7 @@ static const void *pointer_of(const struct field *field, const void *base)
 {
     const void *pointer;
 
-    memcpy(&pointer, at(field, base), sizeof(pointer));
+    memcpy(&pointer, field_at(field, base), sizeof(pointer));
     return pointer;
 }
 
@@ -87,7 +87,7 @@ static inline bool is_absent(const struct field *field, const void *base)
     case FIELD_ENUM:
         return enum_of(field, base) == 0;
     case FIELD_DOUBLE:
-        memcpy(&real, at(field, base), sizeof(real));
+        memcpy(&real, field_at(field, base), sizeof(real));
         return !(real < 0 || real > 0);
     default: /* all others begin with a pointer */
         return pointer_of(field, base) == NULL;
@@ -213,6 +213,7 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
         break;
     case FIELD_ENUM:
         member = enum_of(field, base);
+        assert(member != 0); /* that is absent */
         if (member < 0)
             hf__buf_put_str(out, hf__scope_kept_text(s, member));
         else if ((size_t)member <= field->members->len)
@@ -222,7 +223,7 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
         break;
     case FIELD_ITEM:
     case FIELD_NAMES:
-        memcpy(&item, at(field, base), sizeof(item));
+        memcpy(&item, field_at(field, base), sizeof(item));
         print_item(out, item);
         break;
     case FIELD_STRUCT:
@@ -245,7 +246,7 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
 
 /* ---- collecting ----------------------------------------------------------------------------- */
 
-static bool newer(const struct violations *v)
+static bool is_newer(const struct violations *v)
 {
     return hf__scope_wording(v->s) == HF__WORDING_2026;
 }
@@ -269,8 +270,9 @@ static void put_path(struct violations *v, const struct path_step *step, bool pa
 }
 
 /* Room for one more; writes what stands between two. (1) */
-static bool begin(struct violations *v)
+static bool violation_begin(struct violations *v)
 {
+    assert(v->count <= VIOLATIONS_MAX);
     if (v->count == VIOLATIONS_MAX)
         return false;
     if (v->count++ > 0)
@@ -279,12 +281,12 @@ static bool begin(struct violations *v)
 }
 
 /* The member at the path is wrong. */
-static void violate(struct violations *v, const struct field *field, const void *base,
-                    bool in_newer_form, const char *constraint, int64_t limit)
+static void violation_add(struct violations *v, const struct field *field, const void *base,
+                          bool in_newer_form, const char *constraint, int64_t limit)
 {
-    bool pascal = in_newer_form || newer(v);
+    bool pascal = in_newer_form || is_newer(v);
 
-    if (!begin(v))
+    if (!violation_begin(v))
         return;
     hf__buf_put_str(&v->text, HF_STR("Value "));
     if (!pascal) {
@@ -305,10 +307,10 @@ static void violate(struct violations *v, const struct field *field, const void 
 void hf__violation_add(struct violations *v, struct hf_str path, struct hf_str value,
                        const char *constraint)
 {
-    if (!begin(v))
+    if (!violation_begin(v))
         return;
     hf__buf_put_str(&v->text, HF_STR("Value "));
-    if (!newer(v)) {
+    if (!is_newer(v)) {
         hf__buf_put_byte(&v->text, '\'');
         hf__buf_put_str(&v->text, value);
         hf__buf_put_str(&v->text, HF_STR("' "));
@@ -342,7 +344,7 @@ static void check_fields(struct violations *v, const struct fields *fields, cons
 #define AT_LEAST "Member must have value greater than or equal to "
 #define AT_MOST "Member must have value less than or equal to "
 
-bool hf__is_table_name(struct hf_str text)
+bool hf__ops_is_table_name(struct hf_str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -368,9 +370,9 @@ static void check_length(struct violations *v, const struct field *field, const 
     if (field->rules & FIELD_NO_CHECK)
         return;
     if (field->min && len < (size_t)field->min)
-        violate(v, field, base, in_newer_form, LONGER, field->min);
+        violation_add(v, field, base, in_newer_form, LONGER, field->min);
     if (max && len > (size_t)max)
-        violate(v, field, base, in_newer_form, SHORTER, max);
+        violation_add(v, field, base, in_newer_form, SHORTER, max);
 }
 
 /* What came as JSON is UTF-8; what a program passes may not be, and would be stored. */
@@ -378,7 +380,7 @@ static void check_utf8(struct violations *v, const struct field *field, const vo
                        struct hf_str text)
 {
     if (!hf__utf8_valid(text))
-        violate(v, field, base, true, "Member must be UTF-8", INT64_MIN);
+        violation_add(v, field, base, true, "Member must be UTF-8", INT64_MIN);
 }
 
 static void check_str(struct violations *v, const struct field *field, const void *base)
@@ -388,9 +390,10 @@ static void check_str(struct violations *v, const struct field *field, const voi
 
     if (field->pattern == PATTERN_TABLE_NAME && !is_arn(field, text)) {
         /* An empty name that may have one character is too short, and that is all. */
-        if (!hf__is_table_name(text) && !(text.len == 0 && field->min == TABLE_NAME_MIN))
-            violate(v, field, base, false,
-                    "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+", INT64_MIN);
+        if (!hf__ops_is_table_name(text) && !(text.len == 0 && field->min == TABLE_NAME_MIN))
+            violation_add(v, field, base, false,
+                          "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+                          INT64_MIN);
         max = TABLE_NAME_MAX;
     }
     check_length(v, field, base, text.len, max);
@@ -404,9 +407,9 @@ static void check_int(struct violations *v, const struct field *field, const voi
     if (number == HF_ZERO)
         number = 0;
     if ((field->rules & FIELD_FROM_ZERO) ? number < 0 : field->min && number < field->min)
-        violate(v, field, base, field->rules & FIELD_NEWER, AT_LEAST, field->min);
+        violation_add(v, field, base, field->rules & FIELD_NEWER, AT_LEAST, field->min);
     if (field->max && number > field->max)
-        violate(v, field, base, field->rules & FIELD_NEWER, AT_MOST, field->max);
+        violation_add(v, field, base, field->rules & FIELD_NEWER, AT_MOST, field->max);
 }
 
 static void check_enum(struct violations *v, const struct field *field, const void *base)
@@ -417,7 +420,7 @@ static void check_enum(struct violations *v, const struct field *field, const vo
         return;
     snprintf(constraint, sizeof(constraint), "Member must satisfy enum value set: %s",
              field->members->printed);
-    violate(v, field, base, false, constraint, INT64_MIN);
+    violation_add(v, field, base, false, constraint, INT64_MIN);
 }
 
 /* Elements of a list are at path.n.member, of a map at path.key.member. */
@@ -443,7 +446,7 @@ static void check_elements(struct violations *v, const struct field *field, cons
         if (field->sub)
             check_fields(v, field->sub, element);
         else if (is_absent(&one, element))
-            violate(v, &one, element, false, "Member must not be null", INT64_MIN);
+            violation_add(v, &one, element, false, "Member must not be null", INT64_MIN);
         else if (field->kind == FIELD_STRS)
             check_str(v, &one, element);
         element += field_element_size(field);
@@ -495,7 +498,7 @@ static void check_field(struct violations *v, const struct field *field, const v
     if (field->name) /* the only field of a map's entry is at the entry's own path */
         v->at = &step;
     if (absent)
-        violate(v, field, base, false, "Member must not be null", INT64_MIN);
+        violation_add(v, field, base, false, "Member must not be null", INT64_MIN);
     else
         check_present(v, field, base);
     v->at = step.up;
@@ -547,7 +550,7 @@ static enum hf_status check_table_name(struct violations *v, const struct field 
     if (!name.ptr)
         return hf__fail(v->s, HF_INVALID,
                         "The parameter 'TableName' is required but was not present in the request");
-    if (name.len >= (size_t)field->min && name.len <= TABLE_NAME_MAX && hf__is_table_name(name))
+    if (name.len >= (size_t)field->min && name.len <= TABLE_NAME_MAX && hf__ops_is_table_name(name))
         return HF_OK; /* nearly always */
     by_length = *field;
     by_length.rules = 0;
@@ -569,7 +572,7 @@ static enum hf_status check_newer_update(struct violations *v, const struct op *
 {
     const struct hf_update_item *update = request;
 
-    if (op->op != HF_OP_UPDATE_ITEM || !newer(v) || (int)update->returns >= 0)
+    if (op->op != HF_OP_UPDATE_ITEM || !is_newer(v) || (int)update->returns >= 0)
         return HF_OK;
     return hf__fail(v->s, HF_INVALID,
                     "1 validation error detected: Failed to satisfy constraint: Member must "

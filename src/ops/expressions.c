@@ -18,7 +18,7 @@ static size_t count_given(const struct expressions *e)
 }
 
 /* KeyConditions may stand beside expressions of other kinds, but not beside its own. */
-static bool excluded(const struct expressions *e, const struct legacy_given *legacy)
+static bool is_excluded(const struct expressions *e, const struct legacy_given *legacy)
 {
     if (!legacy->given || strcmp(legacy->name, "KeyConditions") != 0)
         return legacy->given;
@@ -42,7 +42,7 @@ static enum hf_status check_both(struct hf_scope *s, const struct expressions *e
     bool first_with = true;
 
     for (size_t i = 0; i < e->legacy_len; i++)
-        if (excluded(e, &e->legacy[i]))
+        if (is_excluded(e, &e->legacy[i]))
             list_put(&without, e->legacy[i].name, &first_without);
     if (first_without)
         return HF_OK;
@@ -106,7 +106,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
     TRY(hf_item_check(s, e->names));
     if (hf__item_poisoned(e->values)) {
         TRY(hf__expr_params(s, e->names, hf__item_poison(e->values)->rest, params));
-        return hf__fail_expression_value(s, e->op, hf__item_poison(e->values));
+        return hf__ops_fail_expression_value(s, e->op, hf__item_poison(e->values));
     }
     TRY(hf__expr_params(s, e->names, e->values, params));
     while (hf_item_next(e->values, &walk)) {
@@ -117,7 +117,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
                                     .message = hf_scope_error(s)->message,
                                     .key = walk.name};
 
-            return hf__fail_expression_value(s, e->op, &poison);
+            return hf__ops_fail_expression_value(s, e->op, &poison);
         }
     }
     return HF_OK;
@@ -129,7 +129,7 @@ static enum hf_status bind_all(struct hf_scope *s, const struct expressions *e)
 
     TRY(check_params(s, e, &params));
     for (size_t i = 0; i < e->len; i++) {
-        const struct expression *expression = &e->list[e->turns[i]];
+        const struct expression *expression = &e->list[e->order[i]];
         const struct expr *program;
 
         if (!expression->text.ptr)

@@ -1,7 +1,7 @@
 /*
  * ops/fields_services.c: the fields of operations about what other services and other regions do
  * for a table: global tables, Kinesis, contributor insights, exports and imports. One machine has
- * none of it, so the answers are empty; what they are made of is here for whoever reads the answers
+ * none of it, so the answers are empty; their fields are here for clients that read the answers
  * of a service that does.
  */
 #include "ops/table.h"

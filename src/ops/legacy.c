@@ -181,9 +181,9 @@ enum hf_status hf__legacy_expected(struct hf_scope *s, enum hf_op op,
 
 /* ---- QueryFilter, ScanFilter, KeyConditions ------------------------------------------------- */
 
-static enum hf_status translate(struct hf_scope *s, enum hf_op op,
-                                const struct hf_condition *conditions, size_t len,
-                                struct expr_legacy_condition **out)
+static enum hf_status conditions_translate(struct hf_scope *s, enum hf_op op,
+                                           const struct hf_condition *conditions, size_t len,
+                                           struct expr_legacy_condition **out)
 {
     *out = hf__scope_array(s, len, sizeof(**out));
     if (!*out)
@@ -212,7 +212,7 @@ enum hf_status hf__legacy_filter(struct hf_scope *s, enum hf_op op,
 
     *bound = NULL;
     TRY(check_joined(s, joined, len));
-    TRY(translate(s, op, conditions, len, &translated));
+    TRY(conditions_translate(s, op, conditions, len, &translated));
     return len ? hf__expr_legacy_condition(s, translated, len, joined == HF_OR, bound) : HF_OK;
 }
 
@@ -222,7 +222,7 @@ enum hf_status hf__legacy_key(struct hf_scope *s, const struct hf_condition *con
     struct expr_legacy_condition *translated;
 
     *bound = NULL;
-    TRY(translate(s, HF_OP_QUERY, conditions, len, &translated));
+    TRY(conditions_translate(s, HF_OP_QUERY, conditions, len, &translated));
     if (len < 1 || len > 2)
         return hf__fail(s, HF_INVALID, "Conditions can be of length 1 or 2 only");
     return hf__expr_legacy_key(s, translated, len, bound);

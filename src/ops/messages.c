@@ -51,8 +51,8 @@ struct hf_str hf__poison_text(struct hf_scope *s, enum hf_op op, const struct po
     return poison->newer.ptr && has_moved(s, op) ? poison->newer : poison->message;
 }
 
-enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,
-                                         const struct poison *poison)
+enum hf_status hf__ops_fail_expression_value(struct hf_scope *s, enum hf_op op,
+                                             const struct poison *poison)
 {
     struct hf__buf text = {.scope = s};
 

@@ -171,10 +171,10 @@ enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_in
                                           enum hf_billing billing);
 
 /* One or more of [a-zA-Z0-9_.-]. */
-bool hf__is_table_name(struct hf_str text);
+bool hf__ops_is_table_name(struct hf_str text);
 
 /* A table's own name out of a TableName that may be an ARN. */
-struct hf_str hf__table_name(struct hf_str name_or_arn);
+struct hf_str hf__ops_table_name(struct hf_str name_or_arn);
 
 /* Fail with TransactionCanceledException and these reasons, one per action. */
 enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *reasons, size_t len);

@@ -100,7 +100,7 @@ static bool same_keys(const struct hf_index *a, const struct hf_index_descriptio
     return true;
 }
 
-static bool projects(const struct hf_projection *projection, struct hf_str name)
+static bool is_projected(const struct hf_projection *projection, struct hf_str name)
 {
     for (size_t i = 0; i < projection->attributes_len; i++)
         if (hf_str_equal(projection->attributes[i], name))
@@ -113,7 +113,7 @@ static bool same_projection(const struct hf_projection *a, const struct hf_proje
     if (a->type != b->type || a->attributes_len != b->attributes_len)
         return false;
     for (size_t i = 0; i < a->attributes_len; i++)
-        if (!projects(b, a->attributes[i]))
+        if (!is_projected(b, a->attributes[i]))
             return false;
     return true;
 }

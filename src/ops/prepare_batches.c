@@ -94,7 +94,7 @@ static bool bad_table(struct hf_str table)
 {
     if (table.len > 4 && memcmp(table.ptr, "arn:", 4) == 0)
         return false;
-    return table.len < TABLE_MIN || table.len > TABLE_MAX || !hf__is_table_name(table);
+    return table.len < TABLE_MIN || table.len > TABLE_MAX || !hf__ops_is_table_name(table);
 }
 
 /* An empty map has a sentence of its own in the older texts. */

@@ -127,7 +127,7 @@ enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache
         .list = {{"UpdateExpression", EXPR_UPDATE, request->update, &out->update},
                  {"ConditionExpression", EXPR_CONDITION, request->condition, &out->condition}},
         .len = 2,
-        .turns = {0, 1},
+        .order = {0, 1},
         .legacy = {{"AttributeUpdates", request->updates != NULL},
                    {"Expected", request->expected != NULL},
                    {"ConditionalOperator", request->conditional_operator != 0}},
@@ -175,7 +175,7 @@ enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *c
 }
 
 /* A name stays as it is; of an ARN it is what follows "table/", up to an index or a stream. */
-struct hf_str hf__table_name(struct hf_str name_or_arn)
+struct hf_str hf__ops_table_name(struct hf_str name_or_arn)
 {
     const struct hf_str before = HF_STR(":table/");
     const char *found;

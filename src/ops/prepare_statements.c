@@ -24,7 +24,7 @@ enum hf_status hf__prepare_statement(struct hf_scope *s, struct hf_str text,
 {
     size_t size;
 
-    TRY(hf__statement_parse(s, text, parameters, len, out));
+    TRY(hf__partiql_parse(s, text, parameters, len, out));
     if (out->kind != STATEMENT_INSERT)
         return HF_OK;
     TRY(hf__check_item(s, HF_OP_EXECUTE_STATEMENT, out->item));

@@ -46,7 +46,8 @@ struct definitions {
     size_t len;
 };
 
-static const struct hf_attribute_definition *defined(struct definitions d, struct hf_str name)
+static const struct hf_attribute_definition *definition_find(struct definitions d,
+                                                             struct hf_str name)
 {
     for (size_t i = 0; i < d.len; i++)
         if (hf_str_equal(d.list[i].name, name))
@@ -126,7 +127,7 @@ static enum hf_status check_key_schema(struct hf_scope *s, const struct hf_key_e
                                        size_t len, struct definitions d, bool global)
 {
     for (size_t i = 0; d.list && i < len; i++)
-        if (!defined(d, keys[i].name))
+        if (!definition_find(d, keys[i].name))
             return fail_undefined(s, keys, len, d);
     for (size_t i = 1; i < len; i++)
         for (size_t k = 0; k < i; k++)

@@ -14,7 +14,7 @@ enum {
 
 /* ---- keys and values ------------------------------------------------------------------------ */
 
-static size_t characters(struct hf_str text)
+static size_t count_characters(struct hf_str text)
 {
     size_t count = 0;
 
@@ -40,7 +40,7 @@ static enum hf_status check_tag_key(struct hf_scope *s, struct hf_str key)
 {
     if (!key.ptr)
         return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: null");
-    if (key.len == 0 || characters(key) > TAG_KEY_MAX || !tag_text(key))
+    if (key.len == 0 || count_characters(key) > TAG_KEY_MAX || !tag_text(key))
         return hf__fail(s, HF_INVALID, "The Tag Key provided is invalid, Key: %.*s", HF_FMT(key));
     if (key.len >= 4 && memcmp(key.ptr, "aws:", 4) == 0)
         return hf__fail(s, HF_INVALID, "Tag Key cannot be prefixed with aws:, Key: %.*s",
@@ -52,7 +52,7 @@ static enum hf_status check_tag_value(struct hf_scope *s, struct hf_str value)
 {
     if (!value.ptr)
         return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: null");
-    if (characters(value) > TAG_VALUE_MAX || !tag_text(value))
+    if (count_characters(value) > TAG_VALUE_MAX || !tag_text(value))
         return hf__fail(s, HF_INVALID, "The Tag Value provided is invalid, Value: %.*s",
                         HF_FMT(value));
     return HF_OK;

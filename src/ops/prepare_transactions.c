@@ -82,7 +82,7 @@ static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *
         .list = {{"UpdateExpression", EXPR_UPDATE, update->update, &out->update},
                  {"ConditionExpression", EXPR_CONDITION, update->condition, &out->condition}},
         .len = 2,
-        .turns = {0, 1},
+        .order = {0, 1},
         .names = update->names,
         .values = update->values,
     };

@@ -86,14 +86,14 @@ enum { EXPRESSIONS_MAX = 3, LEGACY_MAX = 4 };
 
 /*
  * The expressions of one request or action. They stand in the order in which messages name them;
- * `turns` is the order in which they are read.
+ * `order` is the order in which they are read.
  */
 struct expressions {
     struct hf__expr_cache *cache;
     enum hf_op op;
     struct expression list[EXPRESSIONS_MAX];
     size_t len;
-    size_t turns[EXPRESSIONS_MAX];
+    size_t order[EXPRESSIONS_MAX];
     struct legacy_given legacy[LEGACY_MAX];
     size_t legacy_len;
     struct hf_item names;
@@ -103,7 +103,7 @@ struct expressions {
 /* Steps 3 and 4: no mixing with legacy parameters, no names or values without an expression. */
 enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expressions *e);
 
-/* Steps 7 to 9: placeholders, each expression in its turn, nothing unused. */
+/* Steps 7 to 9: placeholders, each expression in order, nothing unused. */
 enum hf_status hf__expressions_bind(struct hf_scope *s, const struct expressions *e);
 
 /* ---- legacy.c ------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ enum hf_status hf__reword(struct hf_scope *s, enum hf_op op, enum hf_status stat
 struct hf_str hf__poison_text(struct hf_scope *s, enum hf_op op, const struct poison *poison);
 
 /* Fail for a poisoned expression value, wrapped as the operation has it. */
-enum hf_status hf__fail_expression_value(struct hf_scope *s, enum hf_op op,
-                                         const struct poison *poison);
+enum hf_status hf__ops_fail_expression_value(struct hf_scope *s, enum hf_op op,
+                                             const struct poison *poison);
 
 #endif

@@ -2,7 +2,7 @@
  * ops/refused.c: members of requests that DynamoDB's model has and that are refused by name.
  *
  * A member that no table of fields has is stepped over, as the service does with what it does not
- * know. What it does know must not be lost that way: whoever asks for an index or a replica has to
+ * know. What it does know must not be lost that way: a caller that asks for an index or a replica has to
  * learn that there will be none. ReplicaUpdates has a place in its struct, and prepare_tables.c
  * refuses it. test/hostile/members.py compares all of them with the service's own model.
  */

@@ -51,7 +51,7 @@ enum hf_status hf__check_value(struct hf_scope *s, enum hf_op op, struct hf_valu
     return value.ptr ? check_part(s, value, 1) : HF_OK;
 }
 
-static bool contains(struct hf_str text, struct hf_str part)
+static bool text_contains(struct hf_str text, struct hf_str part)
 {
     return memmem(text.ptr, text.len, part.ptr, part.len) != NULL;
 }
@@ -62,10 +62,11 @@ enum hf_status hf__check_start(struct hf_scope *s, enum hf_op op, struct hf_item
     struct hf_str message = hf_scope_error(s)->message;
 
     /* Errors of numbers and of repeats come from a layer below, which knows no starting key. */
-    if (status != HF_INVALID || contains(message, HF_STR("contains duplicates")) ||
-        contains(message, HF_STR("number set")) || contains(message, HF_STR("numeric value")) ||
-        contains(message, HF_STR("significant digits")) ||
-        contains(message, HF_STR("number with magnitude")))
+    if (status != HF_INVALID || text_contains(message, HF_STR("contains duplicates")) ||
+        text_contains(message, HF_STR("number set")) ||
+        text_contains(message, HF_STR("numeric value")) ||
+        text_contains(message, HF_STR("significant digits")) ||
+        text_contains(message, HF_STR("number with magnitude")))
         return status;
     return hf__fail(s, HF_INVALID, START_INVALID "%.*s", HF_FMT(message));
 }

@@ -191,7 +191,7 @@ static enum hf_status crew_wait(struct hf_scope *s, struct bus_crew *crew)
 
     pthread_mutex_lock(&crew->mutex);
     while (crew->running > 0) {
-        steady_wait_us(&crew->ended, &crew->mutex, LOOK_US);
+        cond_wait_us(&crew->ended, &crew->mutex, LOOK_US);
         if (status != HF_OK)
             continue;
         pthread_mutex_unlock(&crew->mutex);
@@ -281,7 +281,7 @@ static enum hf_status emit_at_once(struct hf_scope *s, struct bus_emission *e, s
     for (size_t i = 0; i < e->len; i++)
         TRY(begin_event(s, e, i)); /* (2) */
     pthread_mutex_init(&crew.mutex, NULL);
-    steady_cond_init(&crew.ended);
+    cond_monotonic_init(&crew.ended);
     status = open_crew(s, &crew);
     if (status == HF_OK)
         status = run_crew(s, &crew);

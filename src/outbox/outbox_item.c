@@ -103,7 +103,7 @@ void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1])
 
 static uint64_t hash_of(struct hf_str text, uint64_t begin)
 {
-    return fnv_fold(fnv(begin, text.ptr, text.len));
+    return fnv_fold(fnv_add(begin, text.ptr, text.len));
 }
 
 /* (2) */

@@ -181,9 +181,9 @@ struct hf_update_item hf__records_request(struct hf_scope *s, const struct hf_re
 /* (5) FNV-1a of the account, a zero and the run time. */
 uint64_t hf__record_hash(struct record_key key)
 {
-    uint64_t hash = fnv(FNV_BEGIN, key.account.ptr, key.account.len) * FNV_PRIME;
+    uint64_t hash = fnv_add(FNV_BEGIN, key.account.ptr, key.account.len) * FNV_PRIME;
 
-    hash = fnv(hash, key.run_time.ptr, key.run_time.len);
+    hash = fnv_add(hash, key.run_time.ptr, key.run_time.len);
     return fnv_fold(hash);
 }
 

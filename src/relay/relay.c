@@ -266,8 +266,8 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->sender.tokens = 1;
     take_limits(relay);
     pthread_mutex_init(&relay->mutex, NULL);
-    steady_cond_init(&relay->work_cond);
-    steady_cond_init(&relay->idle_cond);
+    cond_monotonic_init(&relay->work_cond);
+    cond_monotonic_init(&relay->idle_cond);
     status = relay_fill(s, relay);
     if (status != HF_OK) {
         hf_relay_close(relay);

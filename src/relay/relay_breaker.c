@@ -49,7 +49,7 @@ void hf__rate_spend(struct hf_relay *relay, size_t spent)
 /* (2) Is it to be reported? Not the same again within the longest wait. */
 static bool outage_is_news(struct hf_relay *relay, struct hf_str text, int64_t now_us)
 {
-    uint64_t hash = fnv(FNV_BEGIN, text.ptr, text.len);
+    uint64_t hash = fnv_add(FNV_BEGIN, text.ptr, text.len);
     bool news =
         !relay->sender.breaker.reported_us || hash != relay->sender.breaker.reported_hash ||
         now_us - relay->sender.breaker.reported_us > (int64_t)relay->o.backoff_max_ms * 1000;

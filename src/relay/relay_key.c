@@ -49,7 +49,7 @@ void hf__seq_set(char to[RELAY_SEQ_SIZE], struct hf_str seq)
 
 static uint64_t seq_hash(const char *seq)
 {
-    return fnv(FNV_BEGIN, seq, strnlen(seq, RELAY_SEQ_SIZE));
+    return fnv_add(FNV_BEGIN, seq, strnlen(seq, RELAY_SEQ_SIZE));
 }
 
 /* ---- held events ---------------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ static uint64_t key_hash(const struct relay_bucket *bucket, bool alone, struct h
 {
     const char head[3] = {(char)(bucket->number & 0xff), (char)(bucket->number >> 8), (char)alone};
 
-    return fnv(fnv(FNV_BEGIN, head, sizeof(head)), name.ptr, name.len);
+    return fnv_add(fnv_add(FNV_BEGIN, head, sizeof(head)), name.ptr, name.len);
 }
 
 struct relay_key *hf__relay_key_find(struct hf_relay *relay, struct relay_bucket *bucket,

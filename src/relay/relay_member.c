@@ -67,7 +67,7 @@ static void plan_check(const struct hf_relay *relay)
 /* FNV-1a, with its bits mixed at the end: the highest decides. */
 static uint64_t bucket_weight(uint32_t bucket, const struct pattern_id *id)
 {
-    uint64_t hash = fnv((FNV_BEGIN ^ bucket) * FNV_PRIME, id->text, PATTERN_ID_LEN);
+    uint64_t hash = fnv_add((FNV_BEGIN ^ bucket) * FNV_PRIME, id->text, PATTERN_ID_LEN);
 
     hash ^= hash >> 33;
     hash *= 0xff51afd7ed558ccdu;

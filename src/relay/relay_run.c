@@ -28,7 +28,7 @@ enum {
 static void wait_on(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
 {
     ASSERT_HELD(mutex);
-    steady_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
+    cond_wait_us(cond, mutex, us < LONGEST_WAIT_US ? us : LONGEST_WAIT_US);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */

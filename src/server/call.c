@@ -67,7 +67,7 @@ void hf__call_refuse(struct answer *answer, int status, struct hf_str message)
 /* True: the body is not JSON, and the answer says so. */
 static bool refuse_no_json(struct answer *answer, struct hf_bytes body)
 {
-    if (body.len == 0 || hf__json_valid(hf_str_of((const char *)body.ptr, body.len)))
+    if (body.len == 0 || hf__wire_json_valid(hf_str_of((const char *)body.ptr, body.len)))
         return false;
     answer_refusal(answer, 400, TYPE_SERVICE "SerializationException", (struct hf_str){0});
     return true;
@@ -207,7 +207,7 @@ static enum hf_status perform_call(struct answer *answer, const struct op *op, s
     if (!request || !*response)
         return hf__fail_nomem(s);
     TRY(hf__wire_read(s, op->request, hf_str_of((const char *)body.ptr, body.len), request));
-    hf__scope_set_debt(s, &answer->conn->debt);
+    hf__scope_set_pending_sync(s, &answer->conn->debt);
     hf__scope_set_patience(s, patience);
     return hf_db_call(s, answer->context->server->db, op->op, request, *response);
 }

@@ -41,7 +41,7 @@ void hf__conn_drop_output(struct conn *conn)
     }
     conn->out_begin = 0;
     conn->answers = 0;
-    conn->debt = (struct hf__debt){0};
+    conn->debt = (struct hf__pending_sync){0};
 }
 
 void hf__conn_drop_parts(struct conn *conn)
@@ -212,7 +212,7 @@ static void delay_output(struct conn *conn)
     uint64_t now = uv_now(&loop->uv);
 
     conn->due_ms = now + conn->debt.delay_ms;
-    conn->debt = (struct hf__debt){0};
+    conn->debt = (struct hf__pending_sync){0};
     hf__conn_pause(conn);
     hf__conn_move(conn, CONN_DELAYED);
     if (!uv_is_active((uv_handle_t *)&loop->delay) ||

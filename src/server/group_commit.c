@@ -61,7 +61,7 @@ static bool complete_synced(struct loop *loop, uint64_t finished, uint64_t durab
         return false;
     if (highest > durable) {
         hf_scope_reset(s);
-        failed = hf__db_settle(s, loop->server->db, highest) != HF_OK;
+        failed = hf__db_sync(s, loop->server->db, highest) != HF_OK;
         uv_update_time(&loop->uv); /* (2): deadlines count from after it */
     }
     now = oldest = uv_hrtime();

@@ -140,7 +140,7 @@ struct conn {
     struct parts *parts;         /* the rest of an answer, not made yet; NULL: none */
     uint64_t held;               /* bytes that are in the budget's output */
     size_t pending;              /* bytes of `out` that are in loop->pending */
-    struct hf__debt debt;        /* what has to happen before `out` leaves */
+    struct hf__pending_sync debt;        /* what has to happen before `out` leaves */
     uint64_t sync_began_ns;      /* of SYNCING: since when */
     uint64_t due_ms;             /* of DELAYED: until when */
     uint64_t moved_ms;           /* of SENDING: when the reader last took something, */

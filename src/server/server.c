@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/turns.h"
+#include "base/sched_slice.h"
 #include "server/admin.h"
 #include "server/descriptors.h"
 #include "server/metrics.h"
@@ -70,7 +70,7 @@ static enum hf_status copy_keys(struct hf_scope *s, struct server *server)
         hosts[i] = hf_scope_copy(server->memory, o->hosts[i]);
     o->keys = keys;
     o->hosts = hosts;
-    return hf__scope_starved(server->memory) ? hf__fail_nomem(s) : HF_OK;
+    return hf__scope_alloc_failed(server->memory) ? hf__fail_nomem(s) : HF_OK;
 }
 
 /* Copy the options, with defaults for what is left out. */
@@ -581,7 +581,7 @@ static void *run_loop(void *user)
 {
     struct loop *loop = user;
 
-    (void)take_turns(SHORT_TURN_NS);
+    (void)sched_slice_set(SHORT_SLICE_NS);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     return NULL;
 }

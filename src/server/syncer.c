@@ -8,7 +8,7 @@
 
 #include "base/assert_held.h"
 #include "base/base.h"
-#include "base/turns.h"
+#include "base/sched_slice.h"
 
 /* Called and left with the lock held, which is free meanwhile. */
 static void sync_requested(struct syncer *syncer)
@@ -20,7 +20,7 @@ static void sync_requested(struct syncer *syncer)
     assert(upto > syncer->finished);
     pthread_mutex_unlock(&syncer->lock);
     hf_scope_reset(syncer->scope);
-    durable = hf__db_settle(syncer->scope, syncer->db, upto) == HF_OK;
+    durable = hf__db_sync(syncer->scope, syncer->db, upto) == HF_OK;
     pthread_mutex_lock(&syncer->lock);
     assert(upto <= syncer->requested && upto > syncer->finished && syncer->runs);
     if (durable)
@@ -37,7 +37,7 @@ static void *run_syncer(void *user)
 {
     struct syncer *syncer = user;
 
-    (void)take_turns(SHORT_TURN_NS);
+    (void)sched_slice_set(SHORT_SLICE_NS);
     pthread_mutex_lock(&syncer->lock);
     for (;;) {
         if (syncer->requested > syncer->finished) {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert_held.h"
-#include "base/turns.h"
+#include "base/sched_slice.h"
 #include "ops/fields.h"
 #include "server/metrics.h"
 #include "server/private.h"
@@ -317,7 +317,7 @@ static void *run_worker(void *user)
     const id_t self = (id_t)syscall(SYS_gettid);
     struct job *job;
 
-    (void)take_turns(SHORT_TURN_NS);
+    (void)sched_slice_set(SHORT_SLICE_NS);
     (void)setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + WORKER_NICE);
     pthread_mutex_lock(&work->lock);
     for (;;) {

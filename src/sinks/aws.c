@@ -432,7 +432,7 @@ static enum hf_status try_once(struct hf_scope *s, struct service_try *try, void
     struct refusal refusal;
 
     TRY(send_request(s, attempt, try));
-    if (hf__answer_field(http, "content-encoding").len)
+    if (hf__http_answer_field(http, "content-encoding").len)
         return hf__aws_unreadable(s, attempt->aws, "is compressed, which was not requested");
     if (http->status == 200) {
         *attempt->answer =

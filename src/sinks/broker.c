@@ -286,7 +286,7 @@ struct waves {
 /* Not stored anywhere, so the function may change. */
 static size_t hash_of(struct hf_str key)
 {
-    return (size_t)fnv_fold(fnv(FNV_BEGIN, key.ptr, key.len));
+    return (size_t)fnv_fold(fnv_add(FNV_BEGIN, key.ptr, key.len));
 }
 
 static void put_into_wave(struct waves *waves, const struct hf_delivery *deliveries, size_t at)

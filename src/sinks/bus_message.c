@@ -44,7 +44,7 @@ enum hf_status hf__sink_bus_message_payload(struct hf_scope *s, const struct hf_
     *json = HF_STR("");
     if (!payload.len)
         return HF_OK;
-    if (!hf__sink_is_json_type(hf__sink_event_content_type(event)) || !hf__json_valid(payload))
+    if (!hf__sink_is_json_type(hf__sink_event_content_type(event)) || !hf__wire_json_valid(payload))
         return hf__fail(s, HF_INVALID,
                         "its payload is not JSON, which the form outbox-event-bus requires");
     hf__sink_put_compact_json(&buf, event->payload);
@@ -72,7 +72,7 @@ enum hf_status hf__sink_bus_message_metadata(struct hf_scope *s, const struct hf
     struct hf_item_walk walk = {.next = 0};
     struct hf__buf buf = {.scope = s};
 
-    hf__scope_feed(s);
+    hf__scope_alloc_clear(s);
     if (!hf__utf8_valid(event->correlation) || !hf__utf8_valid(event->causation))
         return hf__fail(s, HF_INVALID, "the event's correlation or causation is not UTF-8");
     if (event->headers.ptr) {
@@ -88,7 +88,7 @@ enum hf_status hf__sink_bus_message_metadata(struct hf_scope *s, const struct hf
     put_id(&buf, event, "causationId", event->causation);
     if (buf.len)
         hf__buf_put_byte(&buf, '}');
-    if (buf.failed || hf__scope_starved(s))
+    if (buf.failed || hf__scope_alloc_failed(s))
         return hf__fail_nomem(s);
     *json = hf_str_of((const char *)buf.ptr, buf.len);
     return HF_OK;

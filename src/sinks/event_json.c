@@ -315,7 +315,7 @@ enum hf_status hf__sink_event_attributes(struct hf_scope *s, const struct hf_eve
 {
     struct attributes a = {.s = s, .room = OWN_MAX + 1};
 
-    hf__scope_feed(s);
+    hf__scope_alloc_clear(s);
     if (event->headers.ptr) {
         TRY(hf_item_check(s, event->headers));
         a.room += hf_item_count(event->headers);
@@ -325,7 +325,7 @@ enum hf_status hf__sink_event_attributes(struct hf_scope *s, const struct hf_eve
         return hf__fail_nomem(s);
     TRY(add_own(&a, event));
     TRY(add_headers(&a, event->headers));
-    if (hf__scope_starved(s))
+    if (hf__scope_alloc_failed(s))
         return hf__fail_nomem(s);
     attributes_check(&a);
     *list = a.list;
@@ -417,7 +417,7 @@ enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event, s
             hf__buf_put_str(&buf, list[i].value);
     }
     if (payload.len > 0) { /* (2) */
-        if (hf__sink_is_json_type(hf__sink_event_content_type(event)) && hf__json_valid(payload)) {
+        if (hf__sink_is_json_type(hf__sink_event_content_type(event)) && hf__wire_json_valid(payload)) {
             hf__buf_put_str(&buf, HF_STR(",\"data\":"));
             hf__sink_put_compact_json(&buf, event->payload);
         } else {

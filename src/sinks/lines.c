@@ -30,7 +30,7 @@ static enum hf_status put_payload(struct hf_scope *s, struct hf__buf *buf,
 {
     struct hf_bytes payload = event->payload;
 
-    if (payload.len && hf__json_valid(hf_str_of((const char *)payload.ptr, payload.len))) {
+    if (payload.len && hf__wire_json_valid(hf_str_of((const char *)payload.ptr, payload.len))) {
         hf__sink_put_compact_json(buf, payload);
         return HF_OK;
     }

@@ -83,7 +83,7 @@ static enum hf_status make_detail(struct hf_scope *s, const struct eventbridge *
     *detail = hf_str_of((const char *)event->payload.ptr, event->payload.len);
     while (at < detail->len && is_blank(detail->ptr[at]))
         at++;
-    if (at == detail->len || detail->ptr[at] != '{' || !hf__json_valid(*detail))
+    if (at == detail->len || detail->ptr[at] != '{' || !hf__wire_json_valid(*detail))
         return hf__fail(s, HF_INVALID,
                         "its payload is not a JSON object, which detail=payload requires");
     return HF_OK;

@@ -282,7 +282,7 @@ static enum hf_status request_build(struct hf_scope *s, const struct webhook *ho
 /* Retry-After in seconds or as a date; 0: there is none, or it is invalid or over. */
 static uint32_t retry_after_ms(const struct webhook *hook, const struct http_answer *answer)
 {
-    struct hf_str text = hf__answer_field(answer, "retry-after");
+    struct hf_str text = hf__http_answer_field(answer, "retry-after");
     int64_t seconds = 0;
     char copy[40];
     const char *end;

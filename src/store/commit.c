@@ -21,9 +21,9 @@
 #include <errno.h>
 
 #include "base/assert_held.h"
-#include "base/brief.h"
+#include "base/cond_monotonic.h"
 #include "base/kill.h"
-#include "base/steady.h"
+#include "base/spin_lock.h"
 
 enum {
     POLL_MS = 10,             /* how long a waiter sleeps before it checks its scope again */
@@ -32,10 +32,10 @@ enum {
 
 void hf__commit_init(struct commit *commit)
 {
-    steady_cond_init(&commit->served[0]);
-    steady_cond_init(&commit->served[1]);
-    steady_cond_init(&commit->dirtied);
-    steady_cond_init(&commit->work);
+    cond_monotonic_init(&commit->served[0]);
+    cond_monotonic_init(&commit->served[1]);
+    cond_monotonic_init(&commit->dirtied);
+    cond_monotonic_init(&commit->work);
     pthread_mutex_init(&commit->lock, NULL);
     pthread_mutex_init(&commit->flush_lock, NULL);
     pthread_mutex_init(&commit->record_lock, NULL);
@@ -250,10 +250,10 @@ static enum hf_status wait_flushed(struct hf_scope *s, struct commit *commit, ui
 {
     struct timespec until;
 
-    if (!brief_trylock(&commit->flush_lock)) {
+    if (!spin_trylock(&commit->flush_lock)) {
         do { /* a canceled scope and a virtual clock wake nobody: look again now and then */
             TRY(hf__scope_alive(s));
-            until = steady_in_ms(hf__scope_left_ms(s, POLL_MS));
+            until = monotonic_in_ms(hf__scope_left_ms(s, POLL_MS));
         } while (pthread_mutex_clocklock(&commit->flush_lock, CLOCK_MONOTONIC, &until));
     }
     flush_and_unlock(commit, change);
@@ -305,8 +305,7 @@ static enum hf_status wait_safe(struct hf_scope *s, struct commit *commit, uint6
         status = hf__scope_alive(s);
         /* A canceled scope and a virtual clock wake nobody: look again now and then. */
         if (status == HF_OK)
-            steady_wait_ms(&commit->served[round % 2], &commit->lock,
-                           hf__scope_left_ms(s, POLL_MS));
+            cond_wait_ms(&commit->served[round % 2], &commit->lock, hf__scope_left_ms(s, POLL_MS));
     }
     return status;
 }
@@ -393,7 +392,7 @@ static void *window_thread(void *user)
             pthread_cond_wait(&commit->dirtied, &commit->lock);
             continue;
         }
-        steady_wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
+        cond_wait_ms(&commit->dirtied, &commit->lock, commit->window_ms);
         if (commit->closing || atomic_load(&commit->stopped))
             break;
         atomic_store(&commit->dirty, false);
@@ -456,7 +455,7 @@ void hf__commit_quiesce(struct commit *commit)
     assert(atomic_load(&commit->stopped));
     pthread_mutex_lock(&commit->lock);
     while (atomic_load(&commit->leading))
-        steady_wait_ms(&commit->served[0], &commit->lock, POLL_MS);
+        cond_wait_ms(&commit->served[0], &commit->lock, POLL_MS);
     pthread_mutex_unlock(&commit->lock);
     pthread_mutex_lock(&commit->flush_lock);
     pthread_mutex_unlock(&commit->flush_lock);

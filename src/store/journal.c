@@ -36,9 +36,9 @@
 #include <xxhash.h>
 
 #include "base/assert_held.h"
-#include "base/brief.h"
 #include "base/buf.h"
 #include "base/kill.h"
+#include "base/spin_lock.h"
 #include "store/journal_form.h"
 
 enum {
@@ -407,7 +407,7 @@ enum hf_status hf__journal_open(struct hf_scope *s, const struct journal_options
 
 void hf__journal_begin(struct journal *journal)
 {
-    brief_lock(&journal->order);
+    spin_lock(&journal->order);
 }
 
 void hf__journal_end(struct journal *journal)

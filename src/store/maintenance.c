@@ -22,9 +22,9 @@
 #include <errno.h>
 
 #include "base/assert_held.h"
+#include "base/cond_monotonic.h"
 #include "base/kill.h"
-#include "base/steady.h"
-#include "base/turns.h"
+#include "base/sched_slice.h"
 
 enum {
     RETRY_MS = 1000,     /* how long before what failed is tried again */
@@ -239,7 +239,7 @@ static void wait_for_work(struct disk *disk)
         pthread_cond_wait(&commit->work, &commit->lock);
         return;
     }
-    if (steady_wait_ms(&commit->work, &commit->lock, disk->options.quiet_ms) != ETIMEDOUT ||
+    if (cond_wait_ms(&commit->work, &commit->lock, disk->options.quiet_ms) != ETIMEDOUT ||
         m->closing || hf__journal_last(commit->journal) > last + QUIET_CHANGES)
         return;
     pthread_mutex_unlock(&commit->lock);
@@ -286,7 +286,7 @@ static void *maintenance_thread(void *user)
     struct maintenance *m = &disk->maintenance;
     bool done = false; /* an open may have left files behind */
 
-    (void)take_turns(SHORT_TURN_NS);
+    (void)sched_slice_set(SHORT_SLICE_NS);
     m->can_compact = true;
     pthread_mutex_lock(&commit->lock);
     while (!m->closing) {
@@ -302,7 +302,7 @@ static void *maintenance_thread(void *user)
         done = work_once(disk);
         pthread_mutex_lock(&commit->lock);
         if (!done && !m->closing)
-            steady_wait_ms(&commit->work, &commit->lock, RETRY_MS);
+            cond_wait_ms(&commit->work, &commit->lock, RETRY_MS);
     }
     pthread_mutex_unlock(&commit->lock);
     return NULL;

@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 
 #include "base/assert_held.h"
-#include "base/brief.h"
+#include "base/spin_lock.h"
 #include "store/private.h"
 
 enum { MAPS = 2 };
@@ -115,7 +115,7 @@ enum hf_status hf__memtable_open(struct hf_scope *s, struct memtable *memtable,
 {
     *memtable = (struct memtable){.env = env, .active = layer_new(env), .tables = tables};
     atomic_init(&memtable->active_bytes, 0);
-    brief_rwlock_init(&memtable->lock);
+    spin_rwlock_init(&memtable->lock);
     return memtable->active ? HF_OK : hf__fail_nomem(s);
 }
 
@@ -138,7 +138,7 @@ size_t hf__memtable_frozen_bytes(struct memtable *memtable)
 {
     size_t bytes;
 
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     bytes = layer_bytes(memtable->frozen);
     pthread_rwlock_unlock(&memtable->lock);
     return bytes;
@@ -148,7 +148,7 @@ size_t hf__memtable_bytes(struct memtable *memtable)
 {
     size_t bytes;
 
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     bytes = layer_bytes(memtable->active) + layer_bytes(memtable->frozen);
     pthread_rwlock_unlock(&memtable->lock);
     return bytes;
@@ -158,7 +158,7 @@ uint64_t hf__memtable_last(struct memtable *memtable)
 {
     uint64_t last;
 
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     last = memtable->active->last;
     if (!last && memtable->frozen)
         last = memtable->frozen->last;
@@ -170,7 +170,7 @@ bool hf__memtable_is_frozen(struct memtable *memtable)
 {
     bool frozen;
 
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     frozen = memtable->frozen != NULL;
     pthread_rwlock_unlock(&memtable->lock);
     return frozen;
@@ -180,7 +180,7 @@ bool hf__memtable_check(struct memtable *memtable)
 {
     bool good;
 
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     good = hf__map_check(&memtable->active->map) &&
            (!memtable->frozen || hf__map_check(&memtable->frozen->map));
     pthread_rwlock_unlock(&memtable->lock);
@@ -191,7 +191,7 @@ bool hf__memtable_check(struct memtable *memtable)
 
 void hf__memtable_view(struct memtable *memtable, struct memtable_view *view)
 {
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     view->active = layer_retain(memtable->active);
     view->root = hf__map_retain(memtable->active->map.root);
     view->frozen = layer_retain(memtable->frozen);
@@ -230,7 +230,7 @@ enum hf_status hf__memtable_get(struct hf_scope *s, struct memtable *memtable,
         return entry ? hf__map_copy_value(s, entry, value)
                      : hf__tables_get(s, view->tables, key, value);
     }
-    brief_rdlock(&memtable->lock);
+    spin_rdlock(&memtable->lock);
     entry = entry_find(memtable->active->map.root, memtable->frozen, key);
     if (entry) {
         status = hf__map_copy_value(s, entry, value);
@@ -408,7 +408,7 @@ bool hf__memtable_prepare(struct memtable *memtable, struct map_entry *const *en
     struct map *map;
     size_t done = 0;
 
-    brief_wrlock(&memtable->lock);
+    spin_wrlock(&memtable->lock);
     map = &memtable->active->map;
     for (size_t i = 0; i < len; i++)
         hf__map_entry_adopt(map, entries[i]);
@@ -458,7 +458,7 @@ bool hf__memtable_freeze(struct memtable *memtable)
     layer = layer_new(memtable->env);
     if (!layer)
         return false;
-    brief_wrlock(&memtable->lock);
+    spin_wrlock(&memtable->lock);
     assert(!memtable->frozen);
     memtable->frozen = memtable->active;
     memtable->active = layer;
@@ -485,7 +485,7 @@ void hf__memtable_replace(struct memtable *memtable, struct memtable *other)
     struct memtable_layer *frozen = memtable->frozen;
     struct tables_state *tables = memtable->tables;
 
-    brief_wrlock(&memtable->lock);
+    spin_wrlock(&memtable->lock);
     memtable->active = other->active;
     memtable->frozen = other->frozen;
     memtable->tables = other->tables;
@@ -503,7 +503,7 @@ bool hf__memtable_reopen(struct memtable *memtable, struct tables *tables)
 {
     bool done;
 
-    brief_wrlock(&memtable->lock);
+    spin_wrlock(&memtable->lock);
     hf__tables_release(memtable->tables);
     done = hf__tables_reopen(tables);
     memtable->tables = hf__tables_newest(tables);
@@ -516,7 +516,7 @@ void hf__memtable_flushed(struct memtable *memtable, struct tables_state *tables
     struct memtable_layer *layer;
     struct tables_state *older;
 
-    brief_wrlock(&memtable->lock);
+    spin_wrlock(&memtable->lock);
     layer = memtable->frozen;
     older = memtable->tables;
     memtable->frozen = NULL;

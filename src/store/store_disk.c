@@ -32,8 +32,8 @@
 #include "store/disk.h"
 #include "store/record.h"
 
+#include "base/cond_monotonic.h"
 #include "base/kill.h"
-#include "base/steady.h"
 
 enum {
     KIB = 1024,
@@ -271,7 +271,7 @@ static enum hf_status write_stall(struct hf_scope *s, struct disk *disk)
         else
             status = hf__scope_alive(s);
         if (status == HF_OK)
-            steady_wait_ms(&disk->attempted, &disk->stall_lock, STALL_MS);
+            cond_wait_ms(&disk->attempted, &disk->stall_lock, STALL_MS);
     }
     pthread_mutex_unlock(&disk->stall_lock);
     return status;
@@ -372,7 +372,7 @@ static enum hf_status disk_verify(struct hf_scope *s, struct hf__store *store,
 
 static void set_locks(struct disk *disk)
 {
-    steady_cond_init(&disk->attempted);
+    cond_monotonic_init(&disk->attempted);
     pthread_mutex_init(&disk->stall_lock, NULL);
     pthread_mutex_init(&disk->space_lock, NULL);
     disk->commit.env = &disk->base.env;

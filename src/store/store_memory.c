@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-#include "base/brief.h"
+#include "base/spin_lock.h"
 
 enum { ENTRIES_INLINE = 16 };
 
@@ -63,8 +63,8 @@ static void memory_close(struct hf__store *store)
 
 static void lock_to_write(struct memory_store *memory)
 {
-    brief_lock(&memory->writers);
-    brief_wrlock(&memory->lock);
+    spin_lock(&memory->writers);
+    spin_wrlock(&memory->lock);
 }
 
 static void unlock_written(struct memory_store *memory)
@@ -83,7 +83,7 @@ static enum hf_status memory_get(struct hf_scope *s, struct hf__store *store,
     if (snapshot)
         return hf__map_copy_value(
             s, hf__map_find(((const struct memory_snapshot *)snapshot)->root, key), value);
-    brief_rdlock(&memory->lock);
+    spin_rdlock(&memory->lock);
     status = hf__map_copy_value(s, hf__map_find(memory->map.root, key), value);
     pthread_rwlock_unlock(&memory->lock);
     return status;
@@ -93,7 +93,7 @@ static struct map_node *newest_root(struct memory_store *memory)
 {
     struct map_node *root;
 
-    brief_rdlock(&memory->lock);
+    spin_rdlock(&memory->lock);
     root = hf__map_retain(memory->map.root);
     pthread_rwlock_unlock(&memory->lock);
     return root;
@@ -297,7 +297,7 @@ static enum hf_status memory_verify(struct hf_scope *s, struct hf__store *store,
     bool good;
 
     (void)watch; /* there is nothing to read */
-    brief_rdlock(&memory->lock);
+    spin_rdlock(&memory->lock);
     good = hf__map_check(&memory->map);
     pthread_rwlock_unlock(&memory->lock);
     return good ? HF_OK : hf__fail(s, HF_CORRUPT, "The map of the memory store is damaged");
@@ -331,7 +331,7 @@ enum hf_status hf__store_open_memory(struct hf_scope *s, const struct hf_env *en
     memset(memory, 0, sizeof(*memory));
     memory->base = (struct hf__store){.kind = &memory_kind, .env = whole};
     memory->map.env = &memory->base.env;
-    brief_rwlock_init(&memory->lock);
+    spin_rwlock_init(&memory->lock);
     pthread_mutex_init(&memory->writers, NULL);
     *store = &memory->base;
     return HF_OK;

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/turns.h"
+#include "base/sched_slice.h"
 
 #define NO_THREADS "no more threads can be started; raise the limit of processes (ulimit -u)"
 
@@ -113,7 +113,7 @@ static bool has_threads(const struct tables *tables)
 rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error)
 {
     rocksdb_t *db = NULL;
-    uint64_t turns;
+    uint64_t slice_ns;
 
     if (!has_threads(tables)) {
         *error = strdup(NO_THREADS);
@@ -122,7 +122,7 @@ rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error)
     *error = hf__rocksdb_flaw(tables->options.db_path);
     if (*error)
         return NULL;
-    turns = take_turns(SHORT_TURN_NS); /* for RocksDB's threads */
+    slice_ns = sched_slice_set(SHORT_SLICE_NS); /* for RocksDB's threads */
     pthread_once(&database_made, make_objects);
     if (tables->options.read_only)
         db = rocksdb_open_for_read_only(tables->db_options, tables->options.db_path, 0, error);
@@ -130,8 +130,8 @@ rocksdb_t *hf__rocksdb_open(const struct tables *tables, char **error)
         *error = strdup("cannot set the mode of its directory");
     else
         db = rocksdb_open(tables->db_options, tables->options.db_path, error);
-    if (turns)
-        (void)take_turns(turns);
+    if (slice_ns)
+        (void)sched_slice_set(slice_ns);
     return db;
 }
 

@@ -96,5 +96,6 @@ size_t hf__base64_encode(struct hf_bytes bytes, char *out)
         *to++ = left > 1 ? alphabet[(second & 15) << 2] : '=';
         *to++ = '=';
     }
+    assert((size_t)(to - out) == hf__base64_encoded_len(bytes.len));
     return (size_t)(to - out);
 }

@@ -17,31 +17,31 @@
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-bool hf__read_kept(struct json *json, struct json_string text, struct hf_str *out)
+bool hf__wire_read_kept(struct wire_json *json, struct json_string text, struct hf_str *out)
 {
     char *room = hf_scope_alloc(json->scope, text.raw.len);
 
     if (!room)
-        return hf__read_nomem(json);
+        return hf__wire_read_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
     return true;
 }
 
-bool hf__read_unescaped(struct json *json, struct json_string text, struct hf_str *out)
+bool hf__wire_read_unescaped(struct wire_json *json, struct json_string text, struct hf_str *out)
 {
     char *room;
 
     json->scratch.len = 0;
     room = (char *)hf__buf_reserve(&json->scratch, text.raw.len);
     if (!room)
-        return hf__read_nomem(json);
+        return hf__wire_read_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
     return true;
 }
 
 /* ---- type errors ---------------------------------------------------------------------------- */
 
-bool hf__read_type_error(struct json *json, const char *format, ...)
+bool hf__wire_read_type_error(struct wire_json *json, const char *format, ...)
 {
     char text[256];
     va_list args;
@@ -51,13 +51,13 @@ bool hf__read_type_error(struct json *json, const char *format, ...)
     len = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     assert(len >= 0 && (size_t)len < sizeof(text));
-    json->in.trouble = TROUBLE_TYPE;
+    json->in.error = READ_TYPE;
     json->message = hf_scope_copy(json->scope, hf_str_of(text, (size_t)len));
-    return json->message.ptr ? false : hf__read_nomem(json);
+    return json->message.ptr ? false : hf__wire_read_nomem(json);
 }
 
 /* A number with a point or an exponent is a decimal to the service. */
-static const char *value_name(struct json *json, enum json_kind kind)
+static const char *value_name(struct wire_json *json, enum json_kind kind)
 {
     struct hf_str text;
 
@@ -78,7 +78,7 @@ static const char *value_name(struct json *json, enum json_kind kind)
     }
 }
 
-bool hf__read_not_scalar(struct json *json, enum json_kind kind, const char *wanted)
+bool hf__wire_read_not_scalar(struct wire_json *json, enum json_kind kind, const char *wanted)
 {
     const char *package = char_in('.', wanted) ? "java" : "java.lang";
 
@@ -86,65 +86,65 @@ bool hf__read_not_scalar(struct json *json, enum json_kind kind, const char *wan
     case JSON_BAD:
         return false;
     case JSON_ARRAY:
-        return hf__read_type_error(json, "Unrecognized collection type class %s.%s", package,
-                                   wanted);
+        return hf__wire_read_type_error(json, "Unrecognized collection type class %s.%s", package,
+                                        wanted);
     case JSON_OBJECT:
-        return hf__read_type_error(json, "Start of structure or map found where not expected");
+        return hf__wire_read_type_error(json, "Start of structure or map found where not expected");
     default:
-        return hf__read_type_error(json, "%s cannot be converted to %s", value_name(json, kind),
-                                   wanted);
+        return hf__wire_read_type_error(json, "%s cannot be converted to %s",
+                                        value_name(json, kind), wanted);
     }
 }
 
-bool hf__read_not_compound(struct json *json, enum json_kind kind, const char *scalar,
-                           const char *type)
+bool hf__wire_read_not_compound(struct wire_json *json, enum json_kind kind, const char *scalar,
+                                const char *type)
 {
     switch (kind) {
     case JSON_BAD:
         return false;
     case JSON_ARRAY:
-        return hf__read_type_error(json, "Unrecognized collection type %s", type);
+        return hf__wire_read_type_error(json, "Unrecognized collection type %s", type);
     case JSON_OBJECT:
-        return hf__read_type_error(json, "Start of structure or map found where not expected");
+        return hf__wire_read_type_error(json, "Start of structure or map found where not expected");
     default:
-        return hf__read_type_error(json, "%s", scalar);
+        return hf__wire_read_type_error(json, "%s", scalar);
     }
 }
 
-bool hf__read_bool(struct json *json, bool *out)
+bool hf__wire_read_bool(struct wire_json *json, bool *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
 
     if (kind == JSON_STRING)
-        return hf__read_type_error(json, "Unexpected token received from parser");
+        return hf__wire_read_type_error(json, "Unexpected token received from parser");
     if (kind != JSON_TRUE && kind != JSON_FALSE)
-        return hf__read_not_scalar(json, kind, "Boolean");
+        return hf__wire_read_not_scalar(json, kind, "Boolean");
     *out = kind == JSON_TRUE;
     return hf__json_word(&json->in, kind);
 }
 
-enum hf_status hf__read_fail(struct json *json, struct hf_str whole)
+enum hf_status hf__wire_read_fail(struct wire_json *json, struct hf_str whole)
 {
-    if (json->in.trouble == TROUBLE_NOMEM)
+    if (json->in.error == READ_NOMEM)
         return hf__fail_nomem(json->scope);
-    assert(json->in.trouble != TROUBLE_NONE);
-    if (json->in.trouble == TROUBLE_MALFORMED || !hf__json_valid(whole))
+    assert(json->in.error != READ_NONE);
+    if (json->in.error == READ_MALFORMED || !hf__wire_json_valid(whole))
         return hf__fail_text(json->scope, HF_SERIALIZATION, HF_STR(""));
     return hf__fail_text(json->scope,
-                         json->in.trouble == TROUBLE_REFUSED ? HF_INVALID : HF_SERIALIZATION,
+                         json->in.error == READ_REFUSED ? HF_INVALID : HF_SERIALIZATION,
                          json->message);
 }
 
 /* ---- scalars -------------------------------------------------------------------------------- */
 
-static bool read_str(struct json *json, struct hf_str *out)
+static bool read_str(struct wire_json *json, struct hf_str *out)
 {
     struct json_string text;
 
-    return hf__read_string(json, "String", &text) && hf__read_keep(json, text, out);
+    return hf__wire_read_string(json, "String", &text) && hf__wire_read_keep(json, text, out);
 }
 
-static bool read_int(struct json *json, const struct field *field, int64_t *out)
+static bool read_int(struct wire_json *json, const struct field *field, int64_t *out)
 {
     const char *wanted = field->rules & FIELD_LONG ? "Long" : "Integer";
     enum json_kind kind = hf__json_kind(&json->in);
@@ -152,64 +152,64 @@ static bool read_int(struct json *json, const struct field *field, int64_t *out)
     int64_t value;
 
     if (kind != JSON_NUMBER)
-        return hf__read_not_scalar(json, kind, wanted);
+        return hf__wire_read_not_scalar(json, kind, wanted);
     if (!hf__json_number(&json->in, &text))
         return false;
     /* The service cuts fractions off. */
     if (!hf__json_scaled(text, 0, &value) || value == HF_ZERO)
-        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to %s", wanted);
+        return hf__wire_read_type_error(json, "NUMBER_VALUE cannot be converted to %s", wanted);
     /* Where a response always has the member, 0 is just a number. */
     *out = value == 0 && !json->is_answer && !(field->rules & FIELD_ALWAYS) ? HF_ZERO : value;
     return true;
 }
 
-static bool read_double(struct json *json, double *out)
+static bool read_double(struct wire_json *json, double *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     struct hf_str text;
 
     if (kind != JSON_NUMBER)
-        return hf__read_not_scalar(json, kind, "Double");
+        return hf__wire_read_not_scalar(json, kind, "Double");
     if (!hf__json_number(&json->in, &text))
         return false;
     *out = hf__json_double(text);
     if (!isfinite(*out))
-        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to Double");
+        return hf__wire_read_type_error(json, "NUMBER_VALUE cannot be converted to Double");
     return true;
 }
 
 enum { MICRO_DIGITS = 6 };
 
-static bool read_time(struct json *json, int64_t *out)
+static bool read_time(struct wire_json *json, int64_t *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     struct hf_str text;
 
     if (kind != JSON_NUMBER)
-        return hf__read_not_scalar(json, kind, "util.Date");
+        return hf__wire_read_not_scalar(json, kind, "util.Date");
     if (!hf__json_number(&json->in, &text))
         return false;
     if (!hf__json_scaled(text, MICRO_DIGITS, out))
-        return hf__read_type_error(json, "NUMBER_VALUE cannot be converted to Date");
+        return hf__wire_read_type_error(json, "NUMBER_VALUE cannot be converted to Date");
     return true;
 }
 
-static bool read_flag(struct json *json, enum hf_flag *out)
+static bool read_flag(struct wire_json *json, enum hf_flag *out)
 {
     bool truth;
 
-    if (!hf__read_bool(json, &truth))
+    if (!hf__wire_read_bool(json, &truth))
         return false;
     *out = truth ? HF_YES : HF_NO;
     return true;
 }
 
-static bool read_enum(struct json *json, const struct field *field, int *out)
+static bool read_enum(struct wire_json *json, const struct field *field, int *out)
 {
     struct json_string raw;
     struct hf_str text;
 
-    if (!hf__read_string(json, "String", &raw) || !hf__read_keep(json, raw, &text))
+    if (!hf__wire_read_string(json, "String", &raw) || !hf__wire_read_keep(json, raw, &text))
         return false;
     *out = hf__enum_of_name(field->members, text);
     if (*out == 0 && !json->is_answer)
@@ -219,7 +219,7 @@ static bool read_enum(struct json *json, const struct field *field, int *out)
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-static bool read_struct(struct json *json, const struct fields *fields, void *out);
+static bool read_struct(struct wire_json *json, const struct fields *fields, void *out);
 
 /* Elements of a list or map, zeroed one by one as they come. */
 struct elements {
@@ -233,17 +233,18 @@ enum { ELEMENTS_FIRST = 4 };
 /* An empty list has to point somewhere. */
 static const int64_t nothing;
 
-static void *next_element(struct json *json, struct elements *elements, size_t size)
+static void *next_element(struct wire_json *json, struct elements *elements, size_t size)
 {
     uint8_t *element;
 
+    assert(size > 0 && elements->len <= elements->cap);
     if (elements->len == elements->cap) {
         size_t cap = elements->cap ? 2 * elements->cap : ELEMENTS_FIRST;
         uint8_t *moved =
             hf__scope_grow(json->scope, elements->ptr, elements->cap * size, cap * size);
 
         if (!moved) {
-            hf__read_nomem(json);
+            hf__wire_read_nomem(json);
             return NULL;
         }
         elements->ptr = moved;
@@ -263,7 +264,7 @@ static void store_elements(const struct field *field, uint8_t *out, struct eleme
     memcpy(out + field->count_at, &elements.len, sizeof(elements.len));
 }
 
-static bool read_struct_at(struct json *json, const struct fields *fields, const char *scalar,
+static bool read_struct_at(struct wire_json *json, const struct fields *fields, const char *scalar,
                            void *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
@@ -272,10 +273,10 @@ static bool read_struct_at(struct json *json, const struct fields *fields, const
     if (kind == JSON_OBJECT)
         return read_struct(json, fields, out);
     snprintf(type, sizeof(type), "class com.amazonaws.dynamodb.v20120810.%s", fields->name);
-    return hf__read_not_compound(json, kind, scalar, type);
+    return hf__wire_read_not_compound(json, kind, scalar, type);
 }
 
-static bool read_element(struct json *json, const struct field *field, void *element)
+static bool read_element(struct wire_json *json, const struct field *field, void *element)
 {
     switch (field->kind) {
     case FIELD_STRS:
@@ -283,21 +284,21 @@ static bool read_element(struct json *json, const struct field *field, void *ele
     case FIELD_DOUBLES:
         return read_double(json, element);
     case FIELD_ITEMS:
-        return hf__read_item(json, ELEMENT_SCALAR, element);
+        return hf__wire_read_item(json, ELEMENT_SCALAR, element);
     case FIELD_VALUES:
-        return hf__read_value(json, ELEMENT_SCALAR, element);
+        return hf__wire_read_value(json, ELEMENT_SCALAR, element);
     default:
         return read_struct_at(json, field->sub, ELEMENT_SCALAR, element);
     }
 }
 
-static bool read_list(struct json *json, const struct field *field, uint8_t *out)
+static bool read_list(struct wire_json *json, const struct field *field, uint8_t *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     struct elements elements = {NULL, 0, 0};
 
     if (kind != JSON_ARRAY)
-        return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
+        return hf__wire_read_not_compound(json, kind, FIELD_SCALAR, NULL);
     for (bool more = hf__json_enter(&json->in, ']'); more; more = hf__json_more(&json->in, ']')) {
         void *element = next_element(json, &elements, field_element_size(field));
 
@@ -316,7 +317,7 @@ static bool read_list(struct json *json, const struct field *field, uint8_t *out
 
 /* ---- maps ----------------------------------------------------------------------------------- */
 
-static bool read_field(struct json *json, const struct field *field, uint8_t *out);
+static bool read_field(struct wire_json *json, const struct field *field, uint8_t *out);
 
 /* The key of an entry is its first member. */
 static struct hf_str entry_key(const struct elements *entries, size_t size, size_t at)
@@ -337,7 +338,7 @@ static bool entry_before(const struct elements *entries, size_t size, uint32_t a
     return order ? order < 0 : a < b;
 }
 
-/* Heapsort: a map may have a million entries, and whoever sent them chose their order. */
+/* Heapsort: a map may have a million entries, and the sender chose their order. */
 static void sort_entries(const struct elements *entries, size_t size, uint32_t *order)
 {
     size_t count = entries->len;
@@ -370,7 +371,7 @@ static void sort_entries(const struct elements *entries, size_t size, uint32_t *
 }
 
 /* Of entries with one key, keep the last; the order stays. */
-static bool drop_repeated(struct json *json, struct elements *entries, size_t size)
+static bool drop_repeated(struct wire_json *json, struct elements *entries, size_t size)
 {
     uint32_t *order;
     size_t kept = 0;
@@ -380,7 +381,7 @@ static bool drop_repeated(struct json *json, struct elements *entries, size_t si
         return true;
     order = hf__scope_array(json->scope, entries->len, 2 * sizeof(*order));
     if (!order)
-        return hf__read_nomem(json);
+        return hf__wire_read_nomem(json);
     for (uint32_t i = 0; i < entries->len; i++)
         order[i] = i;
     sort_entries(entries, size, order);
@@ -400,14 +401,14 @@ static bool drop_repeated(struct json *json, struct elements *entries, size_t si
     return true;
 }
 
-static bool read_entry(struct json *json, const struct fields *sub, uint8_t *entry)
+static bool read_entry(struct wire_json *json, const struct fields *sub, uint8_t *entry)
 {
     if (sub->len == 1 && !sub->list[0].name)
         return read_field(json, &sub->list[0], entry);
     return read_struct_at(json, sub, ELEMENT_SCALAR, entry);
 }
 
-static bool not_a_map(struct json *json, enum json_kind kind, const struct fields *sub)
+static bool not_a_map(struct wire_json *json, enum json_kind kind, const struct fields *sub)
 {
     bool list = sub->len == 1 && !sub->list[0].name;
     const struct fields *of = list ? sub->list[0].sub : sub;
@@ -416,10 +417,10 @@ static bool not_a_map(struct json *json, enum json_kind kind, const struct field
     snprintf(type, sizeof(type), "java.util.Map<java.lang.String, %s%s%s%s>",
              list ? "java.util.List<" : "", "com.amazonaws.dynamodb.v20120810.",
              of ? of->name : "AttributeMap", list ? ">" : "");
-    return hf__read_not_compound(json, kind, FIELD_SCALAR, type);
+    return hf__wire_read_not_compound(json, kind, FIELD_SCALAR, type);
 }
 
-static bool read_map(struct json *json, const struct field *field, uint8_t *out)
+static bool read_map(struct wire_json *json, const struct field *field, uint8_t *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     struct elements entries = {NULL, 0, 0};
@@ -432,7 +433,7 @@ static bool read_map(struct json *json, const struct field *field, uint8_t *out)
         struct json_string raw;
         struct hf_str key;
 
-        if (!entry || !hf__json_name(&json->in, &raw) || !hf__read_keep(json, raw, &key))
+        if (!entry || !hf__json_name(&json->in, &raw) || !hf__wire_read_keep(json, raw, &key))
             return false;
         if (hf__json_kind(&json->in) == JSON_NULL) {
             if (!hf__json_word(&json->in, JSON_NULL))
@@ -450,14 +451,14 @@ static bool read_map(struct json *json, const struct field *field, uint8_t *out)
 
 /* ---- structs -------------------------------------------------------------------------------- */
 
-static bool read_struct_pointer(struct json *json, const struct field *field, uint8_t *out)
+static bool read_struct_pointer(struct wire_json *json, const struct field *field, uint8_t *out)
 {
     void *made = NULL;
 
     if (hf__json_kind(&json->in) == JSON_OBJECT) {
         made = hf__scope_array(json->scope, 1, field->sub->size);
         if (!made)
-            return hf__read_nomem(json);
+            return hf__wire_read_nomem(json);
     }
     if (!read_struct_at(json, field->sub, FIELD_SCALAR, made))
         return false;
@@ -466,7 +467,7 @@ static bool read_struct_pointer(struct json *json, const struct field *field, ui
 }
 
 /* Read the value at the cursor, which is not null, to where the field lies. */
-static bool read_field(struct json *json, const struct field *field, uint8_t *out)
+static bool read_field(struct wire_json *json, const struct field *field, uint8_t *out)
 {
     void *at = out + field->at;
 
@@ -484,11 +485,11 @@ static bool read_field(struct json *json, const struct field *field, uint8_t *ou
     case FIELD_TIME:
         return read_time(json, at);
     case FIELD_ITEM:
-        return hf__read_item(json, FIELD_SCALAR, at);
+        return hf__wire_read_item(json, FIELD_SCALAR, at);
     case FIELD_NAMES:
-        return hf__read_names(json, FIELD_SCALAR, at);
+        return hf__wire_read_names(json, FIELD_SCALAR, at);
     case FIELD_VALUE:
-        return hf__read_value(json, FIELD_SCALAR, at);
+        return hf__wire_read_value(json, FIELD_SCALAR, at);
     case FIELD_STRUCT:
         return read_struct_pointer(json, field, out);
     case FIELD_STRS:
@@ -500,7 +501,7 @@ static bool read_field(struct json *json, const struct field *field, uint8_t *ou
     case FIELD_MAP:
         return read_map(json, field, out);
     }
-    return hf__read_malformed(json);
+    return hf__wire_read_malformed(json);
 }
 
 /* Make a member absent again that was there before and then comes as null. */
@@ -543,21 +544,21 @@ static const struct field *find_field(const struct fields *fields, struct hf_str
 }
 
 /* A member that the table does not have; the cursor is at its value. */
-static bool read_unknown(struct json *json, const struct fields *fields, struct hf_str name)
+static bool read_unknown(struct wire_json *json, const struct fields *fields, struct hf_str name)
 {
     const struct field_refused *refused = hf__field_refused(fields, name);
 
     if (!refused || hf__json_kind(&json->in) == JSON_NULL)
         return hf__json_skip(&json->in, JSON_DEPTH_MAX);
-    json->in.trouble = TROUBLE_REFUSED;
+    json->in.error = READ_REFUSED;
     json->message = hf_scope_format(json->scope,
                                     "One or more parameter values were invalid: %s is not "
                                     "supported: %s",
                                     refused->name, refused->why);
-    return json->message.ptr ? false : hf__read_nomem(json);
+    return json->message.ptr ? false : hf__wire_read_nomem(json);
 }
 
-/* Of an answer: does it lack what it is about? Who reads it does not look for NULL there. */
+/* Does an answer lack a member that its readers use without a look for NULL? */
 static bool lacks_required(const struct fields *fields, const void *out)
 {
     for (size_t i = 0; i < fields->len; i++) {
@@ -574,7 +575,7 @@ static bool lacks_required(const struct fields *fields, const void *out)
 }
 
 /* Read the object at the cursor. */
-static bool read_struct(struct json *json, const struct fields *fields, void *out)
+static bool read_struct(struct wire_json *json, const struct fields *fields, void *out)
 {
     size_t hint = 0;
 
@@ -584,7 +585,7 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
         struct hf_str name;
         bool done;
 
-        if (!hf__json_name(&json->in, &raw) || !hf__read_scratch(json, raw, &name))
+        if (!hf__json_name(&json->in, &raw) || !hf__wire_read_scratch(json, raw, &name))
             return false;
         field = find_field(fields, name, &hint);
         if (!field) {
@@ -599,12 +600,12 @@ static bool read_struct(struct json *json, const struct fields *fields, void *ou
             return false;
     }
     if (json->is_answer && lacks_required(fields, out))
-        return hf__read_malformed(json);
+        return hf__wire_read_malformed(json);
     return hf__json_sound(&json->in);
 }
 
-static enum hf_status read_whole(struct json *json, const struct fields *fields, struct hf_str text,
-                                 void *out)
+static enum hf_status read_whole(struct wire_json *json, const struct fields *fields,
+                                 struct hf_str text, void *out)
 {
     enum json_kind kind;
     bool done;
@@ -617,12 +618,12 @@ static enum hf_status read_whole(struct json *json, const struct fields *fields,
     if (kind == JSON_OBJECT)
         done = read_struct(json, fields, out);
     else
-        done = kind != JSON_BAD && hf__read_type_error(json, ELEMENT_SCALAR);
+        done = kind != JSON_BAD && hf__wire_read_type_error(json, ELEMENT_SCALAR);
     if (!done)
-        return hf__read_fail(json, text);
+        return hf__wire_read_fail(json, text);
     if (!hf__json_ended(&json->in)) {
-        hf__read_malformed(json);
-        return hf__read_fail(json, text);
+        hf__wire_read_malformed(json);
+        return hf__wire_read_fail(json, text);
     }
     return HF_OK;
 }
@@ -630,7 +631,7 @@ static enum hf_status read_whole(struct json *json, const struct fields *fields,
 enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, struct hf_str text,
                              void *out)
 {
-    struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
+    struct wire_json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
 
     return read_whole(&json, fields, text, out);
 }
@@ -638,15 +639,15 @@ enum hf_status hf__wire_read(struct hf_scope *s, const struct fields *fields, st
 enum hf_status hf__wire_read_answer(struct hf_scope *s, const struct fields *fields,
                                     struct hf_str text, void *out)
 {
-    struct json json = {.is_answer = true,
-                        .scope = s,
-                        .flat = {.scope = s},
-                        .scratch = {.scope = s}};
+    struct wire_json json = {.is_answer = true,
+                             .scope = s,
+                             .flat = {.scope = s},
+                             .scratch = {.scope = s}};
 
     return read_whole(&json, fields, text, out);
 }
 
-bool hf__json_valid(struct hf_str text)
+bool hf__wire_json_valid(struct hf_str text)
 {
     struct json_cursor json = {.at = text.ptr, .end = text.ptr ? text.ptr + text.len : NULL};
 

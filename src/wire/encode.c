@@ -4,7 +4,7 @@
  * Members come in the order of the table. An absent one is left out, unless the table says that a
  * response always has it; then it is empty or zero.
  *
- * With a frame, large items are left out, and noted: whoever sends the JSON writes them when the
+ * With a frame, large items are left out, and noted: the sender of the JSON writes them when the
  * time has come, one by one, so that it never is in memory as a whole.
  */
 #include "wire/private.h"
@@ -24,7 +24,7 @@ static void write_time(struct hf__buf *buf, int64_t us)
 
     if (us < 0 && seconds == 0)
         hf__buf_put_byte(buf, '-');
-    hf__write_int(buf, seconds);
+    hf__wire_write_int(buf, seconds);
     if (rest == 0)
         return;
     rest = rest < 0 ? -rest : rest;
@@ -146,7 +146,7 @@ static void write_list(struct hf__buf *buf, const struct field *field, const voi
             hf__wire_write_str(buf, ((const struct hf_str *)list)[i]);
             break;
         case FIELD_DOUBLES:
-            hf__write_double(buf, ((const double *)list)[i]);
+            hf__wire_write_double(buf, ((const double *)list)[i]);
             break;
         case FIELD_ITEMS:
             write_item(buf, ((const struct hf_item *)list)[i], frame);
@@ -208,10 +208,10 @@ static void write_field(struct hf__buf *buf, const struct field *field, const ui
         break;
     case FIELD_INT:
         number = int_at(in, field);
-        hf__write_int(buf, number == HF_ZERO ? 0 : number);
+        hf__wire_write_int(buf, number == HF_ZERO ? 0 : number);
         break;
     case FIELD_DOUBLE:
-        hf__write_double(buf, double_at(in, field));
+        hf__wire_write_double(buf, double_at(in, field));
         break;
     case FIELD_FLAG:
         hf__buf_put_str(buf, enum_at(in, field) == HF_YES ? HF_STR("true") : HF_STR("false"));
@@ -284,6 +284,7 @@ void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const
 
 size_t hf__wire_holes(const struct wire_frame *frame, const struct wire_hole **holes)
 {
+    assert(frame->holes.len % sizeof(struct wire_hole) == 0);
     *holes = (const struct wire_hole *)(const void *)frame->holes.ptr;
     return frame->holes.len / sizeof(struct wire_hole);
 }

@@ -154,14 +154,14 @@ static bool is_refusal(int http_status, bool has_type)
     case 414:
     case 415:
     case 431:
-        return true; /* whoever says so did not act, and passed nothing on */
+        return true; /* a server that says so did nothing, and passed nothing on */
     default:
         return has_type && http_status >= 400 && http_status < 500;
     }
 }
 
 /* What names no exception that we know. A 404 is not about a table, which would be named: it comes
- * from a server that does not have the service, and nobody shall take a table for deleted by it. */
+ * from a server that does not have the service, and must not be taken for a deleted table. */
 static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
 {
     *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
@@ -188,8 +188,8 @@ static enum hf_status status_of_http(int http_status, bool has_type, bool *may_r
 
 /* What to say: the service's sentence, with the type before it where no status stands for that. It
  * is a copy, as messages end with a NUL and what was read is a part of the body. */
-static struct hf_str sentence(struct hf_scope *s, int http_status, const struct error_body *error,
-                              bool is_known)
+static struct hf_str error_sentence(struct hf_scope *s, int http_status,
+                                    const struct error_body *error, bool is_known)
 {
     struct hf_str message = error->message.ptr ? error->message : error->Message;
     struct hf_str type = local_name(error->type);
@@ -220,7 +220,7 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
     is_known = find_type(local_name(error.type), &status, &may_retry);
     if (!is_known)
         status = status_of_http(http_status, error.type.len > 0, &may_retry);
-    hf__fail_text(s, status, sentence(s, http_status, &error, is_known));
+    hf__fail_text(s, status, error_sentence(s, http_status, &error, is_known));
     made = hf__scope_error_edit(s);
     if (error.type.len)
         made->exception = hf_scope_copy(s, local_name(error.type));

@@ -21,7 +21,7 @@
 
 #define JAVA_STRUCT "com.amazonaws.dynamodb.v20120810."
 
-static void poison_text(struct json *json, struct hf_str message)
+static void poison_text(struct wire_json *json, struct hf_str message)
 {
     if (json->poison.ptr)
         return;
@@ -39,7 +39,7 @@ static void poison_text(struct json *json, struct hf_str message)
  * and copied to json->flat in one go, PLAIN_STEP bytes at a time, of which those behind the end do
  * not count. Where the text is anything else, nothing has happened and the answer is false.
  */
-static inline bool quick_name(struct json *json, struct hf_str *name)
+static inline bool quick_name(struct wire_json *json, struct hf_str *name)
 {
     const char *from = json->in.at + 1;
     uint8_t *to;
@@ -64,7 +64,7 @@ static inline bool quick_name(struct json *json, struct hf_str *name)
 enum { QUICK_MAX = 7 * PLAIN_STEP }; /* its length takes one byte */
 
 /* The text of an S that starts at `from`. */
-static inline bool quick_s(struct json *json, const char *from)
+static inline bool quick_s(struct wire_json *json, const char *from)
 {
     uint8_t *to = hf__buf_reserve(&json->flat, 2 + QUICK_MAX);
     size_t len = 0, run;
@@ -88,7 +88,7 @@ static inline bool quick_s(struct json *json, const char *from)
 }
 
 /* The text of an N that starts at `from`. */
-static bool quick_n(struct json *json, const char *from)
+static bool quick_n(struct wire_json *json, const char *from)
 {
     struct number number;
     uint8_t *to;
@@ -112,7 +112,7 @@ static bool quick_n(struct json *json, const char *from)
 }
 
 /* A whole value, {"S":"ann"} or {"N":"12"}, with a space behind the colon or without. */
-static inline bool quick_value(struct json *json)
+static inline bool quick_value(struct wire_json *json)
 {
     static const char head[] = {'"', ':'};
     const char *at = json->in.at;
@@ -129,7 +129,7 @@ static inline bool quick_value(struct json *json)
 
 /* ---- scalars -------------------------------------------------------------------------------- */
 
-static void poison_number(struct json *json, struct hf_str text, enum number_error error)
+static void poison_number(struct wire_json *json, struct hf_str text, enum number_error error)
 {
     switch (error) {
     case NUMBER_OK:
@@ -157,7 +157,7 @@ static void poison_number(struct json *json, struct hf_str text, enum number_err
     }
 }
 
-static inline bool read_number(struct json *json, struct hf_str text, struct number *number)
+static inline bool read_number(struct wire_json *json, struct hf_str text, struct number *number)
 {
     enum number_error error = hf__number_parse(text, number);
 
@@ -168,7 +168,7 @@ static inline bool read_number(struct json *json, struct hf_str text, struct num
 }
 
 /* A string of base64 at the cursor, decoded into the scratch buffer. */
-static bool read_binary(struct json *json, struct hf_bytes *bytes)
+static bool read_binary(struct wire_json *json, struct hf_bytes *bytes)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     struct json_string raw;
@@ -177,52 +177,53 @@ static bool read_binary(struct json *json, struct hf_bytes *bytes)
     size_t len;
 
     if (kind == JSON_ARRAY || kind == JSON_OBJECT || kind == JSON_BAD)
-        return hf__read_not_scalar(json, kind, "nio.ByteBuffer");
+        return hf__wire_read_not_scalar(json, kind, "nio.ByteBuffer");
     if (kind != JSON_STRING)
-        return hf__read_type_error(json, "only base-64-encoded strings are convertible to bytes");
-    if (!hf__json_string(&json->in, &raw) || !hf__read_scratch(json, raw, &text))
+        return hf__wire_read_type_error(json,
+                                        "only base-64-encoded strings are convertible to bytes");
+    if (!hf__json_string(&json->in, &raw) || !hf__wire_read_scratch(json, raw, &text))
         return false;
     /* Behind the text, if it was unescaped to there. */
     json->scratch.len = raw.escaped ? text.len : 0;
     out = hf__buf_reserve(&json->scratch, hf__base64_decoded_max(text.len) + 1);
     if (!out)
-        return hf__read_nomem(json);
+        return hf__wire_read_nomem(json);
     if (raw.escaped)
         text.ptr = (const char *)json->scratch.ptr; /* it may have moved */
     switch (hf__base64_decode(text, out, &len)) {
     case BASE64_OK:
         break;
     case BASE64_LENGTH:
-        return hf__read_type_error(
+        return hf__wire_read_type_error(
             json, "Base64 encoded length is expected a multiple of 4 bytes but found: %zu",
             text.len);
     case BASE64_LAST:
-        return hf__read_type_error(json, "Invalid last non-pad Base64 character dectected");
+        return hf__wire_read_type_error(json, "Invalid last non-pad Base64 character dectected");
     case BASE64_CHARACTER:
-        return hf__read_type_error(json, "Invalid base 64 character");
+        return hf__wire_read_type_error(json, "Invalid base 64 character");
     }
     *bytes = hf_bytes_of(out, len);
     return true;
 }
 
-static bool read_s(struct json *json)
+static bool read_s(struct wire_json *json)
 {
     struct json_string raw;
     struct hf_str text;
 
-    if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
+    if (!hf__wire_read_string(json, "String", &raw) || !hf__wire_read_scratch(json, raw, &text))
         return false;
     hf__build_str(&json->flat, HF_TYPE_S, text);
     return true;
 }
 
-static bool read_n(struct json *json)
+static bool read_n(struct wire_json *json)
 {
     struct json_string raw;
     struct hf_str text;
     struct number number;
 
-    if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
+    if (!hf__wire_read_string(json, "String", &raw) || !hf__wire_read_scratch(json, raw, &text))
         return false;
     if (!read_number(json, text, &number)) {
         hf__build_null(&json->flat);
@@ -232,7 +233,7 @@ static bool read_n(struct json *json)
     return true;
 }
 
-static bool read_b(struct json *json)
+static bool read_b(struct wire_json *json)
 {
     struct hf_bytes bytes;
 
@@ -242,21 +243,21 @@ static bool read_b(struct json *json)
     return true;
 }
 
-static bool read_bool(struct json *json)
+static bool read_bool(struct wire_json *json)
 {
     bool truth;
 
-    if (!hf__read_bool(json, &truth))
+    if (!hf__wire_read_bool(json, &truth))
         return false;
     hf__build_bool(&json->flat, truth);
     return true;
 }
 
-static bool read_null(struct json *json)
+static bool read_null(struct wire_json *json)
 {
     bool truth;
 
-    if (!hf__read_bool(json, &truth))
+    if (!hf__wire_read_bool(json, &truth))
         return false;
     if (!truth)
         POISON(json, INVALID "Null attribute value types must have the value of true");
@@ -274,11 +275,12 @@ static struct hf_str text_of(struct hf__buf *text)
 }
 
 /* The older message about duplicates: the elements of the set at `array` as they were sent. */
-static struct hf_str duplicates_as_sent(struct json *json, enum hf_type type, const char *array)
+static struct hf_str duplicates_as_sent(struct wire_json *json, enum hf_type type,
+                                        const char *array)
 {
-    struct json again = {.in = {.at = array, .end = json->in.end},
-                         .scope = json->scope,
-                         .scratch = json->scratch};
+    struct wire_json again = {.in = {.at = array, .end = json->in.end},
+                              .scope = json->scope,
+                              .scratch = json->scratch};
     struct hf__buf text = {.scope = json->scope};
     const char *before = "";
 
@@ -289,7 +291,7 @@ static struct hf_str duplicates_as_sent(struct json *json, enum hf_type type, co
 
         /* It was read before; only memory can be missing. */
         if (hf__json_kind(&again.in) != JSON_STRING || !hf__json_string(&again.in, &raw) ||
-            !hf__read_scratch(&again, raw, &element))
+            !hf__wire_read_scratch(&again, raw, &element))
             break;
         hf__buf_put_str(&text, hf_str_from(before));
         hf__buf_put_str(&text, element);
@@ -302,7 +304,7 @@ static struct hf_str duplicates_as_sent(struct json *json, enum hf_type type, co
 }
 
 /* The newer one: in order, quoted, up to the first that came twice. */
-static struct hf_str duplicates_in_order(struct json *json, size_t open, size_t repeat)
+static struct hf_str duplicates_in_order(struct wire_json *json, size_t open, size_t repeat)
 {
     struct value_walk walk =
         hf__value_walk((struct hf_value){json->flat.ptr + open, json->flat.len - open});
@@ -324,8 +326,8 @@ static struct hf_str duplicates_in_order(struct json *json, size_t open, size_t 
  * The set at `array` in the body, and at `open` without its repeats, has duplicates. Which wording
  * is in force is known only when the poison is reported, so it carries both.
  */
-static void poison_duplicates(struct json *json, enum hf_type type, const char *array, size_t open,
-                              size_t repeat)
+static void poison_duplicates(struct wire_json *json, enum hf_type type, const char *array,
+                              size_t open, size_t repeat)
 {
     struct poison poison = {.status = HF_INVALID, .key = json->attr};
 
@@ -344,7 +346,7 @@ static void poison_duplicates(struct json *json, enum hf_type type, const char *
         json->poison = hf__item_poison_of(json->scope, &poison);
 }
 
-static void poison_null_element(struct json *json, enum hf_type type)
+static void poison_null_element(struct wire_json *json, enum hf_type type)
 {
     if (type == HF_TYPE_SS)
         POISON(json, INVALID "An string set may not have a null string as a member");
@@ -354,7 +356,7 @@ static void poison_null_element(struct json *json, enum hf_type type)
         POISON(json, INVALID "Binary sets may not contain null or empty values");
 }
 
-static bool read_element(struct json *json, enum hf_type type)
+static bool read_element(struct wire_json *json, enum hf_type type)
 {
     struct json_string raw;
     struct hf_str text;
@@ -370,7 +372,7 @@ static bool read_element(struct json *json, enum hf_type type)
         if (!read_binary(json, &bytes))
             return false;
     } else {
-        if (!hf__read_string(json, "String", &raw) || !hf__read_scratch(json, raw, &text))
+        if (!hf__wire_read_string(json, "String", &raw) || !hf__wire_read_scratch(json, raw, &text))
             return false;
         bytes = hf_bytes_of(text.ptr, text.len);
         if (type == HF_TYPE_NS) {
@@ -383,7 +385,7 @@ static bool read_element(struct json *json, enum hf_type type)
     return true;
 }
 
-static bool read_set(struct json *json, enum hf_type type)
+static bool read_set(struct wire_json *json, enum hf_type type)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     const char *array = json->in.at;
@@ -391,7 +393,7 @@ static bool read_set(struct json *json, enum hf_type type)
     size_t open, repeat;
 
     if (kind != JSON_ARRAY)
-        return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
+        return hf__wire_read_not_compound(json, kind, FIELD_SCALAR, NULL);
     open = hf__build_open(&json->flat, type);
     for (bool more = hf__json_enter(&json->in, ']'); more; more = hf__json_more(&json->in, ']')) {
         any = true;
@@ -422,15 +424,15 @@ static bool read_set(struct json *json, enum hf_type type)
 
 /* ---- lists, maps, any value ----------------------------------------------------------------- */
 
-static inline bool read_any(struct json *json, const char *scalar, int depth);
+static inline bool read_any(struct wire_json *json, const char *scalar, int depth);
 
-static bool read_l(struct json *json, int depth)
+static bool read_l(struct wire_json *json, int depth)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_ARRAY)
-        return hf__read_not_compound(json, kind, FIELD_SCALAR, NULL);
+        return hf__wire_read_not_compound(json, kind, FIELD_SCALAR, NULL);
     open = hf__build_open(&json->flat, HF_TYPE_L);
     for (bool more = hf__json_enter(&json->in, ']'); more; more = hf__json_more(&json->in, ']'))
         if (!read_any(json, ELEMENT_SCALAR, depth + 1))
@@ -440,7 +442,7 @@ static bool read_l(struct json *json, int depth)
 }
 
 /* The name of an attribute or member, as far as it can be one. */
-static void build_name(struct json *json, struct hf_str name)
+static void build_name(struct wire_json *json, struct hf_str name)
 {
     if (name.len == 0)
         POISON(json, INVALID "Empty attribute name");
@@ -451,15 +453,15 @@ static void build_name(struct json *json, struct hf_str name)
     hf__build_name(&json->flat, name);
 }
 
-static bool read_m(struct json *json, int depth)
+static bool read_m(struct wire_json *json, int depth)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_OBJECT)
-        return hf__read_not_compound(json, kind, FIELD_SCALAR,
-                                     "java.util.Map<java.lang.String, " JAVA_STRUCT
-                                     "AttributeValue>");
+        return hf__wire_read_not_compound(json, kind, FIELD_SCALAR,
+                                          "java.util.Map<java.lang.String, " JAVA_STRUCT
+                                          "AttributeValue>");
     open = hf__build_open(&json->flat, HF_TYPE_M);
     for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         struct json_string raw;
@@ -467,7 +469,7 @@ static bool read_m(struct json *json, int depth)
 
         hf__json_spaces(&json->in);
         if (!quick_name(json, &name)) {
-            if (!hf__json_name(&json->in, &raw) || !hf__read_scratch(json, raw, &name))
+            if (!hf__json_name(&json->in, &raw) || !hf__wire_read_scratch(json, raw, &name))
                 return false;
             build_name(json, name);
         }
@@ -478,7 +480,7 @@ static bool read_m(struct json *json, int depth)
     return hf__json_sound(&json->in);
 }
 
-static bool read_tagged(struct json *json, enum hf_type type, int depth)
+static bool read_tagged(struct wire_json *json, enum hf_type type, int depth)
 {
     if (type == HF_TYPE_S)
         return read_s(json);
@@ -533,7 +535,7 @@ static enum hf_type type_of_tag(struct hf_str name)
  * Step over {"S": or the like, as nearly every value begins. Anything else, null behind it among
  * that, stays and is HF_TYPE_NONE.
  */
-static enum hf_type usual_tag(struct json *json)
+static enum hf_type usual_tag(struct wire_json *json)
 {
     const char *at = json->in.at;
     enum hf_type type;
@@ -556,14 +558,14 @@ struct tags {
 };
 
 /* Go on in a value, behind its first brace or behind a tag; `more` if there is another one. */
-static bool read_tags(struct json *json, struct tags tags, bool more, int depth)
+static bool read_tags(struct wire_json *json, struct tags tags, bool more, int depth)
 {
     for (; more; more = hf__json_more(&json->in, '}')) {
         struct json_string raw;
         struct hf_str name;
         enum hf_type type;
 
-        if (!hf__json_name(&json->in, &raw) || !hf__read_scratch(json, raw, &name))
+        if (!hf__json_name(&json->in, &raw) || !hf__wire_read_scratch(json, raw, &name))
             return false;
         type = type_of_tag(name);
         if (hf__json_kind(&json->in) == JSON_NULL)
@@ -589,7 +591,7 @@ static bool read_tags(struct json *json, struct tags tags, bool more, int depth)
 }
 
 /* A value that does not begin as nearly all do. */
-static bool read_unusual(struct json *json, const char *scalar, struct tags tags, int depth)
+static bool read_unusual(struct wire_json *json, const char *scalar, struct tags tags, int depth)
 {
     enum json_kind kind = hf__json_kind(&json->in);
 
@@ -600,7 +602,8 @@ static bool read_unusual(struct json *json, const char *scalar, struct tags tags
         return hf__json_word(&json->in, kind);
     }
     if (kind != JSON_OBJECT)
-        return hf__read_not_compound(json, kind, scalar, "class " JAVA_STRUCT "AttributeValue");
+        return hf__wire_read_not_compound(json, kind, scalar,
+                                          "class " JAVA_STRUCT "AttributeValue");
     if (depth > VALUE_DEPTH_MAX) {
         POISON(json, "Nesting Levels have exceeded supported limits: Attributes in the item have "
                      "nested levels beyond supported limit");
@@ -611,7 +614,7 @@ static bool read_unusual(struct json *json, const char *scalar, struct tags tags
 }
 
 /* A value that is neither a short string nor a short number. */
-static bool read_other(struct json *json, const char *scalar, int depth)
+static bool read_other(struct wire_json *json, const char *scalar, int depth)
 {
     struct tags tags = {.poison = json->poison, .start = json->flat.len};
     enum hf_type type = depth <= VALUE_DEPTH_MAX ? usual_tag(json) : HF_TYPE_NONE;
@@ -630,7 +633,7 @@ static bool read_other(struct json *json, const char *scalar, int depth)
 }
 
 /* Build the value at the cursor at the end of json->flat; `depth` is its level, from 1. */
-static inline bool read_any(struct json *json, const char *scalar, int depth)
+static inline bool read_any(struct wire_json *json, const char *scalar, int depth)
 {
     hf__json_spaces(&json->in);
     return (depth <= VALUE_DEPTH_MAX && quick_value(json)) || read_other(json, scalar, depth);
@@ -647,11 +650,12 @@ enum {
  * Begin a value in json->flat. What is in there already stays where it is, for others point to it;
  * the buffer goes on behind it as if it began there.
  */
-static void begin(struct json *json)
+static void value_begin(struct wire_json *json)
 {
     struct hf__buf *flat = &json->flat;
     size_t used = (flat->len + FLAT_ALIGN - 1) / FLAT_ALIGN * FLAT_ALIGN;
 
+    assert(flat->len <= flat->cap && json->in.at <= json->in.end);
     if (used > flat->cap)
         used = flat->cap;
     flat->cap -= used;
@@ -665,48 +669,49 @@ static void begin(struct json *json)
 }
 
 /* The poison, with what was built in spite of it. */
-static struct hf_item poisoned(struct json *json, struct hf_item rest)
+static struct hf_item item_poisoned(struct wire_json *json, struct hf_item rest)
 {
     struct poison poison = *hf__item_poison(json->poison);
 
+    assert(poison.status != HF_OK && !hf__item_poisoned(rest));
     poison.rest = rest;
     return hf__item_poison_of(json->scope, &poison);
 }
 
-static bool finish(struct json *json, struct hf_item *out)
+static bool item_finish(struct wire_json *json, struct hf_item *out)
 {
     if (json->flat.failed)
-        return hf__read_nomem(json);
+        return hf__wire_read_nomem(json);
     *out = hf__build_item_from(&json->flat, 0);
     if (json->poison.ptr)
-        *out = poisoned(json, *out);
+        *out = item_poisoned(json, *out);
     if (hf__item_poisoned(*out) && hf__item_poison(*out)->status == HF_NOMEM)
-        return hf__read_nomem(json);
+        return hf__wire_read_nomem(json);
     if (hf__item_poisoned(*out) && json->is_answer) {
-        json->in.trouble = TROUBLE_TYPE;
+        json->in.error = READ_TYPE;
         json->message = hf__item_poison(*out)->message;
         return false;
     }
     return true;
 }
 
-bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
+bool hf__wire_read_item(struct wire_json *json, const char *scalar, struct hf_item *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_OBJECT)
-        return hf__read_not_compound(json, kind, scalar,
-                                     "java.util.Map<java.lang.String, " JAVA_STRUCT
-                                     "AttributeValue>");
-    begin(json);
+        return hf__wire_read_not_compound(json, kind, scalar,
+                                          "java.util.Map<java.lang.String, " JAVA_STRUCT
+                                          "AttributeValue>");
+    value_begin(json);
     open = hf__build_open(&json->flat, HF_TYPE_M);
     for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         struct json_string raw;
 
         hf__json_spaces(&json->in);
         if (!quick_name(json, &json->attr)) {
-            if (!hf__json_name(&json->in, &raw) || !hf__read_keep(json, raw, &json->attr))
+            if (!hf__json_name(&json->in, &raw) || !hf__wire_read_keep(json, raw, &json->attr))
                 return false;
             build_name(json, json->attr);
         }
@@ -714,29 +719,29 @@ bool hf__read_item(struct json *json, const char *scalar, struct hf_item *out)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(&json->in) && finish(json, out);
+    return hf__json_sound(&json->in) && item_finish(json, out);
 }
 
-bool hf__read_value(struct json *json, const char *scalar, struct hf_value *out)
+bool hf__wire_read_value(struct wire_json *json, const char *scalar, struct hf_value *out)
 {
     struct hf_item built;
 
-    begin(json);
-    if (!read_any(json, scalar, 1) || !finish(json, &built))
+    value_begin(json);
+    if (!read_any(json, scalar, 1) || !item_finish(json, &built))
         return false;
     *out = hf_item_value(built);
     return true;
 }
 
-bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
+bool hf__wire_read_names(struct wire_json *json, const char *scalar, struct hf_item *out)
 {
     enum json_kind kind = hf__json_kind(&json->in);
     size_t open;
 
     if (kind != JSON_OBJECT)
-        return hf__read_not_compound(json, kind, scalar,
-                                     "java.util.Map<java.lang.String, java.lang.String>");
-    begin(json);
+        return hf__wire_read_not_compound(json, kind, scalar,
+                                          "java.util.Map<java.lang.String, java.lang.String>");
+    value_begin(json);
     open = hf__build_open(&json->flat, HF_TYPE_M);
     for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         struct json_string raw;
@@ -749,7 +754,7 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
                 return false;
             continue;
         }
-        if (!hf__read_scratch(json, raw, &name))
+        if (!hf__wire_read_scratch(json, raw, &name))
             return false;
         if (name.len > ATTR_NAME_MAX) {
             POISON(json, "ExpressionAttributeNames contains invalid key: a key is too long");
@@ -760,13 +765,13 @@ bool hf__read_names(struct json *json, const char *scalar, struct hf_item *out)
             return false;
     }
     hf__build_close(&json->flat, open);
-    return hf__json_sound(&json->in) && finish(json, out);
+    return hf__json_sound(&json->in) && item_finish(json, out);
 }
 
 /* The service has no words for what is not JSON; a C program gets some. */
-static enum hf_status item_fail(struct json *json, struct hf_str whole)
+static enum hf_status item_fail(struct wire_json *json, struct hf_str whole)
 {
-    enum hf_status status = hf__read_fail(json, whole);
+    enum hf_status status = hf__wire_read_fail(json, whole);
 
     if (status == HF_SERIALIZATION && hf_scope_error(json->scope)->message.len == 0)
         return hf__fail_text(json->scope, status, HF_STR("The item is not well-formed JSON"));
@@ -775,7 +780,7 @@ static enum hf_status item_fail(struct json *json, struct hf_str whole)
 
 enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct hf_item *item)
 {
-    struct json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
+    struct wire_json json = {.scope = s, .flat = {.scope = s}, .scratch = {.scope = s}};
     struct hf_item read;
 
     hf__scope_error_clear(s);
@@ -784,10 +789,10 @@ enum hf_status hf_item_from_json(struct hf_scope *s, struct hf_str text, struct 
         text = HF_STR("");
     json.in.at = text.ptr;
     json.in.end = text.ptr + text.len;
-    if (!hf__read_item(&json, FIELD_SCALAR, &read))
+    if (!hf__wire_read_item(&json, FIELD_SCALAR, &read))
         return item_fail(&json, text);
     if (!hf__json_ended(&json.in)) {
-        hf__read_malformed(&json);
+        hf__wire_read_malformed(&json);
         return item_fail(&json, text);
     }
     TRY(hf_item_check(s, read)); /* poison may point into `text`, which is only borrowed */

@@ -5,7 +5,7 @@
  * the backslash and control characters are escaped; everything else is written as it is, so what
  * was UTF-8 stays UTF-8.
  *
- * A poisoned item has no JSON: writing one fails the buffer. Whoever writes has checked before.
+ * A poisoned item has no JSON: writing one fails the buffer. Callers check before they write.
  */
 #include "wire/base64.h"
 #include "wire/private.h"
@@ -20,7 +20,7 @@
 
 #if defined(__SSE2__)
 
-static inline __m128i load16(const char *at)
+static inline __m128i bytes_load16(const char *at)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
@@ -36,22 +36,22 @@ static inline __m128i odd_of(__m128i bytes)
 }
 
 /* The same, a bit for each. */
-static inline unsigned odd16(const char *at)
+static inline unsigned odd_mask16(const char *at)
 {
-    return (unsigned)_mm_movemask_epi8(odd_of(load16(at)));
+    return (unsigned)_mm_movemask_epi8(odd_of(bytes_load16(at)));
 }
 
-static inline bool odd64(const char *at)
+static inline bool has_odd64(const char *at)
 {
-    __m128i first = _mm_or_si128(odd_of(load16(at)), odd_of(load16(at + 16)));
-    __m128i second = _mm_or_si128(odd_of(load16(at + 32)), odd_of(load16(at + 48)));
+    __m128i first = _mm_or_si128(odd_of(bytes_load16(at)), odd_of(bytes_load16(at + 16)));
+    __m128i second = _mm_or_si128(odd_of(bytes_load16(at + 32)), odd_of(bytes_load16(at + 48)));
 
     return _mm_movemask_epi8(_mm_or_si128(first, second)) != 0;
 }
 
-static inline bool copy16(uint8_t *to, const char *from)
+static inline bool bytes_copy16(uint8_t *to, const char *from)
 {
-    __m128i bytes = load16(from);
+    __m128i bytes = bytes_load16(from);
 
     _mm_storeu_si128((__m128i *)(void *)to, bytes);
     return _mm_movemask_epi8(odd_of(bytes)) == 0;
@@ -65,16 +65,16 @@ static inline size_t plain_run(const char *at, size_t len)
     size_t run = 0;
 
 #if defined(__SSE2__)
-    while (len - run >= 64 && !odd64(at + run))
+    while (len - run >= 64 && !has_odd64(at + run))
         run += 64;
     while (len - run >= 16) {
-        unsigned odd = odd16(at + run);
+        unsigned odd = odd_mask16(at + run);
 
         if (odd)
             return run + (size_t)__builtin_ctz(odd);
         run += 16;
     }
-    if (run > 0 && odd16(at + len - 16) == 0)
+    if (run > 0 && odd_mask16(at + len - 16) == 0)
         return len;
 #endif
     while (run < len) {
@@ -103,7 +103,7 @@ static void put_escape(struct hf__buf *buf, unsigned char c)
 }
 
 /* Has any of the eight bytes to be escaped? */
-static inline bool odd8(uint64_t bytes)
+static inline bool has_odd8(uint64_t bytes)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
     uint64_t quote = bytes ^ ones * '"';
@@ -115,13 +115,13 @@ static inline bool odd8(uint64_t bytes)
            tops;
 }
 
-static inline bool copy8(uint8_t *to, const char *from)
+static inline bool bytes_copy8(uint8_t *to, const char *from)
 {
     uint64_t bytes;
 
     memcpy(&bytes, from, sizeof(bytes));
     memcpy(to, &bytes, sizeof(bytes));
-    return !odd8(bytes);
+    return !has_odd8(bytes);
 }
 
 /* Copy a text, checking on the way that nothing in it needs an escape; short texts are most. What
@@ -135,16 +135,16 @@ static inline bool copy_plain(uint8_t *to, struct hf_str text)
         size_t at = 0;
 
         for (; plain && at + 16 <= text.len; at += 16)
-            plain = copy16(to + at, text.ptr + at);
-        return plain && copy16(to + text.len - 16, text.ptr + text.len - 16);
+            plain = bytes_copy16(to + at, text.ptr + at);
+        return plain && bytes_copy16(to + text.len - 16, text.ptr + text.len - 16);
     }
 #endif
     if (text.len >= 8) {
         size_t at = 0;
 
         for (; plain && at + 8 <= text.len; at += 8)
-            plain = copy8(to + at, text.ptr + at);
-        return plain && copy8(to + text.len - 8, text.ptr + text.len - 8);
+            plain = bytes_copy8(to + at, text.ptr + at);
+        return plain && bytes_copy8(to + text.len - 8, text.ptr + text.len - 8);
     }
     if (text.len >= 4) {
         uint32_t first, last;
@@ -153,7 +153,7 @@ static inline bool copy_plain(uint8_t *to, struct hf_str text)
         memcpy(&last, text.ptr + text.len - 4, 4);
         memcpy(to, &first, 4);
         memcpy(to + text.len - 4, &last, 4);
-        return !odd8((uint64_t)first << 32 | last);
+        return !has_odd8((uint64_t)first << 32 | last);
     }
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
@@ -195,7 +195,7 @@ void hf__wire_write_str(struct hf__buf *buf, struct hf_str text)
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-void hf__write_int(struct hf__buf *buf, int64_t value)
+void hf__wire_write_int(struct hf__buf *buf, int64_t value)
 {
     char text[24];
     char *at = text + sizeof(text);
@@ -207,6 +207,7 @@ void hf__write_int(struct hf__buf *buf, int64_t value)
     } while (left);
     if (value < 0)
         *--at = '-';
+    assert(at >= text);
     hf__buf_put(buf, at, (size_t)(text + sizeof(text) - at));
 }
 
@@ -233,7 +234,7 @@ static void write_fraction(struct hf__buf *buf, double value)
     hf__buf_put(buf, text, len);
 }
 
-void hf__write_double(struct hf__buf *buf, double value)
+void hf__wire_write_double(struct hf__buf *buf, double value)
 {
     enum { EXACT = 1 << 30 };
     int64_t halves;
@@ -250,7 +251,7 @@ void hf__write_double(struct hf__buf *buf, double value)
     halves = (int64_t)(value * 2);
     if (halves == -1)
         hf__buf_put_byte(buf, '-');
-    hf__write_int(buf, halves / 2);
+    hf__wire_write_int(buf, halves / 2);
     if (halves % 2)
         hf__buf_put_str(buf, HF_STR(".5"));
 }
@@ -267,6 +268,7 @@ static void write_number(struct hf__buf *buf, struct hf_bytes bytes)
         return;
     to[0] = '"';
     len = hf__number_text(bytes.ptr, bytes.len, to + 1);
+    assert(len > 0 && len <= NUMBER_TEXT_MAX);
     to[len + 1] = '"';
     buf->len += len + 2;
 }
@@ -280,6 +282,7 @@ static void write_binary(struct hf__buf *buf, struct hf_bytes bytes)
         return;
     to[0] = '"';
     len = hf__base64_encode(bytes, to + 1);
+    assert(len == hf__base64_encoded_len(bytes.len));
     to[len + 1] = '"';
     buf->len += len + 2;
 }

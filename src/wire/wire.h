@@ -9,7 +9,7 @@
  *  - the body is not JSON, or a member has the wrong JSON type: HF_SERIALIZATION, at once, with
  *    DynamoDB's text (an empty message when the body is not JSON);
  *  - an attribute value is of the right shape but not a value (two types, an empty set, a number
- *    of 39 digits): the item is poisoned, see model/value.h, and validation reports it in its turn.
+ *    of 39 digits): the item is poisoned, see model/value.h, and validation reports it when it comes to it.
  *
  * An enum's text that is no member is kept with hf__scope_keep_text().
  */
@@ -58,7 +58,7 @@ struct hf_item hf__wire_poison(const struct fields *fields, const void *in);
 void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in);
 
 /*
- * The same without its large items, for who has no memory to have all of it at once: the JSON is
+ * The same without its large items, for callers without memory for all of it at once: the JSON is
  * `text`, and before the byte `at` of that belongs the hole's item, hole after hole. Both live in
  * the scope; what is missing of memory shows in them as `failed`.
  */
@@ -87,6 +87,6 @@ const char *hf__wire_type(enum hf_status status);
 const char *hf__wire_type_of(const struct hf_error *error); /* with the exception it has, if any */
 
 /* Is the text one whole JSON value, and nothing behind it? */
-bool hf__json_valid(struct hf_str json);
+bool hf__wire_json_valid(struct hf_str json);
 
 #endif

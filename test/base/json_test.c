@@ -43,8 +43,8 @@ TEST(json_cursor, what_is_wrong_and_where)
         {"\"\\u12g4\"", "an escape that JSON does not have", 1},
         {"\"\\ud83d\"", "an escape that JSON does not have", 1},
         {"\"\\ude00\"", "an escape that JSON does not have", 1},
-        {"\"ab\xff\"", "no UTF-8 in a string", 3},
-        {"\"\xc3", "no UTF-8 in a string", 1},
+        {"\"ab\xff\"", "invalid UTF-8 in a string", 3},
+        {"\"\xc3", "invalid UTF-8 in a string", 1},
         {"01", "a malformed number", 2},
         {"-", "a malformed number", 1},
         {"1.", "a malformed number", 2},
@@ -62,7 +62,7 @@ TEST(json_cursor, what_is_wrong_and_where)
         memcpy(exact, cases[i].text, len);
         CHECK(!hf__json_skip_all(&json, 10));
         CHECK(!hf__json_sound(&json));
-        CHECK_INT(JSON_MALFORMED, json.trouble);
+        CHECK_INT(JSON_MALFORMED, json.error);
         CHECK_STR(cases[i].wrong, hf_str_from(json.wrong));
         CHECK_INT(cases[i].at, json.at - exact);
         free(exact);
@@ -106,15 +106,15 @@ TEST(json_cursor, levels)
     }
 }
 
-/* The first trouble stays. */
+/* The first error stays. */
 TEST(json_cursor, troubles_of_the_walker)
 {
     struct json_cursor json = cursor_at("]", 1);
 
-    json.trouble = JSON_MALFORMED + 1;
+    json.error = JSON_MALFORMED + 1;
     CHECK(!hf__json_sound(&json));
     CHECK(!hf__json_wrong(&json, "late"));
-    CHECK_INT(JSON_MALFORMED + 1, json.trouble);
+    CHECK_INT(JSON_MALFORMED + 1, json.error);
     CHECK(!json.wrong);
 }
 

@@ -273,7 +273,21 @@ TEST(scope, formatted_texts_of_any_length)
     hf_scope_free(s);
 }
 
-/* A text for which there was no memory is told once, before it is used. */
+/* An impossible size counts as a failed allocation, as lack of memory does. */
+TEST(scope, an_array_that_is_too_large_is_a_failed_allocation)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    void *small = hf_scope_alloc(s, 8);
+
+    CHECK(!hf__scope_array(s, SIZE_MAX / 4, 8));
+    CHECK_STATUS(HF_NOMEM, hf_scope_built(s));
+    CHECK_OK(hf_scope_built(s));
+    CHECK(!hf__scope_grow(s, small, 8, SIZE_MAX / 2));
+    CHECK(hf__scope_alloc_failed(s));
+    hf_scope_free(s);
+}
+
+/* A text for which there was no memory is reported once, before it is used. */
 TEST(scope, a_request_that_could_not_be_built)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));

@@ -8,10 +8,10 @@
 /* Vectors of the authors' own list. Items are found by these hashes: none may ever change. */
 TEST(texts, fnv_is_fnv_1a)
 {
-    CHECK(fnv(FNV_BEGIN, "", 0) == UINT64_C(0xcbf29ce484222325));
-    CHECK(fnv(FNV_BEGIN, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
-    CHECK(fnv(FNV_BEGIN, "foobar", 6) == UINT64_C(0x85944171f73967e8));
-    CHECK(fnv(fnv(FNV_BEGIN, "foo", 3), "bar", 3) == UINT64_C(0x85944171f73967e8));
+    CHECK(fnv_add(FNV_BEGIN, "", 0) == UINT64_C(0xcbf29ce484222325));
+    CHECK(fnv_add(FNV_BEGIN, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
+    CHECK(fnv_add(FNV_BEGIN, "foobar", 6) == UINT64_C(0x85944171f73967e8));
+    CHECK(fnv_add(fnv_add(FNV_BEGIN, "foo", 3), "bar", 3) == UINT64_C(0x85944171f73967e8));
     CHECK(fnv_fold(UINT64_C(0x85944171f73967e8)) == UINT64_C(0x8594417172ad2699));
 }
 

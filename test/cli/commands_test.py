@@ -2544,7 +2544,7 @@ class CheckOnline(WithDirectory):
             thread.join()
             server.server_close()
         self.assertEqual(code, FAILED, err)
-        self.assertIn("is not a holdfast server, or an older one", err)
+        self.assertIn("is not a holdfast server, or is too old for checks", err)
         code, _, err = self.run_("check", "http://127.0.0.1:1")
         self.assertEqual(code, UNAVAILABLE, err)
 

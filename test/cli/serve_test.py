@@ -266,7 +266,7 @@ class Serving(InDirectory):
         if platform.machine() not in SCHED_GETATTR:
             self.skipTest("no number for sched_getattr() on this machine")
         if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 12):
-            self.skipTest("Linux knows of turns from 6.12 on")
+            self.skipTest("Linux has settable time slices from 6.12 on")
         mine = os.nice(0)
         # The loops', the workers', and with a store on disk its maintenance thread's and the syncer's.
         for args, threads in (["--in-memory"], 6), (["--db-path", self.path("db")], 8):

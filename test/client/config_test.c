@@ -111,19 +111,19 @@ TEST(config, which_profile)
     hf__config_free(config);
 
     snprintf(message, sizeof(message),
-             "the profile 'x', asked for by the program, is not in %s/.aws/config or "
+             "profile 'x', named by the program, is not in %s/.aws/config or "
              "%s/.aws/credentials",
              fake.home, fake.home);
     check_fails(s, "x", HF_INVALID, message);
     fake_set("AWS_PROFILE", "y");
     snprintf(message, sizeof(message),
-             "the profile 'y', asked for by AWS_PROFILE, is not in %s/.aws/config or "
+             "profile 'y', named by AWS_PROFILE, is not in %s/.aws/config or "
              "%s/.aws/credentials",
              fake.home, fake.home);
     check_fails(s, NULL, HF_INVALID, message);
     fake.variables_len = 0;
     check_fails(s, "default", HF_INVALID,
-                "the profile 'default', asked for by the program, is not in ~/.aws/config or "
+                "profile 'default', named by the program, is not in ~/.aws/config or "
                 "~/.aws/credentials");
     hf_scope_free(s);
 }
@@ -243,7 +243,7 @@ TEST(config, files_that_cannot_be)
 
     /* A pipe that nobody writes to: waiting would be forever. */
     CHECK(rmdir(fake_path(".aws/config")) == 0 && mkfifo(fake_path(".aws/config"), 0600) == 0);
-    snprintf(message, sizeof(message), "%s/.aws/config: it is no regular file", fake.home);
+    snprintf(message, sizeof(message), "%s/.aws/config: it is not a regular file", fake.home);
     check_fails(s, NULL, HF_INVALID, message);
     CHECK(unlink(fake_path(".aws/config")) == 0);
 
@@ -297,10 +297,10 @@ TEST(config, a_credentials_file_for_everybody_is_warned_of)
     } cases[] = {{0600, NULL},
                  {0400, NULL},
                  {0640, NULL},
-                 {0644, "others may read it (mode 644); use chmod 600"},
-                 {0604, "others may read it (mode 604); use chmod 600"},
-                 {0620, "others may change it (mode 620); use chmod 600"},
-                 {0666, "others may change it (mode 666); use chmod 600"}};
+                 {0644, "other users can read it (mode 644); run chmod 600"},
+                 {0604, "other users can read it (mode 604); run chmod 600"},
+                 {0620, "other users can change it (mode 620); run chmod 600"},
+                 {0666, "other users can change it (mode 666); run chmod 600"}};
     struct hf_scope *s = hf_scope_new(test_env(t));
 
     fake_begin(t);

@@ -172,7 +172,7 @@ TEST(container, gives_keys_to_who_has_the_token)
     CHECK_STR("HUSH-file-2", hf_str_from(service.authorization));
     aws_advance_s(&a, 3600);
     aws_file(&a, "token", "HUSH\nX-Other: field");
-    CHECK_FAILS(HF_INVALID, "What AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE has cannot be sent", &a);
+    CHECK_FAILS(HF_INVALID, "The value of AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE is not valid", &a);
     aws_file(&a, "token", "\n");
     CHECK_FAILS(HF_INVALID, "named by AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE, is empty", &a);
     service_close(&service);
@@ -192,8 +192,8 @@ TEST(container, answers_that_are_none_are_the_error)
         {{.status = 404, .body = ""}, HF_DENIED, "HTTP status 404"},
         {{.status = 500, .body = "HUSH"}, HF_IO, "HTTP status 500"},
         {{.status = 301, .body = ""}, HF_DENIED, "HTTP status 301"},
-        {{.body = "HUSH"}, HF_INVALID, "What the container's endpoint said is not the JSON"},
-        {{.status = 200, .body = ""}, HF_INVALID, "is not the JSON"},
+        {{.body = "HUSH"}, HF_INVALID, "The answer of the container's endpoint is not valid JSON"},
+        {{.status = 200, .body = ""}, HF_INVALID, "is not valid JSON"},
         {{.body = "{}"}, HF_INVALID, "has no AccessKeyId"},
         {{.body = "{\"AccessKeyId\":\"A\",\"SecretAccessKey\":null}"}, HF_INVALID, "has no Secret"},
         {{.body = large}, HF_IO, "The answer of the container's endpoint is too large"},
@@ -263,9 +263,9 @@ TEST(metadata, that_is_not_there_just_means_that_there_are_none) /* (3) */
         {{.way = MOCK_HANG}, TOKEN_AT, "of the machine does not answer"},
         {{.way = MOCK_CLOSE}, TOKEN_AT, "of the machine does not answer"},
         {{.status = 403}, TOKEN_AT, "of the machine is switched off"},
-        {{.status = 404}, TOKEN_AT, "does not speak version 2"}, /* only version 1 */
-        {{.status = 405}, TOKEN_AT, "does not speak version 2"},
-        {{.status = 404}, ROLES_AT, "has no role for it"},
+        {{.status = 404}, TOKEN_AT, "does not support version 2"}, /* only version 1 */
+        {{.status = 405}, TOKEN_AT, "does not support version 2"},
+        {{.status = 404}, ROLES_AT, "has no role"},
     };
     struct aws a;
     struct service service;
@@ -278,7 +278,7 @@ TEST(metadata, that_is_not_there_just_means_that_there_are_none) /* (3) */
         service.say = cases[i].say;
         service.say_at = cases[i].at;
         CHECK_FAILS(HF_DENIED, cases[i].part, &a);
-        aws_check_part(&a, "There are no credentials: ", __FILE__, __LINE__);
+        aws_check_part(&a, "No credentials found: ", __FILE__, __LINE__);
         CHECK(real_ms() - began < 1900);
         CHECK(!strstr(service.log, "GET " ROLE_AT)); /* never without a token */
         service_close(&service);
@@ -292,19 +292,19 @@ TEST(metadata, that_fails_is_the_error)
         const char *at;
         struct bad bad;
     } cases[] = {
-        {TOKEN_AT, {{.status = 500, .body = "HUSH"}, HF_IO, "gives no token: HTTP status 500"}},
-        {TOKEN_AT, {{.status = 200, .body = ""}, HF_IO, "gives no token: it is junk"}},
-        {TOKEN_AT, {{.body = "HUSH\r\nX: y"}, HF_IO, "gives no token: it is junk"}},
+        {TOKEN_AT, {{.status = 500, .body = "HUSH"}, HF_IO, "gave no token: HTTP status 500"}},
+        {TOKEN_AT, {{.status = 200, .body = ""}, HF_IO, "gave no token: invalid answer"}},
+        {TOKEN_AT, {{.body = "HUSH\r\nX: y"}, HF_IO, "gave no token: invalid answer"}},
         {ROLES_AT, {{.status = 500}, HF_IO, "failed: HTTP status 500"}},
         {ROLES_AT, {{.status = 401}, HF_IO, "failed: HTTP status 401"}},
-        {ROLES_AT, {{.body = "<html>HUSH"}, HF_IO, "names no role, but junk"}},
-        {ROLES_AT, {{.status = 200, .body = ""}, HF_IO, "names no role, but junk"}},
+        {ROLES_AT, {{.body = "<html>HUSH"}, HF_IO, "named an invalid role"}},
+        {ROLES_AT, {{.status = 200, .body = ""}, HF_IO, "named an invalid role"}},
         {ROLES_AT, {{.way = MOCK_HANG}, HF_IO, "could not be asked"}},
-        {ROLE_AT, {{.status = 404}, HF_IO, "has nothing for its role"}},
+        {ROLE_AT, {{.status = 404}, HF_IO, "has no credentials for its role"}},
         {ROLE_AT, {{.way = MOCK_HANG}, HF_IO, "could not be asked"}},
         {ROLE_AT, {{.way = MOCK_DRIP}, HF_IO, "could not be asked"}},
         {ROLE_AT, {{.body = large}, HF_IO, "is too large"}},
-        {ROLE_AT, {{.body = "HUSH"}, HF_INVALID, "is not the JSON"}},
+        {ROLE_AT, {{.body = "HUSH"}, HF_INVALID, "is not valid JSON"}},
         {ROLE_AT,
          {{.body = "{\"Code\":\"AssumeRoleUnauthorizedAccess\",\"Message\":\"HUSH\"}"},
           HF_IO,
@@ -341,7 +341,7 @@ TEST(metadata, silence_is_an_error_once_it_gave_keys) /* (3) */
     service.say = (struct mock_answer){.way = MOCK_CLOSE};
     aws_advance_s(&a, 3400);
     CHECK_STR("AKID", aws_key(&a)); /* still valid */
-    CHECK(strstr(a.said, "could not be refreshed"));
+    CHECK(strstr(a.said, "refresh failed"));
     aws_advance_s(&a, 200);
     CHECK_FAILS(HF_IO, "could not be asked", &a);
     CHECK(hf_scope_error(a.s)->may_retry);
@@ -363,7 +363,7 @@ TEST(metadata, expired_keys_are_used_on)
     service.expiration = "2025-12-31T23:00:00Z";
     service.key = "AKIDOLD";
     CHECK_STR("AKIDOLD", aws_key(&a));
-    CHECK(strstr(a.said, "gave ones that have expired; they are used"));
+    CHECK(strstr(a.said, "have expired; they are used"));
     requests = atomic_load(&service.mock.requests);
     aws_advance_s(&a, 299);
     CHECK_STR("AKIDOLD", aws_key(&a));
@@ -427,7 +427,7 @@ TEST(metadata, settings)
         {"AWS_METADATA_SERVICE_TIMEOUT", "soon", "is not a number from 1 to 3600"},
         {"AWS_METADATA_SERVICE_TIMEOUT", "99999999999999", "is not a number from 1 to 3600"},
         {"AWS_METADATA_SERVICE_NUM_ATTEMPTS", "-1", "is not a number from 1 to 100"},
-        {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "nonsense", "is not an URL"},
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT", "nonsense", "is not a URL"},
         {"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv5", "is not IPv4 or IPv6"},
     };
     struct aws a;

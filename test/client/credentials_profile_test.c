@@ -191,15 +191,15 @@ TEST(role, settings_that_cannot_be_are_refused_before_anything_is_sent)
         const char *config, *part;
     } cases[] = {
         {"[default]\n" ROLE("one") "source_profile = default\n",
-         "go in a circle: source_profile leads back to \"default\""},
+         "form a cycle: source_profile leads back to \"default\""},
         {"[default]\n" ROLE("one") "source_profile = two\n[profile two]\n" ROLE(
              "two") "source_profile = three\n[profile three]\n" ROLE("3") "source_profile = two\n",
-         "The roles of profile \"default\" go in a circle: source_profile leads back to \"two\""},
+         "The roles of profile \"default\" form a cycle: source_profile leads back to \"two\""},
         {"[default]\n" ROLE("one"), "and none of source_profile"},
         {"[default]\n" ROLE("one") "source_profile = base\ncredential_source = Environment\n" BASE,
          "and more than one of source_profile"},
         {"[default]\n" ROLE("one") "source_profile = gone\n",
-         "source_profile = gone, which is not"},
+         "source_profile = gone, which does not exist"},
         {"[default]\n" ROLE("one") "source_profile = bare\n[profile bare]\nregion = x\n",
          "\"bare\" is named as a source_profile, but has no credentials"},
         {"[default]\n" ROLE("one") "credential_source = Nothing\n", "is not Environment, Ecs"},
@@ -329,7 +329,7 @@ TEST(role, that_sts_refuses_is_said_in_its_words)
     sts.error =
         ERROR_XML("AccessDenied", "User: arn:aws:iam::1:user/x is not &lt;authorized&gt;\n");
     CHECK_FAILS(HF_DENIED,
-                "STS does not give role arn:aws:iam::210987654321:role/one: HTTP status 403, "
+                "STS refused role arn:aws:iam::210987654321:role/one: HTTP status 403, "
                 "AccessDenied: User: arn:aws:iam::1:user/x is not <authorized>",
                 &a);
     CHECK(!hf_scope_error(a.s)->may_retry);
@@ -366,7 +366,7 @@ TEST(role, is_asked_for_again_when_sts_is_in_passing_trouble)
         CHECK_INT(3, atomic_load(&sts.mock.requests));
         sts.bad = 0;
         aws_advance_s(&a, 3600);
-        CHECK_FAILS(HF_IO, "STS does not give role", &a);
+        CHECK_FAILS(HF_IO, "STS refused role", &a);
         CHECK(hf_scope_error(a.s)->may_retry);
         CHECK_INT(6, atomic_load(&sts.mock.requests));
         sts_close(&sts);

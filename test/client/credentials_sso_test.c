@@ -83,7 +83,7 @@ TEST(sso, session_gives_the_keys_of_a_role)
     CHECK_INT(1, atomic_load(&sso.mock.requests));
     aws_advance_s(&a, 200);
     CHECK_STR("AKIDSSO", aws_key(&a));
-    CHECK(strstr(a.said, "the old ones are used on: The SSO login for profile \"default\" has "
+    CHECK(strstr(a.said, "the old ones stay in use: The SSO login for profile \"default\" has "
                          "expired: run aws sso login --profile default"));
     aws_advance_s(&a, 200);
     CHECK_FAILS(HF_DENIED, "has expired: run aws sso login --profile default", &a);
@@ -125,7 +125,7 @@ TEST(sso, stale_or_broken_logins_say_what_to_do)
     sso_open(t, &a, &sso);
     aws_start(&a, NULL);
     CHECK_FAILS(HF_DENIED,
-                "The SSO login for profile \"default\" is not there: run aws sso login --profile "
+                "The SSO login for profile \"default\" does not exist: run aws sso login --profile "
                 "default",
                 &a);
     token_file(&sso, SESSION_FILE, "TOKEN-HUSH", aws_time(&a, 0));
@@ -151,7 +151,7 @@ TEST(sso, answers_that_are_none_are_the_error)
         const char *part;
     } cases[] = {
         {403, "{\"message\":\"No access\"}", HF_DENIED,
-         "SSO does not give role Read Only of account 123456789012: HTTP status 403: No access"},
+         "SSO refused role Read Only of account 123456789012: HTTP status 403: No access"},
         {400, "{\"message\":\"token TOKEN-HUSH is bad\"}", HF_DENIED, "HTTP status 400"},
         {404, "HUSH", HF_DENIED, "HTTP status 404"},
         {500, "HUSH", HF_IO, "HTTP status 500"},
@@ -213,10 +213,10 @@ TEST(sso, settings_that_are_missing_are_named)
         {"[default]\nsso_region = eu-west-1\nsso_account_id = 1\nsso_role_name = r\n",
          "is for SSO, but has no sso_start_url"},
         {"[default]\nsso_session = x\nsso_account_id = 1\nsso_role_name = r\n",
-         "names sso-session \"x\", which is not there or has no sso_region"},
+         "names sso-session \"x\", which does not exist or has no sso_region"},
         {"[default]\nsso_session = x\nsso_account_id = 1\nsso_role_name = r\n"
          "[sso-session x]\nsso_region = eu-west-1\n",
-         "names sso-session \"x\", which is not there or has no sso_start_url"},
+         "names sso-session \"x\", which does not exist or has no sso_start_url"},
     };
     struct aws a;
 
@@ -287,7 +287,7 @@ TEST(sso, login_that_has_expired_is_renewed)
     aws_start(&a, NULL);
     oidc.status = 500;
     oidc.body = "HUSH";
-    CHECK_FAILS(HF_IO, "SSO OIDC does not renew the login now: HTTP status 500", &a);
+    CHECK_FAILS(HF_IO, "SSO OIDC did not renew the login: HTTP status 500", &a);
     oidc.status = 400;
     oidc.body = "{\"error\":\"invalid_grant\",\"error_description\":\"HUSH-refresh\"}";
     CHECK_FAILS(HF_DENIED, "has expired: run aws sso login --profile default", &a);
@@ -340,7 +340,7 @@ TEST(login, keys_are_read_while_they_last)
     aws_file(&a, "config", "[default]\nlogin_session = " LOGIN "\n");
     aws_start(&a, NULL);
     CHECK_FAILS(HF_DENIED,
-                "The login for profile \"default\" is not there: run aws login --profile default",
+                "The login for profile \"default\" does not exist: run aws login --profile default",
                 &a);
     snprintf(
         text, sizeof(text),

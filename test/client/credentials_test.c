@@ -162,7 +162,7 @@ TEST(credentials, that_are_valid_outlive_a_source_that_fails)
     CHECK_STR("AKIDFN", aws_key(&a));
     CHECK_INT(2, giver.calls);
     CHECK(hf_scope_error(a.s)->status == HF_OK);
-    CHECK(strstr(a.said, "could not be refreshed"));
+    CHECK(strstr(a.said, "refresh failed"));
     CHECK(strstr(a.said, "No, says the program"));
     /* Not again before the pause has passed, */
     for (int i = 0; i < 20; i++)
@@ -348,7 +348,7 @@ TEST(credentials, come_from_the_first_source_that_is_configured)
     aws_set(&a, "AWS_EC2_METADATA_DISABLED", "true");
     aws_start(&a, NULL);
     CHECK_FAILS(HF_DENIED,
-                "There are no credentials: AWS_ACCESS_KEY_ID and AWS_WEB_IDENTITY_TOKEN_FILE are "
+                "No credentials found: AWS_ACCESS_KEY_ID and AWS_WEB_IDENTITY_TOKEN_FILE are "
                 "not set, profile \"default\" has none, AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and "
                 "_FULL_URI are not set, and the metadata service of the machine is switched off by "
                 "AWS_EC2_METADATA_DISABLED",
@@ -395,10 +395,10 @@ TEST(credentials, a_source_that_is_configured_wrongly_is_the_error)
         {"AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere", "", "AWS_ROLE_ARN is not"},
         {"X", "x", "[default]\naws_access_key_id = AKID\n", "no aws_secret_access_key"},
         {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "path", "", "does not start with a slash"},
-        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "nonsense", "", "_FULL_URI is not an URL"},
-        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/", "", "only https"},
-        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.22/", "", "only https"},
-        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1.example.com/", "", "only https"},
+        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "nonsense", "", "_FULL_URI is not a valid URL"},
+        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/", "", "use https"},
+        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.22/", "", "use https"},
+        {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1.example.com/", "", "use https"},
         {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.2@example.com/", "",
          "_FULL_URI"},
     };

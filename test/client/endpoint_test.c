@@ -72,7 +72,7 @@ TEST(endpoint, urls)
 TEST(endpoint, urls_that_are_none)
 {
     static const char scheme[] = "does not begin with http:// or https://",
-                      host[] = "has no host, or one that cannot be",
+                      host[] = "has no valid host",
                       port[] = "has a port that is not from 1 to 65535",
                       path[] = "has characters in its path that need an escape",
                       more[] = "has more than a path behind its host",
@@ -347,10 +347,10 @@ TEST(endpoint, of_an_account)
 
     fake_set("AWS_ACCOUNT_ID_ENDPOINT_MODE", "required");
     check_fails(s, &ask,
-                "AWS_ACCOUNT_ID_ENDPOINT_MODE is required, but the credentials do not tell the "
-                "account: set AWS_ACCOUNT_ID");
+                "AWS_ACCOUNT_ID_ENDPOINT_MODE is required, but the credentials have no "
+                "account ID: set AWS_ACCOUNT_ID");
     ask.account = HF_STR("no.account");
-    check_fails(s, &ask, "the account of the credentials is no account");
+    check_fails(s, &ask, "the account ID of the credentials is invalid");
     ask.account = HF_STR("111122223333");
     check_origin(s, &ask, own, "us-west-2");
     ask.fips = HF_YES;

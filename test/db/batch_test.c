@@ -1,6 +1,6 @@
 /*
  * db/batch_test.c: many writes and reads, at and past the limits of a batch, with parts handed
- * back, answers lost and keys that come twice; (n) is an invariant of many.c.
+ * back, answers lost and keys that come twice; (n) is an invariant of batch_sender.c.
  */
 #include "world.h"
 
@@ -180,8 +180,8 @@ TEST(batch, what_is_left_is_told_exactly)
     CHECK_INT(1, result.left_len);
     CHECK_INT(59, result.left[0]);
     CHECK_ERROR(HF_THROTTLED,
-                "1 of 60 writes are left, the first is entry 59 (table tab): sent as often as is "
-                "allowed",
+                "1 of 60 writes are left, the first is entry 59 (table tab): the limit of "
+                "attempts is reached",
                 m.w.scope);
     CHECK(hf_scope_error(m.w.scope)->may_retry);
     for (size_t i = 0; i < 60; i++)

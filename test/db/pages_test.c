@@ -492,7 +492,7 @@ TEST(pages, mistakes_are_told)
     CHECK_ERROR(HF_INVALID, "pages of Query were asked for without a request (NULL)", w.scope);
     CHECK_OK(hf_pages_query(w.scope, w.db, &request, NULL, &pages));
     CHECK_STATUS(HF_INVALID, hf_pages_next_tag(w.scope, pages, &tag));
-    CHECK_ERROR(HF_INVALID, "the elements of Query are others", w.scope);
+    CHECK_ERROR(HF_INVALID, "the result of Query has elements of another type", w.scope);
     CHECK_STATUS(HF_INVALID, hf_pages_cursor_text(w.scope, pages, &text));
     hf_pages_free(pages);
     CHECK_OK(

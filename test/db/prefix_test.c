@@ -90,7 +90,7 @@ static enum hf_status mirror_call(struct hf_scope *s, struct hf_db *db, enum hf_
     return HF_OK;
 }
 
-static enum hf_status mirror_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status mirror_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     (void)s;
     ((struct mirror *)(void *)db)->settled = (int)ticket;
@@ -107,7 +107,7 @@ static enum hf_status mirror_supports(struct hf_scope *s, struct hf_db *db, enum
 }
 
 static const struct db_calls mirror_calls = {.call = mirror_call,
-                                             .settle = mirror_settle,
+                                             .sync = mirror_sync,
                                              .close = lent_close,
                                              .supports = mirror_supports};
 
@@ -643,7 +643,7 @@ TEST(prefix, a_list_that_does_not_go_on_is_an_error)
     struct world w = open_mirror(t, &m);
 
     m.answer = "{'TableNames':['x'],'LastEvaluatedTableName':'x'}";
-    CHECK(has(world_call(&w, "ListTables", "{}"), "does not go on from x"));
+    CHECK(has(world_call(&w, "ListTables", "{}"), "does not continue after x"));
     CHECK_INT(2, m.calls);
     close_view(&w);
 }
@@ -877,7 +877,7 @@ TEST(prefix, only_characters_of_names_make_a_prefix)
     hf_scope_free(s);
 }
 
-TEST(prefix, features_and_debts_are_the_inner_ones)
+TEST(prefix, features_and_syncs_are_the_inner_ones)
 {
     struct mirror m;
     struct world w = open_mirror(t, &m);
@@ -887,7 +887,7 @@ TEST(prefix, features_and_debts_are_the_inner_ones)
     CHECK(supported);
     CHECK_OK(hf_db_supports(w.scope, w.db, HF_FEATURE_BACKUPS, &supported));
     CHECK(!supported);
-    CHECK_OK(hf__db_settle(w.scope, w.db, 7));
+    CHECK_OK(hf__db_sync(w.scope, w.db, 7));
     CHECK_INT(7, m.settled);
     close_view(&w);
 }

@@ -676,12 +676,12 @@ TEST(retry, adaptive_delays_first_attempts_after_throttling)
     PLAY(&g, {.status = HF_OK});
     hf_scope_timeout_ms(g.s, 100);
     start = t->elapsed_us;
-    CHECK_STATUS(HF_THROTTLED, get(&g)); /* no turn in time: said at once, and nothing was sent */
+    CHECK_STATUS(HF_THROTTLED, get(&g)); /* it fails at once, and nothing is sent */
     CHECK_INT(0, g.script.calls);
     CHECK_INT(start, t->elapsed_us);
     CHECK(hf_scope_error(g.s)->may_retry && !hf_scope_error(g.s)->may_have_happened);
     hf_scope_timeout_ms(g.s, 0);
-    CHECK_OK(get(&g));                     /* the turn that was not used went back */
+    CHECK_OK(get(&g));                     /* the reserved call was returned */
     CHECK(t->elapsed_us - start < 400000); /* at 3.2 a second by now */
     close_stage(&g);
 }

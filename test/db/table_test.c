@@ -644,7 +644,7 @@ TEST(table, names_keep_environments_apart)
     CHECK_OK(hf_table_name(s, HF_STR("prod"), HF_STR("eu.users"), &name));
 
     CHECK_STATUS(HF_INVALID, hf_table_guard(s, HF_STR("prod"), HF_STR("dev.users")));
-    CHECK_ERROR(HF_INVALID, "table \"dev.users\" is not one of the environment prod", s);
+    CHECK_ERROR(HF_INVALID, "table \"dev.users\" does not belong to the environment prod", s);
     CHECK_STATUS(HF_INVALID, hf_table_guard(s, HF_STR("prod"), HF_STR("dev.prod.users")));
     CHECK_STATUS(HF_INVALID, hf_table_guard(s, HF_STR("prod"), HF_STR("production.users")));
     CHECK_STATUS(HF_INVALID, hf_table_guard(s, HF_STR("prod"), HF_STR("prod")));

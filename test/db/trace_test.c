@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "db/about.h"
+#include "db/call_info.h"
 
 #define TABLE                                                                                      \
     "{'TableName':'tab','AttributeDefinitions':[{'AttributeName':'pk','AttributeType':'S'}],"      \
@@ -197,11 +197,11 @@ TEST(trace, requests_without_anything_have_no_table)
 
     for (int op = 0; op < HF_OP_COUNT; op++) {
         CHECK(hf__op((enum hf_op)op)->request->size <= sizeof(zeros));
-        CHECK(hf__about_table((enum hf_op)op, zeros).ptr == NULL);
-        CHECK(!hf__about_names((enum hf_op)op, zeros, HF_STR("")));
-        CHECK(hf__about_sent((enum hf_op)op, zeros) <= 1);
-        CHECK_INT(0, hf__about_returned((enum hf_op)op, zeros));
-        CHECK(hf__about_units((enum hf_op)op, zeros, zeros).read == 0);
+        CHECK(hf__db_call_table((enum hf_op)op, zeros).ptr == NULL);
+        CHECK(!hf__db_call_names((enum hf_op)op, zeros, HF_STR("")));
+        CHECK(hf__db_call_sent((enum hf_op)op, zeros) <= 1);
+        CHECK_INT(0, hf__db_call_returned((enum hf_op)op, zeros));
+        CHECK(hf__db_call_units((enum hf_op)op, zeros, zeros).read == 0);
     }
 }
 

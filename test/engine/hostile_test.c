@@ -193,7 +193,7 @@ static void try_it(struct hostile *h, const struct field *field, const char *wha
     h->fine += status == HF_OK;
     if (status == HF_OK) {
         hf__wire_write(&buf, h->op->response, h->response);
-        if (buf.failed || !hf__json_valid(hf_str_of((const char *)buf.ptr, buf.len)))
+        if (buf.failed || !hf__wire_json_valid(hf_str_of((const char *)buf.ptr, buf.len)))
             wrong(h, field, what, "no JSON", hf_str_of((const char *)buf.ptr, buf.len));
         undo(h);
     } else if (strstr(hf__wire_type(status), "InternalServerError") || !error->message.len ||

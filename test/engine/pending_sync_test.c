@@ -12,7 +12,7 @@ struct pending {
     struct world w;
     struct store_faults faults;
     struct hf__store *store;
-    struct hf__debt debt;
+    struct hf__pending_sync debt;
 };
 
 static void pending_open(struct test *t, struct pending *o)
@@ -58,7 +58,7 @@ TEST(pending_sync, is_done_once_for_many_calls)
 
     pending_open(t, &o);
     before = o.faults.calls;
-    hf__scope_set_debt(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.debt);
     CHECK_OK(put(&o, 1));
     CHECK(o.debt.ticket > hf__store_durable(o.store));
     CHECK_OK(put(&o, 2));
@@ -66,8 +66,8 @@ TEST(pending_sync, is_done_once_for_many_calls)
     CHECK(got.item.ptr != NULL);
     CHECK(o.debt.ticket == hf__store_written(o.store));
     CHECK_INT(5, o.faults.calls - before); /* a put reads and writes */
-    hf__scope_set_debt(o.w.scope, NULL);
-    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
+    hf__scope_set_pending_sync(o.w.scope, NULL);
+    CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.debt.ticket));
     CHECK_INT(6, o.faults.calls - before);
     CHECK(o.debt.ticket <= hf__store_durable(o.store));
     world_close(&o.w);
@@ -81,10 +81,10 @@ TEST(pending_sync, is_none_for_what_is_durable)
 
     pending_open(t, &o);
     CHECK_OK(put(&o, 1));
-    hf__scope_set_debt(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.debt);
     CHECK_OK(get(&o, &got));
     CHECK_INT(0, o.debt.ticket);
-    CHECK_OK(hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.debt.ticket));
     world_close(&o.w);
 }
 
@@ -92,18 +92,18 @@ TEST(pending_sync, is_none_for_what_is_durable)
 TEST(pending_sync, of_a_failed_sync_is_an_error)
 {
     struct hf_get_item_result got;
-    struct hf__debt reader = {0};
+    struct hf__pending_sync reader = {0};
     struct pending o;
 
     pending_open(t, &o);
-    hf__scope_set_debt(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.debt);
     CHECK_OK(put(&o, 1));
-    hf__scope_set_debt(o.w.scope, &reader);
+    hf__scope_set_pending_sync(o.w.scope, &reader);
     CHECK_OK(get(&o, &got));
     CHECK(reader.ticket >= o.debt.ticket);
-    hf__scope_set_debt(o.w.scope, NULL);
+    hf__scope_set_pending_sync(o.w.scope, NULL);
     o.faults.fail_at = o.faults.calls + 1;
-    CHECK_STATUS(HF_IO, hf__db_settle(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK_STATUS(HF_IO, hf__db_sync(o.w.scope, o.w.db, o.debt.ticket));
     CHECK(hf_scope_error(o.w.scope)->may_have_happened);
     world_close(&o.w);
 }
@@ -114,7 +114,7 @@ TEST(pending_sync, ends_with_a_reset)
     struct pending o;
 
     pending_open(t, &o);
-    hf__scope_set_debt(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.debt);
     hf_scope_reset(o.w.scope);
     CHECK_OK(put(&o, 1));
     CHECK_INT(0, o.debt.ticket);

@@ -7,7 +7,7 @@
 
 static enum hf_status parse(struct hf_scope *s, const char *text, struct statement *out)
 {
-    return hf__statement_parse(s, hf_str_from(text), NULL, 0, out);
+    return hf__partiql_parse(s, hf_str_from(text), NULL, 0, out);
 }
 
 static struct statement must_parse(struct hf_scope *s, const char *text)
@@ -254,28 +254,28 @@ TEST(partiql, nothing_exhausts_the_stack)
 
     for (size_t i = 0; i < ARRAY_LEN(deep); i++) {
         text = repeated(s, "SELECT * FROM t WHERE ", deep[i], 8000 / strlen(deep[i]), "1");
-        CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+        CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
         text = repeated(s, "UPDATE t SET a = ", deep[i], 8000 / strlen(deep[i]), "1");
-        CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+        CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
     }
     text = repeated(s, "SELECT * FROM t WHERE a = 1", " AND a = 1", 140, "");
-    CHECK_OK(hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_OK(hf__partiql_parse(s, text, NULL, 0, &st));
     text = repeated(s, "SELECT * FROM t WHERE a = 1", " AND a = 1", 150, "");
-    CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
     CHECK_STR("The expression contains too many operators; operator count: 301",
               hf_scope_error(s)->message);
     text = repeated(s, "SELECT * FROM t WHERE (a = 1) = b", " = b", 20, "");
-    CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
     text = repeated(s, "SELECT a", ".b", 32, " FROM t");
-    CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
     CHECK_STR("The document path has too many nesting levels; nesting levels: 33",
               hf_scope_error(s)->message);
     text = repeated(s, "SELECT a", ", a", 2000, " FROM t");
-    CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
     text = repeated(s, "UPDATE t SET a = 1", " + 1", 127, "");
-    CHECK_OK(hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_OK(hf__partiql_parse(s, text, NULL, 0, &st));
     text = repeated(s, "UPDATE t SET a = 1", " + 1", 2000, "");
-    CHECK_STATUS(HF_INVALID, hf__statement_parse(s, text, NULL, 0, &st));
+    CHECK_STATUS(HF_INVALID, hf__partiql_parse(s, text, NULL, 0, &st));
     hf_scope_free(s);
 }
 
@@ -312,7 +312,7 @@ TEST(partiql, a_write_names_one_item)
         struct hf_str text = hf_scope_format(s, "DELETE FROM t WHERE %s", cases[i].where);
         struct statement st = must_parse(s, text.ptr);
 
-        CHECK_OK(hf__statement_find_key(s, &st, &two, false, &found));
+        CHECK_OK(hf__partiql_find_key(s, &st, &two, false, &found));
         CHECK_INT(cases[i].whole, found.whole);
         CHECK_INT(cases[i].more, found.more);
         CHECK_INT(cases[i].twice, found.twice.ptr != NULL);
@@ -320,7 +320,7 @@ TEST(partiql, a_write_names_one_item)
     {
         struct statement st = must_parse(s, "SELECT * FROM t WHERE pk = 'a' AND sk IN [1]");
 
-        CHECK_OK(hf__statement_find_key(s, &st, &two, true, &found));
+        CHECK_OK(hf__partiql_find_key(s, &st, &two, true, &found));
         CHECK(found.whole && !found.more);
     }
     hf_scope_free(s);
@@ -438,8 +438,8 @@ TEST(partiql, reads_cover_what_a_clause_accepts_and_no_item_twice)
 
         hf__buf_put_str(&buf, HF_STR("SELECT * FROM t WHERE "));
         random_clause(&buf, t, text, 4);
-        CHECK_OK(hf__statement_parse(s, hf_str_of((const char *)buf.ptr, buf.len), NULL, 0, &st));
-        if (hf__statement_spans(s, &st, text ? &texts : &two, &spans, &len) != HF_OK) {
+        CHECK_OK(hf__partiql_parse(s, hf_str_of((const char *)buf.ptr, buf.len), NULL, 0, &st));
+        if (hf__partiql_spans(s, &st, text ? &texts : &two, &spans, &len) != HF_OK) {
             refused++;
         } else if (len > 0) {
             split++;
@@ -462,8 +462,8 @@ TEST(partiql, too_many_reads_are_counted_not_made)
     struct statement st;
     size_t len;
 
-    CHECK_OK(hf__statement_parse(s, text, NULL, 0, &st));
-    CHECK_STATUS(HF_INVALID, hf__statement_spans(s, &st, &two, &spans, &len));
+    CHECK_OK(hf__partiql_parse(s, text, NULL, 0, &st));
+    CHECK_STATUS(HF_INVALID, hf__partiql_spans(s, &st, &two, &spans, &len));
     CHECK_STR("Too many decomposed read operations for a given query.", hf_scope_error(s)->message);
     hf_scope_free(s);
 }
@@ -488,11 +488,11 @@ static enum hf_status all_kinds(struct hf_scope *s)
 
     for (size_t i = 0; i < ARRAY_LEN(statements); i++) {
         TRY(parse(s, statements[i], &st));
-        TRY(hf__statement_spans(s, &st, &two, &spans, &len));
-        TRY(hf__statement_find_key(s, &st, &two, true, &found));
+        TRY(hf__partiql_spans(s, &st, &two, &spans, &len));
+        TRY(hf__partiql_find_key(s, &st, &two, true, &found));
     }
-    TRY(hf__statement_unless_missing(s, &st, HF_STR("pk"), &bound));
-    return hf__statement_not_exists(s, HF_STR("pk"), &bound);
+    TRY(hf__partiql_unless_missing(s, &st, HF_STR("pk"), &bound));
+    return hf__partiql_not_exists(s, HF_STR("pk"), &bound);
 }
 
 TEST(partiql, any_allocation_may_fail)

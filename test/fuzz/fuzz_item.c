@@ -33,7 +33,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-bool hf__json_valid(
+bool hf__wire_json_valid(
     struct hf_str text); /* of wire/wire.h, which has names that patterns have, too */
 
 static struct hf_db *db;
@@ -146,7 +146,7 @@ static enum hf_status look_outbox(struct hf_scope *s, struct hf_item item)
     must_be_text(event.error_text);
     must_be_text(event.ref);
     status = hf_event_json(s, &event.event, &json);
-    MUST(status == HF_INVALID || (status == HF_OK && hf__json_valid(json)));
+    MUST(status == HF_INVALID || (status == HF_OK && hf__wire_json_valid(json)));
     return HF_OK;
 }
 

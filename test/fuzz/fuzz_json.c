@@ -30,7 +30,7 @@ static void must_be_explained(struct hf_scope *s, enum hf_status status, struct 
     MUST(status == HF_SERIALIZATION);
     MUST(hf_scope_error(s)->status == status);
     if (!hf_str_equal(hf_scope_error(s)->message, malformed))
-        MUST(hf__json_valid(body));
+        MUST(hf__wire_json_valid(body));
 }
 
 static void item(struct hf_scope *s, struct hf_str body)
@@ -50,7 +50,7 @@ static void item(struct hf_scope *s, struct hf_str body)
     }
     MUST(hf__item_valid(first.ptr, first.len));
     json = hf_item_to_json(s, first);
-    MUST(json.ptr && hf__json_valid(json));
+    MUST(json.ptr && hf__wire_json_valid(json));
     MUST(hf_item_from_json(s, json, &second) == HF_OK);
     MUST(hf_item_equal(first, second));
 }
@@ -72,7 +72,7 @@ static void message(struct hf_scope *s, const struct fields *fields, struct hf_s
     if (once.failed)
         return; /* something in it is poisoned */
     json = hf_str_of((const char *)once.ptr, once.len);
-    MUST(hf__json_valid(json));
+    MUST(hf__wire_json_valid(json));
     MUST(hf__wire_read(s, fields, json, second) == HF_OK);
     hf__wire_write(&twice, fields, second);
     MUST(hf_str_equal(json, hf_str_of((const char *)twice.ptr, twice.len)));

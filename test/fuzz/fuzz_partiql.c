@@ -80,12 +80,12 @@ static void use_where(struct hf_scope *s, const struct statement *statement, boo
     struct statement_span *spans;
     struct expr_bound *unless;
     size_t len;
-    bool read = hf__statement_spans(s, statement, &key, &spans, &len) == HF_OK && len > 0;
+    bool read = hf__partiql_spans(s, statement, &key, &spans, &len) == HF_OK && len > 0;
 
-    MUST(hf__statement_find_key(s, statement, &key, text, &found) == HF_OK);
+    MUST(hf__partiql_find_key(s, statement, &key, text, &found) == HF_OK);
     if (!statement->where)
         return;
-    MUST(hf__statement_unless_missing(s, statement, HF_STR("pk"), &unless) == HF_OK ||
+    MUST(hf__partiql_unless_missing(s, statement, HF_STR("pk"), &unless) == HF_OK ||
          hf_scope_error(s)->status == HF_INVALID); /* one operator more may be one too many */
     for (unsigned i = 0; i < ITEMS; i++) {
         struct hf_item item = item_of(s, i, text);
@@ -143,10 +143,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     params[3] = HF_LIST(s, HF_N("", 1));
     len = data[0] % (PARAMS + 1);
     text = hf_str_of((const char *)data + 1, size - 1);
-    status = hf__statement_parse(s, text, params, len, &statement);
+    status = hf__partiql_parse(s, text, params, len, &statement);
     words = hf_scope_copy(s, hf_scope_error(s)->message);
     MUST(status == HF_OK || status == HF_INVALID);
-    MUST(hf__statement_parse(s, text, params, len, &again) == status);
+    MUST(hf__partiql_parse(s, text, params, len, &again) == status);
     if (status != HF_OK)
         MUST(words.len > 0 && hf_str_equal(words, hf_scope_error(s)->message));
     else

@@ -35,7 +35,7 @@ static void read_error(struct hf_scope *s, int http, struct hf_str body)
     MUST(hf_scope_error_text(s)[0]);
     hf__wire_error_type(s, body);
     hf__wire_write_error(&buf, error);
-    MUST(!buf.failed && hf__json_valid(hf_str_of((const char *)buf.ptr, buf.len)));
+    MUST(!buf.failed && hf__wire_json_valid(hf_str_of((const char *)buf.ptr, buf.len)));
 }
 
 static void read_answer(struct hf_scope *s, const struct op *op, struct hf_str body)

@@ -148,7 +148,7 @@ static void check_body(struct hf_str head, struct hf_str body)
     }
     if (hf__http_is(type, "application/x-amz-json-1.0") && body.len > 0 &&
         !field(head, "\r\nContent-Encoding: ").ptr)
-        MUST(hf__json_valid(body));
+        MUST(hf__wire_json_valid(body));
 }
 
 /* Take one answer off the front of *rest. `heads`: it may be one to a HEAD, without its body. */

@@ -169,7 +169,7 @@ TEST(answer_read, what_is_no_status_line_is_refused)
     check_how("the status line has a control character", HF_STR("HTTP/1.1 200 O\0K\r\n\r\n"),
               (struct how){0});
     check("a line does not end with CR LF", "HTTP/1.1 200 OK\nContent-Length: 0\n\n");
-    check("this looks like TLS, but plain HTTP was spoken", "\x15\x03\x01");
+    check("received TLS as the answer to plain HTTP", "\x15\x03\x01");
     check("the answer is in another protocol", "HTTP/1.1 101 Switching\r\n\r\n"); /* (1) */
 }
 
@@ -201,11 +201,11 @@ TEST(answer_read, bodies_in_chunks)
     check("more", CHUNKED "5\r\nhello\r\n");
     check("a chunk is longer than its size says", CHUNKED "4\r\nhello\r\n0\r\n\r\n");
     check("a chunk does not start with its size", CHUNKED "x\r\n");
-    check("a field that frames the answer comes behind the body",
+    check("a field that frames the answer comes after the body",
           CHUNKED "0\r\nContent-Length: 5\r\n\r\n");
     check("there are both Content-Length and Transfer-Encoding",
           OK_LINE "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nhello");
-    check("the only transfer coding there is is chunked",
+    check("unsupported transfer coding: only chunked is supported",
           OK_LINE "Transfer-Encoding: gzip, chunked\r\n\r\n");
     check("there is more than one Transfer-Encoding",
           OK_LINE "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n");

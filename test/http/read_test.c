@@ -350,7 +350,7 @@ TEST(read, request_lines)
     BAD(400, method, "G(T / HTTP/1.1\r\nHost: h\r\n\r\n");
     BAD(400, method, "GET\r\nHost: h\r\n\r\n");
     BAD(400, method, "G\xC9T / HTTP/1.1\r\nHost: h\r\n\r\n");
-    BAD(400, "this looks like TLS, but plain HTTP is spoken here", "\x16\x03\x01\x02");
+    BAD(400, "received TLS on a port for plain HTTP", "\x16\x03\x01\x02");
     BAD(400, "the request target * is for OPTIONS only", "GET * HTTP/1.1\r\nHost: h\r\n\r\n");
     BAD(400, slash, "OPTIONS ** HTTP/1.1\r\nHost: h\r\n\r\n");
     BAD(400, slash, "GET  HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -379,7 +379,7 @@ TEST(read, request_lines)
     BAD(505, NULL, "GET / HTTP/0.9\r\nHost: h\r\n\r\n");
     BAD(505, NULL, "GET / HTTP/1.2\r\nHost: h\r\n\r\n");
     BAD(505, NULL, "GET / HTTP/3.0\r\nHost: h\r\n\r\n");
-    BAD(505, "HTTP/2 is not spoken here, HTTP/1.1 is", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    BAD(505, "HTTP/2 is not supported: use HTTP/1.1", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 }
 
 TEST(read, a_target_may_have_the_host)
@@ -529,7 +529,7 @@ static void check_flags(const char *text, bool keep_alive, bool expect, int line
 
 TEST(read, connections_and_expectations)
 {
-    static const char expectation[] = "the only expectation there is is 100-continue";
+    static const char expectation[] = "unsupported expectation: only 100-continue is supported";
 
 #define FLAGS(keep_alive, expect, text) check_flags(text, keep_alive, expect, __LINE__)
     FLAGS(true, false, GET_HEAD "\r\n");
@@ -586,7 +586,7 @@ TEST(read, lengths_are_one_number)
 
 TEST(read, chunked_is_the_only_transfer_coding)
 {
-    static const char other[] = "the only transfer coding there is is chunked";
+    static const char other[] = "unsupported transfer coding: only chunked is supported";
     static const char both[] = "there are both Content-Length and Transfer-Encoding";
     static const char twice[] = "there is more than one Transfer-Encoding";
 
@@ -654,7 +654,7 @@ TEST(read, chunks)
 TEST(read, trailers_are_checked_like_fields)
 {
     static const char misplaced[] =
-        "a field that frames or routes the request comes behind the body";
+        "a field that frames or routes the request comes after the body";
 
     GOOD(CHUNKED "0\r\nA: b\r\nA: b\r\n\r\n");
     BAD(400, "a header field has a name that is not a token", CHUNKED "0\r\nA : b\r\n\r\n");

@@ -521,7 +521,7 @@ TEST(sign, headers_are_trimmed_joined_and_there)
 
     CHECK_STATUS(HF_INVALID, hf__sign_canonical(d.s, &d.head, HF_STR("a;c;host"), HF_STR("H"), true,
                                                 &canonical));
-    CHECK_ERROR(HF_INVALID, "The header 'c' is signed and missing", d.s);
+    CHECK_ERROR(HF_INVALID, "The header 'c' is signed but missing", d.s);
     CHECK(!canonical.ptr);
     CHECK_STATUS(HF_INVALID,
                  hf__sign_canonical(d.s, &d.head, HF_STR("b;a"), HF_STR("H"), true, &canonical));

@@ -669,7 +669,7 @@ TEST(transport_end, without_descriptors_calls_take_turns)
 
     /* No call has a connection that could be waited for. */
     CHECK_STATUS(HF_IO, caller_post(&c, "http://127.0.0.1:1", HF_STR("hello")));
-    CHECK(strstr(hf_scope_error_text(c.s), "no file descriptor left"));
+    CHECK(strstr(hf_scope_error_text(c.s), "no free file descriptor"));
     CHECK(caller_may_retry(&c));
     while (len > 0)
         close(taken[--len]);

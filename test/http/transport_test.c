@@ -140,8 +140,8 @@ TEST(transport, a_connection_serves_many_calls)
         CHECK_OK(caller_post(&c, l.origin, hf_str_from(body)));
         CHECK_INT(200, c.answer.status);
         CHECK_STR(body, caller_body(&c));
-        CHECK_STR("6", hf__answer_field(&c.answer, "content-LENGTH"));
-        CHECK(hf__answer_field(&c.answer, "Content").ptr == NULL);
+        CHECK_STR("6", hf__http_answer_field(&c.answer, "content-LENGTH"));
+        CHECK(hf__http_answer_field(&c.answer, "Content").ptr == NULL);
         hf_scope_reset(c.s);
     }
     CHECK_INT(1, caller_stats(&c).connects);
@@ -304,7 +304,7 @@ TEST(transport, a_head_request_has_an_answer_without_a_body)
     call.origin = hf_str_from(l.origin);
     for (int i = 0; i < 2; i++) {
         CHECK_OK(hf__transport_call(c.s, c.transport, &call, &c.answer));
-        CHECK_STR("500", hf__answer_field(&c.answer, "Content-Length"));
+        CHECK_STR("500", hf__http_answer_field(&c.answer, "Content-Length"));
         CHECK_INT(0, c.answer.body.len);
     }
     CHECK_INT(1, caller_stats(&c).reuses);

@@ -372,7 +372,7 @@ struct hf_str machine_do(struct machine *m, const uint8_t *line, size_t len, enu
         hf__wire_write_error(&buf, hf_scope_error(m->s));
     MUST(!buf.failed);
     answer = hf_str_of((const char *)buf.ptr, buf.len);
-    if (!((always | letters[letter].may) >> *status & 1) || !hf__json_valid(answer)) {
+    if (!((always | letters[letter].may) >> *status & 1) || !hf__wire_json_valid(answer)) {
         fprintf(stderr, "%s answers %s: %.*s\n", letters[letter].name, hf_status_name(*status),
                 HF_FMT(answer));
         abort();

@@ -277,8 +277,9 @@ TEST(constraints, any_allocation_may_fail)
 
 TEST(constraints, a_table_is_named_by_its_arn)
 {
-    CHECK_STR("users", hf__table_name(HF_STR("users")));
-    CHECK_STR("users", hf__table_name(HF_STR("arn:aws:dynamodb:eu-west-2:1:table/users")));
-    CHECK_STR("users", hf__table_name(HF_STR("arn:aws:dynamodb:eu-west-2:1:table/users/index/i")));
-    CHECK_STR("arn:aws:s3:::bucket", hf__table_name(HF_STR("arn:aws:s3:::bucket")));
+    CHECK_STR("users", hf__ops_table_name(HF_STR("users")));
+    CHECK_STR("users", hf__ops_table_name(HF_STR("arn:aws:dynamodb:eu-west-2:1:table/users")));
+    CHECK_STR("users",
+              hf__ops_table_name(HF_STR("arn:aws:dynamodb:eu-west-2:1:table/users/index/i")));
+    CHECK_STR("arn:aws:s3:::bucket", hf__ops_table_name(HF_STR("arn:aws:s3:::bucket")));
 }

@@ -16,7 +16,7 @@ static enum hf_status gated_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     while (atomic_load(&gated->held))
         sleep_ms(1);
     if (delay_ms)
-        hf__scope_owe_delay(s, delay_ms);
+        hf__scope_defer_delay(s, delay_ms);
     return status;
 }
 
@@ -37,7 +37,7 @@ static enum hf_status gated_sync(struct hf_scope *s, struct hf_db *db, uint64_t 
     pthread_mutex_unlock(&gated->lock);
     if (atomic_load(&gated->fails))
         return hf__fail(s, HF_IO, "the disk says no");
-    return gated->inner->calls->settle(s, gated->inner, ticket);
+    return gated->inner->calls->sync(s, gated->inner, ticket);
 }
 
 static void gated_close(struct hf_db *db)
@@ -73,7 +73,7 @@ void gate_site(struct test *t, struct gated *gated, struct site *site,
                const struct server_options *options)
 {
     static const struct db_calls calls = {.call = gated_call,
-                                          .settle = gated_sync,
+                                          .sync = gated_sync,
                                           .close = gated_close};
     struct hf_engine_options engine = {.size = sizeof(engine),
                                        .env = test_env(t),

@@ -164,11 +164,11 @@ static enum hf_status owing_call(struct hf_scope *s, struct hf_db *db, enum hf_o
     struct hf_db *inner = ((struct owing *)db)->inner;
     enum hf_status status = inner->calls->call(s, inner, op, request, response);
 
-    hf__scope_owe(s, 1);
+    hf__scope_defer_sync(s, 1);
     return status;
 }
 
-static enum hf_status owing_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status owing_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     (void)db;
     (void)ticket;
@@ -184,7 +184,7 @@ static void owing_close(struct hf_db *db)
 TEST(memory, of_answers_that_are_lost)
 {
     static const struct db_calls calls = {.call = owing_call,
-                                          .settle = owing_settle,
+                                          .sync = owing_sync,
                                           .close = owing_close};
     struct hf_scope *s = hf_scope_new(NULL);
     struct owing owing = {.db = {.calls = &calls}, .inner = open_db(s)};

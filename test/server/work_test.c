@@ -110,7 +110,7 @@ TEST(work, an_answer_in_parts_is_the_answer)
     line_call(&c, "BatchGetItem", batch(site.s).ptr);
     CHECK_ANSWER(&c, 200, NULL); /* type, id and checksum */
     CHECK(c.body.len > 6 * ITEMS * ITEM_BYTES);
-    CHECK(hf__json_valid(c.body));
+    CHECK(hf__wire_json_valid(c.body));
     CHECK(atomic_load(&site.bytes) < 64 * 1024 * 1024);
     line_close(&c);
     check_all_given_back(&site);

@@ -433,7 +433,7 @@ TEST(decode, every_truncation_is_malformed)
 
         CHECK_STATUS(HF_SERIALIZATION, decode(s, HF_OP_PUT_ITEM, cut, &r));
         CHECK_ERROR(HF_SERIALIZATION, "", s);
-        CHECK(!hf__json_valid(cut));
+        CHECK(!hf__wire_json_valid(cut));
         free((void *)(uintptr_t)cut.ptr);
         hf_scope_reset(s);
     }
@@ -465,7 +465,7 @@ TEST(decode, damaged_bodies_are_read_or_refused)
         status = decode(s, HF_OP_PUT_ITEM, body, &r);
         malformed = status == HF_SERIALIZATION && hf_scope_error(s)->message.len == 0;
         CHECK(status == HF_OK || status == HF_SERIALIZATION);
-        CHECK_INT(!hf__json_valid(body), malformed);
+        CHECK_INT(!hf__wire_json_valid(body), malformed);
         accepted += status == HF_OK;
         if (status == HF_OK && r.put.item.ptr && !hf__item_poisoned(r.put.item))
             CHECK(hf__item_valid(r.put.item.ptr, r.put.item.len));

@@ -9,7 +9,7 @@ static void check_body(struct hf_scope *s, const struct hf_error *error, const c
 
     hf__wire_write_error(&buf, error);
     CHECK(!buf.failed);
-    CHECK(hf__json_valid(hf_str_of((const char *)buf.ptr, buf.len)));
+    CHECK(hf__wire_json_valid(hf_str_of((const char *)buf.ptr, buf.len)));
     CHECK_STR(expected, hf_str_of((const char *)buf.ptr, buf.len));
 }
 

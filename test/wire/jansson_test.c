@@ -136,7 +136,7 @@ TEST(jansson, agrees_on_what_json_is)
         if (round % 2)
             mutate(&w);
         CHECK(!buf.failed);
-        ours = hf__json_valid(hf_str_of((const char *)buf.ptr, buf.len));
+        ours = hf__wire_json_valid(hf_str_of((const char *)buf.ptr, buf.len));
         tree = json_loadb((const char *)buf.ptr, buf.len,
                           JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
         /* A NUL byte is never JSON, but jansson loses one that stands behind a number. */

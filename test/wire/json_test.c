@@ -7,7 +7,7 @@
 
 static bool valid(const char *text)
 {
-    return hf__json_valid(hf_str_from(text));
+    return hf__wire_json_valid(hf_str_from(text));
 }
 
 TEST(json, what_is_json)
@@ -136,9 +136,9 @@ TEST(json, what_is_not)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         if (valid(bad[i]))
             fail_msg("accepted: %s", bad[i]);
-    CHECK(!hf__json_valid(hf_str_of(NULL, 0)));
-    CHECK(!hf__json_valid(hf_str_of("1\0", 2)));
-    CHECK(!hf__json_valid(hf_str_of("\"\0\"", 3)));
+    CHECK(!hf__wire_json_valid(hf_str_of(NULL, 0)));
+    CHECK(!hf__wire_json_valid(hf_str_of("1\0", 2)));
+    CHECK(!hf__wire_json_valid(hf_str_of("\"\0\"", 3)));
 }
 
 /* A quote, escape or odd byte is found wherever it stands relative to the blocks of 16. */
@@ -151,19 +151,19 @@ TEST(json, strings_of_every_length_and_position)
             memset(text, 'x', sizeof(text));
             text[0] = '"';
             text[len + 1] = '"';
-            CHECK(hf__json_valid(hf_str_of(text, len + 2)));
+            CHECK(hf__wire_json_valid(hf_str_of(text, len + 2)));
             if (odd == len)
                 continue;
             text[odd + 1] = '\x1F';
-            CHECK(!hf__json_valid(hf_str_of(text, len + 2)));
+            CHECK(!hf__wire_json_valid(hf_str_of(text, len + 2)));
             text[odd + 1] = '"';
-            CHECK(!hf__json_valid(hf_str_of(text, len + 2)));
+            CHECK(!hf__wire_json_valid(hf_str_of(text, len + 2)));
             text[odd + 1] = '\xFF';
-            CHECK(!hf__json_valid(hf_str_of(text, len + 2)));
+            CHECK(!hf__wire_json_valid(hf_str_of(text, len + 2)));
             text[odd + 1] = '\\';
-            CHECK(!hf__json_valid(hf_str_of(text, len + 2)));
+            CHECK(!hf__wire_json_valid(hf_str_of(text, len + 2)));
             text[odd + 1] = ' ';
-            CHECK(hf__json_valid(hf_str_of(text, len + 2)));
+            CHECK(hf__wire_json_valid(hf_str_of(text, len + 2)));
         }
     }
 }
@@ -206,11 +206,11 @@ TEST(json, deep_nesting_is_refused_not_suffered)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
 
-    CHECK(hf__json_valid(nested(t, s, JSON_DEPTH_MAX, true)));
-    CHECK(!hf__json_valid(nested(t, s, JSON_DEPTH_MAX, false)));
-    CHECK(!hf__json_valid(nested(t, s, JSON_DEPTH_MAX + 1, true)));
-    CHECK(!hf__json_valid(nested(t, s, 200000, true)));
-    CHECK(!hf__json_valid(nested(t, s, 200000, false)));
+    CHECK(hf__wire_json_valid(nested(t, s, JSON_DEPTH_MAX, true)));
+    CHECK(!hf__wire_json_valid(nested(t, s, JSON_DEPTH_MAX, false)));
+    CHECK(!hf__wire_json_valid(nested(t, s, JSON_DEPTH_MAX + 1, true)));
+    CHECK(!hf__wire_json_valid(nested(t, s, 200000, true)));
+    CHECK(!hf__wire_json_valid(nested(t, s, 200000, false)));
     hf_scope_free(s);
 }
 
@@ -260,7 +260,7 @@ static void check_double(struct hf_scope *s, double value, const char *text)
 {
     struct hf__buf buf = {.scope = s};
 
-    hf__write_double(&buf, value);
+    hf__wire_write_double(&buf, value);
     CHECK_STR(text, hf_str_of((const char *)buf.ptr, buf.len));
     CHECK(hf__json_double(hf_str_from(text)) == value);
 }
@@ -295,8 +295,8 @@ TEST(json, doubles_are_short_and_come_back)
         memcpy(&value, &bits, sizeof(value));
         if (value - value != 0)
             continue; /* infinite, or no number */
-        hf__write_double(&buf, value);
-        CHECK(hf__json_valid(hf_str_of((const char *)buf.ptr, buf.len)));
+        hf__wire_write_double(&buf, value);
+        CHECK(hf__wire_json_valid(hf_str_of((const char *)buf.ptr, buf.len)));
         CHECK(hf__json_double(hf_str_of((const char *)buf.ptr, buf.len)) == value);
         hf_scope_reset(s);
     }
@@ -318,7 +318,7 @@ TEST(json, whole_numbers_are_written)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct hf__buf buf = {.scope = s};
 
-        hf__write_int(&buf, cases[i].value);
+        hf__wire_write_int(&buf, cases[i].value);
         CHECK_STR(cases[i].text, hf_str_of((const char *)buf.ptr, buf.len));
     }
     hf_scope_free(s);

@@ -368,7 +368,7 @@ static void check_round_trip(struct filler *f, const struct fields *fields)
     hf__wire_write(&buf, fields, in);
     CHECK(!buf.failed);
     json = hf_str_of((const char *)buf.ptr, buf.len);
-    if (!hf__json_valid(json))
+    if (!hf__wire_json_valid(json))
         fail_msg("%s is not JSON: %.*s", fields->name, HF_FMT(json));
     CHECK_OK(hf__wire_read(f->s, fields, json, out));
     if (!same_struct(fields, in, out))

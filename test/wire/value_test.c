@@ -61,14 +61,14 @@ static void check_poison(struct hf_scope *s, const char *json, const char *messa
 {
     struct hf_item item;
     struct hf_item again;
-    struct json reader = {.in = {.at = json, .end = json + strlen(json)},
-                          .scope = s,
-                          .flat = {.scope = s},
-                          .scratch = {.scope = s}};
+    struct wire_json reader = {.in = {.at = json, .end = json + strlen(json)},
+                               .scope = s,
+                               .flat = {.scope = s},
+                               .scratch = {.scope = s}};
 
     CHECK_STATUS(HF_INVALID, hf_item_from_json(s, hf_str_from(json), &item));
     CHECK_ERROR(HF_INVALID, message, s);
-    CHECK(hf__read_item(&reader, FIELD_SCALAR, &again));
+    CHECK(hf__wire_read_item(&reader, FIELD_SCALAR, &again));
     CHECK(hf__item_poisoned(again));
     CHECK_STR("k", hf__item_poison(again)->key);
     CHECK(!hf_item_to_json(s, again).ptr);

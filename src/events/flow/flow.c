@@ -236,7 +236,7 @@ enum hf_status hf_flows_open(struct hf_scope *s, struct hf_events *store, struct
     OPTIONS_COPY(&flows->o, options);
     pthread_mutex_init(&flows->mutex, NULL);
     hf__waiters_init(&flows->emptied);
-    steady_cond_init(&flows->left);
+    cond_monotonic_init(&flows->left);
     flows->kept = hf_scope_new(env);
     if (flows->kept)
         status = open_parts(s, flows, given, flows_len, observers, observers_len);

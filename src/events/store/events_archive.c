@@ -98,7 +98,7 @@ static struct hf_item count_key(struct hf_scope *s, unsigned number)
 static struct hf_update_item count_update(struct hf_scope *s, struct hf_events *store,
                                           const struct move *move)
 {
-    unsigned number = (unsigned)(fnv(FNV_BEGIN, move->pk.ptr, move->pk.len) % COUNTS);
+    unsigned number = (unsigned)(fnv_add(FNV_BEGIN, move->pk.ptr, move->pk.len) % COUNTS);
 
     return (struct hf_update_item){.table = store->table,
                                    .key = count_key(s, number),

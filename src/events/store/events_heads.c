@@ -213,7 +213,7 @@ void hf__events_heads_free(struct hf_events *store)
 
 static uint64_t hash_of(struct hf_str pk)
 {
-    return fnv_fold(fnv(FNV_BEGIN, pk.ptr, pk.len));
+    return fnv_fold(fnv_add(FNV_BEGIN, pk.ptr, pk.len));
 }
 
 static struct slot *slot_of(struct events_heads *heads, uint64_t hash)
@@ -295,7 +295,7 @@ enum hf_status hf__events_gates_new(struct hf_scope *s, struct hf_events *store)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an event store");
     for (size_t i = 0; i < GATES; i++) {
         pthread_mutex_init(&store->gates->list[i].mutex, NULL);
-        steady_cond_init(&store->gates->list[i].freed);
+        cond_monotonic_init(&store->gates->list[i].freed);
     }
     return HF_OK;
 }
@@ -319,7 +319,7 @@ void hf__events_gate_enter(struct hf_scope *s, struct hf_events *store, struct h
 
     pthread_mutex_lock(mutex);
     if (store->gates->list[i].taken)
-        until = steady_in_us(wait_us);
+        until = monotonic_in_us(wait_us);
     while (store->gates->list[i].taken && waited == 0)
         waited = pthread_cond_timedwait(&store->gates->list[i].freed, mutex, &until);
     store->gates->list[i].taken = true;

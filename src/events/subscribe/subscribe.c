@@ -167,7 +167,7 @@ static enum hf_status holder_watch(struct hf_scope *s, struct hf_subscription *s
                                    const struct sub_item *view, uint32_t *wait_ms)
 {
     int64_t now = hf__env_elapsed_us(&sub->env);
-    uint64_t beat = fnv(FNV_BEGIN, view->beat.ptr, view->beat.len);
+    uint64_t beat = fnv_add(FNV_BEGIN, view->beat.ptr, view->beat.len);
     int64_t left_ms;
 
     if (hf_str_equal(view->holder, id_str(&sub->token)))
@@ -811,7 +811,7 @@ enum hf_status hf_subscribe(struct hf_scope *s, struct hf_events *store, struct 
     set_defaults(&sub->o);
     assert(sub->o.batch_max && sub->o.max_attempts && sub->o.lease_ms >= LEASE_LEAST_MS);
     pthread_mutex_init(&sub->mutex, NULL);
-    steady_cond_init(&sub->looked);
+    cond_monotonic_init(&sub->looked);
     sub->kept = hf_scope_new(&store->env);
     sub->scope = hf_scope_new(&store->env);
     sub->work = hf_scope_new(&store->env);

@@ -56,7 +56,7 @@ static struct hf_str order_key(struct hf_scope *s, struct hf_stream_key stream)
 
     if (key.len <= HF_EVENT_TEXT_MAX)
         return key;
-    return hf_scope_format(s, "%016llx", (unsigned long long)fnv(FNV_BEGIN, key.ptr, key.len));
+    return hf_scope_format(s, "%016llx", (unsigned long long)fnv_add(FNV_BEGIN, key.ptr, key.len));
 }
 
 static enum hf_status feed_event(struct hf_scope *s, struct hf_tx *tx,

@@ -1,5 +1,5 @@
-/* client/credentials_trouble_test.c: every source that is asked over HTTP, in every kind of
- * trouble: it ends in time, with an error that has no secret in it. */
+/* client/credentials_failing_test.c: every source that is asked over HTTP, with every kind of
+ * failure: the call ends in time, with an error that has no secret in it. */
 #include "help.h"
 
 #include <unistd.h>
@@ -54,10 +54,10 @@ static void kind_open(struct aws *a, const struct kind *kind, const char *url)
     aws_start(a, NULL);
 }
 
-TEST(trouble, of_every_source_ends_by_the_deadline)
+TEST(failing, every_source_ends_by_the_deadline)
 {
     static char large[200 * 1024], nested[60 * 1024];
-    const struct mock_answer troubles[] = {
+    const struct mock_answer failures[] = {
         {.way = MOCK_HANG},
         {.way = MOCK_CLOSE},
         {.way = MOCK_CUT, .body = large},
@@ -79,8 +79,8 @@ TEST(trouble, of_every_source_ends_by_the_deadline)
     memset(large, 'x', sizeof(large) - 1);
     memset(nested, '[', sizeof(nested) - 1);
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
-        for (size_t i = 0; i < ARRAY_LEN(troubles); i++) {
-            struct mock_answer answer = troubles[i];
+        for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
+            struct mock_answer answer = failures[i];
             struct sign_credentials now;
             struct hf_str account;
             struct aws a;
@@ -96,7 +96,7 @@ TEST(trouble, of_every_source_ends_by_the_deadline)
             status = hf__credentials_get(a.s, a.credentials, &now, &account);
             aws_say(&a, hf_scope_error_text(a.s));
             if (real_ms() - began > 1500 || status == HF_OK || status == HF_INTERNAL)
-                print_error("%s, trouble %zu: %s\n", kinds[k].name, i, hf_status_name(status));
+                print_error("%s, failure %zu: %s\n", kinds[k].name, i, hf_status_name(status));
             CHECK(real_ms() - began < 1500);
             CHECK(status == HF_IO || status == HF_TIMEOUT || status == HF_DENIED ||
                   status == HF_INVALID);
@@ -109,7 +109,7 @@ TEST(trouble, of_every_source_ends_by_the_deadline)
 }
 
 /* Who asks without a deadline does not wait forever either: two attempts of a second, here. */
-TEST(trouble, of_a_source_ends_without_a_deadline_too)
+TEST(failing, a_source_ends_without_a_deadline_too)
 {
     struct mock_answer answer = {.way = MOCK_HANG};
     struct aws a;

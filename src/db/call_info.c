@@ -1,10 +1,10 @@
 /*
- * db/about.c: what can be said of a call from its structs: tables, counts and units.
+ * db/call_info.c: what can be said of a call from its structs: tables, counts and units.
  *
  * Where one rule fits all operations the field tables are read; where they differ there is a switch
  * whose default is "nothing to say", so that a new operation is no mistake here.
  */
-#include "db/about.h"
+#include "db/call_info.h"
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static bool nth_table(enum hf_op op, const void *request, size_t n, struct hf_st
     }
 }
 
-struct hf_str hf__about_nth_table(enum hf_op op, const void *request, size_t n)
+struct hf_str hf__db_call_nth_table(enum hf_op op, const void *request, size_t n)
 {
     struct hf_str table;
 
@@ -78,12 +78,12 @@ struct hf_str hf__about_nth_table(enum hf_op op, const void *request, size_t n)
     return table;
 }
 
-struct hf_str hf__about_table(enum hf_op op, const void *request)
+struct hf_str hf__db_call_table(enum hf_op op, const void *request)
 {
-    return hf__about_nth_table(op, request, 0);
+    return hf__db_call_nth_table(op, request, 0);
 }
 
-bool hf__about_names(enum hf_op op, const void *request, struct hf_str table)
+bool hf__db_call_names(enum hf_op op, const void *request, struct hf_str table)
 {
     struct hf_str named;
 
@@ -95,7 +95,7 @@ bool hf__about_names(enum hf_op op, const void *request, struct hf_str table)
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-size_t hf__about_sent(enum hf_op op, const void *request)
+size_t hf__db_call_sent(enum hf_op op, const void *request)
 {
     const struct hf_batch_write_item *writes = request;
     const struct hf_batch_get_item *gets = request;
@@ -129,7 +129,7 @@ size_t hf__about_sent(enum hf_op op, const void *request)
     }
 }
 
-static size_t present(const struct hf_item_response *items, size_t len)
+static size_t count_present(const struct hf_item_response *items, size_t len)
 {
     size_t sum = 0;
 
@@ -138,7 +138,7 @@ static size_t present(const struct hf_item_response *items, size_t len)
     return sum;
 }
 
-static size_t answered(const struct hf_batch_execute_statement_result *r)
+static size_t count_answered(const struct hf_batch_execute_statement_result *r)
 {
     size_t sum = 0;
 
@@ -147,7 +147,7 @@ static size_t answered(const struct hf_batch_execute_statement_result *r)
     return sum;
 }
 
-static size_t gotten(const struct hf_batch_get_item_result *r)
+static size_t count_gotten(const struct hf_batch_get_item_result *r)
 {
     size_t sum = 0;
 
@@ -170,7 +170,7 @@ static bool same_place(struct hf_str from, struct hf_str to)
 #define START(name, member) (((const struct hf_##name *)request)->member)
 #define LAST(name, member) (((const struct hf_##name##_result *)response)->member)
 
-bool hf__about_stands_still(enum hf_op op, const void *request, const void *response)
+bool hf__db_call_stands_still(enum hf_op op, const void *request, const void *response)
 {
     switch (op) {
     case HF_OP_QUERY:
@@ -200,7 +200,7 @@ bool hf__about_stands_still(enum hf_op op, const void *request, const void *resp
 #undef START
 #undef LAST
 
-size_t hf__about_returned(enum hf_op op, const void *response)
+size_t hf__db_call_returned(enum hf_op op, const void *response)
 {
     const struct hf_transact_get_items_result *get = response;
     const struct hf_execute_transaction_result *statements = response;
@@ -217,13 +217,13 @@ size_t hf__about_returned(enum hf_op op, const void *response)
     case HF_OP_GET_RECORDS:
         return ((const struct hf_get_records_result *)response)->records_len;
     case HF_OP_BATCH_GET_ITEM:
-        return gotten(response);
+        return count_gotten(response);
     case HF_OP_BATCH_EXECUTE_STATEMENT:
-        return answered(response);
+        return count_answered(response);
     case HF_OP_TRANSACT_GET_ITEMS:
-        return present(get->items, get->items_len);
+        return count_present(get->items, get->items_len);
     case HF_OP_EXECUTE_TRANSACTION:
-        return present(statements->items, statements->items_len);
+        return count_present(statements->items, statements->items_len);
     default:
         return 0;
     }
@@ -232,7 +232,7 @@ size_t hf__about_returned(enum hf_op op, const void *response)
 /* ---- units ---------------------------------------------------------------------------------- */
 
 /* The capacities of an answer; a switch and no search, as it is asked after every call. */
-static const struct hf_capacity *capacities(enum hf_op op, const void *response, size_t *len)
+static const struct hf_capacity *capacities_of(enum hf_op op, const void *response, size_t *len)
 {
 #define ONE(constant, type)                                                                        \
     case HF_OP_##constant:                                                                         \
@@ -278,7 +278,7 @@ static bool is_select(struct hf_str statement)
 }
 
 /* A batch or transaction of statements is of reads or of writes, so the first one tells. */
-static bool reads(enum hf_op op, const void *request)
+static bool is_read(enum hf_op op, const void *request)
 {
     const struct hf_batch_execute_statement *batch = request;
     const struct hf_execute_transaction *transaction = request;
@@ -296,7 +296,7 @@ static bool reads(enum hf_op op, const void *request)
 }
 
 /* What a table's part reads and what it writes is told apart in transactions only. */
-static void add_units(struct about_units *units, const struct hf_capacity *c, bool reading)
+static void add_units(struct call_units *units, const struct hf_capacity *c, bool reading)
 {
     if (c->read_units > 0 || c->write_units > 0) {
         units->read += c->read_units;
@@ -308,13 +308,13 @@ static void add_units(struct about_units *units, const struct hf_capacity *c, bo
     }
 }
 
-struct about_units hf__about_units(enum hf_op op, const void *request, const void *response)
+struct call_units hf__db_call_units(enum hf_op op, const void *request, const void *response)
 {
-    struct about_units units = {0, 0};
+    struct call_units units = {0, 0};
     size_t len;
-    const struct hf_capacity *list = capacities(op, response, &len);
+    const struct hf_capacity *list = capacities_of(op, response, &len);
 
     for (size_t i = 0; i < len; i++)
-        add_units(&units, &list[i], reads(op, request));
+        add_units(&units, &list[i], is_read(op, request));
     return units;
 }

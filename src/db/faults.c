@@ -1,5 +1,5 @@
 /*
- * db/faulty.c: a database around a database that fails on purpose.
+ * db/faults.c: a database around a database that fails on purpose.
  *
  * Every call draws one fault or none: the list is gone through in order, under a mutex, and the
  * first that matches and strikes decides. A latency does not decide: it is added up, and the search
@@ -16,7 +16,8 @@
 
 #include <pthread.h>
 
-#include "db/about.h"
+#include "base/assert_held.h"
+#include "db/call_info.h"
 #include "ops/prepare.h"
 
 enum { LATENCY_MAX_MS = 600000 };
@@ -60,11 +61,12 @@ static bool can_have(enum hf_op op, enum hf_fault_kind kind)
     }
 }
 
-static bool strikes(struct faulty *f, struct rule *rule)
+static bool rule_applies(struct faulty *f, struct rule *rule)
 {
     const struct hf_fault *fault = &rule->fault;
     uint64_t bits;
 
+    ASSERT_HELD(&f->lock);
     if (fault->count && rule->struck >= fault->count)
         return false;
     if (fault->probability > 0 && fault->probability < 1) {
@@ -81,8 +83,8 @@ static bool strikes(struct faulty *f, struct rule *rule)
 }
 
 /* The fault that this call has, 0 for none; and what its answer takes longer. */
-static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *request,
-                               uint32_t *latency_ms)
+static enum hf_fault_kind fault_draw(struct faulty *f, enum hf_op op, const void *request,
+                                     uint32_t *latency_ms)
 {
     enum hf_fault_kind kind = 0;
 
@@ -93,8 +95,8 @@ static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *requ
         const struct hf_fault *fault = &rule->fault;
 
         if ((fault->operation.len && !hf_str_equal(fault->operation, hf__op(op)->name)) ||
-            (fault->table.len && !hf__about_names(op, request, fault->table)) ||
-            !can_have(op, fault->kind) || !strikes(f, rule))
+            (fault->table.len && !hf__db_call_names(op, request, fault->table)) ||
+            !can_have(op, fault->kind) || !rule_applies(f, rule))
             continue;
         if (fault->kind == HF_FAULT_LATENCY)
             *latency_ms += fault->latency_ms;
@@ -107,7 +109,7 @@ static enum hf_fault_kind draw(struct faulty *f, enum hf_op op, const void *requ
 
 /* ---- what strikes --------------------------------------------------------------------------- */
 
-static enum hf_status throttle(struct hf_scope *s)
+static enum hf_status fail_throttled(struct hf_scope *s)
 {
     hf__fail(s, HF_THROTTLED,
              "The level of configured provisioned throughput for the table was exceeded. Consider "
@@ -116,7 +118,7 @@ static enum hf_status throttle(struct hf_scope *s)
     return HF_THROTTLED;
 }
 
-static enum hf_status broken(struct hf_scope *s, bool done)
+static enum hf_status fail_internal(struct hf_scope *s, bool done)
 {
     hf__fail(s, HF_INTERNAL,
              "The request processing has failed because of an unknown error, exception or failure");
@@ -142,7 +144,7 @@ static size_t actions_of(enum hf_op op, const void *request)
 }
 
 /* A transaction says which of its actions met another one: the first. */
-static enum hf_status conflict(struct hf_scope *s, enum hf_op op, const void *request)
+static enum hf_status fail_conflict(struct hf_scope *s, enum hf_op op, const void *request)
 {
     struct hf_cancel_reason *reasons;
     size_t len;
@@ -165,9 +167,9 @@ static enum hf_status conflict(struct hf_scope *s, enum hf_op op, const void *re
     return HF_TX_CANCELED;
 }
 
-/* Cut a list of `*len` elements: what fits into *room stays, the rest is told. */
-static const void *cut(const void *list, size_t *len, size_t element, size_t *room,
-                       size_t *rest_len)
+/* Cut a list of `*len` elements: what fits into *room stays, *rest_len is the length of the rest. */
+static const void *list_cut(const void *list, size_t *len, size_t element, size_t *room,
+                            size_t *rest_len)
 {
     size_t stays = *len < *room ? *len : *room;
 
@@ -197,8 +199,8 @@ static enum hf_status write_half(struct hf_scope *s, struct faulty *f,
     for (size_t i = 0; i < request->tables_len; i++) {
         struct hf_table_writes table = request->tables[i], rest = table;
 
-        rest.writes =
-            cut(table.writes, &table.writes_len, sizeof(*table.writes), &room, &rest.writes_len);
+        rest.writes = list_cut(table.writes, &table.writes_len, sizeof(*table.writes), &room,
+                               &rest.writes_len);
         if (table.writes_len)
             now[half.tables_len++] = table;
         if (rest.writes_len)
@@ -228,7 +230,8 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
     for (size_t i = 0; i < request->tables_len; i++) {
         struct hf_table_gets table = request->tables[i], rest = table;
 
-        rest.keys = cut(table.keys, &table.keys_len, sizeof(*table.keys), &room, &rest.keys_len);
+        rest.keys =
+            list_cut(table.keys, &table.keys_len, sizeof(*table.keys), &room, &rest.keys_len);
         if (table.keys_len)
             now[half.tables_len++] = table;
         if (rest.keys_len)
@@ -242,26 +245,26 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
 }
 
 /* In a server the answer is kept for so long; otherwise the caller is. */
-static void delay(struct hf_scope *s, uint32_t ms)
+static void answer_delay(struct hf_scope *s, uint32_t ms)
 {
     const struct hf_env *env = hf__scope_env(s);
 
-    if (!hf__scope_owe_delay(s, ms))
+    if (!hf__scope_defer_delay(s, ms))
         env->sleep((int64_t)ms * 1000, env->user);
 }
 
-static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
-                             enum hf_op op, const void *request, void *response)
+static enum hf_status fault_apply(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
+                                  enum hf_op op, const void *request, void *response)
 {
     struct hf_db *inner = f->inner;
 
     switch (kind) {
     case HF_FAULT_THROTTLE:
-        return throttle(s);
+        return fail_throttled(s);
     case HF_FAULT_CONFLICT:
-        return conflict(s, op, request);
+        return fail_conflict(s, op, request);
     case HF_FAULT_ERROR:
-        return broken(s, false);
+        return fail_internal(s, false);
     case HF_FAULT_UNPROCESSED:
         return op == HF_OP_BATCH_WRITE_ITEM ? write_half(s, f, request, response)
                                             : read_half(s, f, request, response);
@@ -269,7 +272,7 @@ static enum hf_status strike(struct hf_scope *s, struct faulty *f, enum hf_fault
         return cut_off(s, op);
     case HF_FAULT_LOST_ANSWER:
         TRY(inner->calls->call(s, inner, op, request, response));
-        return broken(s, hf__op(op)->access == OP_WRITE);
+        return fail_internal(s, hf__op(op)->access == OP_WRITE);
     default:
         return inner->calls->call(s, inner, op, request, response);
     }
@@ -283,19 +286,19 @@ static enum hf_status faulty_call(struct hf_scope *s, struct hf_db *db, enum hf_
     struct faulty *f = (struct faulty *)(void *)db;
     enum hf_status status;
     uint32_t latency_ms;
-    enum hf_fault_kind kind = draw(f, op, request, &latency_ms);
+    enum hf_fault_kind kind = fault_draw(f, op, request, &latency_ms);
 
-    status = strike(s, f, kind, op, request, response);
+    status = fault_apply(s, f, kind, op, request, response);
     if (latency_ms)
-        delay(s, latency_ms);
+        answer_delay(s, latency_ms);
     return status;
 }
 
-static enum hf_status faulty_settle(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
+static enum hf_status faulty_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)
 {
     struct faulty *f = (struct faulty *)(void *)db;
 
-    return hf__db_settle(s, f->inner, ticket);
+    return hf__db_sync(s, f->inner, ticket);
 }
 
 static void faulty_free(struct faulty *f)
@@ -340,7 +343,7 @@ static struct hf_str faulty_opener(struct hf_db *db)
 }
 
 static const struct db_calls faulty_calls = {.call = faulty_call,
-                                             .settle = faulty_settle,
+                                             .sync = faulty_sync,
                                              .close = faulty_close,
                                              .supports = faulty_supports,
                                              .blobs = faulty_blobs,
@@ -375,15 +378,15 @@ enum hf_status hf_faulty_open(struct hf_scope *s, struct hf_db *inner, struct hf
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static enum hf_status check(struct hf_scope *s, const struct hf_fault *fault, size_t number)
+static enum hf_status fault_check(struct hf_scope *s, const struct hf_fault *fault, size_t number)
 {
     struct hf_str op = fault->operation;
 
     if (fault->kind < HF_FAULT_THROTTLE || fault->kind > HF_FAULT_LOST_REQUEST)
-        return hf__fail(s, HF_INVALID, "fault %zu: %d is no kind of fault", number,
+        return hf__fail(s, HF_INVALID, "fault %zu: unknown kind of fault %d", number,
                         (int)fault->kind);
     if (op.len && !hf__op_of_name(OP_DYNAMODB, op) && !hf__op_of_name(OP_STREAMS, op))
-        return hf__fail(s, HF_INVALID, "fault %zu: there is no operation %.*s", number, HF_FMT(op));
+        return hf__fail(s, HF_INVALID, "fault %zu: unknown operation %.*s", number, HF_FMT(op));
     if (!(fault->probability >= 0 && fault->probability <= 1))
         return hf__fail(s, HF_INVALID, "fault %zu: the probability is not between 0 and 1", number);
     if (fault->kind == HF_FAULT_LATENCY &&
@@ -402,7 +405,7 @@ static bool copy_rules(struct hf_scope *memory, const struct hf_fault *faults, s
         rules[i].fault.operation = hf_scope_copy(memory, faults[i].operation);
         rules[i].fault.table = hf_scope_copy(memory, faults[i].table);
     }
-    return !hf__scope_starved(memory);
+    return !hf__scope_alloc_failed(memory);
 }
 
 enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db, const struct hf_fault *faults,
@@ -414,12 +417,12 @@ enum hf_status hf_faulty_set(struct hf_scope *s, struct hf_db *db, const struct 
 
     hf__scope_error_clear(s);
     if (!f)
-        return hf__fail(s, HF_INVALID, "the database has no faults to set");
+        return hf__fail(s, HF_INVALID, "the database was not opened by hf_faulty_open()");
     if (len > HF_FAULTS_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_FAULTS_MAX, len),
                                    "%zu faults are more than %d", len, HF_FAULTS_MAX);
     for (size_t i = 0; i < len; i++)
-        TRY(check(s, &faults[i], i));
+        TRY(fault_check(s, &faults[i], i));
     rules = hf__scope_array(s, len ? len : 1, sizeof(*rules));
     memory = hf_scope_new(&f->env);
     if (!rules || !memory || !copy_rules(memory, faults, len, rules)) {
@@ -446,11 +449,11 @@ enum hf_status hf_faulty_get(struct hf_scope *s, struct hf_db *db, const struct 
     *faults = NULL;
     *len = 0;
     if (!f)
-        return hf__fail(s, HF_INVALID, "the database has no faults to get");
+        return hf__fail(s, HF_INVALID, "the database was not opened by hf_faulty_open()");
     copies = hf__scope_array(s, HF_FAULTS_MAX, sizeof(*copies));
     if (!copies)
         return hf__fail_nomem(s);
-    hf__scope_feed(s);
+    hf__scope_alloc_clear(s);
     pthread_mutex_lock(&f->lock);
     for (size_t i = 0; i < f->len; i++) {
         copies[i] = f->rules[i].fault;
@@ -460,7 +463,7 @@ enum hf_status hf_faulty_get(struct hf_scope *s, struct hf_db *db, const struct 
     }
     *len = f->len;
     pthread_mutex_unlock(&f->lock);
-    if (hf__scope_starved(s)) {
+    if (hf__scope_alloc_failed(s)) {
         *len = 0;
         return hf__fail_nomem(s);
     }

@@ -1,5 +1,5 @@
 /*
- * db/again.c: whether and when to try again.
+ * db/retry_policy.c: whether and when to try again.
  *
  * The rules are those that AWS's SDKs share as "standard" mode from November 2026 on (announced in
  * aws-sdk-cpp#3832 and its sisters, such as aws-sdk-js-v3#8037; described in the SDK reference
@@ -31,7 +31,7 @@
  *
  * A delay that would end at the deadline or later is not begun: the error is returned as it is.
  */
-#include "db/again.h"
+#include "db/retry_policy.h"
 
 enum {
     QUOTA = 500,
@@ -51,49 +51,50 @@ enum kind { FINAL, TRANSIENT, THROTTLED };
 
 /* ---- quota and rate ------------------------------------------------------------------------- */
 
-static bool quota_take(struct again *a, uint32_t cost)
+static bool quota_take(struct retry_policy *policy, uint32_t cost)
 {
     bool enough;
 
-    pthread_mutex_lock(&a->lock);
-    enough = a->tokens >= cost;
+    pthread_mutex_lock(&policy->lock);
+    assert(policy->tokens <= QUOTA);
+    enough = policy->tokens >= cost;
     if (enough)
-        a->tokens -= cost;
-    pthread_mutex_unlock(&a->lock);
+        policy->tokens -= cost;
+    pthread_mutex_unlock(&policy->lock);
     return enough;
 }
 
-static void quota_return(struct again *a, uint32_t held)
+static void quota_return(struct retry_policy *policy, uint32_t held)
 {
-    pthread_mutex_lock(&a->lock);
-    a->tokens += held ? held : REWARD;
-    if (a->tokens > QUOTA)
-        a->tokens = QUOTA;
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_lock(&policy->lock);
+    policy->tokens += held ? held : REWARD;
+    if (policy->tokens > QUOTA)
+        policy->tokens = QUOTA;
+    pthread_mutex_unlock(&policy->lock);
 }
 
-static uint32_t turn_take(struct again *a)
+static uint32_t slot_take(struct retry_policy *policy)
 {
     int64_t wait_us;
 
-    pthread_mutex_lock(&a->lock);
-    wait_us = hf__limiter_take(&a->limiter, hf__env_elapsed_us(&a->env));
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_lock(&policy->lock);
+    wait_us = hf__limiter_take(&policy->limiter, hf__env_elapsed_us(&policy->env));
+    pthread_mutex_unlock(&policy->lock);
     return wait_us > (int64_t)UINT32_MAX * 1000 ? UINT32_MAX : (uint32_t)((wait_us + 999) / 1000);
 }
 
-static void turn_return(struct again *a)
+static void slot_return(struct retry_policy *policy)
 {
-    pthread_mutex_lock(&a->lock);
-    hf__limiter_return(&a->limiter);
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_lock(&policy->lock);
+    hf__limiter_return(&policy->limiter);
+    pthread_mutex_unlock(&policy->lock);
 }
 
-static void turn_note(struct again *a, enum kind kind)
+static void slot_note(struct retry_policy *policy, enum kind kind)
 {
-    pthread_mutex_lock(&a->lock);
-    hf__limiter_note(&a->limiter, hf__env_elapsed_us(&a->env), kind == THROTTLED);
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_lock(&policy->lock);
+    hf__limiter_note(&policy->limiter, hf__env_elapsed_us(&policy->env), kind == THROTTLED);
+    pthread_mutex_unlock(&policy->lock);
 }
 
 /* ---- what to do after a failure ------------------------------------------------------------- */
@@ -117,24 +118,24 @@ static enum kind kind_of(const struct hf_error *error)
 }
 
 /* A random number from 0 to `max`. The bias of % is below one in a million for an hour. */
-static uint32_t random_to(const struct again *a, uint32_t max)
+static uint32_t random_to(const struct retry_policy *policy, uint32_t max)
 {
     uint64_t bits;
 
-    hf__env_random(&a->env, &bits, sizeof(bits));
+    hf__env_random(&policy->env, &bits, sizeof(bits));
     return (uint32_t)(bits % ((uint64_t)max + 1));
 }
 
-static uint32_t delay_ms(const struct again *a, const struct again_course *c,
+static uint32_t delay_ms(const struct retry_policy *policy, const struct retry_course *c,
                          const struct hf_error *error, enum kind kind)
 {
-    const struct hf_retry_options *o = &a->options;
+    const struct hf_retry_options *o = &policy->options;
     uint64_t most = kind == THROTTLED ? o->throttle_ms : o->backoff_ms;
     uint32_t delay;
 
     for (uint32_t i = 1; i < c->attempt && most < o->backoff_max_ms; i++)
         most *= 2;
-    delay = random_to(a, most < o->backoff_max_ms ? (uint32_t)most : o->backoff_max_ms);
+    delay = random_to(policy, most < o->backoff_max_ms ? (uint32_t)most : o->backoff_max_ms);
     if (error->retry_after_ms <= delay)
         return delay;
     return error->retry_after_ms < delay + ASKED_OVER_MS ? error->retry_after_ms
@@ -148,7 +149,7 @@ static bool in_time(struct hf_scope *s, uint32_t wait_ms)
 
 /* Sleep with the error in the scope, which stays unless the call is canceled. HF_TIMEOUT: there was
  * less time than it seemed. */
-static enum hf_status wait(struct hf_scope *s, uint32_t ms)
+static enum hf_status delay_wait(struct hf_scope *s, uint32_t ms)
 {
     struct hf_error error = *hf_scope_error(s);
     enum hf_status status = hf_scope_sleep_ms(s, ms);
@@ -158,47 +159,48 @@ static enum hf_status wait(struct hf_scope *s, uint32_t ms)
     return status;
 }
 
-enum hf_status hf__again_turn(struct hf_scope *s, struct again *a)
+enum hf_status hf__retry_wait_to_send(struct hf_scope *s, struct retry_policy *policy)
 {
     uint32_t ms;
     enum hf_status status;
 
-    if (a->options.mode != HF_RETRY_ADAPTIVE)
+    if (policy->options.mode != HF_RETRY_ADAPTIVE)
         return HF_OK;
-    ms = turn_take(a);
+    ms = slot_take(policy);
     if (ms == 0)
         return HF_OK;
-    status = in_time(s, ms) ? wait(s, ms) : HF_TIMEOUT;
+    status = in_time(s, ms) ? delay_wait(s, ms) : HF_TIMEOUT;
     if (status != HF_OK)
-        turn_return(a);
+        slot_return(policy);
     return status;
 }
 
-bool hf__again_goes_on(struct hf_scope *s, struct again *a, struct again_course *c)
+bool hf__retry_next_attempt(struct hf_scope *s, struct retry_policy *policy, struct retry_course *c)
 {
     const struct hf_error *error = hf_scope_error(s);
     enum kind kind = kind_of(error);
     uint32_t cost = kind == THROTTLED ? COST_THROTTLED : COST_TRANSIENT;
     uint32_t delay;
 
+    assert(error->status != HF_OK && c->attempt > 0);
     c->happened = c->happened || error->may_have_happened;
-    if (a->options.mode == HF_RETRY_ADAPTIVE)
-        turn_note(a, kind);
-    if (kind == FINAL || c->attempt >= a->options.max_attempts ||
+    if (policy->options.mode == HF_RETRY_ADAPTIVE)
+        slot_note(policy, kind);
+    if (kind == FINAL || c->attempt >= policy->options.max_attempts ||
         (error->may_have_happened && !c->repeatable))
         return false;
-    delay = delay_ms(a, c, error, kind);
-    if (!in_time(s, delay) || !quota_take(a, cost))
+    delay = delay_ms(policy, c, error, kind);
+    if (!in_time(s, delay) || !quota_take(policy, cost))
         return false;
     c->held = cost;
-    return wait(s, delay) == HF_OK && hf__again_turn(s, a) == HF_OK;
+    return delay_wait(s, delay) == HF_OK && hf__retry_wait_to_send(s, policy) == HF_OK;
 }
 
-void hf__again_done(struct again *a, const struct again_course *c)
+void hf__retry_succeeded(struct retry_policy *policy, const struct retry_course *c)
 {
-    if (a->options.mode == HF_RETRY_ADAPTIVE)
-        turn_note(a, FINAL);
-    quota_return(a, c->held);
+    if (policy->options.mode == HF_RETRY_ADAPTIVE)
+        slot_note(policy, FINAL);
+    quota_return(policy, c->held);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -209,8 +211,8 @@ static uint32_t or_default(uint32_t given, uint32_t fallback)
 }
 
 /* The options as they are meant. */
-static enum hf_status resolve(struct hf_scope *s, const struct hf_retry_options *given,
-                              struct hf_retry_options *o)
+static enum hf_status options_resolve(struct hf_scope *s, const struct hf_retry_options *given,
+                                      struct hf_retry_options *o)
 {
     memset(o, 0, sizeof(*o));
     if (given)
@@ -222,10 +224,10 @@ static enum hf_status resolve(struct hf_scope *s, const struct hf_retry_options 
     o->throttle_ms = or_default(o->throttle_ms, DEFAULT_THROTTLE_MS);
     o->backoff_max_ms = or_default(o->backoff_max_ms, DEFAULT_MAX_DELAY_MS);
     if (o->mode < HF_RETRY_STANDARD || o->mode > HF_RETRY_OFF)
-        return hf__fail(s, HF_INVALID, "%d is no mode of trying again", (int)o->mode);
+        return hf__fail(s, HF_INVALID, "unknown retry mode %d", (int)o->mode);
     if (o->max_attempts > ATTEMPTS_MAX)
-        return hf__fail(s, HF_INVALID, "%u attempts are more than %d", o->max_attempts,
-                        ATTEMPTS_MAX);
+        return hf__fail(s, HF_INVALID, "max_attempts is %u, and at most %d is allowed",
+                        o->max_attempts, ATTEMPTS_MAX);
     if (o->backoff_ms > DELAY_MAX_MS || o->throttle_ms > DELAY_MAX_MS ||
         o->backoff_max_ms > DELAY_MAX_MS)
         return hf__fail(s, HF_INVALID, "a delay between attempts is at most %d milliseconds",
@@ -233,21 +235,21 @@ static enum hf_status resolve(struct hf_scope *s, const struct hf_retry_options 
     return HF_OK;
 }
 
-enum hf_status hf__again_open(struct hf_scope *s, const struct hf_retry_options *options,
-                              struct again *again)
+enum hf_status hf__retry_policy_open(struct hf_scope *s, const struct hf_retry_options *options,
+                                     struct retry_policy *policy)
 {
     struct hf_retry_options resolved;
 
-    TRY(resolve(s, options, &resolved));
-    *again = (struct again){.options = resolved, .tokens = QUOTA};
-    again->env = resolved.env ? hf__env_fill(resolved.env) : *hf__scope_env(s);
-    again->options.env = NULL;
-    hf__limiter_init(&again->limiter, hf__env_elapsed_us(&again->env));
-    pthread_mutex_init(&again->lock, NULL);
+    TRY(options_resolve(s, options, &resolved));
+    *policy = (struct retry_policy){.options = resolved, .tokens = QUOTA};
+    policy->env = resolved.env ? hf__env_fill(resolved.env) : *hf__scope_env(s);
+    policy->options.env = NULL;
+    hf__limiter_init(&policy->limiter, hf__env_elapsed_us(&policy->env));
+    pthread_mutex_init(&policy->lock, NULL);
     return HF_OK;
 }
 
-void hf__again_close(struct again *again)
+void hf__retry_policy_close(struct retry_policy *policy)
 {
-    pthread_mutex_destroy(&again->lock);
+    pthread_mutex_destroy(&policy->lock);
 }

@@ -1,5 +1,5 @@
 /*
- * db/many.c: many entries, sent in batches until all are done.
+ * db/batch_sender.c: many entries, sent in batches until all are done.
  *
  * The entries that are not done are a list in their order. A batch is always the first few of that
  * list. What always holds:
@@ -10,15 +10,17 @@
  *  (2) A batch that is refused as a whole is halved; one that went through lets the next be twice
  *      as large. When a single entry is refused, that is the one at fault.
  *  (3) An entry is sent at most `attempts` times in vain, and delays are capped, so it ends.
- *  (4) The list is allocated at the start, so that what is left can be told even when there is no
+ *  (4) The list is allocated at the start, so that what is left can be reported even when there is no
  *      memory for anything else.
  */
-#include "db/many.h"
+#include "db/batch_sender.h"
+
+#include "base/assert_held.h"
 
 enum { ATTEMPTS = 10, DELAY_MS = 50, DELAY_MAX_MS = 5000 };
 
-enum hf_status hf__many_start(struct hf_scope *s, struct many *m,
-                              const struct hf_many_options *options)
+enum hf_status hf__db_batch_start(struct hf_scope *s, struct batch_sender *m,
+                                  const struct hf_many_options *options)
 {
     struct hf_many_options *o = &m->options;
 
@@ -30,6 +32,7 @@ enum hf_status hf__many_start(struct hf_scope *s, struct many *m,
     o->backoff_ms = o->backoff_ms ? o->backoff_ms : DELAY_MS;
     o->backoff_max_ms = o->backoff_max_ms ? o->backoff_max_ms : DELAY_MAX_MS;
     m->delay_ms = o->backoff_ms < o->backoff_max_ms ? o->backoff_ms : o->backoff_max_ms;
+    assert(m->batch_max > 0 && m->batch_max <= BATCH_GETS_MAX);
     m->most = m->batch_max;
     m->pending = hf__scope_array(s, m->len, sizeof(*m->pending));
     m->tries = hf__scope_array(s, m->len, sizeof(*m->tries));
@@ -41,8 +44,8 @@ enum hf_status hf__many_start(struct hf_scope *s, struct many *m,
     return HF_OK;
 }
 
-enum hf_status hf__many_name_entry(struct hf_scope *s, const struct many *m, size_t entry,
-                                   enum hf_status status)
+enum hf_status hf__db_batch_name_entry(struct hf_scope *s, const struct batch_sender *m,
+                                       size_t entry, enum hf_status status)
 {
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str text = hf_scope_format(s, "entry %zu (table %.*s): %.*s", entry,
@@ -63,12 +66,13 @@ static bool is_refusal(enum hf_status status)
 }
 
 /* The error that says how many are left, with all that the last one knew. */
-static enum hf_status give_up(struct hf_scope *s, const struct many *m, enum hf_status status,
-                              const char *why)
+static enum hf_status give_up(struct hf_scope *s, const struct batch_sender *m,
+                              enum hf_status status, const char *why)
 {
     struct hf_error last = *hf_scope_error(s);
     size_t first = m->pending[0];
 
+    assert(status != HF_OK && m->pending_len > 0);
     hf__fail(s, status, "%zu of %zu %s are left, the first is entry %zu (table %.*s): %s%s%.*s",
              m->pending_len, m->len, m->what, first, HF_FMT(m->table(m, first)), why,
              last.status ? ": " : "", HF_FMT(last.message));
@@ -81,7 +85,7 @@ static enum hf_status give_up(struct hf_scope *s, const struct many *m, enum hf_
 }
 
 /* Wait before the next batch: half of the delay, and a random part of the other half. */
-static enum hf_status back_off(struct hf_scope *s, struct many *m)
+static enum hf_status back_off(struct hf_scope *s, struct batch_sender *m)
 {
     uint32_t least = hf_scope_error(s)->retry_after_ms, ms, random;
     struct hf_error last = *hf_scope_error(s);
@@ -100,11 +104,12 @@ static enum hf_status back_off(struct hf_scope *s, struct many *m)
 }
 
 /* Take what is done out of the list; (3) may end it all. */
-static bool sort_out(struct many *m, size_t n, const bool *done)
+static bool sort_out(struct batch_sender *m, size_t n, const bool *done)
 {
     size_t kept = 0;
     bool exhausted = false;
 
+    assert(n <= m->pending_len);
     for (size_t i = 0; i < n; i++)
         if (!done[i]) {
             size_t entry = m->pending[i];
@@ -114,21 +119,24 @@ static bool sort_out(struct many *m, size_t n, const bool *done)
         }
     memmove(m->pending + kept, m->pending + n, (m->pending_len - n) * sizeof(*m->pending));
     m->pending_len -= n - kept;
+    for (size_t i = 1; DEV_CHECKS && i < m->pending_len; i++)
+        assert(m->pending[i - 1] < m->pending[i]);
     return exhausted;
 }
 
 /* ---- a batch after the other ---------------------------------------------------------------- */
 
-static enum hf_status one_batch(struct hf_scope *s, struct many *m)
+static enum hf_status one_batch(struct hf_scope *s, struct batch_sender *m)
 {
     size_t n = m->pending_len < m->most ? m->pending_len : m->most;
-    bool done[MANY_GETS] = {false};
+    bool done[BATCH_GETS_MAX] = {false};
     size_t before = m->pending_len;
     enum hf_status status;
     bool exhausted;
 
     if (m->fit)
         n = m->fit(s, m, n);
+    assert(n > 0 && n <= m->pending_len && n <= m->batch_max);
     m->calls++;
     status = m->send(s, m, n, done);
     if (is_refusal(status) && n > 1) { /* (2) */
@@ -136,13 +144,13 @@ static enum hf_status one_batch(struct hf_scope *s, struct many *m)
         return HF_OK;
     }
     if (is_refusal(status))
-        return hf__many_name_entry(s, m, m->pending[0], status);
+        return hf__db_batch_name_entry(s, m, m->pending[0], status);
     if (status != HF_OK && (status == HF_NOMEM || !hf_scope_error(s)->may_retry))
         return status;
     exhausted = sort_out(m, n, done);
     if (exhausted)
         return give_up(s, m, status == HF_OK ? HF_THROTTLED : status,
-                       "sent as often as is allowed");
+                       "the limit of attempts is reached");
     if (m->pending_len + n > before)
         return back_off(s, m);
     m->most = m->most * 2 < m->batch_max ? m->most * 2 : m->batch_max;
@@ -151,7 +159,7 @@ static enum hf_status one_batch(struct hf_scope *s, struct many *m)
     return HF_OK;
 }
 
-enum hf_status hf__many_run(struct hf_scope *s, struct many *m)
+enum hf_status hf__db_batch_run(struct hf_scope *s, struct batch_sender *m)
 {
     while (m->pending_len) {
         struct hf__mark mark = hf__scope_mark(s);

@@ -1,9 +1,9 @@
 /*
- * db/copy.c: copy a request with all that it points to, by its table of fields.
+ * db/request_copy.c: copy a request with all that it points to, by its table of fields.
  *
  * Depth is that of the tables, which are ours and do not recurse.
  */
-#include "db/copy.h"
+#include "db/request_copy.h"
 
 #include "model/value.h"
 
@@ -56,7 +56,7 @@ static enum hf_status copy_list(struct hf_scope *s, const struct field *field, c
         else if (field->kind == FIELD_DOUBLES)
             memcpy(copy + i * size, element, size);
         else
-            TRY(hf__copy_struct(s, field->sub, element, copy + i * size));
+            TRY(hf__request_copy(s, field->sub, element, copy + i * size));
         if (field->kind == FIELD_MAP) /* its key is not among the fields */
             TRY(copy_text(s, element, copy + i * size));
     }
@@ -76,7 +76,7 @@ static enum hf_status copy_pointer(struct hf_scope *s, const struct field *field
     copy = hf_scope_alloc(s, field->sub->size);
     if (!copy)
         return hf__fail_nomem(s);
-    TRY(hf__copy_struct(s, field->sub, one, copy));
+    TRY(hf__request_copy(s, field->sub, one, copy));
     memcpy(to + field->at, &copy, sizeof(copy));
     return HF_OK;
 }
@@ -104,8 +104,8 @@ static enum hf_status copy_field(struct hf_scope *s, const struct field *field, 
     }
 }
 
-enum hf_status hf__copy_struct(struct hf_scope *s, const struct fields *fields, const void *from,
-                               void *to)
+enum hf_status hf__request_copy(struct hf_scope *s, const struct fields *fields, const void *from,
+                                void *to)
 {
     memcpy(to, from, fields->size);
     for (size_t i = 0; i < fields->len; i++)

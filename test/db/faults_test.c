@@ -1,5 +1,5 @@
 /*
- * db/faulty_test.c: faults strike whom they are meant for, as often as they are meant to, and what
+ * db/faults_test.c: faults strike whom they are meant for, as often as they are meant to, and what
  * they say about "done" and "not done" is true.
  */
 #include "world.h"
@@ -227,22 +227,22 @@ TEST(faulty, a_probability_strikes_about_so_often)
     close_faulty(&w, engine);
 }
 
-/* A latency goes with what strikes behind it; and where answers are owed it is owed too. */
+/* A latency goes with what strikes behind it; and where the sync is pending, so is the latency. */
 TEST(faulty, latencies_add_up_and_may_be_owed)
 {
     struct hf_fault faults[] = {{.kind = HF_FAULT_LATENCY, .latency_ms = 300000},
                                 {.kind = HF_FAULT_LATENCY, .latency_ms = 1},
                                 {.kind = HF_FAULT_THROTTLE}};
-    struct hf__debt debt = {0};
+    struct hf__pending_sync pending = {0};
     struct hf_db *engine;
     struct world w = open_faulty(t, &engine);
     int64_t start;
 
     CHECK_OK(hf_faulty_set(w.scope, w.db, faults, 3));
-    hf__scope_set_debt(w.scope, &debt);
+    hf__scope_set_pending_sync(w.scope, &pending);
     CHECK_STATUS(HF_THROTTLED, hf_list_tables(w.scope, w.db, &(struct hf_list_tables){0}, NULL));
-    CHECK_INT(300001, debt.delay_ms);
-    hf__scope_set_debt(w.scope, NULL);
+    CHECK_INT(300001, pending.delay_ms);
+    hf__scope_set_pending_sync(w.scope, NULL);
     set(&w, (struct hf_fault){.kind = HF_FAULT_LATENCY, .latency_ms = 60000});
     start = t->elapsed_us;
     CHECK_OK(hf_list_tables(w.scope, w.db, &(struct hf_list_tables){0}, NULL));
@@ -256,9 +256,9 @@ TEST(faulty, what_is_no_fault_is_refused_and_the_old_ones_stay)
         struct hf_fault fault;
         const char *says;
     } bad[] = {
-        {{.kind = 0}, "0 is no kind"},
-        {{.kind = HF_FAULT_LOST_REQUEST + 1}, "8 is no kind"},
-        {{.kind = HF_FAULT_ERROR, .operation = {"PutItems", 8}}, "no operation PutItems"},
+        {{.kind = 0}, "unknown kind of fault 0"},
+        {{.kind = HF_FAULT_LOST_REQUEST + 1}, "unknown kind of fault 8"},
+        {{.kind = HF_FAULT_ERROR, .operation = {"PutItems", 8}}, "unknown operation PutItems"},
         {{.kind = HF_FAULT_ERROR, .probability = 1.01}, "between 0 and 1"},
         {{.kind = HF_FAULT_ERROR, .probability = -0.1}, "between 0 and 1"},
         {{.kind = HF_FAULT_LATENCY}, "from 1 to 600000"},

@@ -1,10 +1,10 @@
 /*
- * db/drift.c: compare a table with what it should be.
+ * db/table_diff.c: compare a table with what it should be.
  *
  * Everything that is compared is first turned into the words that a message would have ("pk S",
  * "INCLUDE a, b"): equal words are no difference.
  */
-#include "db/drift.h"
+#include "db/table_diff.h"
 
 #include <stdlib.h>
 
@@ -29,19 +29,19 @@ struct keys {
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static void separate(struct drift *drift)
+static void text_separate(struct table_diff *diff)
 {
-    if (drift->text.len)
-        hf__buf_put_str(&drift->text, HF_STR("; "));
+    if (diff->text.len)
+        hf__buf_put_str(&diff->text, HF_STR("; "));
 }
 
-void hf__drift_add(struct drift *drift, const char *format, ...)
+void hf__diff_add(struct table_diff *diff, const char *format, ...)
 {
     va_list args;
 
-    separate(drift);
+    text_separate(diff);
     va_start(args, format);
-    hf__buf_vformat(&drift->text, format, args);
+    hf__buf_vformat(&diff->text, format, args);
     va_end(args);
 }
 
@@ -96,36 +96,36 @@ static struct hf_str projection_words(struct hf_scope *s, const struct hf_projec
 /* ---- comparing ------------------------------------------------------------------------------ */
 
 /* `owner` is absent for the table itself. */
-static void compare(struct drift *drift, struct hf_str owner, const char *what, struct hf_str is,
-                    struct hf_str want)
+static void texts_compare(struct table_diff *diff, struct hf_str owner, const char *what,
+                          struct hf_str is, struct hf_str want)
 {
     if (!is.ptr || !want.ptr) {
-        drift->text.failed = true;
+        diff->text.failed = true;
         return;
     }
     if (hf_str_equal(is, want))
         return;
-    drift->fixed = true;
+    diff->fixed = true;
     if (owner.ptr)
-        hf__drift_add(drift, "index %.*s: %s is %.*s, expected %.*s", HF_FMT(owner), what,
-                      HF_FMT(is), HF_FMT(want));
+        hf__diff_add(diff, "index %.*s: %s is %.*s, expected %.*s", HF_FMT(owner), what, HF_FMT(is),
+                     HF_FMT(want));
     else
-        hf__drift_add(drift, "%s is %.*s, expected %.*s", what, HF_FMT(is), HF_FMT(want));
+        hf__diff_add(diff, "%s is %.*s, expected %.*s", what, HF_FMT(is), HF_FMT(want));
 }
 
-static void compare_keys(struct drift *drift, struct hf_str owner, struct keys is,
+static void compare_keys(struct table_diff *diff, struct hf_str owner, struct keys is,
                          struct attributes is_types, struct keys want, struct attributes want_types)
 {
-    struct hf_scope *s = drift->text.scope;
+    struct hf_scope *s = diff->text.scope;
 
-    compare(drift, owner, "hash key", key_words(s, is, is_types, HF_KEY_HASH),
-            key_words(s, want, want_types, HF_KEY_HASH));
-    compare(drift, owner, "range key", key_words(s, is, is_types, HF_KEY_RANGE),
-            key_words(s, want, want_types, HF_KEY_RANGE));
+    texts_compare(diff, owner, "hash key", key_words(s, is, is_types, HF_KEY_HASH),
+                  key_words(s, want, want_types, HF_KEY_HASH));
+    texts_compare(diff, owner, "range key", key_words(s, is, is_types, HF_KEY_RANGE),
+                  key_words(s, want, want_types, HF_KEY_RANGE));
 }
 
-static const struct hf_index_description *find(const struct hf_index_description *list, size_t len,
-                                               struct hf_str name)
+static const struct hf_index_description *index_find(const struct hf_index_description *list,
+                                                     size_t len, struct hf_str name)
 {
     for (size_t i = 0; i < len; i++)
         if (hf_str_equal(list[i].name, name))
@@ -133,25 +133,25 @@ static const struct hf_index_description *find(const struct hf_index_description
     return NULL;
 }
 
-/* A projection that was not told is not compared. */
-static void compare_index(struct drift *drift, const struct hf_create_table *spec,
+/* A projection that the description lacks is not compared. */
+static void compare_index(struct table_diff *diff, const struct hf_create_table *spec,
                           const struct hf_table_description *table, const struct hf_index *want,
                           const struct hf_index_description *is, bool all_projected)
 {
-    struct hf_scope *s = drift->text.scope;
+    struct hf_scope *s = diff->text.scope;
 
-    compare_keys(drift, want->name, (struct keys){is->key_schema, is->key_schema_len},
+    compare_keys(diff, want->name, (struct keys){is->key_schema, is->key_schema_len},
                  (struct attributes){table->attributes, table->attributes_len},
                  (struct keys){want->key_schema, want->key_schema_len},
                  (struct attributes){spec->attributes, spec->attributes_len});
     if (!is->projection || !want->projection ||
         (all_projected && is->projection->type == HF_PROJECT_ALL))
         return;
-    compare(drift, want->name, "projection", projection_words(s, is->projection),
-            projection_words(s, want->projection));
+    texts_compare(diff, want->name, "projection", projection_words(s, is->projection),
+                  projection_words(s, want->projection));
 }
 
-static void compare_indexes(struct drift *drift, const struct hf_create_table *spec,
+static void compare_indexes(struct table_diff *diff, const struct hf_create_table *spec,
                             const struct hf_table_description *is, bool local, bool all_projected)
 {
     const struct hf_index *list = local ? spec->local_indexes : spec->global_indexes;
@@ -159,47 +159,46 @@ static void compare_indexes(struct drift *drift, const struct hf_create_table *s
 
     for (size_t i = 0; i < len; i++) {
         const struct hf_index_description *global =
-            find(is->global_indexes, is->global_indexes_len, list[i].name);
+            index_find(is->global_indexes, is->global_indexes_len, list[i].name);
         const struct hf_index_description *here =
-            find(is->local_indexes, is->local_indexes_len, list[i].name);
+            index_find(is->local_indexes, is->local_indexes_len, list[i].name);
         const struct hf_index_description *right = local ? here : global;
 
         if (right) {
-            compare_index(drift, spec, is, &list[i], right, all_projected);
+            compare_index(diff, spec, is, &list[i], right, all_projected);
         } else if (global || here) {
-            drift->fixed = true;
-            hf__drift_add(drift, "index %.*s is %s, expected %s", HF_FMT(list[i].name),
-                          global ? "global" : "local", local ? "local" : "global");
+            diff->fixed = true;
+            hf__diff_add(diff, "index %.*s is %s, expected %s", HF_FMT(list[i].name),
+                         global ? "global" : "local", local ? "local" : "global");
         } else {
             if (local)
-                drift->fixed = true;
-            else if (!drift->lost)
-                drift->lost = &list[i];
-            hf__drift_add(drift, "index %.*s is missing", HF_FMT(list[i].name));
+                diff->fixed = true;
+            else if (!diff->lost)
+                diff->lost = &list[i];
+            hf__diff_add(diff, "index %.*s is missing", HF_FMT(list[i].name));
         }
     }
 }
 
-void hf__drift_of_table(struct drift *drift, const struct hf_create_table *want,
-                        const struct hf_table_description *is, bool all_projected)
+void hf__diff_table(struct table_diff *diff, const struct hf_create_table *want,
+                    const struct hf_table_description *is, bool all_projected)
 {
     bool has = is->stream && is->stream->enabled == HF_YES;
 
-    compare_keys(drift, hf_str_of(NULL, 0), (struct keys){is->key_schema, is->key_schema_len},
+    compare_keys(diff, hf_str_of(NULL, 0), (struct keys){is->key_schema, is->key_schema_len},
                  (struct attributes){is->attributes, is->attributes_len},
                  (struct keys){want->key_schema, want->key_schema_len},
                  (struct attributes){want->attributes, want->attributes_len});
-    compare_indexes(drift, want, is, true, all_projected);
-    compare_indexes(drift, want, is, false, all_projected);
+    compare_indexes(diff, want, is, true, all_projected);
+    compare_indexes(diff, want, is, false, all_projected);
     if (!want->stream || want->stream->enabled != HF_YES)
         return;
     if (!has) {
-        drift->stream_off = true;
-        hf__drift_add(drift, "stream is off, expected %s", NAME_OF(view_names, want->stream->view));
+        diff->stream_off = true;
+        hf__diff_add(diff, "stream is off, expected %s", NAME_OF(view_names, want->stream->view));
     } else if (is->stream->view != want->stream->view) {
-        drift->fixed = true;
-        hf__drift_add(drift, "stream view is %s, expected %s",
-                      NAME_OF(view_names, is->stream->view),
-                      NAME_OF(view_names, want->stream->view));
+        diff->fixed = true;
+        hf__diff_add(diff, "stream view is %s, expected %s", NAME_OF(view_names, is->stream->view),
+                     NAME_OF(view_names, want->stream->view));
     }
 }
