@@ -120,7 +120,8 @@ static enum hf_status item_get(struct command_ctx *c)
     return hf__item_print(c, settings->item.dynamodb, got.item);
 }
 
-const struct command hf__item_get_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3, .body = item_get};
+const struct command hf__item_get_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+                                             .body = item_get};
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
@@ -211,7 +212,8 @@ static const struct option_spec update_specs[] = {
     {.kind = OPTION_LIST,
      .name = "set",
      .value = "NAME=VALUE",
-     .text = "Set an attribute. VALUE is JSON, or a string if it is none; may be given several times.",
+     .text =
+         "Set an attribute. VALUE is JSON, or a string if it is none; may be given several times.",
      FIELD(set)},
     {.kind = OPTION_LIST,
      .name = "add",
@@ -265,11 +267,13 @@ static enum hf_status item_update_check(struct command_ctx *c)
     bool parts = settings->set.len || settings->add.len || settings->remove.len;
 
     if (parts && settings->update.ptr)
-        return hf__command_fail(c, CLI_USAGE, "--update stands in place of --set, --add and "
-                                              "--remove: give one or the others");
+        return hf__command_fail(c, CLI_USAGE,
+                                "--update stands in place of --set, --add and "
+                                "--remove: give one or the others");
     if (!parts && !settings->update.ptr)
-        return hf__command_fail(c, CLI_USAGE, "give what to change: --set, --add, --remove or "
-                                              "--update");
+        return hf__command_fail(c, CLI_USAGE,
+                                "give what to change: --set, --add, --remove or "
+                                "--update");
     return hf__item_placeholders(c, &settings->item);
 }
 
@@ -322,9 +326,8 @@ static enum hf_status update_make(struct command_ctx *c, struct hf_str *text)
 
 static enum hf_status item_update(struct command_ctx *c)
 {
-    static const enum hf_return_values returns[] = {[RETURNS_NEW] = HF_RETURN_ALL_NEW,
-                                                    [RETURNS_OLD] = HF_RETURN_ALL_OLD,
-                                                    [RETURNS_NONE] = 0};
+    static const enum hf_return_values returns[] = {
+        [RETURNS_NEW] = HF_RETURN_ALL_NEW, [RETURNS_OLD] = HF_RETURN_ALL_OLD, [RETURNS_NONE] = 0};
     struct settings *settings = c->settings;
     struct hf_update_item update = {.table = hf__command_operand(c, 0),
                                     .returns = returns[settings->returns]};

@@ -138,11 +138,13 @@ static enum hf_status read_check(struct command_ctx *c)
     if (settings->count && (settings->attributes.ptr || settings->start.ptr))
         return hf__command_fail(c, CLI_USAGE, "--count goes without --attributes and --start");
     if (!settings->scan && !settings->where.ptr && c->operands_len < 2)
-        return hf__command_fail(c, CLI_USAGE, "give the hash key, or --where; to read all items "
-                                              "use 'holdfast scan'");
+        return hf__command_fail(c, CLI_USAGE,
+                                "give the hash key, or --where; to read all items "
+                                "use 'holdfast scan'");
     if (settings->where.ptr && c->operands_len > 1)
-        return hf__command_fail(c, CLI_USAGE, "--where stands in place of the keys: give one or "
-                                              "the other");
+        return hf__command_fail(c, CLI_USAGE,
+                                "--where stands in place of the keys: give one or "
+                                "the other");
     TRY(hf__item_placeholders(c, &settings->item));
     if (settings->start.ptr)
         TRY(hf__item_read(c, settings->item.dynamodb, "--start", settings->start,
@@ -200,10 +202,10 @@ static enum hf_status range_make(struct command_ctx *c, const struct key_part *p
 
     if (dots && dots > word.ptr && dots + 2 < word.ptr + word.len) {
         value = value_add(c, part, hf_str_of(word.ptr, (size_t)(dots - word.ptr)), &status);
-        to = value_add(c, part,
-                       hf_str_of(dots + 2, (size_t)(word.ptr + word.len - dots - 2)), &status);
-        *text = hf_scope_format(c->scope, "%.*s BETWEEN %.*s AND %.*s", HF_FMT(path),
-                                HF_FMT(value), HF_FMT(to));
+        to = value_add(c, part, hf_str_of(dots + 2, (size_t)(word.ptr + word.len - dots - 2)),
+                       &status);
+        *text = hf_scope_format(c->scope, "%.*s BETWEEN %.*s AND %.*s", HF_FMT(path), HF_FMT(value),
+                                HF_FMT(to));
         return status;
     }
     if (part->type == HF_SCALAR_S && word.len && word.ptr[word.len - 1] == '*') {
@@ -347,8 +349,8 @@ static enum hf_status items_read(struct command_ctx *c)
     if (!settings->where.ptr)
         TRY(hf__item_keys(c, hf__command_operand(c, 0), settings->index, &keys));
     hf__item_capacity_begin(c, &settings->item);
-    status = settings->scan ? scan_begin(c, &options, &pages)
-                            : query_begin(c, &keys, &options, &pages);
+    status =
+        settings->scan ? scan_begin(c, &options, &pages) : query_begin(c, &keys, &options, &pages);
     if (status == HF_OK)
         status = settings->count ? items_count(c, pages) : items_print(c, &keys, pages);
     hf_pages_free(pages);

@@ -102,7 +102,8 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
             status = page_print(list, &result, &left);
         if (status != HF_OK || !result.next_token.ptr || !left)
             break;
-        request.next_token = result.next_token; /* in `s`, which stays until the next page is there */
+        request.next_token =
+            result.next_token; /* in `s`, which stays until the next page is there */
         other = last;
         last = s;
         s = other;

@@ -33,8 +33,9 @@ enum hf_status hf__item_placeholders(struct command_ctx *c, struct item_settings
     TRY(hf__item_read(c, false, "--names", settings->names, &settings->names_item));
     while (hf_item_next(settings->names_item, &walk))
         if (hf_value_type(walk.value) != HF_TYPE_S)
-            return hf__command_fail(c, CLI_USAGE, "--names: %.*s has to be a string, the name of an "
-                                                  "attribute",
+            return hf__command_fail(c, CLI_USAGE,
+                                    "--names: %.*s has to be a string, the name of an "
+                                    "attribute",
                                     HF_FMT(walk.name));
     return HF_OK;
 }

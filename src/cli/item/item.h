@@ -14,7 +14,7 @@ struct item_settings {
     struct database_settings database;
     bool dynamodb;
     bool capacity;
-    struct hf_str names;  /* --names and --values as they were given */
+    struct hf_str names; /* --names and --values as they were given */
     struct hf_str values;
     struct hf_item names_item; /* and as items, with those that were added; absent: none */
     struct hf_item values_item;
@@ -31,22 +31,22 @@ struct item_settings {
      .name = "dynamodb",                                                                           \
      .text = "Read and print items as DynamoDB's JSON, {\"a\":{\"S\":\"x\"}}. Otherwise they are " \
              "plain JSON, with {\"$set\":[...]} for sets and {\"$binary\":\"...\"} for bytes.",    \
-     .offset = offsetof(struct item_settings, dynamodb)},                                                     \
+     .offset = offsetof(struct item_settings, dynamodb)},                                          \
     {                                                                                              \
         .kind = OPTION_FLAG, .name = "capacity",                                                   \
         .text = "Report the consumed capacity units on standard error.",                           \
-        .offset = offsetof(struct item_settings, capacity)                                                    \
+        .offset = offsetof(struct item_settings, capacity)                                         \
     }
-#define ITEM_PLACEHOLDERS                                                                    \
+#define ITEM_PLACEHOLDERS                                                                          \
     {.kind = OPTION_TEXT,                                                                          \
      .name = "values",                                                                             \
      .value = "JSON",                                                                              \
      .text = "Values of the placeholders in expressions: '{\":min\":5}'.",                         \
-     .offset = offsetof(struct item_settings, values)},                                                       \
+     .offset = offsetof(struct item_settings, values)},                                            \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "names", .value = "JSON",                                     \
         .text = "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.",      \
-        .offset = offsetof(struct item_settings, names)                                                       \
+        .offset = offsetof(struct item_settings, names)                                            \
     }
 
 /* In a check: read --names and --values. */

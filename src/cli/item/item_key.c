@@ -35,8 +35,8 @@ static bool schema_read(const struct hf_table_description *table,
     return true;
 }
 
-static const struct hf_index_description *
-index_find(const struct hf_index_description *indexes, size_t len, struct hf_str name)
+static const struct hf_index_description *index_find(const struct hf_index_description *indexes,
+                                                     size_t len, struct hf_str name)
 {
     for (size_t i = 0; i < len; i++)
         if (hf_str_equal(indexes[i].name, name))
@@ -66,8 +66,9 @@ enum hf_status hf__item_keys(struct command_ctx *c, struct hf_str table, struct 
         return hf__command_fail(c, CLI_NOT_FOUND, "table %.*s has no index %.*s", HF_FMT(table),
                                 HF_FMT(index));
     if (!schema_read(about, found->key_schema, found->key_schema_len, keys))
-        return hf__command_fail(c, CLI_USAGE, "the key of index %.*s has several attributes of a "
-                                              "kind: use --where",
+        return hf__command_fail(c, CLI_USAGE,
+                                "the key of index %.*s has several attributes of a "
+                                "kind: use --where",
                                 HF_FMT(index));
     return HF_OK;
 }

@@ -20,9 +20,9 @@ enum { HELD_MAX = 100, COLUMNS_MAX = ROWS_FIELDS_MAX - 1 };
 struct item_list {
     struct command_ctx *c;
     bool dynamodb;
-    bool table;           /* for people: a table */
-    struct rows *rows;    /* NULL: lines of JSON, written as they come */
-    struct hf_scope *s;   /* of an item while it is written, or of those that are held */
+    bool table;         /* for people: a table */
+    struct rows *rows;  /* NULL: lines of JSON, written as they come */
+    struct hf_scope *s; /* of an item while it is written, or of those that are held */
     struct hf_item held[HELD_MAX];
     size_t held_len;
     struct hf_str columns[COLUMNS_MAX]; /* names, in the command's scope, each with a NUL */
@@ -182,7 +182,8 @@ enum hf_status hf__item_list_add(struct item_list *list, struct hf_item item)
     if (!text.ptr)
         return HF_NOMEM;
     if (list->rows)
-        COMMAND_ROW(list->rows, (struct rows_field){.name = "item", .text = text, .kind = ROWS_WHOLE});
+        COMMAND_ROW(list->rows,
+                    (struct rows_field){.name = "item", .text = text, .kind = ROWS_WHOLE});
     else if (!list->c->database->quiet)
         fprintf(list->c->cli->out, "%.*s\n", HF_FMT(text));
     hf_scope_reset(list->s);

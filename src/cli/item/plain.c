@@ -242,7 +242,8 @@ static bool object_read(struct plain_reader *r, const struct json *json, struct 
         return map_read(r, inner, value);
     if ((inner = tag_of(json, tag_binary)))
         return bytes_read(r, inner, &bytes) &&
-               value_made(r, hf_value_make(r->s, (struct hf_attr){.type = HF_TYPE_B, .text = bytes}),
+               value_made(r,
+                          hf_value_make(r->s, (struct hf_attr){.type = HF_TYPE_B, .text = bytes}),
                           value);
     if (json->len == 1 && json->first->name.len && json->first->name.ptr[0] == '$') {
         if (!r->error->ptr)

@@ -144,11 +144,13 @@ static enum hf_status table_create_check(struct command_ctx *c)
                  settings->words.local_indexes.len || settings->stream || settings->protect;
 
     if (settings->file.ptr && (words || c->operands_len))
-        return hf__command_fail(c, CLI_USAGE, "--file says all about the table: give it, or a name "
-                                              "and --key");
+        return hf__command_fail(c, CLI_USAGE,
+                                "--file says all about the table: give it, or a name "
+                                "and --key");
     if (!settings->file.ptr && (!c->operands_len || !settings->words.key.ptr))
-        return hf__command_fail(c, CLI_USAGE, "give a name and --key, such as customer:S,day:N; or "
-                                              "--file");
+        return hf__command_fail(c, CLI_USAGE,
+                                "give a name and --key, such as customer:S,day:N; or "
+                                "--file");
     if (settings->add_indexes && !settings->if_missing)
         return hf__command_fail(c, CLI_USAGE, "--add-indexes needs --if-missing");
     if (!settings->file.ptr)
