@@ -197,7 +197,7 @@ static enum hf_status item_put(struct command_ctx *c)
     put.names = settings->item.names_item;
     put.values = settings->item.values_item;
     hf__item_capacity_begin(c, &settings->item);
-    TRY(hf_put_item(c->scope, c->db, &put, &result));
+    TRY(hf__item_explained(c, hf_put_item(c->scope, c->db, &put, &result)));
     return returned_print(c, result.attributes);
 }
 
@@ -340,7 +340,7 @@ static enum hf_status item_update(struct command_ctx *c)
     update.names = settings->item.names_item;
     update.values = settings->item.values_item;
     hf__item_capacity_begin(c, &settings->item);
-    TRY(hf_update_item(c->scope, c->db, &update, &result));
+    TRY(hf__item_explained(c, hf_update_item(c->scope, c->db, &update, &result)));
     return returned_print(c, result.attributes);
 }
 
@@ -399,7 +399,7 @@ static enum hf_status item_delete(struct command_ctx *c)
     request.names = settings->item.names_item;
     request.values = settings->item.values_item;
     hf__item_capacity_begin(c, &settings->item);
-    TRY(hf_delete_item(c->scope, c->db, &request, &result));
+    TRY(hf__item_explained(c, hf_delete_item(c->scope, c->db, &request, &result)));
     return returned_print(c, result.attributes);
 }
 

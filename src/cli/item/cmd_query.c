@@ -354,7 +354,7 @@ static enum hf_status items_read(struct command_ctx *c)
     if (status == HF_OK)
         status = settings->count ? items_count(c, pages) : items_print(c, &keys, pages);
     hf_pages_free(pages);
-    TRY(status);
+    TRY(hf__item_explained(c, status));
     hf__item_capacity_report(c, &settings->item);
     return HF_OK;
 }

@@ -3,6 +3,8 @@
  */
 #include "cli/item/item.h"
 
+#include <string.h>
+
 #include "base/base.h"
 #include "cli/item/plain.h"
 
@@ -38,6 +40,19 @@ enum hf_status hf__item_placeholders(struct command_ctx *c, struct item_settings
                                     "attribute",
                                     HF_FMT(walk.name));
     return HF_OK;
+}
+
+enum hf_status hf__item_explained(struct command_ctx *c, enum hf_status status)
+{
+    static const char said[] = "reserved keyword: ";
+    const char *message = hf_scope_error_text(c->scope);
+    const char *word = status == HF_INVALID ? strstr(message, said) : NULL;
+
+    if (!word)
+        return status;
+    word += strlen(said);
+    return hf__command_fail(c, CLI_USAGE, "%s; write #%s, and add --names '{\"#%s\":\"%s\"}'",
+                            message, word, word, word);
 }
 
 void hf__item_capacity_begin(struct command_ctx *c, const struct item_settings *settings)

@@ -52,6 +52,10 @@ struct item_settings {
 /* In a check: read --names and --values. */
 enum hf_status hf__item_placeholders(struct command_ctx *c, struct item_settings *settings);
 
+/* The status of an operation with expressions. If a name in them is a reserved word, the error is shown
+ * with what to write instead. */
+enum hf_status hf__item_explained(struct command_ctx *c, enum hf_status status);
+
 /* ---- expressions, item_expression.c --------------------------------------------------------- */
 
 /*
