@@ -249,7 +249,8 @@ static const struct option_spec update_specs[] = {
 };
 
 static const struct option_example update_examples[] = {
-    {"holdfast item update orders ann 2 --set status=paid --add version=1", ""},
+    {"holdfast item update orders ann 2 --set status=paid --add version=1",
+     "Set one attribute and add to another."},
     {"holdfast item update stock tea --add left=-1 --if 'left > :zero' --values '{\":zero\":0}'",
      "Take one, unless none is left."},
 };
@@ -369,7 +370,8 @@ static const struct option_spec delete_specs[] = {
 
 static const struct option_example delete_examples[] = {
     {"holdfast item delete orders ann 2", "No error if it is not there."},
-    {"holdfast item delete orders ann 2 --if 'total = :t' --values '{\":t\":0}'", ""},
+    {"holdfast item delete orders ann 2 --if 'paid = :no' --values '{\":no\":false}'",
+     "Only if it is not paid."},
 };
 
 const struct options_table hf__item_delete_options = {

@@ -96,7 +96,8 @@ static const struct option_spec query_specs[] = {
 static const struct option_example query_examples[] = {
     {"holdfast query orders ann", "All orders of ann, by their range key."},
     {"holdfast query orders ann '>=20' --reverse -n 5", "The last five from 20 on."},
-    {"holdfast query orders ann 10..19 --filter 'total > :t' --values '{\":t\":100}'", ""},
+    {"holdfast query orders ann 10..19 --filter 'price > :p' --values '{\":p\":100}'",
+     "Those of ten days that cost more than 100."},
     {"holdfast query orders open --index by_status --all", "By an index."},
 };
 

@@ -35,10 +35,11 @@ static const struct option_spec sql_specs[] = {
 };
 
 static const struct option_example sql_examples[] = {
-    {"holdfast sql \"SELECT * FROM orders WHERE customer = 'ann'\"", ""},
+    {"holdfast sql \"SELECT * FROM orders WHERE customer = 'ann'\"", "The orders of ann."},
     {"holdfast sql 'SELECT * FROM orders WHERE customer = ? AND day = ?' ann 2",
      "With parameters: a word is a string if it is no JSON."},
-    {"holdfast sql \"UPDATE orders SET status = 'paid' WHERE customer = 'ann' AND day = 2\"", ""},
+    {"holdfast sql \"UPDATE orders SET status = 'paid' WHERE customer = 'ann' AND day = 2\"",
+     "Change an item."},
 };
 
 const struct options_table hf__sql_options = {
