@@ -22,7 +22,7 @@
 #include "ops/prepare.h"
 #include "store/store.h"
 
-#include "wire/base64.h"
+#include "base/base64.h"
 
 #define START_INVALID "The provided starting key is invalid"
 #define NO_MATCH START_INVALID ": The provided key element does not match the schema"

@@ -33,7 +33,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
-#include "wire/base64.h"
+#include "base/base64.h"
 #include "wire/wire.h"
 
 enum { OWN_MAX = 24 }; /* attributes that are not headers, and headersjson */

@@ -46,7 +46,7 @@
 
 #include "client/config.h"
 #include "http/transport.h"
-#include "wire/base64.h"
+#include "base/base64.h"
 
 enum {
     TIMEOUT_MS = 10000,

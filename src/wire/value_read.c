@@ -14,7 +14,7 @@
  *      Of attributes with one name the last counts too, but poison in an earlier one stays.
  *  (4) null is an absent tag. In place of a value, or of an element of a set, it is poison.
  */
-#include "wire/base64.h"
+#include "base/base64.h"
 #include "wire/private.h"
 
 #define INVALID "One or more parameter values were invalid: "

@@ -7,7 +7,7 @@
  *
  * A poisoned item has no JSON: writing one fails the buffer. Callers check before they write.
  */
-#include "wire/base64.h"
+#include "base/base64.h"
 #include "wire/private.h"
 
 #include <math.h>

@@ -3,119 +3,17 @@
 pseudo-terminal with real data, directories that others have open, databases that are new or not there,
 errors as JSON. A server in memory is started once; each test has a prefix of its own.
 """
-import fcntl
 import json
 import os
-import pty
 import re
-import shutil
 import signal
-import struct
 import subprocess
-import sys
-import tempfile
-import termios
-import time
-import unittest
 import urllib.error
 import urllib.request
 
-COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-WAIT_S = 60
-OK, FAILED, USAGE, NOT_FOUND, CONDITION, DENIED, UNAVAILABLE, TIMEOUT, CORRUPT = range(9)
-NOBODY = "http://127.0.0.1:1"
-
-SERVER = None
-
-
-def clean_env(**more):
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
-           and not k.lower().endswith("_proxy")}
-    env.update(more)
-    return env
-
-
-def serve(*args):
-    server = subprocess.Popen([COMMAND, "serve", "--port", "0", *args], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_env())
-    server.url = re.search(r"https?://\S+", server.stdout.readline()).group(0)
-    return server
-
-
-def setUpModule():
-    global SERVER
-    SERVER = serve("--in-memory")
-
-
-def tearDownModule():
-    SERVER.terminate()
-    SERVER.communicate(timeout=WAIT_S)
-
-
-class Commands(unittest.TestCase):
-    count = 0
-
-    def setUp(self):
-        Commands.count += 1
-        self.dir = tempfile.mkdtemp(prefix="holdfast-terminal-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-        self.env = clean_env(HOLDFAST_DB=SERVER.url, HOLDFAST_PREFIX="t%d-" % Commands.count,
-                             HOME=self.dir, TZ="XYZ-05:30")
-
-    def path(self, name):
-        return os.path.join(self.dir, name)
-
-    def run_(self, *args, env=None, **more):
-        done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=WAIT_S,
-                              env=env or self.env, **more)
-        return done.returncode, done.stdout, done.stderr
-
-    def ok(self, *args, **more):
-        code, out, err = self.run_(*args, **more)
-        self.assertEqual((code, err), (0, ""), args)
-        return out
-
-    def fails(self, code, error, *args, **more):
-        got, out, err = self.run_(*args, **more)
-        self.assertEqual((got, out), (code, ""), (args, err))
-        self.assertIn(error, err)
-        return err
-
-    def start(self, *args, **more):
-        process = subprocess.Popen([COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, env=self.env, start_new_session=True, **more)
-        self.addCleanup(self.end, process)
-        return process
-
-    def end(self, process):
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        if not process.stdout.closed:
-            process.communicate(timeout=WAIT_S)
-
-    def on_terminal(self, *args, columns=0, code=0):
-        """What a command writes to an output that is a terminal, as lines."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        process = subprocess.Popen([COMMAND, *args], stdout=theirs, stderr=subprocess.PIPE,
-                                   stdin=subprocess.DEVNULL, env=self.env)
-        os.close(theirs)
-        shown = b""
-        try:
-            while part := os.read(ours, 65536):
-                shown += part
-        except OSError:  # the end of what a terminal has, on Linux
-            pass
-        os.close(ours)
-        err = process.communicate(timeout=WAIT_S)[1].decode()
-        self.assertEqual((process.returncode, err), (code, ""), args)
-        text = shown.decode().replace("\r\n", "\n")
-        self.assertNotIn("\\x00", text, args)
-        self.assertNotIn("\0", text, args)
-        return text.splitlines()
+import process
+from process import (COMMAND, CONDITION, DENIED, FAILED, NOBODY, NOT_FOUND, OK, UNAVAILABLE, USAGE, WAIT_S, Commands,
+                     main, serve, setUpModule, tearDownModule)  # noqa: F401
 
 
 class Lists(Commands):
@@ -628,7 +526,7 @@ class Errors(Commands):
     def test_the_admin_interface_says_how_to_get_it(self):
         for path in ("/_holdfast/", "/_holdfast/clock"):
             with self.assertRaises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(SERVER.url + path, timeout=WAIT_S)
+                urllib.request.urlopen(process.SERVER.url + path, timeout=WAIT_S)
             self.assertEqual(refused.exception.code, 404)
             self.assertIn("start the server with --admin", refused.exception.read().decode())
             refused.exception.close()
@@ -668,4 +566,4 @@ class Access(Commands):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+    main()

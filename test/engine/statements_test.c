@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "wire/base64.h"
+#include "base/base64.h"
 #include "world.h"
 
 #define TABLE                                                                                      \

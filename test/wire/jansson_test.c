@@ -6,7 +6,7 @@
 #include "wire/wire.h"
 
 #include "test.h"
-#include "wire/base64.h"
+#include "base/base64.h"
 
 #include <jansson.h>
 

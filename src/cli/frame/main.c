@@ -20,7 +20,14 @@ enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
 static const struct cli_command commands[] = {
     COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
     COMMAND("check", check, "verify everything in a database"),
-    COMMAND("table create", table_create, "create a table from a file"),
+    COMMAND("item get", item_get, "print an item"),
+    COMMAND("item put", item_put, "store an item"),
+    COMMAND("item update", item_update, "change attributes of an item"),
+    COMMAND("item delete", item_delete, "delete an item"),
+    COMMAND("query", query, "print the items with one hash key"),
+    COMMAND("scan", scan, "print the items of a table"),
+    COMMAND("sql", sql, "run a statement of PartiQL"),
+    COMMAND("table create", table_create, "create a table"),
     COMMAND("table ls", table_ls, "list tables"),
     COMMAND("table show", table_show, "show a table"),
     COMMAND("table delete", table_delete, "delete a table"),
@@ -113,7 +120,7 @@ static const struct cli_command commands[] = {
 
 /* The headings of the help. */
 static const struct cli_group groups[] = {
-    {"Data", "table streams blobs"},
+    {"Data", "item query scan sql table streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
     {"Server", "serve check"},
     {"Tools", ""},

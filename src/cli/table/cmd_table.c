@@ -5,6 +5,7 @@
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/table/table_spec.h"
+#include "cli/table/table_words.h"
 
 #include <holdfast/pages.h>
 #include <holdfast/table.h>
@@ -12,6 +13,9 @@
 struct settings {
     struct database_settings database;
     struct hf_str file;
+    struct table_words words;
+    unsigned stream;
+    bool protect;
     struct hf_str ttl;
     bool if_missing;
     bool add_indexes;
@@ -35,7 +39,38 @@ static enum hf_status table_describe(struct command_ctx *c, struct hf_str name)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
+enum { STREAM_NONE, STREAM_NEW_AND_OLD, STREAM_NEW, STREAM_OLD, STREAM_KEYS };
+
 static const struct option_spec create_specs[] = {
+    {.kind = OPTION_TEXT,
+     .letter = 'k',
+     .name = "key",
+     .value = "KEY",
+     .text = "The attributes of the key and their types, S, N or B: customer:S,day:N.",
+     FIELD(words.key)},
+    {.kind = OPTION_LIST,
+     .letter = 'i',
+     .name = "index",
+     .value = "NAME=KEY",
+     .text = "A global index: by_day=day:N. It contains all attributes; by_day=day:N/keys has the "
+             "keys alone, by_day=day:N/status,total these two as well. May be given several times.",
+     FIELD(words.indexes)},
+    {.kind = OPTION_LIST,
+     .name = "local-index",
+     .value = "NAME=KEY",
+     .text = "A local index, by its range key: by_total=total:N.",
+     FIELD(words.local_indexes)},
+    {.kind = OPTION_CHOICE,
+     .name = "stream",
+     .value = "VIEW",
+     .choices = "none new-and-old new old keys",
+     .fallback = "none",
+     .text = "Give the table a stream of its changes, with these images of the items.",
+     FIELD(stream)},
+    {.kind = OPTION_FLAG,
+     .name = "protect",
+     .text = "Refuse to delete the table until that is switched off.",
+     FIELD(protect)},
     {.kind = OPTION_TEXT,
      .letter = 'f',
      .name = "file",
@@ -60,6 +95,9 @@ static const struct option_spec create_specs[] = {
 };
 
 static const struct option_example create_examples[] = {
+    {"holdfast table create orders --key customer:S,day:N --index by_day=day:N --stream new-and-old "
+     "--ttl expires",
+     "Without a file."},
     {"holdfast table create -f orders.json --if-missing",
      "Create the table if missing, and verify that it matches the file. Safe to run at every "
      "start."},
@@ -69,21 +107,55 @@ static const struct option_example create_examples[] = {
 
 const struct options_table hf__table_create_options = {
     .name = "table create",
+    .operands = "[NAME]",
     .about = "Create a table and wait until it is active. Without BillingMode and "
              "ProvisionedThroughput in the file, the table is billed per request.",
     COMMAND_SPECS(create),
 };
+
+static enum hf_status table_from_words(struct command_ctx *c)
+{
+    static const enum hf_stream_view views[] = {[STREAM_NEW_AND_OLD] = HF_VIEW_NEW_AND_OLD_IMAGES,
+                                                [STREAM_NEW] = HF_VIEW_NEW_IMAGE,
+                                                [STREAM_OLD] = HF_VIEW_OLD_IMAGE,
+                                                [STREAM_KEYS] = HF_VIEW_KEYS_ONLY};
+    struct settings *settings = c->settings;
+    struct hf_create_table *spec = &settings->spec;
+    struct hf_stream_spec *stream = hf_scope_alloc(c->scope, sizeof(*stream));
+    struct hf_str error = {0};
+
+    if (!stream)
+        return HF_NOMEM;
+    *stream = (struct hf_stream_spec){.enabled = HF_YES, .view = views[settings->stream]};
+    spec->table = hf__command_operand(c, 0);
+    spec->billing = HF_BILLING_PAY_PER_REQUEST;
+    spec->stream = settings->stream ? stream : NULL;
+    spec->deletion_protection = settings->protect ? HF_YES : HF_UNSET;
+    if (!hf__cli_table_words_read(c->scope, &settings->words, spec, &error))
+        return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
+    return HF_OK;
+}
 
 static enum hf_status table_create_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_str error = {0};
     struct hf_str text;
+    bool words = settings->words.key.ptr || settings->words.indexes.len ||
+                 settings->words.local_indexes.len || settings->stream || settings->protect;
 
-    if (!settings->file.ptr)
-        return hf__command_missing(c, "--file");
+    if (settings->file.ptr && (words || c->operands_len))
+        return hf__command_fail(c, CLI_USAGE,
+                                "--file says all about the table: give it, or a name "
+                                "and --key");
+    if (!settings->file.ptr && (!c->operands_len || !settings->words.key.ptr))
+        return hf__command_fail(c, CLI_USAGE,
+                                "give a name and --key, such as customer:S,day:N; or "
+                                "--file");
     if (settings->add_indexes && !settings->if_missing)
         return hf__command_fail(c, CLI_USAGE, "--add-indexes needs --if-missing");
+    if (!settings->file.ptr)
+        return table_from_words(c);
     text = hf__input_read(c->scope, settings->file.ptr, TABLE_SPEC_MAX, &error);
     if (!text.ptr)
         return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
@@ -111,7 +183,7 @@ static enum hf_status table_create(struct command_ctx *c)
     return table_describe(c, spec->table);
 }
 
-const struct command hf__table_create_command = {COMMAND_SETTINGS(struct settings),
+const struct command hf__table_create_command = {COMMAND_SETTINGS(struct settings), .max = 1,
                                                  .table = COMMAND_MAKES,
                                                  .check = table_create_check, .body = table_create};
 

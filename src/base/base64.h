@@ -1,9 +1,9 @@
 /*
- * wire/base64.h: base64 as DynamoDB takes and gives it: the alphabet with + and /, padding always,
+ * base/base64.h: base64 as DynamoDB takes and gives it: the alphabet with + and /, padding always,
  * and no bits set that belong to no byte. So every value has exactly one text.
  */
-#ifndef HF_WIRE_BASE64_H
-#define HF_WIRE_BASE64_H
+#ifndef HF_BASE_BASE64_H
+#define HF_BASE_BASE64_H
 
 #include "base/base.h"
 

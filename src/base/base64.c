@@ -1,8 +1,8 @@
 /*
- * wire/base64.c: see base64.h. Tables of 256 bytes decode a group of four with four loads and one
+ * base/base64.c: see base64.h. Tables of 256 bytes decode a group of four with four loads and one
  * test; only a group that fails is looked at again.
  */
-#include "wire/base64.h"
+#include "base/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -1,5 +1,5 @@
-/* wire/base64_test.c: canonical base64, both ways. */
-#include "wire/base64.h"
+/* base/base64_test.c: canonical base64, both ways. */
+#include "base/base64.h"
 
 #include "test.h"
 

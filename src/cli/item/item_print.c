@@ -1,0 +1,200 @@
+/*
+ * cli/item/item_print.c: items for people and for programs. See item.h.
+ *
+ * On a terminal a list is a table. Items have different attributes, so up to HELD_MAX of them are
+ * held back until it is known which there are: the key first, then in the order in which they come
+ * up, and what has no column of its own is in the last one, as JSON.
+ *
+ * For programs a list is a line of JSON for each item, and nothing is held back.
+ */
+#include "cli/item/item.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cli/item/plain.h"
+
+enum { HELD_MAX = 100, COLUMNS_MAX = ROWS_FIELDS_MAX - 1 };
+
+struct item_list {
+    struct command_ctx *c;
+    bool dynamodb;
+    bool table;         /* for people: a table */
+    struct rows *rows;  /* NULL: lines of JSON, written as they come */
+    struct hf_scope *s; /* of an item while it is written, or of those that are held */
+    struct hf_item held[HELD_MAX];
+    size_t held_len;
+    struct hf_str columns[COLUMNS_MAX]; /* names, in the command's scope, each with a NUL */
+    size_t columns_len;
+};
+
+static struct hf_str item_text(struct hf_scope *s, bool dynamodb, struct hf_item item)
+{
+    return dynamodb ? hf_item_to_json(s, item) : hf__cli_plain_of_item(s, item);
+}
+
+/* A value in a column: strings without quotes. */
+static struct hf_str value_text(struct hf_scope *s, struct hf_value value)
+{
+    if (hf_value_type(value) == HF_TYPE_S)
+        return hf_value_str(value);
+    return value.ptr ? hf__cli_plain_of_value(s, value) : (struct hf_str){0};
+}
+
+enum hf_status hf__cli_item_print(struct command_ctx *c, bool dynamodb, struct hf_item item)
+{
+    struct hf_item_walk walk = {.next = 0};
+    FILE *out = c->cli->out;
+    struct hf_str text;
+    size_t width = 0;
+
+    if (c->database->quiet)
+        return HF_OK;
+    if (!hf__cli_for_people(c->cli) || dynamodb) {
+        text = item_text(c->scope, dynamodb, item);
+        if (!text.ptr)
+            return HF_NOMEM;
+        fprintf(out, "%.*s\n", HF_FMT(text));
+        return HF_OK;
+    }
+    while (hf_item_next(item, &walk))
+        if (width < hf__rows_width(walk.name))
+            width = hf__rows_width(walk.name);
+    walk = (struct hf_item_walk){.next = 0};
+    while (hf_item_next(item, &walk)) {
+        hf__rows_print(out, walk.name);
+        fprintf(out, "%*s", (int)(width - hf__rows_width(walk.name) + 2), "");
+        hf__rows_print(out, value_text(c->scope, walk.value));
+        fputc('\n', out);
+    }
+    return HF_OK;
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static bool column_is_there(const struct item_list *list, struct hf_str name)
+{
+    for (size_t i = 0; i < list->columns_len; i++)
+        if (hf_str_equal(list->columns[i], name))
+            return true;
+    return false;
+}
+
+static void column_add(struct item_list *list, struct hf_str name)
+{
+    struct hf_str copy;
+
+    if (!name.ptr || list->columns_len == COLUMNS_MAX || column_is_there(list, name))
+        return;
+    copy = hf_scope_copy(list->c->scope, name);
+    if (copy.ptr)
+        list->columns[list->columns_len++] = copy;
+}
+
+enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
+                                       const struct key_schema *keys, struct item_list **list)
+{
+    struct item_list *made = hf_scope_alloc(c->scope, sizeof(*made));
+    bool people = hf__cli_for_people(c->cli) && !c->database->json && !c->database->jsonl;
+
+    *list = NULL;
+    if (!made)
+        return HF_NOMEM;
+    memset(made, 0, sizeof(*made));
+    made->c = c;
+    made->dynamodb = dynamodb;
+    made->table = people && !dynamodb;
+    made->s = hf_scope_new(NULL);
+    if (!made->s)
+        return HF_NOMEM;
+    if (made->table || c->database->json || c->database->jsonl)
+        made->rows = hf__command_rows(c, "items");
+    if (keys) {
+        column_add(made, keys->hash.name);
+        column_add(made, keys->range.name);
+    }
+    *list = made;
+    return HF_OK;
+}
+
+/* What has no column of its own; absent: all have. */
+static struct hf_str rest_text(const struct item_list *list, struct hf_item item)
+{
+    struct hf_item_walk walk = {.next = 0};
+    struct hf_item rest = {0};
+    struct hf_attr *attrs;
+    size_t len = 0;
+
+    attrs = hf_scope_alloc(list->s, (hf_item_count(item) + 1) * sizeof(*attrs));
+    while (attrs && hf_item_next(item, &walk))
+        if (!column_is_there(list, walk.name))
+            attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
+    if (len)
+        rest = hf_item_make(list->s, attrs, len);
+    return rest.ptr ? hf__cli_plain_of_item(list->s, rest) : (struct hf_str){0};
+}
+
+static void held_print(struct item_list *list)
+{
+    struct rows_field fields[ROWS_FIELDS_MAX];
+
+    for (size_t i = 0; i < list->held_len; i++) {
+        struct hf_item_walk walk = {.next = 0};
+
+        while (hf_item_next(list->held[i], &walk))
+            column_add(list, walk.name);
+    }
+    for (size_t i = 0; i < list->held_len; i++) {
+        size_t len = 0;
+
+        for (; len < list->columns_len; len++) {
+            struct hf_value value = hf_item_get(list->held[i], list->columns[len]);
+
+            fields[len] = (struct rows_field){.name = list->columns[len].ptr,
+                                              .text = value_text(list->s, value),
+                                              .sparse = !value.ptr,
+                                              .cut = true};
+        }
+        fields[len++] = (struct rows_field){.name = "others",
+                                            .text = rest_text(list, list->held[i]),
+                                            .sparse = true,
+                                            .cut = true};
+        hf__rows_add(list->rows, fields, len);
+    }
+    list->held_len = 0;
+    hf_scope_reset(list->s);
+}
+
+enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item)
+{
+    struct hf_str text;
+
+    if (list->table) {
+        assert(list->held_len < HELD_MAX);
+        list->held[list->held_len] = hf_item_copy(list->s, item);
+        TRY(hf_item_check(list->s, list->held[list->held_len]));
+        if (++list->held_len == HELD_MAX)
+            held_print(list);
+        return HF_OK;
+    }
+    text = item_text(list->s, list->dynamodb, item);
+    if (!text.ptr)
+        return HF_NOMEM;
+    if (list->rows)
+        COMMAND_ROW(list->rows,
+                    (struct rows_field){.name = "item", .text = text, .kind = ROWS_WHOLE});
+    else if (!list->c->database->quiet)
+        fprintf(list->c->cli->out, "%.*s\n", HF_FMT(text));
+    hf_scope_reset(list->s);
+    return HF_OK;
+}
+
+void hf__cli_item_list_end(struct item_list *list)
+{
+    if (!list)
+        return;
+    if (list->table)
+        held_print(list);
+    hf_scope_free(list->s);
+}

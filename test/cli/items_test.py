@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Items from the command line: items_test.py COMMAND SOURCE [unittest arguments]. Reading, writing, queries,
+scans and statements, on a server in memory and on a directory; in pipes and in a pseudo-terminal.
+"""
+import json
+import unittest
+
+from process import (CONDITION, NOT_FOUND, UNAVAILABLE, USAGE, NOBODY, Commands, main, setUpModule,  # noqa: F401
+                     tearDownModule)
+
+EVERY = ('{"b":{"$binary":"aGk="},"bs":{"$set":[{"$binary":"AA=="}]},"customer":"ann","day":2,'
+         '"l":[1,"x",null,[],{}],"m":{"k":{"$map":{"$set":1}}},"n":12345678901234567890123456789012345678,'
+         '"no":false,"ns":{"$set":[1,2.5]},"nul":null,"s":"\\u0001\\"é","ss":{"$set":["a","b"]},"t":true}')
+
+
+class Items(Commands):
+    def setUp(self):
+        super().setUp()
+        self.ok("table", "create", "orders", "--key", "customer:S,day:N", "--index", "by_day=day:N/keys", "-q")
+
+    def put(self, **item):
+        self.ok("item", "put", "orders", json.dumps(item))
+
+    def test_every_type_there_and_back(self):
+        self.ok("item", "put", "orders", EVERY)
+        text = self.ok("item", "get", "orders", "ann", "2")
+        self.assertEqual(text, EVERY + "\n")
+        self.assertEqual(self.ok("item", "get", "orders", "ann", "2", "--json"), text)
+        self.assertEqual(self.ok("item", "get", "orders", "ann", "2.0", "--consistent"), text)
+        dynamodb = self.ok("item", "get", "orders", "ann", "2", "--dynamodb")
+        self.assertEqual(json.loads(dynamodb)["n"], {"N": "12345678901234567890123456789012345678"})
+        self.ok("item", "delete", "orders", "ann", "2")
+        self.fails(NOT_FOUND, "orders has no item with that key", "item", "get", "orders", "ann", "2")
+        self.ok("item", "put", "orders", "--dynamodb", "-f", "-", input=dynamodb)
+        self.assertEqual(self.ok("item", "get", "orders", "ann", "2"), text)
+
+    def test_keys_are_words(self):
+        self.ok("table", "create", "bytes", "-k", "id:B", "-q")
+        self.ok("item", "put", "bytes", '{"id":{"$binary":"AAE="},"v":1}')
+        self.assertEqual(json.loads(self.ok("item", "get", "bytes", "AAE="))["v"], 1)
+        self.fails(USAGE, "id is binary: 'x' is not base64", "item", "get", "bytes", "x")
+        self.fails(USAGE, "day is a number: 'two' is none", "item", "get", "orders", "ann", "two")
+        self.fails(USAGE, "the key has two parts: customer and day", "item", "get", "orders", "ann")
+        self.fails(USAGE, "the key has one part: id", "item", "get", "bytes", "AAE=", "2")
+        self.put(customer="-5", day=-1)  # a number is no option
+        self.assertIn('"day":-1', self.ok("item", "get", "orders", "--", "-5", "-1"))
+        self.fails(NOT_FOUND, "not found", "item", "get", "nothing", "x")
+
+    def test_conditions(self):
+        self.put(customer="ann", day=1, v=1)
+        self.fails(CONDITION, "condition", "item", "put", "orders", "--if-missing", '{"customer":"ann","day":1}')
+        self.ok("item", "put", "orders", "--if-missing", '{"customer":"ann","day":2}')
+        self.fails(CONDITION, "condition", "item", "put", "orders", "--if", "v = :v", "--values", '{":v":2}',
+                   '{"customer":"ann","day":1}')
+        self.fails(CONDITION, "condition", "item", "update", "orders", "ann", "9", "--if-there", "--set", "v=1")
+        self.fails(CONDITION, "condition", "item", "delete", "orders", "ann", "9", "--if-there")
+        self.ok("item", "delete", "orders", "ann", "9")
+        old = self.ok("item", "delete", "orders", "ann", "1", "--if", "#v = :v", "--values", '{":v":1}',
+                      "--names", '{"#v":"v"}', "--return", "old")
+        self.assertEqual(json.loads(old), {"customer": "ann", "day": 1, "v": 1})
+        self.assertEqual(self.ok("item", "put", "orders", '{"customer":"ann","day":2,"x":1}', "--return", "old"),
+                         '{"customer":"ann","day":2}\n')
+
+    def test_updates(self):
+        """Reserved words and paths need no placeholders."""
+        new = self.ok("item", "update", "orders", "ann", "1", "--set", "status=paid", "--set", "count=3", "--set",
+                      'm={"list":[1,2]}', "--add", "size=-2", "--add", 'tags={"$set":["a"]}')
+        self.assertEqual(json.loads(new), {"customer": "ann", "day": 1, "status": "paid", "count": 3, "size": -2,
+                                           "m": {"list": [1, 2]}, "tags": {"$set": ["a"]}})
+        new = self.ok("item", "update", "orders", "ann", "1", "--remove", "status", "--remove", "m.list[0]", "--set",
+                      "m.name=x=y")
+        self.assertEqual(json.loads(new)["m"], {"list": [2], "name": "x=y"})
+        self.assertNotIn("status", new)
+        self.assertEqual(self.ok("item", "update", "orders", "ann", "1", "--update", "SET v = :v", "--values",
+                                 '{":v":"12"}', "--return", "none"), "")
+        self.assertIn('"v":"12"', self.ok("item", "update", "orders", "ann", "1", "--remove", "v", "--return", "old"))
+        self.fails(USAGE, "--set x: has to be NAME=VALUE", "item", "update", "orders", "ann", "1", "--set", "x")
+        self.fails(USAGE, "give what to change", "item", "update", "orders", "ann", "1")
+        self.fails(USAGE, "in place of --set", "item", "update", "orders", "ann", "1", "--set", "a=1", "--update", "x")
+
+    def test_projections(self):
+        self.ok("item", "put", "orders", EVERY)
+        self.assertEqual(self.ok("item", "get", "orders", "ann", "2", "-a", "l[1],m.k, day"),
+                         '{"day":2,"l":["x"],"m":{"k":{"$map":{"$set":1}}}}\n')
+
+    def lines(self, *args):
+        return [json.loads(line) for line in self.ok(*args).splitlines()]
+
+    def test_queries(self):
+        for day in range(1, 8):
+            self.put(customer="ann", day=day, total=day * 10)
+        self.put(customer="ben", day=1)
+        days = lambda *args: [item["day"] for item in self.lines("query", "orders", "ann", *args)]
+        self.assertEqual(days(), [1, 2, 3, 4, 5, 6, 7])
+        self.assertEqual(days("3"), [3])
+        self.assertEqual(days("=3"), [3])
+        self.assertEqual(days("<3"), [1, 2])
+        self.assertEqual(days("<=3"), [1, 2, 3])
+        self.assertEqual(days(">6"), [7])
+        self.assertEqual(days(">=6"), [6, 7])
+        self.assertEqual(days("2..4", "--reverse"), [4, 3, 2])
+        self.assertEqual(days("--filter", "#t > :t", "--names", '{"#t":"total"}', "--values", '{":t":50}'), [6, 7])
+        self.assertEqual(self.lines("query", "orders", "ann", "1", "-a", "total"), [{"total": 10}])
+        self.assertEqual(self.lines("query", "orders", "1", "-i", "by_day"),
+                         [{"customer": "ann", "day": 1}, {"customer": "ben", "day": 1}])
+        self.assertEqual(self.lines("query", "orders", "--where", "customer = :c AND #d < :d", "--values",
+                                    '{":c":"ann",":d":2}', "--names", '{"#d":"day"}'), [{"customer": "ann", "day": 1, "total": 10}])
+        self.assertEqual(json.loads(self.ok("query", "orders", "ann", "--count", "--json")), {"count": 7})
+        self.assertEqual(self.lines("query", "orders", "nobody"), [])
+        self.fails(USAGE, """keyword: day; write #day, and add --names '{"#day":"day"}'""", "scan", "orders", "--filter",
+                   "day > :d", "--values", '{":d":1}')
+        self.fails(NOT_FOUND, "orders has no index none", "query", "orders", "x", "-i", "none")
+        self.fails(USAGE, "holdfast scan", "query", "orders")
+        self.fails(USAGE, "there is no range key", "query", "orders", "1", "2", "-i", "by_day")
+
+    def test_strings_by_prefix(self):
+        self.ok("table", "create", "names", "--key", "a,b", "-q")
+        for b in ("x1", "x2", "y1"):
+            self.ok("item", "put", "names", json.dumps({"a": "k", "b": b}))
+        self.assertEqual([item["b"] for item in self.lines("query", "names", "k", "x*")], ["x1", "x2"])
+
+    def test_limits_and_where_to_go_on(self):
+        for day in range(1, 6):
+            self.put(customer="ann", day=day)
+        code, out, err = self.run_("query", "orders", "ann", "-n", "2")
+        self.assertEqual((code, len(out.splitlines())), (0, 2))
+        self.assertIn("""there are more items: use --all, or --start '{"customer":"ann","day":2}'""", err)
+        self.assertEqual([item["day"] for item in self.lines("query", "orders", "ann", "--start",
+                                                             '{"customer":"ann","day":2}')], [3, 4, 5])
+        first = json.loads(self.ok("query", "orders", "ann", "-n", "3", "--json"))
+        self.assertEqual([item["day"] for item in first["items"]], [1, 2, 3])
+        rest = json.loads(self.ok("query", "orders", "ann", "--start", first["next"], "--json"))
+        self.assertEqual([item["day"] for item in rest["items"]], [4, 5])
+        self.assertIsNone(rest.get("next"))
+        self.assertEqual(len(self.lines("scan", "orders", "--all")), 5)
+
+    def test_capacity(self):
+        code, out, err = self.run_("item", "put", "orders", '{"customer":"a","day":1}', "--capacity")
+        self.assertEqual((code, out), (0, ""))
+        self.assertIn("consumed 0 read units and 2 write units in 1 calls", err)  # one for the index
+        self.assertIn("0.5 read units", self.run_("query", "orders", "a", "--capacity")[2])
+        self.assertIn("0.5 read units", self.run_("sql", "SELECT * FROM orders WHERE customer = 'a'", "--capacity")[2])
+
+    def test_statements(self):
+        self.assertEqual(self.ok("sql", "INSERT INTO orders VALUE {'customer': 'ann', 'day': 1, 's': <<'a'>>}"), "")
+        self.assertEqual(self.lines("sql", "SELECT * FROM orders WHERE customer = ? AND day = ?", "ann", "1"),
+                         [{"customer": "ann", "day": 1, "s": {"$set": ["a"]}}])
+        self.ok("sql", "UPDATE orders SET v = ? WHERE customer = 'ann' AND day = 1", '{"deep":[1]}')
+        self.assertEqual(self.lines("sql", "SELECT v FROM orders"), [{"v": {"deep": [1]}}])
+        self.assertEqual(json.loads(self.ok("sql", "SELECT day FROM orders", "--json"))["items"], [{"day": 1}])
+        self.ok("sql", "DELETE FROM orders WHERE customer = 'ann' AND day = 1")
+        self.assertEqual(self.lines("sql", "SELECT * FROM orders"), [])
+        self.fails(USAGE, "well formed", "sql", "SELEC * FROM orders")
+
+    def test_statements_with_many_pages(self):
+        text = "x" * 200000
+        for day in range(12):
+            self.ok("item", "put", "orders", "-f", "-",
+                    input=json.dumps({"customer": "ann", "day": day, "text": text}))
+        self.assertEqual(len(self.lines("sql", "SELECT day FROM orders", "--all")), 12)
+        code, out, err = self.run_("sql", "SELECT day FROM orders", "-n", "7")
+        self.assertEqual((code, len(out.splitlines())), (0, 7))
+        self.assertIn("there are more items", err)
+
+    def test_bad_items_change_nothing(self):
+        for bad, error in [("{", "line 1"), ("[]", "has to be a JSON object"), ('{"a":{"$set":[]}}', "$set"),
+                           ('{"customer":"a","day":1e400}', "number"), ('{"customer":"a"}', "key"),
+                           ('{"customer":1,"day":1}', "mismatch")]:
+            self.fails(USAGE, error, "item", "put", "orders", bad)
+        self.fails(USAGE, "not both", "item", "put", "orders", "{}", "-f", "x")
+        self.fails(USAGE, "give the item", "item", "put", "orders")
+        self.fails(USAGE, "x.json", "item", "put", "orders", "-f", self.path("x.json"))
+        self.fails(USAGE, "--names: #a has to be a string", "scan", "orders", "--names", '{"#a":1}')
+        self.assertEqual(self.lines("scan", "orders"), [])
+
+    def test_on_a_terminal(self):
+        self.ok("item", "put", "orders", '{"customer":"ann","day":1,"note":"a\\u001bb","tags":{"$set":["x"]}}')
+        self.ok("item", "put", "orders", '{"customer":"ben","day":2,"total":5}')
+        lines = self.on_terminal("scan", "orders", columns=100)
+        self.assertEqual(lines[0].split()[:2], ["customer", "day"])
+        self.assertIn("\\x1bb", "\n".join(lines))
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(self.on_terminal("item", "get", "orders", "ben", "2", columns=80),
+                         ["customer  ben", "day       2", "total     5"])
+        many = {"customer": "c", "day": 3, **{"attribute%02d" % n: n for n in range(30)}}
+        self.put(**many)
+        self.assertIn("others", "\n".join(self.on_terminal("scan", "orders", columns=400)))
+
+    def test_nothing_is_made_by_reading(self):
+        self.env["HOLDFAST_DB"] = "embedded:" + self.path("none.db")
+        for args in (["item", "get", "orders", "a", "1"], ["scan", "orders"], ["query", "orders", "a"],
+                     ["sql", "SELECT * FROM orders"]):
+            code, out, _ = self.run_(*args)
+            self.assertEqual((code, out), (NOT_FOUND, ""), args)
+        with self.assertRaises(FileNotFoundError):
+            open(self.path("none.db"))
+        self.env["HOLDFAST_DB"] = NOBODY
+        self.fails(UNAVAILABLE, "holdfast serve", "scan", "orders")
+
+
+class Directory(Items):
+    """The same on a directory."""
+    def prepare(self):
+        self.env["HOLDFAST_DB"] = "embedded:" + self.path("shop.db")
+
+
+class TableWords(Commands):
+    def test_a_table_without_a_file(self):
+        out = self.ok("table", "create", "orders", "--key", "customer:S,day:N", "--index", "by_day=day:N", "--index",
+                      "by_status=status,day:N/keys", "--local-index", "by_total=total:N/note,more", "--stream",
+                      "new-and-old", "--ttl", "expires", "--protect", "--json")
+        table = json.loads(out)
+        self.assertEqual(table["KeySchema"], [{"AttributeName": "customer", "KeyType": "HASH"},
+                                              {"AttributeName": "day", "KeyType": "RANGE"}])
+        self.assertEqual({i["IndexName"]: i["Projection"]["ProjectionType"] for i in table["GlobalSecondaryIndexes"]},
+                         {"by_day": "ALL", "by_status": "KEYS_ONLY"})
+        self.assertEqual(table["LocalSecondaryIndexes"][0]["Projection"],
+                         {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["note", "more"]})
+        self.assertEqual(table["StreamSpecification"], {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})
+        self.fails(USAGE, "protect", "table", "delete", "orders", "--yes")
+
+    def test_words_that_are_wrong(self):
+        for error, *args in [("give a name and --key", "orders"), ("a type is S, N or B", "orders", "-k", "a:X"),
+                             ("one attribute or two", "orders", "-k", "a,b,c"),
+                             ("the name of an attribute is missing", "orders", "-k", ":S"),
+                             ("attribute a has two types", "orders", "-k", "a", "-i", "x=a:N"),
+                             ("an index is NAME=KEY", "orders", "-k", "a", "-i", "x"),
+                             ("a local index has one key", "orders", "-k", "a,b", "--local-index", "x=c,d"),
+                             ("--file says all", "orders", "-f", "x.json")]:
+            self.fails(USAGE, error, "table", "create", *args)
+        self.assertEqual(self.ok("table", "ls"), "")
+
+
+if __name__ == "__main__":
+    main()
