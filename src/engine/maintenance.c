@@ -13,8 +13,8 @@
 #include "engine/token.h"
 #include "engine/ttl.h"
 
-#include "base/kill.h"
 #include "base/cond_monotonic.h"
+#include "base/kill.h"
 
 #include <errno.h>
 #include <time.h>

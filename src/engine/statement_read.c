@@ -26,8 +26,8 @@
 #include "model/value.h"
 #include "ops/prepare.h"
 
-#include "base/siphash.h"
 #include "base/base64.h"
+#include "base/siphash.h"
 
 enum { TOKEN_VERSION = 1, TOKEN_START = 11, TOKEN_TAG = 8 };
 _Static_assert(TOKEN_START == 1 + 2 + 8, "version, u16be read, u64be hash of the request");

@@ -683,7 +683,7 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
         if (seen.state != HF_OUTBOX_PENDING)
             return hf_scope_fail(s, HF_NOT_FOUND, "event %.*s %s", HF_FMT(id),
                                  seen.state == HF_OUTBOX_FAILED ? "is a dead letter"
-                                                               : "was published");
+                                                                : "was published");
         if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
             return hf_scope_fail(s, HF_CONDITION, "event %.*s is not due yet", HF_FMT(id));
         if (token_of(seen.item).len && !is_over(outbox, &seen, &o, now_us))

@@ -207,7 +207,7 @@ static enum hf_status perform_call(struct answer *answer, const struct op *op, s
     if (!request || !*response)
         return hf__fail_nomem(s);
     TRY(hf__wire_read(s, op->request, hf_str_of((const char *)body.ptr, body.len), request));
-    hf__scope_set_pending_sync(s, &answer->conn->debt);
+    hf__scope_set_pending_sync(s, &answer->conn->pending_sync);
     hf__scope_set_patience(s, patience);
     return hf_db_call(s, answer->context->server->db, op->op, request, *response);
 }

@@ -35,7 +35,7 @@
  *      SENDING and NEXT_PART it is not. In READY and SYNCING it is until something comes that has
  *      to wait, so that the end of the connection shows.
  *  (4) Where the socket is read nothing waits to be sent, READY and SYNCING apart.
- *  (5) In WORKING `out`, `debt`, `parts`, `answers`, `held` and `close_after` are the worker's.
+ *  (5) In WORKING `out`, `pending_sync`, `parts`, `answers`, `held` and `close_after` are the worker's.
  */
 #include "server/private.h"
 
@@ -83,7 +83,7 @@ bool hf__conn_may_move(enum conn_state from, enum conn_state to)
 static bool has_no_output(const struct conn *conn)
 {
     return conn->out.len == 0 && conn->out_begin == 0 && conn->answers == 0 && conn->pending == 0 &&
-           conn->debt.ticket == 0 && conn->debt.delay_ms == 0;
+           conn->pending_sync.ticket == 0 && conn->pending_sync.delay_ms == 0;
 }
 
 static bool has_no_input(const struct conn *conn)
@@ -150,10 +150,11 @@ static void check_state(const struct conn *conn)
         assert(conn->paused || !conn->parts);
         break;
     case CONN_SYNCING:
-        assert(conn->debt.ticket > 0 && conn->sync_began_ns > 0 && conn->asked);
+        assert(conn->pending_sync.ticket > 0 && conn->sync_began_ns > 0 && conn->asked);
         break;
     case CONN_DELAYED:
-        assert(conn->paused && conn->asked && conn->debt.ticket == 0 && conn->debt.delay_ms == 0);
+        assert(conn->paused && conn->asked && conn->pending_sync.ticket == 0 &&
+               conn->pending_sync.delay_ms == 0);
         break;
     case CONN_WORKING:
         assert(conn->paused && conn->asked && !conn->partial && !conn->for_worker);

@@ -41,7 +41,7 @@ void hf__conn_drop_output(struct conn *conn)
     }
     conn->out_begin = 0;
     conn->answers = 0;
-    conn->debt = (struct hf__pending_sync){0};
+    conn->pending_sync = (struct hf__pending_sync){0};
 }
 
 void hf__conn_drop_parts(struct conn *conn)
@@ -211,8 +211,8 @@ static void delay_output(struct conn *conn)
     struct loop *loop = conn->loop;
     uint64_t now = uv_now(&loop->uv);
 
-    conn->due_ms = now + conn->debt.delay_ms;
-    conn->debt = (struct hf__pending_sync){0};
+    conn->due_ms = now + conn->pending_sync.delay_ms;
+    conn->pending_sync = (struct hf__pending_sync){0};
     hf__conn_pause(conn);
     hf__conn_move(conn, CONN_DELAYED);
     if (!uv_is_active((uv_handle_t *)&loop->delay) ||
@@ -223,7 +223,7 @@ static void delay_output(struct conn *conn)
 void hf__conn_deliver(struct conn *conn)
 {
     assert(conn->state == CONN_READY || conn->state == CONN_SYNCING);
-    if (conn->debt.delay_ms)
+    if (conn->pending_sync.delay_ms)
         delay_output(conn);
     else
         send_output(conn);

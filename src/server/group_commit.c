@@ -29,9 +29,9 @@ static uint64_t highest_ticket(const struct loop *loop, uint64_t finished)
     uint64_t highest = 0;
 
     for (struct conn *conn = loop->lists[CONN_SYNCING].first; conn; conn = conn->list_next) {
-        assert(conn->state == CONN_SYNCING && conn->debt.ticket > 0);
-        if (conn->debt.ticket <= finished && conn->debt.ticket > highest)
-            highest = conn->debt.ticket;
+        assert(conn->state == CONN_SYNCING && conn->pending_sync.ticket > 0);
+        if (conn->pending_sync.ticket <= finished && conn->pending_sync.ticket > highest)
+            highest = conn->pending_sync.ticket;
     }
     return highest;
 }
@@ -67,10 +67,10 @@ static bool complete_synced(struct loop *loop, uint64_t finished, uint64_t durab
     now = oldest = uv_hrtime();
     for (conn = loop->lists[CONN_SYNCING].first; conn; conn = next) {
         next = conn->list_next;
-        if (conn->debt.ticket > finished)
+        if (conn->pending_sync.ticket > finished)
             continue;
         assert(conn->sync_began_ns <= now);
-        if (failed && conn->debt.ticket > durable)
+        if (failed && conn->pending_sync.ticket > durable)
             hf__call_lost(conn, hf_scope_error(s));
         answers += conn->answers;
         oldest = conn->sync_began_ns < oldest ? conn->sync_began_ns : oldest;
@@ -109,13 +109,13 @@ static uint64_t send_ready(struct loop *loop)
         struct conn *conn = ready->first;
 
         assert(conn->state == CONN_READY);
-        if (!conn->debt.ticket) {
+        if (!conn->pending_sync.ticket) {
             hf__conn_deliver(conn);
             continue;
         }
         now = now ? now : uv_hrtime();
         conn->sync_began_ns = now;
-        ticket = conn->debt.ticket > ticket ? conn->debt.ticket : ticket;
+        ticket = conn->pending_sync.ticket > ticket ? conn->pending_sync.ticket : ticket;
         hf__conn_move(conn, CONN_SYNCING);
     }
     return ticket;

@@ -9,7 +9,7 @@
  *
  *     idle    what earlier iterations left: requests in BACKLOG, the next parts of large answers
  *     poll    every connection with something to read: read, decode, call, encode. Writes are
- *             applied and not yet synced; what has to be durable is noted in the connection's debt
+ *             applied and not yet synced; what has to be durable is noted in the pending_sync of the connection
  *     check   answers that need no sync are sent; the others wait for one sync (group_commit.c),
  *             beside the loop when it has other connections (syncer.h)
  *
@@ -127,32 +127,32 @@ struct conn {
     struct tls *tls; /* NULL: plain */
     char peer[64];   /* address of the client for the access log; empty until needed */
     enum conn_state state;
-    unsigned holders;            /* number of users: libuv, and a worker */
-    uint64_t deadline_ms;        /* of the state, on the loop's clock; UINT64_MAX: none */
-    uint64_t begun_ms;           /* when the request began, or the handshake */
-    uint64_t opened_ms;          /* when the connection was opened */
-    struct http_reader *partial; /* of a request that is not complete; NULL: none */
-    struct hf__buf in;           /* its bytes, and those behind it */
-    uint64_t counted;            /* bytes of it that are in the budget's input */
-    struct hf__buf out;          /* answers that are not sent */
-    size_t out_begin;            /* where they begin in `out` */
-    uint32_t answers;            /* in `out` */
-    struct parts *parts;         /* the rest of an answer, not made yet; NULL: none */
-    uint64_t held;               /* bytes that are in the budget's output */
-    size_t pending;              /* bytes of `out` that are in loop->pending */
-    struct hf__pending_sync debt;        /* what has to happen before `out` leaves */
-    uint64_t sync_began_ns;      /* of SYNCING: since when */
-    uint64_t due_ms;             /* of DELAYED: until when */
-    uint64_t moved_ms;           /* of SENDING: when the reader last took something, */
-    size_t queued;               /* and how much was left then */
-    atomic_bool gone;            /* closed: workers see that nobody waits for the answer */
-    bool asked;                  /* a whole request has come on it */
-    bool continued;              /* "100 Continue" was sent for the partial request */
-    bool for_worker;             /* the request that comes next takes too long for a loop */
-    bool unread;                 /* `in` has bytes that are not parsed yet */
-    bool paused;                 /* nothing is read from the socket */
-    bool ended;                  /* the other side sends no more */
-    bool close_after;            /* nothing more is handled; close when `out` is sent */
+    unsigned holders;                     /* number of users: libuv, and a worker */
+    uint64_t deadline_ms;                 /* of the state, on the loop's clock; UINT64_MAX: none */
+    uint64_t begun_ms;                    /* when the request began, or the handshake */
+    uint64_t opened_ms;                   /* when the connection was opened */
+    struct http_reader *partial;          /* of a request that is not complete; NULL: none */
+    struct hf__buf in;                    /* its bytes, and those behind it */
+    uint64_t counted;                     /* bytes of it that are in the budget's input */
+    struct hf__buf out;                   /* answers that are not sent */
+    size_t out_begin;                     /* where they begin in `out` */
+    uint32_t answers;                     /* in `out` */
+    struct parts *parts;                  /* the rest of an answer, not made yet; NULL: none */
+    uint64_t held;                        /* bytes that are in the budget's output */
+    size_t pending;                       /* bytes of `out` that are in loop->pending */
+    struct hf__pending_sync pending_sync; /* what has to happen before `out` leaves */
+    uint64_t sync_began_ns;               /* of SYNCING: since when */
+    uint64_t due_ms;                      /* of DELAYED: until when */
+    uint64_t moved_ms;                    /* of SENDING: when the reader last took something, */
+    size_t queued;                        /* and how much was left then */
+    atomic_bool gone;                     /* closed: workers see that nobody waits for the answer */
+    bool asked;                           /* a whole request has come on it */
+    bool continued;                       /* "100 Continue" was sent for the partial request */
+    bool for_worker;  /* the request that comes next takes too long for a loop */
+    bool unread;      /* `in` has bytes that are not parsed yet */
+    bool paused;      /* nothing is read from the socket */
+    bool ended;       /* the other side sends no more */
+    bool close_after; /* nothing more is handled; close when `out` is sent */
 };
 
 /* ---- conn.c: states ------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
  * `for_worker`, and a worker handles it from the start.
  *
  *  (1) While its request is WAITING or RUNNING, a connection is WORKING: its loop reads nothing,
- *      sends nothing and frees nothing of it, and leaves `out`, `debt`, `parts` and `close_after`
+ *      sends nothing and frees nothing of it, and leaves `out`, `pending_sync`, `parts` and `close_after`
  *      to the worker. One request per connection at a time, so order stays.
  *  (2) A request starts when what it may come to hold fits into the budget; first come, first
  *      served, but small ones pass large ones that wait for memory.

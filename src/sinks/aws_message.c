@@ -22,8 +22,8 @@
  */
 #include "sinks/aws.h"
 
-#include "base/utf8.h"
 #include "base/base64.h"
+#include "base/utf8.h"
 
 enum hf_status hf__message_prepare(struct hf_scope *s, struct hf_scope *memory, const char *service,
                                    const struct message_options *options, bool fifo,

@@ -32,8 +32,8 @@
 
 #include <time.h>
 
-#include "base/utf8.h"
 #include "base/base64.h"
+#include "base/utf8.h"
 #include "wire/wire.h"
 
 enum { OWN_MAX = 24 }; /* attributes that are not headers, and headersjson */
@@ -417,7 +417,8 @@ enum hf_status hf_event_json(struct hf_scope *s, const struct hf_event *event, s
             hf__buf_put_str(&buf, list[i].value);
     }
     if (payload.len > 0) { /* (2) */
-        if (hf__sink_is_json_type(hf__sink_event_content_type(event)) && hf__wire_json_valid(payload)) {
+        if (hf__sink_is_json_type(hf__sink_event_content_type(event)) &&
+            hf__wire_json_valid(payload)) {
             hf__buf_put_str(&buf, HF_STR(",\"data\":"));
             hf__sink_put_compact_json(&buf, event->payload);
         } else {

@@ -44,9 +44,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "client/config.h"
 #include "http/transport.h"
-#include "base/base64.h"
 
 enum {
     TIMEOUT_MS = 10000,

@@ -12,7 +12,7 @@ struct pending {
     struct world w;
     struct store_faults faults;
     struct hf__store *store;
-    struct hf__pending_sync debt;
+    struct hf__pending_sync pending_sync;
 };
 
 static void pending_open(struct test *t, struct pending *o)
@@ -58,18 +58,18 @@ TEST(pending_sync, is_done_once_for_many_calls)
 
     pending_open(t, &o);
     before = o.faults.calls;
-    hf__scope_set_pending_sync(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.pending_sync);
     CHECK_OK(put(&o, 1));
-    CHECK(o.debt.ticket > hf__store_durable(o.store));
+    CHECK(o.pending_sync.ticket > hf__store_durable(o.store));
     CHECK_OK(put(&o, 2));
     CHECK_OK(get(&o, &got));
     CHECK(got.item.ptr != NULL);
-    CHECK(o.debt.ticket == hf__store_written(o.store));
+    CHECK(o.pending_sync.ticket == hf__store_written(o.store));
     CHECK_INT(5, o.faults.calls - before); /* a put reads and writes */
     hf__scope_set_pending_sync(o.w.scope, NULL);
-    CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.pending_sync.ticket));
     CHECK_INT(6, o.faults.calls - before);
-    CHECK(o.debt.ticket <= hf__store_durable(o.store));
+    CHECK(o.pending_sync.ticket <= hf__store_durable(o.store));
     world_close(&o.w);
 }
 
@@ -81,10 +81,10 @@ TEST(pending_sync, is_none_for_what_is_durable)
 
     pending_open(t, &o);
     CHECK_OK(put(&o, 1));
-    hf__scope_set_pending_sync(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.pending_sync);
     CHECK_OK(get(&o, &got));
-    CHECK_INT(0, o.debt.ticket);
-    CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK_INT(0, o.pending_sync.ticket);
+    CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.pending_sync.ticket));
     world_close(&o.w);
 }
 
@@ -96,14 +96,14 @@ TEST(pending_sync, of_a_failed_sync_is_an_error)
     struct pending o;
 
     pending_open(t, &o);
-    hf__scope_set_pending_sync(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.pending_sync);
     CHECK_OK(put(&o, 1));
     hf__scope_set_pending_sync(o.w.scope, &reader);
     CHECK_OK(get(&o, &got));
-    CHECK(reader.ticket >= o.debt.ticket);
+    CHECK(reader.ticket >= o.pending_sync.ticket);
     hf__scope_set_pending_sync(o.w.scope, NULL);
     o.faults.fail_at = o.faults.calls + 1;
-    CHECK_STATUS(HF_IO, hf__db_sync(o.w.scope, o.w.db, o.debt.ticket));
+    CHECK_STATUS(HF_IO, hf__db_sync(o.w.scope, o.w.db, o.pending_sync.ticket));
     CHECK(hf_scope_error(o.w.scope)->may_have_happened);
     world_close(&o.w);
 }
@@ -114,10 +114,10 @@ TEST(pending_sync, ends_with_a_reset)
     struct pending o;
 
     pending_open(t, &o);
-    hf__scope_set_pending_sync(o.w.scope, &o.debt);
+    hf__scope_set_pending_sync(o.w.scope, &o.pending_sync);
     hf_scope_reset(o.w.scope);
     CHECK_OK(put(&o, 1));
-    CHECK_INT(0, o.debt.ticket);
+    CHECK_INT(0, o.pending_sync.ticket);
     CHECK(hf__store_written(o.store) == hf__store_durable(o.store));
     world_close(&o.w);
 }

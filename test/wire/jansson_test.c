@@ -5,8 +5,8 @@
 #include "model/value.h"
 #include "wire/wire.h"
 
-#include "test.h"
 #include "base/base64.h"
+#include "test.h"
 
 #include <jansson.h>
 

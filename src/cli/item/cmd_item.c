@@ -32,14 +32,14 @@ struct settings {
     }
 
 /* The key in the operands behind the table. */
-static enum hf_status key_read(struct command_ctx *c, struct key_schema *keys, struct hf_item *key)
+static enum hf_status key_read(struct command_ctx *c, struct item_keys *keys, struct hf_item *key)
 {
     TRY(hf__cli_item_keys(c, hf__command_operand(c, 0), (struct hf_str){0}, keys));
     return hf__cli_item_key(c, keys, c->operands_len - 1, c->operands + 1, key);
 }
 
 /* The condition, with what --if-missing and --if-there add to it. */
-static enum hf_status condition_make(struct command_ctx *c, const struct key_schema *keys,
+static enum hf_status condition_make(struct command_ctx *c, const struct item_keys *keys,
                                      struct hf_str *condition)
 {
     struct settings *settings = c->settings;
@@ -104,7 +104,7 @@ static enum hf_status item_get(struct command_ctx *c)
     struct hf_get_item get = {.table = hf__command_operand(c, 0),
                               .consistent = settings->consistent ? HF_YES : HF_UNSET};
     struct hf_get_item_result got;
-    struct key_schema keys;
+    struct item_keys keys;
 
     TRY(key_read(c, &keys, &get.key));
     if (settings->attributes.ptr) {
@@ -189,7 +189,7 @@ static enum hf_status item_put(struct command_ctx *c)
                               .item = settings->put,
                               .returns = settings->returns ? HF_RETURN_ALL_OLD : 0};
     struct hf_put_item_result result;
-    struct key_schema keys = {0};
+    struct item_keys keys = {0};
 
     if (settings->if_missing)
         TRY(hf__cli_item_keys(c, put.table, (struct hf_str){0}, &keys));
@@ -333,7 +333,7 @@ static enum hf_status item_update(struct command_ctx *c)
     struct hf_update_item update = {.table = hf__command_operand(c, 0),
                                     .returns = returns[settings->returns]};
     struct hf_update_item_result result;
-    struct key_schema keys;
+    struct item_keys keys;
 
     TRY(key_read(c, &keys, &update.key));
     TRY(update_make(c, &update.update));
@@ -394,7 +394,7 @@ static enum hf_status item_delete(struct command_ctx *c)
     struct hf_delete_item request = {.table = hf__command_operand(c, 0),
                                      .returns = settings->returns ? HF_RETURN_ALL_OLD : 0};
     struct hf_delete_item_result result;
-    struct key_schema keys;
+    struct item_keys keys;
 
     TRY(key_read(c, &keys, &request.key));
     TRY(condition_make(c, &keys, &request.condition));

@@ -221,7 +221,7 @@ static enum hf_status range_make(struct command_ctx *c, const struct key_part *p
 }
 
 /* The key condition from the operands. */
-static enum hf_status condition_make(struct command_ctx *c, const struct key_schema *keys,
+static enum hf_status condition_make(struct command_ctx *c, const struct item_keys *keys,
                                      struct hf_str *condition)
 {
     struct settings *settings = c->settings;
@@ -245,7 +245,7 @@ static enum hf_status condition_make(struct command_ctx *c, const struct key_sch
     return condition->ptr ? HF_OK : HF_NOMEM;
 }
 
-static enum hf_status query_begin(struct command_ctx *c, const struct key_schema *keys,
+static enum hf_status query_begin(struct command_ctx *c, const struct item_keys *keys,
                                   const struct hf_pages_options *options, struct hf_pages **pages)
 {
     struct settings *settings = c->settings;
@@ -303,7 +303,7 @@ static void next_report(struct command_ctx *c, struct hf_pages *pages)
                        HF_FMT(c->next));
 }
 
-static enum hf_status items_print(struct command_ctx *c, const struct key_schema *keys,
+static enum hf_status items_print(struct command_ctx *c, const struct item_keys *keys,
                                   struct hf_pages *pages)
 {
     const struct settings *settings = c->settings;
@@ -342,7 +342,7 @@ static enum hf_status items_read(struct command_ctx *c)
     struct settings *settings = c->settings;
     struct hf_pages_options options = {.size = sizeof(options)};
     struct hf_pages *pages = NULL;
-    struct key_schema keys = {0};
+    struct item_keys keys = {0};
     enum hf_status status;
 
     if (!settings->all && !settings->count)

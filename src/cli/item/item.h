@@ -89,17 +89,17 @@ struct key_part {
     enum hf_scalar_type type;
 };
 
-struct key_schema {
+struct item_keys {
     struct key_part hash;
     struct key_part range;
 };
 
 /* The keys of a table, or of one of its indexes (`index` is not absent). */
 enum hf_status hf__cli_item_keys(struct command_ctx *c, struct hf_str table, struct hf_str index,
-                                 struct key_schema *keys);
+                                 struct item_keys *keys);
 
 /* The key that words of the command line name: one for each part. Numbers and base64 are checked. */
-enum hf_status hf__cli_item_key(struct command_ctx *c, const struct key_schema *keys,
+enum hf_status hf__cli_item_key(struct command_ctx *c, const struct item_keys *keys,
                                 size_t words_len, const char *const *words, struct hf_item *key);
 
 /* A value of that part from a word. */
@@ -118,7 +118,7 @@ enum hf_status hf__cli_item_print(struct command_ctx *c, bool dynamodb, struct h
  * that come first. hf__cli_item_list_end() prints what is held back, and has to follow.
  */
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
-                                       const struct key_schema *keys, struct item_list **list);
+                                       const struct item_keys *keys, struct item_list **list);
 enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item);
 void hf__cli_item_list_end(struct item_list *list);
 

@@ -22,9 +22,9 @@ static enum hf_scalar_type type_of(const struct hf_table_description *table, str
 
 /* False: the key has more parts than words can name. */
 static bool schema_read(const struct hf_table_description *table,
-                        const struct hf_key_element *elements, size_t len, struct key_schema *keys)
+                        const struct hf_key_element *elements, size_t len, struct item_keys *keys)
 {
-    *keys = (struct key_schema){.hash = {.name = {0}}};
+    *keys = (struct item_keys){.hash = {.name = {0}}};
     for (size_t i = 0; i < len; i++) {
         struct key_part *part = elements[i].type == HF_KEY_HASH ? &keys->hash : &keys->range;
 
@@ -45,7 +45,7 @@ static const struct hf_index_description *index_find(const struct hf_index_descr
 }
 
 enum hf_status hf__cli_item_keys(struct command_ctx *c, struct hf_str table, struct hf_str index,
-                                 struct key_schema *keys)
+                                 struct item_keys *keys)
 {
     const struct hf_index_description *found;
     const struct hf_table_description *about;
@@ -107,7 +107,7 @@ enum hf_status hf__cli_item_key_value(struct command_ctx *c, const struct key_pa
     return HF_OK;
 }
 
-enum hf_status hf__cli_item_key(struct command_ctx *c, const struct key_schema *keys,
+enum hf_status hf__cli_item_key(struct command_ctx *c, const struct item_keys *keys,
                                 size_t words_len, const char *const *words, struct hf_item *key)
 {
     const struct key_part *parts[] = {&keys->hash, &keys->range};

@@ -93,7 +93,7 @@ static void column_add(struct item_list *list, struct hf_str name)
 }
 
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
-                                       const struct key_schema *keys, struct item_list **list)
+                                       const struct item_keys *keys, struct item_list **list)
 {
     struct item_list *made = hf_scope_alloc(c->scope, sizeof(*made));
     bool people = hf__cli_for_people(c->cli) && !c->database->json && !c->database->jsonl;

@@ -61,7 +61,7 @@ static bool attribute_read(struct words_reader *r, struct hf_str part, struct hf
 
     *name = part_take(&part, ':');
     type = part.ptr ? part : HF_STR("S");
-    found = type.len == 1 ? strchr(types, type.ptr[0]) : NULL;
+    found = type.len == 1 ? memchr(types, type.ptr[0], sizeof(types) - 1) : NULL;
     if (!name->len)
         return word_fails(r, "the name of an attribute is missing");
     if (!found)

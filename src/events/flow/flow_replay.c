@@ -104,7 +104,8 @@ static enum hf_status checkpoint_claim(struct hf_scope *s, struct replay *r,
             return status;
     }
     return hf_scope_fail(
-        s, HF_IN_USE, "checkpoint %.*s could not be claimed: other replays claim it at the same time",
+        s, HF_IN_USE,
+        "checkpoint %.*s could not be claimed: other replays claim it at the same time",
         HF_FMT(r->o.checkpoint));
 }
 

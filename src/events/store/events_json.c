@@ -217,7 +217,8 @@ static void piece_add(struct pieces *p, struct hf_str piece)
 static void add_text(struct pieces *p, const char *label, struct hf_str text)
 {
     piece_add(p, hf_str_from(label));
-    piece_add(p, hf__pattern_json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
+    piece_add(p,
+              hf__pattern_json_raw(p->s, (struct hf_attr)HF_S("", text.ptr ? text : HF_STR(""))));
 }
 
 static void add_optional(struct pieces *p, const char *label, struct hf_str text)
