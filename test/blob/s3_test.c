@@ -232,7 +232,7 @@ TEST(blob_s3, urls_that_are_none)
         {"s3://abc?part=1073741825", "from 5242880 to 1073741824 bytes"},
         {"s3://abc?part=x", "a number of bytes"},
         {"s3://abc?endpoint=ftp://x", "the URL of the endpoint"},
-        {"s3://abc", "no region: say ?region=NAME in the URL"},
+        {"s3://abc", "no region: use ?region=NAME in the URL"},
     };
     struct bench b;
 

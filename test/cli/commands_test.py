@@ -362,7 +362,7 @@ class Table(WithDatabase):
                 self.assertEqual((code, out), (USAGE, ""))
                 self.assertIn(error, err)
         self.fails(USAGE, "/nowhere: No such file", "table", "create", "-f", "/nowhere")
-        self.fails(USAGE, "missing option --file", "table", "create")
+        self.fails(USAGE, "give a name and --key", "table", "create")
 
 
 class LockRun(WithDatabase):
@@ -1298,7 +1298,7 @@ class Outbox(WithDatabase):
                 ('{"type":"x","time":"2026-01-01T00:00:00+99:99"}', '"time" must be'),
                 ('{"type":"x","sequence":-1}', '"sequence" must be'),
                 ('{"type":"x","urgent":"yes"}', '"urgent" must be true or false'),
-                ('{"type":"x","urgent":true,"due":"2999-01-01T00:00:00Z"}', "it is urgent"),
+                ('{"type":"x","urgent":true,"due":"2999-01-01T00:00:00Z"}', "an urgent event is due at once"),
                 ('{"type":"x","sequence":18446744073709551616}', '"sequence" must be'),
                 ('{"type":"x","payload_base64":"!"}', '"payload_base64" must be base64'),
                 ('{"type":"x","payload":1,"payload_base64":""}', "second payload"),

@@ -62,7 +62,7 @@ TEST(json, what_is_none_is_told_with_its_line)
         {"-", "line 1: a malformed number"},
         {"1 1", "line 1: unexpected text after the value"},
         {"{\"a\":1,\"a\":2}", "line 1: duplicate member"},
-        {"\n\"\xff\"", "line 2: no UTF-8 in a string"},
+        {"\n\"\xff\"", "line 2: invalid UTF-8 in a string"},
     };
     struct hf_scope *s = hf_scope_new(test_env(t));
 

@@ -288,7 +288,7 @@ TEST(events_json, says_what_is_wrong)
         {EVENT "\"payload_base64\":null}", "the event's \"payload_base64\" is not a string"},
         {EVENT "\"hash\":\"00\"}", "the event's \"hash\" is not 64 hexadecimal digits"},
         {EVENT "\"id\":\"\xC0\x80\"}",
-         "the event is not valid JSON: no UTF-8 in a string at byte 32"},
+         "the event is not valid JSON: invalid UTF-8 in a string at byte 32"},
         {EVENT "\"payload\":{]}}",
          "the event is not valid JSON: expected a name in quotes at byte 37"},
         {EVENT "\"id\":\"a\"} x",

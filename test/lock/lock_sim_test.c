@@ -172,7 +172,7 @@ static void work_ms(struct actor *a, struct hf_lock_table *locks, uint32_t ms)
 {
     hf_scope_timeout_ms(a->s, ms);
     for (;;) {
-        uint32_t next_ms = locks_step(locks), left_ms = hf_scope_left_ms(a->s, ms);
+        uint32_t next_ms = locks_step_of(&a->env, locks), left_ms = hf_scope_left_ms(a->s, ms);
 
         if (left_ms == 0)
             break;

@@ -110,7 +110,7 @@ static void work(struct actor *a, struct hf_once_table *onces, struct host *host
     story->begun++;
     for (uint64_t i = sim_random_below(a->sim, 4); i > 0; i--) {
         actor_sleep_ms(a, 1 + (uint32_t)sim_random_below(a->sim, story->timeout_ms / 2));
-        (void)onces_step(onces);
+        (void)onces_step_of(&a->env, onces);
     }
     if (sim_random_below(a->sim, 10) > 0) {
         int number = ++story->number;
@@ -168,7 +168,7 @@ static void host(struct actor *a)
                 told(a, key, record.result);
                 seen = true;
             }
-            (void)onces_step(onces);
+            (void)onces_step_of(&a->env, onces);
         }
     }
     hf_once_table_close(onces);

@@ -38,13 +38,20 @@ struct hf_str hf__cli_item_value(struct command_ctx *c, struct item_settings *se
     return holder;
 }
 
+static bool char_is_among(char c, const char *chars)
+{
+    while (*chars && *chars != c)
+        chars++;
+    return *chars != '\0';
+}
+
 /* The text up to the first of `ends`, which is taken off. */
 static struct hf_str text_until(struct hf_str *text, const char *ends)
 {
     size_t len = 0;
     struct hf_str part;
 
-    while (len < text->len && !memchr(ends, text->ptr[len], strlen(ends)))
+    while (len < text->len && !char_is_among(text->ptr[len], ends))
         len++;
     part = hf_str_of(text->ptr, len);
     *text = hf_str_of(text->ptr + len, text->len - len);

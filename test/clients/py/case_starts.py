@@ -23,7 +23,7 @@ class Starts(Case):
     def test_in_memory(self):
         with Server("--in-memory") as server:
             self.use(server)
-            self.assertEqual(server.words[1], "  data    in memory, gone at the end")
+            self.assertEqual(server.words[1], "  data    in memory (lost on exit)")
 
     def test_local_in_memory(self):
         with Server("-inMemory", "-sharedDb", "-disableTelemetry", "-port", "0",
