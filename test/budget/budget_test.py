@@ -298,7 +298,7 @@ class Descriptors(Attack):
     def test_too_few_to_serve(self):
         with self.assertRaises(AssertionError) as raised:
             self.box(limits=((resource.RLIMIT_NOFILE, 40, 40),))
-        self.assertIn("the limit of open files, 40, leaves none for connections: raise it",
+        self.assertIn("the limit of open files (40) leaves none for connections; raise it",
                       str(raised.exception))
 
     def test_many_connections(self):

@@ -125,7 +125,7 @@ TEST(cli, commands_are_found_by_one_or_two_words)
     RUN(CLI_USAGE, "serve2x9");
     RUN(CLI_USAGE, "--port", "1");
     CHECK_ERR("holdfast: unknown option '--port'\n"
-              "Options come after the command: 'holdfast COMMAND --port'.\n");
+              "Options of a command come after it: 'holdfast COMMAND --port'.\n");
     desk_close(&d);
 }
 

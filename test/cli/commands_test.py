@@ -2644,7 +2644,7 @@ class Texts(WithDatabase):
             self.assertIn("unknown command '%s nonsense'" % noun, err)
 
     def test_manual_pages_have_every_option_and_no_other(self):
-        alone = ["relay", "check", "query", "scan", "sql"]
+        alone = ["relay", "check", "healthcheck", "query", "scan", "sql"]
         for noun in sorted({words.split()[0] for words in commands()} | set(alone)):
             with self.subTest(noun):
                 path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)

@@ -565,5 +565,33 @@ class Access(Commands):
         self.assertEqual(self.ok("kv", "ls", "--db", server.url + "?ca_file=" + cert), "")
 
 
+class Arguments(Commands):
+    def test_options_of_all_commands_may_come_first(self):
+        url, self.env["HOLDFAST_DB"] = self.env["HOLDFAST_DB"], NOBODY
+        self.ok("--db", url, "kv", "set", "a", "1")
+        self.assertEqual(self.ok("--db=" + url, "-q", "--timeout", "20s", "kv", "get", "a"), "")
+        self.assertEqual(json.loads(self.ok("--db", url, "--json", "kv", "get", "a"))["value"], "1")
+        self.assertIn("Usage: holdfast kv get", self.ok("--json", "kv", "get", "--help"))
+        self.fails(USAGE, "missing command", "--db", url)
+        self.fails(USAGE, "missing command", "-q")
+        self.fails(USAGE, "unknown command 'nonsense'", "--db", url, "nonsense")
+        self.fails(USAGE, "missing command: use one of get,", "--json", "kv")
+        self.fails(USAGE, "unknown option '--from'", "--from", "x", "kv", "ls")
+
+    def test_health(self):
+        self.assertEqual(self.ok("healthcheck"), "status       healthy\n")
+        self.assertEqual(json.loads(self.ok("healthcheck", "--json")), {"status": "healthy"})
+        self.assertEqual(self.ok("healthcheck", "-q"), "")
+        self.fails(FAILED, "no connection", "healthcheck", "--db", NOBODY)
+        self.fails(FAILED, "none.db", "healthcheck", "--db", "embedded:" + self.path("none.db"))
+        keys = self.path("keys")
+        with open(os.open(keys, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+            file.write("[a]\naws_access_key_id = KEY\naws_secret_access_key = hush\n")
+        server = serve("--in-memory", "--credentials", keys)
+        self.addCleanup(server.communicate, timeout=WAIT_S)
+        self.addCleanup(server.kill)
+        self.ok("healthcheck", "--db", server.url)  # without a key
+
+
 if __name__ == "__main__":
     main()

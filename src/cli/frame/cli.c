@@ -11,6 +11,7 @@
 #include "cli/frame/json.h"
 #include "cli/frame/nearest.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -563,12 +564,66 @@ static int run_complete(struct cli *cli, size_t args_len, const char *const *arg
     return hf__cli_flushed(cli, CLI_OK);
 }
 
+/* ---- options before the command ------------------------------------------------------------- */
+
+/* How many arguments an option of all commands takes, with itself; 0: it is none of them. */
+static size_t shared_option_len(const char *arg)
+{
+    static const char *const with_value[] = {"--db",     "--prefix",  "--profile",
+                                             "--region", "--timeout", NULL};
+    static const char *const flags[] = {"--json", "--jsonl", "--quiet", "-q", NULL};
+
+    for (size_t i = 0; with_value[i]; i++) {
+        size_t len = strlen(with_value[i]);
+
+        if (strncmp(arg, with_value[i], len) == 0 && (arg[len] == '\0' || arg[len] == '='))
+            return arg[len] ? 1 : 2;
+    }
+    for (size_t i = 0; flags[i]; i++)
+        if (strcmp(arg, flags[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/*
+ * `holdfast --db URL kv get x` is `holdfast kv get --db URL x`: options that all commands share may
+ * come first. Returns how many arguments they are.
+ */
+static size_t leading_options(size_t args_len, const char *const *args)
+{
+    size_t len = 0, more;
+
+    while (len < args_len && (more = shared_option_len(args[len])) && len + more < args_len)
+        len += more;
+    return len;
+}
+
+/* The arguments with the first `leading` ones after the name of the command; NULL: no memory. */
+static const char *const *options_moved(struct cli *cli, size_t args_len, const char *const *args,
+                                        size_t leading)
+{
+    const char **moved = hf_scope_alloc(cli->scope, args_len * sizeof(*moved));
+    size_t words;
+
+    (void)command_find(cli, args_len - leading, args + leading, &words);
+    words = words ? words : 1; /* a noun without its verb, or what is no command */
+    assert(leading + words <= args_len);
+    if (!moved)
+        return NULL;
+    memcpy(moved, args + leading, words * sizeof(*moved));
+    memcpy(moved + words, args, leading * sizeof(*moved));
+    memcpy(moved + words + leading, args + leading + words,
+           (args_len - leading - words) * sizeof(*moved));
+    return moved;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------ */
+
+static int command_run(struct cli *cli, size_t args_len, const char *const *args);
 
 int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
 {
-    const struct cli_command *command;
-    size_t words;
+    size_t words, leading;
     int ends;
 
     if (!hf__cli_env_files(cli, args_len, args, &words, &ends))
@@ -577,6 +632,19 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         args += words;
         args_len -= words;
     }
+    leading = leading_options(args_len, args);
+    if (leading)
+        args = options_moved(cli, args_len, args, leading);
+    if (args_len && !args)
+        return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
+    return command_run(cli, args_len, args);
+}
+
+static int command_run(struct cli *cli, size_t args_len, const char *const *args)
+{
+    const struct cli_command *command;
+    size_t words;
+
     if (args_len == 0) {
         print_help(cli);
         return CLI_USAGE;
@@ -593,12 +661,15 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
     command = command_find(cli, args_len, args, &words);
     if (!command)
         note_json(cli, args_len, args);
+    if (shared_option_len(args[0]))
+        return show_misuse(cli, "", HF_STR("Try 'holdfast --help' for a list."),
+                           "missing command");
     if (args[0][0] == '-')
-        return show_misuse(cli, "",
-                           hf_scope_format(cli->scope,
-                                           "Options come after the command: 'holdfast COMMAND %s'.",
-                                           args[0]),
-                           "unknown option '%s'", args[0]);
+        return show_misuse(
+            cli, "",
+            hf_scope_format(cli->scope,
+                            "Options of a command come after it: 'holdfast COMMAND %s'.", args[0]),
+            "unknown option '%s'", args[0]);
     if (!command && is_group(cli, args[0])) {
         if (args_len == 1) {
             print_group(cli, args[0]);

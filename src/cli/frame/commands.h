@@ -11,6 +11,7 @@
     extern const struct command hf__##name##_command;
 
 COMMAND_DECLARE(check)
+COMMAND_DECLARE(healthcheck)
 COMMAND_DECLARE(lock_run)
 COMMAND_DECLARE(lock_ls)
 COMMAND_DECLARE(lock_show)

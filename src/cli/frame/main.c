@@ -20,6 +20,7 @@ enum { WIDTH_MIN = 60, WIDTH_USUAL = 80, WIDTH_MAX = 100 };
 static const struct cli_command commands[] = {
     COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
     COMMAND("check", check, "verify everything in a database"),
+    COMMAND("healthcheck", healthcheck, "check that the database answers"),
     COMMAND("item get", item_get, "print an item"),
     COMMAND("item put", item_put, "store an item"),
     COMMAND("item update", item_update, "change attributes of an item"),
@@ -122,7 +123,7 @@ static const struct cli_command commands[] = {
 static const struct cli_group groups[] = {
     {"Data", "item query scan sql table streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
-    {"Server", "serve check"},
+    {"Server", "serve check healthcheck"},
     {"Tools", ""},
 };
 
