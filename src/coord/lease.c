@@ -35,6 +35,13 @@
 _Static_assert(LEASE_MARGIN_PART > 1, "a lease is longer than its margin");
 _Static_assert(LEASE_RETRY_MIN_MS <= LEASE_RETRY_MAX_MS, "bounds of the time between two tries");
 
+uint32_t hf__lease_heartbeat_ms(uint32_t lease_ms)
+{
+    uint32_t rest = lease_ms % LEASE_HEARTBEAT_PART != 0;
+
+    return lease_ms ? lease_ms / LEASE_HEARTBEAT_PART + rest : 1;
+}
+
 int64_t hf__lease_until(int64_t sent_us, uint32_t lease_ms)
 {
     int64_t lease_us = (int64_t)lease_ms * 1000;

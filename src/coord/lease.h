@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MARGIN_PART = 100, /* a holder counts on its lease but for a hundredth */
+    LEASE_MARGIN_PART = 100,  /* a holder counts on its lease but for a hundredth */
+    LEASE_HEARTBEAT_PART = 4, /* it is renewed so often in its time, unless options say otherwise */
     LEASE_RETRY_MIN_MS = 10,
     LEASE_RETRY_MAX_MS = 1000
 };
@@ -24,6 +25,9 @@ struct lease {
     int64_t until_us; /* we count on it until then */
     int64_t due_us;   /* the next renewal */
 };
+
+/* From one renewal to the next, where nobody has said how often: a quarter of the lease, at least 1. */
+uint32_t hf__lease_heartbeat_ms(uint32_t lease_ms);
 
 /* The end of a lease that was asked for at `sent_us`: (1), (2). */
 int64_t hf__lease_until(int64_t sent_us, uint32_t lease_ms);

@@ -264,7 +264,7 @@ static enum hf_status check_options(struct hf_scope *s, struct hf_str name,
                              "a lock cannot be named \"%.*s\": the table's mark has that name",
                              HF_FMT(name));
     o->lease_ms = o->lease_ms ? o->lease_ms : LEASE_DEFAULT_MS;
-    o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : (o->lease_ms + 3) / 4;
+    o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : hf__lease_heartbeat_ms(o->lease_ms);
     o->late_ms = o->late_ms ? o->late_ms : o->lease_ms / 3;
     o->poll_ms = o->poll_ms ? o->poll_ms : POLL_DEFAULT_MS;
     o->mode = o->mode ? o->mode : HF_LOCK_EXCLUSIVE;

@@ -157,7 +157,7 @@ enum hf_status hf__once_options(struct hf_scope *s, const struct once_name *name
     OPTIONS_COPY(o, options);
     TRY(hf__once_name_check(s, name));
     o->timeout_ms = o->timeout_ms ? o->timeout_ms : ONCE_TIMEOUT_MS;
-    o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : (o->timeout_ms + 3) / 4;
+    o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : hf__lease_heartbeat_ms(o->timeout_ms);
     o->poll_ms = o->poll_ms ? o->poll_ms : ONCE_POLL_MS;
     if (o->heartbeat_ms > o->timeout_ms / 2)
         return hf_scope_fail(s, HF_INVALID,

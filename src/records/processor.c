@@ -67,7 +67,7 @@ static void set_defaults(struct hf_processor_options *o)
     o->backoff_max_ms = o->backoff_max_ms ? o->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS;
     o->max_attempts = o->max_attempts ? o->max_attempts : ATTEMPTS_DEFAULT;
     o->lease_ms = o->lease_ms ? o->lease_ms : RECORD_LEASE_DEFAULT_MS;
-    o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : o->lease_ms / 4 ? o->lease_ms / 4 : 1;
+    o->heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : hf__lease_heartbeat_ms(o->lease_ms);
     o->poll_ms = o->poll_ms ? o->poll_ms : RECORD_POLL_DEFAULT_MS;
     o->max_errors = o->max_errors ? o->max_errors : ERRORS_DEFAULT;
     o->progress_ms = o->progress_ms ? o->progress_ms : PROGRESS_DEFAULT_MS;

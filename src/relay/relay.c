@@ -92,7 +92,7 @@ static void set_defaults(struct hf_relay_options *o)
     set_default(&o->backoff_max_ms, 30000);
     set_default(&o->timeout_ms, 30000);
     set_default(&o->lease_ms, 20000);
-    set_default(&o->heartbeat_ms, o->lease_ms / 4 ? o->lease_ms / 4 : 1);
+    set_default(&o->heartbeat_ms, hf__lease_heartbeat_ms(o->lease_ms));
     set_default(&o->breaker_ms, 1000);
     set_default(&o->wake_ms, 200);
     set_default(&o->stuck_ms, o->timeout_ms < UINT32_MAX / STUCK_TIMES ? o->timeout_ms * STUCK_TIMES

@@ -343,7 +343,7 @@ static enum hf_status run_check(struct hf_scope *s, struct hf_consumer *c)
 
 static int64_t look_every_us(const struct hf_consumer *c)
 {
-    int64_t ms = has_name(c) ? c->o.lease_ms / 4 : CONSUMER_LOOK_MS;
+    int64_t ms = has_name(c) ? hf__lease_heartbeat_ms(c->o.lease_ms) : CONSUMER_LOOK_MS;
 
     return (ms < CONSUMER_LOOK_MS ? ms : CONSUMER_LOOK_MS) * 1000;
 }

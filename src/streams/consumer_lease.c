@@ -349,7 +349,8 @@ static bool load_place(struct hf_consumer *c, struct shard *shard,
 /* (3) */
 static struct lease_terms terms_of(const struct hf_consumer *c)
 {
-    return (struct lease_terms){.lease_ms = c->o.lease_ms, .heartbeat_ms = c->o.lease_ms / 4};
+    return (struct lease_terms){.lease_ms = c->o.lease_ms,
+                                .heartbeat_ms = hf__lease_heartbeat_ms(c->o.lease_ms)};
 }
 
 static bool shard_own(struct hf_consumer *c, struct shard *shard,
@@ -704,7 +705,7 @@ static void stuck_report(struct hf_scope *s, struct hf_consumer *c, struct shard
     struct hf_str id = text_str(&shard->id), line;
 
     hf_scope_reset(s);
-    hf_scope_timeout_ms(s, c->o.lease_ms / 4);
+    hf_scope_timeout_ms(s, hf__lease_heartbeat_ms(c->o.lease_ms));
     if (c->o.on_stuck)
         c->o.on_stuck(id, for_ms, c->o.user);
     line = hf_scope_format(s,
@@ -739,7 +740,7 @@ int64_t hf__consumer_beats(void *user)
         shard->beating = true;
         pthread_mutex_unlock(&c->mutex);
         hf_scope_reset(s);
-        hf_scope_timeout_ms(s, c->o.lease_ms / 4);
+        hf_scope_timeout_ms(s, hf__lease_heartbeat_ms(c->o.lease_ms));
         (void)!hf__shard_lease_renew(s, c, shard); /* what came of it is in the shard */
         pthread_mutex_lock(&c->mutex);
         shard->beating = false;

@@ -131,3 +131,12 @@ TEST(lease, a_doubtful_renewal_only_shortens)
     hf__lease_doubt(&lease, 1000, 1000000);
     CHECK_INT(1990000, lease.until_us);
 }
+
+TEST(lease, a_heartbeat_is_a_quarter_of_it)
+{
+    CHECK_INT(5000, hf__lease_heartbeat_ms(20000));
+    CHECK_INT(251, hf__lease_heartbeat_ms(1001));
+    CHECK_INT(1, hf__lease_heartbeat_ms(3));
+    CHECK_INT(1, hf__lease_heartbeat_ms(0));
+    CHECK_INT(1u << 30, hf__lease_heartbeat_ms(UINT32_MAX));
+}

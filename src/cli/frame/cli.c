@@ -662,8 +662,7 @@ static int command_run(struct cli *cli, size_t args_len, const char *const *args
     if (!command)
         note_json(cli, args_len, args);
     if (shared_option_len(args[0]))
-        return show_misuse(cli, "", HF_STR("Try 'holdfast --help' for a list."),
-                           "missing command");
+        return show_misuse(cli, "", HF_STR("Try 'holdfast --help' for a list."), "missing command");
     if (args[0][0] == '-')
         return show_misuse(
             cli, "",

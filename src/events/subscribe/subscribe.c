@@ -113,7 +113,8 @@ bool hf__sub_holds(struct hf_subscription *sub)
 
 static struct lease_terms terms_of(const struct hf_subscription *sub)
 {
-    return (struct lease_terms){.lease_ms = sub->o.lease_ms, .heartbeat_ms = sub->o.lease_ms / 4};
+    return (struct lease_terms){.lease_ms = sub->o.lease_ms,
+                                .heartbeat_ms = hf__lease_heartbeat_ms(sub->o.lease_ms)};
 }
 
 void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)

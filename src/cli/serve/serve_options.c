@@ -1,5 +1,5 @@
 /*
- * cli/serve/serve.c: the options of `holdfast serve`, and which of them go together.
+ * cli/serve/serve_options.c: the options of `holdfast serve`, and which of them go together.
  *
  * DynamoDB Local's options are here under their names. Most are one of ours; -dbPath is not: there
  * it is a directory to put a file into, so here the database is DIR/holdfast.db, as the default is
