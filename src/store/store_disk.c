@@ -34,6 +34,7 @@
 
 #include "base/cond_monotonic.h"
 #include "base/kill.h"
+#include "base/stdio_fds.h"
 
 enum {
     KIB = 1024,
@@ -574,6 +575,12 @@ enum hf_status hf__store_open_disk(struct hf_scope *s, const struct hf_env *env,
     *store = NULL;
     if (!disk)
         return hf__fail_nomem(s);
+    if (!stdio_fds_fill()) {
+        hf__env_free(&whole, disk, sizeof(*disk));
+        return hf__fail(s, HF_IO,
+                        "standard input, output or error is closed, and /dev/null cannot "
+                        "be opened in its place");
+    }
     memset(disk, 0, sizeof(*disk));
     disk->base = (struct hf__store){.kind = &disk_kind, .env = whole};
     disk->options = whole_options(options);

@@ -124,7 +124,7 @@ class Items(Commands):
             self.put(customer="ann", day=day)
         code, out, err = self.run_("query", "orders", "ann", "-n", "2")
         self.assertEqual((code, len(out.splitlines())), (0, 2))
-        self.assertIn("""there are more items: use --all, or --start '{"customer":"ann","day":2}'""", err)
+        self.assertIn("""there may be more items: use --all, or --start '{"customer":"ann","day":2}'""", err)
         self.assertEqual([item["day"] for item in self.lines("query", "orders", "ann", "--start",
                                                              '{"customer":"ann","day":2}')], [3, 4, 5])
         first = json.loads(self.ok("query", "orders", "ann", "-n", "3", "--json"))
@@ -198,6 +198,63 @@ class Items(Commands):
         self.fails(UNAVAILABLE, "holdfast serve", "scan", "orders")
 
 
+    def test_names_of_keys_with_odd_characters(self):
+        """They are names, not paths."""
+        for key in ("a.b", "a[0]", "#x"):
+            with self.subTest(key):
+                self.ok("table", "create", "odd", "-k", key, "-q")
+                self.ok("item", "put", "odd", json.dumps({key: "k", "v": 1}))
+                self.fails(CONDITION, "condition", "item", "put", "odd", json.dumps({key: "k"}), "--if-missing")
+                self.assertEqual(self.lines("query", "odd", "k"), [{key: "k", "v": 1}])
+                self.ok("item", "delete", "odd", "k", "--if-there")
+                self.ok("table", "delete", "odd", "--yes")
+
+    def test_words_that_are_no_values(self):
+        self.put(customer="a", day=1)
+        for bad, error in [('m={"a":1,}', "expected a name"), ("m=[1", "expected"), ('m="x', "a string has no end"),
+                           ('s={"$set":[1,1.0]}', "a $set has an element twice"), (".a=1", "is missing")]:
+            self.fails(USAGE, error, "item", "update", "orders", "a", "1", "--set", bad)
+        self.fails(USAGE, "is missing", "item", "get", "orders", "a", "1", "-a", "x,,y")
+        self.fails(USAGE, "reserved", "scan", "orders", "--names", '{"#hf1":"x"}', "--filter", "#hf1 = :v")
+        self.fails(USAGE, "reserved", "scan", "orders", "--values", '{":hf1":1}', "--filter", "x = :hf1")
+        new = self.ok("item", "update", "orders", "a", "1", "--dynamodb", "--set", 'x={"SS":["q"]}', "--set", "y=5")
+        self.assertEqual(json.loads(new)["x"], {"SS": ["q"]})
+        self.assertEqual(json.loads(new)["y"], {"N": "5"})
+        self.assertEqual(self.lines("item", "get", "orders", "a", "1", "-a", " #y , customer", "--names", '{"#y":"y"}'),
+                         [{"customer": "a", "y": 5}])
+
+    def test_a_statement_that_is_cut_says_so(self):
+        for day in range(5):
+            self.put(customer="ann", day=day)
+        code, out, err = self.run_("sql", "SELECT day FROM orders", "-n", "4")
+        self.assertEqual((code, len(out.splitlines())), (0, 4))
+        self.assertIn("there are more items", err)
+        self.assertEqual(self.run_("sql", "SELECT day FROM orders", "-n", "5")[2], "")
+        self.assertEqual(self.run_("sql", "SELECT day FROM orders", "-n", "4", "-q")[2], "")
+
+    def test_what_is_false_is_shown(self):
+        self.put(customer="ann", day=1, paid=False, left=0, note="-")
+        self.put(customer="ann", day=2)
+        lines = self.on_terminal("query", "orders", "ann", columns=100)
+        self.assertEqual(lines[0].split(), ["customer", "day", "left", "note", "paid"])
+        self.assertEqual(lines[1].split(), ["ann", "1", "0", "-", "false"])
+
+    def test_what_is_stored_does_not_reach_the_terminal(self):
+        self.ok("table", "create", "esc", "-k", "\x1b[31mk", "-q")
+        err = self.fails(USAGE, "the key has one part", "item", "get", "esc", "1", "2")
+        self.assertNotIn("\x1b", err)
+        self.put(customer="a\u009bb", day=1)
+        self.assertIn("\\u009b", self.ok("scan", "orders"))
+
+    def test_keys_in_a_notice_can_be_pasted(self):
+        for day in (1, 2):
+            self.put(customer="it's", day=day)
+        err = self.run_("query", "orders", "it's", "-n", "1")[2]
+        start = err.split("--start '")[1].rstrip("\n")[:-1]
+        self.assertNotIn("'", start)
+        self.assertEqual([i["day"] for i in self.lines("query", "orders", "it's", "--start", start)], [2])
+
+
 class Directory(Items):
     """The same on a directory."""
     def prepare(self):
@@ -218,6 +275,8 @@ class TableWords(Commands):
                          {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["note", "more"]})
         self.assertEqual(table["StreamSpecification"], {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})
         self.fails(USAGE, "protect", "table", "delete", "orders", "--yes")
+        self.ok("table", "create", "free", "-k", "a", "-q")
+        self.fails(CONDITION, "not protected", "table", "create", "free", "-k", "a", "--if-missing", "--protect")
 
     def test_words_that_are_wrong(self):
         for error, *args in [("give a name and --key", "orders"), ("a type is S, N or B", "orders", "-k", "a:X"),

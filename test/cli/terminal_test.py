@@ -576,6 +576,9 @@ class Arguments(Commands):
         self.fails(USAGE, "missing command", "-q")
         self.fails(USAGE, "unknown command 'nonsense'", "--db", url, "nonsense")
         self.fails(USAGE, "missing command: use one of get,", "--json", "kv")
+        self.assertIn("Usage: holdfast kv COMMAND", self.ok("--db", url, "kv", "--help"))
+        self.fails(USAGE, "did you mean 'kv get'", "--db", url, "kv", "gett")
+        self.assertIn("Usage: holdfast kv get", self.ok("--json", "help", "kv", "get"))
         self.fails(USAGE, "unknown option '--from'", "--from", "x", "kv", "ls")
 
     def test_health(self):
@@ -591,6 +594,18 @@ class Arguments(Commands):
         self.addCleanup(server.communicate, timeout=WAIT_S)
         self.addCleanup(server.kill)
         self.ok("healthcheck", "--db", server.url)  # without a key
+        self.fails(FAILED, "", "healthcheck", "--db", "http://127.0.0.1:1")
+
+    def test_standard_output_that_is_closed_is_no_file_of_the_database(self):
+        db = "embedded:" + self.path("shop.db")
+        self.ok("kv", "set", "a", "1", "--db", db)
+        for closed in ("<&- >&-", ">&- 2>&-", "<&- >&- 2>&-", ">&-"):
+            with self.subTest(closed):
+                done = subprocess.run(["/bin/sh", "-c", '"$0" kv get a --db "$1" ' + closed, COMMAND, db],
+                                      timeout=WAIT_S, env=self.env)
+                self.assertEqual(done.returncode, FAILED)
+                self.assertEqual(self.ok("kv", "get", "a", "--db", db), "1\n")
+                self.ok("check", self.path("shop.db"), "-q")
 
 
 if __name__ == "__main__":

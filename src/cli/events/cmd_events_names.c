@@ -155,7 +155,7 @@ static enum hf_status name_forget(struct command_ctx *c)
     const struct settings *settings = c->settings;
     struct hf_str name = hf__command_operand(c, 0);
     enum hf_status status = hf_subscription_forget(c->scope, c->place, name);
-    struct hf_delete_table del;
+    struct hf_delete_table del = {.table = {0}};
 
     if (!settings->opened || (status != HF_OK && status != HF_NOT_FOUND))
         return status;

@@ -86,6 +86,20 @@ static void write_more(FILE *out, const struct hf_error *error)
 
 /* `error` NULL: the command has found it itself. `hint` says what to do, in a line or a member of
  * its own; NULL: it is clear. */
+/* Text without characters that a terminal obeys: those of C0, and those of C1 in UTF-8. */
+static void write_clean(FILE *out, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0)
+            at++;
+        else if (!iscntrl(*at)) {
+            fputc(*at, out);
+            continue;
+        }
+        fputc(' ', out);
+    }
+}
+
 static void report_failure(struct cli *cli, const char *command, int ends,
                            const struct hf_error *error, const char *message, const char *hint)
 {
@@ -111,8 +125,9 @@ static void report_failure(struct cli *cli, const char *command, int ends,
             write_more(cli->err, error);
         fputs("}}\n", cli->err);
     } else {
-        fprintf(cli->err, "holdfast%s%s: %s%s\n", *command ? " " : "", command, message,
-                doubt ? " (the change may have been made anyway)" : "");
+        fprintf(cli->err, "holdfast%s%s: ", *command ? " " : "", command);
+        write_clean(cli->err, message);
+        fprintf(cli->err, "%s\n", doubt ? " (the change may have been made anyway)" : "");
         if (hint)
             fprintf(cli->err, "%s\n", hint);
     }
@@ -179,9 +194,7 @@ void hf__cli_notice(struct cli *cli, const char *command, const char *format, ..
     va_start(args, format);
     message = format_message(format, args);
     va_end(args);
-    for (char *at = message; at && *at; at++)
-        if (iscntrl((unsigned char)*at))
-            *at = ' ';
+    fflush(cli->out); /* so that the two do not change places */
     flockfile(cli->err);
     if (cli->json) {
         fputs("{\"notice\":{\"message\":", cli->err);
@@ -190,7 +203,9 @@ void hf__cli_notice(struct cli *cli, const char *command, const char *format, ..
         hf__cli_json_write_text(cli->err, hf_str_from(command));
         fputs("}}\n", cli->err);
     } else {
-        fprintf(cli->err, "holdfast %s: %s\n", command, message ? message : "out of memory");
+        fprintf(cli->err, "holdfast %s: ", command);
+        write_clean(cli->err, message ? message : "out of memory");
+        fputc('\n', cli->err);
     }
     fflush(cli->err);
     funlockfile(cli->err);
@@ -598,6 +613,13 @@ static size_t leading_options(size_t args_len, const char *const *args)
     return len;
 }
 
+static bool is_about_commands(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+           strcmp(word, "version") == 0 || strcmp(word, "--version") == 0 ||
+           strcmp(word, "-V") == 0 || strcmp(word, "complete") == 0;
+}
+
 /* The arguments with the first `leading` ones after the name of the command; NULL: no memory. */
 static const char *const *options_moved(struct cli *cli, size_t args_len, const char *const *args,
                                         size_t leading)
@@ -606,7 +628,8 @@ static const char *const *options_moved(struct cli *cli, size_t args_len, const 
     size_t words;
 
     (void)command_find(cli, args_len - leading, args + leading, &words);
-    words = words ? words : 1; /* a noun without its verb, or what is no command */
+    if (!words) /* a noun and what is no verb of it, or what is no command */
+        words = leading + 1 < args_len && args[leading + 1][0] != '-' ? 2 : 1;
     assert(leading + words <= args_len);
     if (!moved)
         return NULL;
@@ -633,6 +656,11 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         args_len -= words;
     }
     leading = leading_options(args_len, args);
+    if (leading && is_about_commands(args[leading])) {
+        args += leading; /* they have no meaning there */
+        args_len -= leading;
+        leading = 0;
+    }
     if (leading)
         args = options_moved(cli, args_len, args, leading);
     if (args_len && !args)
@@ -674,8 +702,9 @@ static int command_run(struct cli *cli, size_t args_len, const char *const *args
             print_group(cli, args[0]);
             return CLI_USAGE;
         }
-        if (strcmp(args[1], "--help") == 0 || strcmp(args[1], "-h") == 0)
-            return print_group(cli, args[0]);
+        for (size_t i = 1; i < args_len; i++)
+            if (strcmp(args[i], "--help") == 0 || strcmp(args[i], "-h") == 0)
+                return print_group(cli, args[0]);
         if (args[1][0] == '-')
             return missing_command(cli, args[0]);
     }

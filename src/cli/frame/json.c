@@ -28,6 +28,8 @@ void hf__cli_json_write_text(FILE *out, struct hf_str text)
             fputs("\\t", out);
         else if (*at < 0x20 || *at == 0x7F)
             fprintf(out, "\\u%04x", *at);
+        else if (len == 2 && at[0] == 0xC2 && at[1] < 0xA0) /* what a terminal may obey, too */
+            fprintf(out, "\\u%04x", at[1]);
         else if (len == 0)
             fputs("\xEF\xBF\xBD", out);
         else

@@ -6,6 +6,8 @@
 #include "cli/frame/commands.h"
 #include "cli/serve/serve.h"
 
+#include "base/stdio_fds.h"
+
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -160,6 +162,7 @@ static size_t help_width(void)
 
 int main(int argc, char **argv)
 {
+    bool filled = stdio_fds_fill(); /* before any file is opened */
     struct cli cli = {.scope = hf_scope_new(NULL),
                       .out = stdout,
                       .err = stderr,
@@ -174,6 +177,8 @@ int main(int argc, char **argv)
                       .groups_len = sizeof(groups) / sizeof(groups[0])};
     int ends;
 
+    if (!filled)
+        return CLI_FAILED;
     if (!cli.scope)
         return hf__cli_fail(&cli, "", CLI_FAILED, "out of memory");
     ends = hf__cli_run(&cli, argc > 0 ? (size_t)argc - 1 : 0, (const char *const *)argv + 1);

@@ -2,8 +2,8 @@
  * cli/health/cmd_healthcheck.c: does the database answer? `holdfast healthcheck`, for containers and
  * load balancers.
  *
- * One ListTables is sent. A server that refuses it for want of a key is alive and serves, so that is
- * healthy, too: a health check needs no key.
+ * One ListTables is sent, signed with a key that nobody has unless the environment has one. A server
+ * that refuses that key is alive and serves, so it is healthy, too: a health check needs no key.
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
@@ -26,10 +26,23 @@ static const struct option_example healthcheck_examples[] = {
 
 const struct options_table hf__healthcheck_options = {
     .name = "healthcheck",
-    .about = "Check that the database answers. The exit code is 0 or 1, whatever the reason, as "
-             "container engines expect.",
+    .about = "Check that the database answers. The exit code is 0 if it does and 1 if it does not, "
+             "whatever the reason, as container engines expect. No key is needed.",
     COMMAND_SPECS(healthcheck),
 };
+
+/* Without any key nothing would be sent. */
+static enum hf_status key_set(struct command_ctx *c)
+{
+    struct cli *cli = c->cli;
+
+    if (cli->env("AWS_ACCESS_KEY_ID") || c->database->profile.ptr)
+        return HF_OK;
+    return cli->set_env("AWS_ACCESS_KEY_ID", "healthcheck") &&
+                   cli->set_env("AWS_SECRET_ACCESS_KEY", "healthcheck")
+               ? HF_OK
+               : HF_NOMEM;
+}
 
 static enum hf_status health_check(struct command_ctx *c)
 {
@@ -37,7 +50,7 @@ static enum hf_status health_check(struct command_ctx *c)
 
     status = hf_list_tables(c->scope, c->db, &(struct hf_list_tables){.limit = 1},
                             &(struct hf_list_tables_result){.tables_len = 0});
-    if (status == HF_DENIED)
+    if (status == HF_DENIED && hf_scope_error(c->scope)->exception.ptr) /* the server said so */
         status = hf_scope_ok(c->scope);
     if (status != HF_OK)
         return hf__command_fail(c, CLI_FAILED, "%s", hf_scope_error_text(c->scope));
@@ -49,5 +62,5 @@ static void health_unopened(struct command_ctx *c)
     c->ends = CLI_FAILED;
 }
 
-const struct command hf__healthcheck_command = {COMMAND_SETTINGS(struct settings),
+const struct command hf__healthcheck_command = {COMMAND_SETTINGS(struct settings), .check = key_set,
                                                 .body = health_check, .unopened = health_unopened};

@@ -48,7 +48,7 @@ static enum hf_status condition_make(struct command_ctx *c, const struct item_ke
     *condition = settings->condition;
     if (!settings->if_missing && !settings->if_there)
         return HF_OK;
-    hash = hf__cli_item_path(c, &settings->item, keys->hash.name);
+    hash = hf__cli_item_name(c, &settings->item, keys->hash.name);
     *condition = settings->condition.ptr
                      ? hf_scope_format(c->scope, "attribute_%sexists(%.*s) AND (%.*s)",
                                        settings->if_missing ? "not_" : "", HF_FMT(hash),
@@ -80,6 +80,7 @@ static const struct option_spec get_specs[] = {
      .name = "consistent",
      .text = "See every write that was acknowledged before.",
      FIELD(consistent)},
+    ITEM_NAMES,
     ITEM_FORMAT,
     ITEM_ONE,
 };
@@ -108,7 +109,7 @@ static enum hf_status item_get(struct command_ctx *c)
 
     TRY(key_read(c, &keys, &get.key));
     if (settings->attributes.ptr) {
-        get.projection = hf__cli_item_paths(c, &settings->item, settings->attributes);
+        TRY(hf__cli_item_paths(c, &settings->item, settings->attributes, &get.projection));
         get.names = settings->item.names_item;
     }
     hf__cli_item_capacity_begin(c, &settings->item);
@@ -120,8 +121,15 @@ static enum hf_status item_get(struct command_ctx *c)
     return hf__cli_item_print(c, settings->item.dynamodb, got.item);
 }
 
+static enum hf_status placeholders_check(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+
+    return hf__cli_item_placeholders(c, &settings->item);
+}
+
 const struct command hf__item_get_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                             .body = item_get};
+                                             .check = placeholders_check, .body = item_get};
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
@@ -232,8 +240,9 @@ static const struct option_spec update_specs[] = {
      FIELD(update)},
     {.kind = OPTION_FLAG,
      .name = "if-there",
-     .text = "Only if the item exists; otherwise the exit code is 4. Without it a missing item is "
-             "made.",
+     .text =
+         "Only if the item exists; otherwise the exit code is 4. Without this option a missing item is "
+         "created.",
      FIELD(if_there)},
     CONDITION_SPEC,
     ITEM_PLACEHOLDERS,
@@ -293,8 +302,8 @@ static enum hf_status clause_add(struct command_ctx *c, const char *verb, const 
             return hf__command_fail(c, CLI_USAGE, "--%s %.*s: has to be NAME=VALUE",
                                     between[0] == ' ' && between[1] == '=' ? "set" : "add",
                                     HF_FMT(list->values[i]));
-        TRY(hf__cli_item_word(c, hf_str_from(word), &value));
-        path = hf__cli_item_path(c, &settings->item, name);
+        TRY(hf__cli_item_word(c, settings->item.dynamodb, hf_str_from(word), &value));
+        TRY(hf__cli_item_path(c, &settings->item, name, &path));
         holder = hf__cli_item_value(c, &settings->item, value);
         *text = hf_scope_format(c->scope, "%.*s%s%.*s%s%.*s", HF_FMT(*text), i ? ", " : verb,
                                 HF_FMT(path), between, HF_FMT(holder));
@@ -315,8 +324,9 @@ static enum hf_status update_make(struct command_ctx *c, struct hf_str *text)
     TRY(clause_add(c, " SET ", " = ", &settings->set, text));
     TRY(clause_add(c, " ADD ", " ", &settings->add, text));
     for (size_t i = 0; i < settings->remove.len; i++) {
-        struct hf_str path = hf__cli_item_path(c, &settings->item, settings->remove.values[i]);
+        struct hf_str path;
 
+        TRY(hf__cli_item_path(c, &settings->item, settings->remove.values[i], &path));
         *text = hf_scope_format(c->scope, "%.*s%s%.*s", HF_FMT(*text), i ? ", " : " REMOVE ",
                                 HF_FMT(path));
         if (!path.ptr || !text->ptr)
@@ -381,13 +391,6 @@ const struct options_table hf__item_delete_options = {
     COMMAND_SPECS(delete),
 };
 
-static enum hf_status item_delete_check(struct command_ctx *c)
-{
-    struct settings *settings = c->settings;
-
-    return hf__cli_item_placeholders(c, &settings->item);
-}
-
 static enum hf_status item_delete(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
@@ -406,4 +409,4 @@ static enum hf_status item_delete(struct command_ctx *c)
 }
 
 const struct command hf__item_delete_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                                .check = item_delete_check, .body = item_delete};
+                                                .check = placeholders_check, .body = item_delete};

@@ -42,7 +42,7 @@ struct settings {
         {.kind = OPTION_TEXT,                                                                      \
          .name = "filter",                                                                         \
          .value = "EXPRESSION",                                                                    \
-         .text = "Leave out items for which this does not hold. They are read all the same.",      \
+         .text = "Print only items for which this holds. All items are read and paid for.",        \
          FIELD(filter)},                                                                           \
         ITEM_PLACEHOLDERS,                                                                         \
         {.kind = OPTION_TEXT,                                                                      \
@@ -64,7 +64,7 @@ struct settings {
         {.kind = OPTION_TEXT,                                                                      \
          .name = "start",                                                                          \
          .value = "KEY",                                                                           \
-         .text = "Go on after this key: what the list before printed as `next`.",                  \
+         .text = "Start after this key, which the list before printed at its end.",                \
          FIELD(start)},                                                                            \
         {.kind = OPTION_FLAG,                                                                      \
          .name = "count",                                                                          \
@@ -125,7 +125,7 @@ static const struct option_example scan_examples[] = {
 const struct options_table hf__scan_options = {
     .name = "scan",
     .operands = "TABLE",
-    .about = "Print the items of a table or of an index, in no order that matters.",
+    .about = "Print the items of a table or of an index. Their order has no meaning.",
     COMMAND_SPECS(scan),
 };
 
@@ -151,9 +151,7 @@ static enum hf_status read_check(struct command_ctx *c)
         TRY(hf__cli_item_read(c, settings->item.dynamodb, "--start", settings->start,
                               &settings->start_item));
     if (settings->attributes.ptr) {
-        settings->projection = hf__cli_item_paths(c, &settings->item, settings->attributes);
-        if (!settings->projection.ptr)
-            return HF_NOMEM;
+        TRY(hf__cli_item_paths(c, &settings->item, settings->attributes, &settings->projection));
     }
     return HF_OK;
 }
@@ -196,7 +194,7 @@ static enum hf_status range_make(struct command_ctx *c, const struct key_part *p
                                  struct hf_str word, struct hf_str *text)
 {
     struct settings *settings = c->settings;
-    struct hf_str path = hf__cli_item_path(c, &settings->item, part->name), value, to;
+    struct hf_str path = hf__cli_item_name(c, &settings->item, part->name), value, to;
     const char *dots = memmem(word.ptr, word.len, "..", 2);
     enum hf_status status = HF_OK;
     const char *sign;
@@ -231,7 +229,7 @@ static enum hf_status condition_make(struct command_ctx *c, const struct item_ke
     *condition = settings->where;
     if (condition->ptr)
         return HF_OK;
-    path = hf__cli_item_path(c, &settings->item, keys->hash.name);
+    path = hf__cli_item_name(c, &settings->item, keys->hash.name);
     value = value_add(c, &keys->hash, hf__command_operand(c, 1), &status);
     TRY(status);
     *condition = hf_scope_format(c->scope, "%.*s = %.*s", HF_FMT(path), HF_FMT(value));
@@ -283,6 +281,17 @@ static enum hf_status scan_begin(struct command_ctx *c, const struct hf_pages_op
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
+/* JSON that can stand between two ' of a shell. */
+static struct hf_str quotable(struct hf_scope *s, struct hf_str json)
+{
+    struct hf_str made = HF_STR("");
+
+    for (size_t i = 0; i < json.len && made.ptr; i++)
+        made = json.ptr[i] == '\'' ? hf_scope_format(s, "%.*s\\u0027", HF_FMT(made))
+                                   : hf_scope_format(s, "%.*s%c", HF_FMT(made), json.ptr[i]);
+    return made;
+}
+
 /* Where a list that --limit has ended goes on. Without a key in what was read nobody knows. */
 static void next_report(struct command_ctx *c, struct hf_pages *pages)
 {
@@ -298,9 +307,9 @@ static void next_report(struct command_ctx *c, struct hf_pages *pages)
         return;
     c->next = settings->item.dynamodb ? hf_item_to_json(c->scope, start)
                                       : hf__cli_plain_of_item(c->scope, start);
-    if (!c->database->json)
-        hf__cli_notice(c->cli, c->name, "there are more items: use --all, or --start '%.*s'",
-                       HF_FMT(c->next));
+    if (!c->database->json && !c->database->quiet)
+        hf__cli_notice(c->cli, c->name, "there may be more items: use --all, or --start '%.*s'",
+                       HF_FMT(quotable(c->scope, c->next)));
 }
 
 static enum hf_status items_print(struct command_ctx *c, const struct item_keys *keys,
@@ -347,7 +356,7 @@ static enum hf_status items_read(struct command_ctx *c)
 
     if (!settings->all && !settings->count)
         options.limit = settings->limit;
-    if (!settings->where.ptr)
+    if (!settings->where.ptr && !(settings->scan && settings->index.ptr))
         TRY(hf__cli_item_keys(c, hf__command_operand(c, 0), settings->index, &keys));
     hf__cli_item_capacity_begin(c, &settings->item);
     status =

@@ -60,17 +60,23 @@ static enum hf_status sql_check(struct command_ctx *c)
     if (!parameters)
         return HF_NOMEM;
     for (size_t i = 0; i < settings->parameters_len; i++)
-        TRY(hf__cli_item_word(c, hf__command_operand(c, i + 1), &parameters[i]));
+        TRY(hf__cli_item_word(c, settings->item.dynamodb, hf__command_operand(c, i + 1),
+                              &parameters[i]));
     settings->parameters = settings->parameters_len ? parameters : NULL;
     return HF_OK;
 }
 
-/* Print the items of a page, up to the limit. *left is how many more may follow. */
+/* Print the items of a page, up to the limit. *left is how many more may follow, *cut whether there are
+ * others. */
 static enum hf_status page_print(struct item_list *list,
-                                 const struct hf_execute_statement_result *result, uint64_t *left)
+                                 const struct hf_execute_statement_result *result, uint64_t *left,
+                                 bool *cut)
 {
-    for (size_t i = 0; i < result->items_len && *left; i++, (*left)--)
+    size_t i = 0;
+
+    for (; i < result->items_len && *left; i++, (*left)--)
         TRY(hf__cli_item_list_add(list, result->items[i]));
+    *cut = i < result->items_len || result->next_token.ptr;
     return HF_OK;
 }
 
@@ -93,6 +99,7 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
     struct hf_scope *s = hf_scope_new(NULL), *last = hf_scope_new(NULL), *other;
     struct hf_execute_statement_result result = {0};
     enum hf_status status = s && last ? HF_OK : HF_NOMEM;
+    bool cut = false;
 
     while (status == HF_OK) {
         hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
@@ -100,7 +107,7 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
         status = hf_execute_statement(s, c->db, &request, &result);
         capacity_add(sum, hf_scope_capacity(s));
         if (status == HF_OK)
-            status = page_print(list, &result, &left);
+            status = page_print(list, &result, &left, &cut);
         if (status != HF_OK || !result.next_token.ptr || !left)
             break;
         request.next_token =
@@ -110,7 +117,8 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
         s = other;
         hf_scope_reset(s);
     }
-    if (status == HF_OK && !left && result.next_token.ptr)
+    hf__cli_item_list_flush(list);
+    if (status == HF_OK && !left && cut && !c->database->quiet)
         hf__cli_notice(c->cli, c->name, "there are more items: use --all or a larger --limit");
     if (status != HF_OK && s)
         status = hf_scope_fail_from(c->scope, status, s);

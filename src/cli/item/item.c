@@ -23,22 +23,36 @@ enum hf_status hf__cli_item_read(struct command_ctx *c, bool dynamodb, const cha
     return hf__command_fail(c, CLI_USAGE, "%s: %.*s", what, HF_FMT(error));
 }
 
+/* Those that begin with hf are ours: item_expression.c. */
+static enum hf_status placeholder_check(struct command_ctx *c, const char *option,
+                                        struct hf_str name)
+{
+    if (name.len < 3 || memcmp(name.ptr + 1, "hf", 2) != 0)
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE, "%s: placeholders that begin with hf are reserved: %.*s",
+                            option, HF_FMT(name));
+}
+
 enum hf_status hf__cli_item_placeholders(struct command_ctx *c, struct item_settings *settings)
 {
-    struct hf_item_walk walk = {.next = 0};
+    struct hf_item_walk walk = {.next = 0}, values = {.next = 0};
 
     if (settings->values.ptr)
         TRY(hf__cli_item_read(c, settings->dynamodb, "--values", settings->values,
                               &settings->values_item));
+    while (settings->values.ptr && hf_item_next(settings->values_item, &values))
+        TRY(placeholder_check(c, "--values", values.name));
     if (!settings->names.ptr)
         return HF_OK;
     TRY(hf__cli_item_read(c, false, "--names", settings->names, &settings->names_item));
-    while (hf_item_next(settings->names_item, &walk))
+    while (hf_item_next(settings->names_item, &walk)) {
+        TRY(placeholder_check(c, "--names", walk.name));
         if (hf_value_type(walk.value) != HF_TYPE_S)
             return hf__command_fail(c, CLI_USAGE,
                                     "--names: %.*s has to be a string, the name of an "
                                     "attribute",
                                     HF_FMT(walk.name));
+    }
     return HF_OK;
 }
 

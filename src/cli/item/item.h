@@ -37,17 +37,19 @@ struct item_settings {
         .text = "Report the consumed capacity units on standard error.",                           \
         .offset = offsetof(struct item_settings, capacity)                                         \
     }
+#define ITEM_NAMES                                                                                 \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "names", .value = "JSON",                                     \
+        .text = "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.",      \
+        .offset = offsetof(struct item_settings, names)                                            \
+    }
 #define ITEM_PLACEHOLDERS                                                                          \
     {.kind = OPTION_TEXT,                                                                          \
      .name = "values",                                                                             \
      .value = "JSON",                                                                              \
      .text = "Values of the placeholders in expressions: '{\":min\":5}'.",                         \
      .offset = offsetof(struct item_settings, values)},                                            \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "names", .value = "JSON",                                     \
-        .text = "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.",      \
-        .offset = offsetof(struct item_settings, names)                                            \
-    }
+        ITEM_NAMES
 
 /* In a check: read --names and --values. */
 enum hf_status hf__cli_item_placeholders(struct command_ctx *c, struct item_settings *settings);
@@ -62,20 +64,24 @@ enum hf_status hf__cli_item_explained(struct command_ctx *c, enum hf_status stat
  * Parts of expressions in which names need no care: reserved words and odd characters are behind
  * placeholders, which are added to the settings. Texts are in the scope. `path` is such as
  * address.lines[0]; `paths` several of these, with commas between them. What starts with # is a
- * placeholder of --names. Absent: no memory.
+ * placeholder of --names. hf__cli_item_name() is for a whole name, whatever is in it. Absent: no
+ * memory.
  */
-struct hf_str hf__cli_item_path(struct command_ctx *c, struct item_settings *settings,
-                                struct hf_str path);
-struct hf_str hf__cli_item_paths(struct command_ctx *c, struct item_settings *settings,
-                                 struct hf_str paths);
+enum hf_status hf__cli_item_path(struct command_ctx *c, struct item_settings *settings,
+                                 struct hf_str path, struct hf_str *made);
+enum hf_status hf__cli_item_paths(struct command_ctx *c, struct item_settings *settings,
+                                  struct hf_str paths, struct hf_str *made);
+struct hf_str hf__cli_item_name(struct command_ctx *c, struct item_settings *settings,
+                                struct hf_str name);
 struct hf_str hf__cli_item_value(struct command_ctx *c, struct item_settings *settings,
                                  struct hf_value value);
 
 /* NAME=VALUE of the command line: where the value begins; NULL: there is no = or no name. */
 const char *hf__cli_item_assignment(struct hf_str word, struct hf_str *name);
 
-/* A value of the command line: JSON, or a string if it is none. */
-enum hf_status hf__cli_item_word(struct command_ctx *c, struct hf_str word, struct hf_value *value);
+/* A value of the command line: JSON, or else a string. What begins as JSON does has to be JSON. */
+enum hf_status hf__cli_item_word(struct command_ctx *c, bool dynamodb, struct hf_str word,
+                                 struct hf_value *value);
 
 /* An item from its text. The error says `what` it is. */
 enum hf_status hf__cli_item_read(struct command_ctx *c, bool dynamodb, const char *what,
@@ -120,6 +126,7 @@ enum hf_status hf__cli_item_print(struct command_ctx *c, bool dynamodb, struct h
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
                                        const struct item_keys *keys, struct item_list **list);
 enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item);
+void hf__cli_item_list_flush(struct item_list *list); /* what is held back, before a notice */
 void hf__cli_item_list_end(struct item_list *list);
 
 /* Count capacity from now on, if that was asked for; and report it. */

@@ -16,8 +16,8 @@ static bool attribute_add(struct hf_scope *s, struct hf_item *item, struct hf_at
     return item->ptr != NULL;
 }
 
-static struct hf_str name_add(struct command_ctx *c, struct item_settings *settings,
-                              struct hf_str name)
+struct hf_str hf__cli_item_name(struct command_ctx *c, struct item_settings *settings,
+                                struct hf_str name)
 {
     struct hf_str holder = hf_scope_format(c->scope, "#hf%u", ++settings->added);
 
@@ -58,46 +58,56 @@ static struct hf_str text_until(struct hf_str *text, const char *ends)
     return part;
 }
 
-struct hf_str hf__cli_item_path(struct command_ctx *c, struct item_settings *settings,
-                                struct hf_str path)
+enum hf_status hf__cli_item_path(struct command_ctx *c, struct item_settings *settings,
+                                 struct hf_str path, struct hf_str *made)
 {
-    struct hf_str made = HF_STR("");
+    struct hf_str whole = path;
 
+    *made = HF_STR("");
     do {
         struct hf_str name = text_until(&path, ".["), rest = text_until(&path, ".");
 
-        if (name.len && name.ptr[0] != '#')
-            name = name_add(c, settings, name);
-        made = hf_scope_format(c->scope, "%.*s%s%.*s%.*s", HF_FMT(made), made.len ? "." : "",
-                               HF_FMT(name), HF_FMT(rest));
-        if (!name.ptr || !made.ptr)
-            return (struct hf_str){0};
+        if (!name.len)
+            return hf__command_fail(c, CLI_USAGE, "'%.*s': the name of an attribute is missing",
+                                    HF_FMT(whole));
+        if (name.ptr[0] != '#')
+            name = hf__cli_item_name(c, settings, name);
+        *made = hf_scope_format(c->scope, "%.*s%s%.*s%.*s", HF_FMT(*made), made->len ? "." : "",
+                                HF_FMT(name), HF_FMT(rest));
+        if (!name.ptr || !made->ptr)
+            return HF_NOMEM;
         if (path.len)
             path = hf_str_of(path.ptr + 1, path.len - 1);
         else
             path.ptr = NULL;
     } while (path.ptr);
-    return made;
+    return HF_OK;
 }
 
-struct hf_str hf__cli_item_paths(struct command_ctx *c, struct item_settings *settings,
-                                 struct hf_str paths)
+static struct hf_str blanks_trim(struct hf_str text)
 {
-    struct hf_str made = HF_STR("");
+    while (text.len && text.ptr[0] == ' ')
+        text = hf_str_of(text.ptr + 1, text.len - 1);
+    while (text.len && text.ptr[text.len - 1] == ' ')
+        text.len--;
+    return text;
+}
 
-    while (paths.ptr && made.ptr) {
-        struct hf_str path = text_until(&paths, ",");
+enum hf_status hf__cli_item_paths(struct command_ctx *c, struct item_settings *settings,
+                                  struct hf_str paths, struct hf_str *made)
+{
+    *made = HF_STR("");
+    while (paths.ptr) {
+        struct hf_str path = blanks_trim(text_until(&paths, ","));
 
-        while (path.len && path.ptr[0] == ' ')
-            path = hf_str_of(path.ptr + 1, path.len - 1);
-        path = hf__cli_item_path(c, settings, path);
-        if (!path.ptr)
-            return path;
-        made = hf_scope_format(c->scope, "%.*s%s%.*s", HF_FMT(made), made.len ? ", " : "",
-                               HF_FMT(path));
+        TRY(hf__cli_item_path(c, settings, path, &path));
+        *made = hf_scope_format(c->scope, "%.*s%s%.*s", HF_FMT(*made), made->len ? ", " : "",
+                                HF_FMT(path));
+        if (!made->ptr)
+            return HF_NOMEM;
         paths = paths.len ? hf_str_of(paths.ptr + 1, paths.len - 1) : (struct hf_str){0};
     }
-    return made;
+    return HF_OK;
 }
 
 const char *hf__cli_item_assignment(struct hf_str word, struct hf_str *name)
@@ -110,16 +120,33 @@ const char *hf__cli_item_assignment(struct hf_str word, struct hf_str *name)
     return equals + 1;
 }
 
-enum hf_status hf__cli_item_word(struct command_ctx *c, struct hf_str word, struct hf_value *value)
+/* DynamoDB's JSON of one value. */
+static enum hf_status typed_read(struct command_ctx *c, struct hf_str word, struct hf_value *value)
+{
+    struct hf_str text = hf_scope_format(c->scope, "{\"v\":%.*s}", HF_FMT(word));
+    struct hf_item item;
+
+    if (!text.ptr)
+        return HF_NOMEM;
+    if (hf_item_from_json(c->scope, text, &item) != HF_OK)
+        return hf__command_fail(c, CLI_USAGE, "%.*s: %s", HF_FMT(word),
+                                hf_scope_error_text(c->scope));
+    *value = hf_item_get(item, HF_STR("v"));
+    return HF_OK;
+}
+
+enum hf_status hf__cli_item_word(struct command_ctx *c, bool dynamodb, struct hf_str word,
+                                 struct hf_value *value)
 {
     struct hf_str error = {0};
     const struct json_node *json = hf__cli_json_read(c->scope, word, &error);
 
-    if (!json) {
-        *value = hf_value_make(c->scope, (struct hf_attr){.type = HF_TYPE_S, .text = word});
-        return value->ptr ? HF_OK : HF_NOMEM;
-    }
-    if (hf__cli_plain_read(c->scope, json, value, &error))
+    if (json && dynamodb && json->kind == JSON_OBJECT)
+        return typed_read(c, word, value);
+    if (json && hf__cli_plain_read(c->scope, json, value, &error))
         return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "%.*s: %.*s", HF_FMT(word), HF_FMT(error));
+    if (json || (word.len && char_is_among(word.ptr[0], "{[\"")))
+        return hf__command_fail(c, CLI_USAGE, "%.*s: %.*s", HF_FMT(word), HF_FMT(error));
+    *value = hf_value_make(c->scope, (struct hf_attr){.type = HF_TYPE_S, .text = word});
+    return value->ptr ? HF_OK : HF_NOMEM;
 }

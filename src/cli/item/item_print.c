@@ -153,7 +153,6 @@ static void held_print(struct item_list *list)
 
             fields[len] = (struct rows_field){.name = list->columns[len].ptr,
                                               .text = value_text(list->s, value),
-                                              .sparse = !value.ptr,
                                               .cut = true};
         }
         fields[len++] = (struct rows_field){.name = "others",
@@ -190,11 +189,18 @@ enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item
     return HF_OK;
 }
 
+void hf__cli_item_list_flush(struct item_list *list)
+{
+    if (!list->table)
+        return;
+    held_print(list);
+    hf__rows_screen_print(list->rows);
+}
+
 void hf__cli_item_list_end(struct item_list *list)
 {
     if (!list)
         return;
-    if (list->table)
-        held_print(list);
+    hf__cli_item_list_flush(list);
     hf_scope_free(list->s);
 }

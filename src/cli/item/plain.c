@@ -200,7 +200,11 @@ static bool set_read(struct plain_reader *r, const struct json_node *json, struc
     }
     assert(attr.list_len == json->len);
     attr.list = list;
-    return value_made(r, hf_value_make(r->s, attr), value);
+    if (!value_made(r, hf_value_make(r->s, attr), value))
+        return false;
+    return hf_value_count(*value) == attr.list_len ||
+           hf_value_type(*value) != attr.type || /* what is wrong with it is said later */
+           reader_fails(r, "a $set has an element twice");
 }
 
 /* The members of an object, or the elements of an array, as attributes in the scope. */
