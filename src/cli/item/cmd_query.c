@@ -282,7 +282,7 @@ static enum hf_status scan_begin(struct command_ctx *c, const struct hf_pages_op
 /* ---- the list ------------------------------------------------------------------------------- */
 
 /* JSON that can stand between two ' of a shell. */
-static struct hf_str quotable(struct hf_scope *s, struct hf_str json)
+static struct hf_str json_quotable(struct hf_scope *s, struct hf_str json)
 {
     struct hf_str made = HF_STR("");
 
@@ -309,7 +309,7 @@ static void next_report(struct command_ctx *c, struct hf_pages *pages)
                                       : hf__cli_plain_of_item(c->scope, start);
     if (!c->database->json && !c->database->quiet)
         hf__cli_notice(c->cli, c->name, "there may be more items: use --all, or --start '%.*s'",
-                       HF_FMT(quotable(c->scope, c->next)));
+                       HF_FMT(json_quotable(c->scope, c->next)));
 }
 
 static enum hf_status items_print(struct command_ctx *c, const struct item_keys *keys,
