@@ -495,7 +495,7 @@ class Errors(Commands):
                          "unknown command 'kv gett'; did you mean 'kv get'?")
         self.assertEqual(self.error(USAGE, "kv", "get", "x", "extra", "--json")["hint"],
                          "Try 'holdfast kv get --help'.")
-        self.assertEqual(self.error(USAGE, "--json")["message"], "unknown option '--json'")
+        self.assertEqual(self.error(USAGE, "--json")["message"], "missing command")
         self.assertIn("unknown command 'kv foo'\nTry ", self.fails(USAGE, "", "kv", "foo", "--", "--json"))
 
     def test_a_limit_has_to_be_given(self):
