@@ -2034,7 +2034,8 @@ class Events(WithDatabase):
         for process in processes:
             process.terminate()
             out, err = process.communicate(timeout=WAIT_S)
-            self.assertEqual((process.returncode, err), (0, ""))
+            # Before it watches for signals, one of them ends it: the others were done by then.
+            self.assertIn((process.returncode, err), ((0, ""), (-signal.SIGTERM, "")))
             seen += [json.loads(line)["id"] for line in out.splitlines()]
         self.assertEqual((len(seen), set(seen)), (20, wanted))
 
