@@ -17,7 +17,7 @@ struct hf_str hf__db_call_nth_table(enum hf_op op, const void *request, size_t n
 bool hf__db_call_names(enum hf_op op, const void *request, struct hf_str table);
 
 /* Does the response name the start of its own page as the start of the next one? A caller that
- * believed it would read that page for ever. The response is of a call that succeeded. */
+ * believed it would read that page again and again. The response is of a call that succeeded. */
 bool hf__db_call_stands_still(enum hf_op op, const void *request, const void *response);
 
 /* How many items, keys or statements the request has, and how many items or records came back. The

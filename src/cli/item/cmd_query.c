@@ -281,15 +281,22 @@ static enum hf_status scan_begin(struct command_ctx *c, const struct hf_pages_op
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-/* JSON that can stand between two ' of a shell. */
+/* JSON that can stand between two ' of a shell; absent: no memory. */
 static struct hf_str json_quotable(struct hf_scope *s, struct hf_str json)
 {
-    struct hf_str made = HF_STR("");
+    static const char quote[] = "\\u0027";
+    char *made = hf_scope_alloc(s, json.len * strlen(quote) + 1);
+    size_t len = 0;
 
-    for (size_t i = 0; i < json.len && made.ptr; i++)
-        made = json.ptr[i] == '\'' ? hf_scope_format(s, "%.*s\\u0027", HF_FMT(made))
-                                   : hf_scope_format(s, "%.*s%c", HF_FMT(made), json.ptr[i]);
-    return made;
+    for (size_t i = 0; made && i < json.len; i++) {
+        if (json.ptr[i] != '\'') {
+            made[len++] = json.ptr[i];
+            continue;
+        }
+        memcpy(made + len, quote, strlen(quote));
+        len += strlen(quote);
+    }
+    return hf_str_of(made, len);
 }
 
 /* Where a list that --limit has ended goes on. Without a key in what was read nobody knows. */
@@ -307,9 +314,12 @@ static void next_report(struct command_ctx *c, struct hf_pages *pages)
         return;
     c->next = settings->item.dynamodb ? hf_item_to_json(c->scope, start)
                                       : hf__cli_plain_of_item(c->scope, start);
-    if (!c->database->json && !c->database->quiet)
+    if (!c->database->json && !c->database->quiet) {
+        struct hf_str start_text = json_quotable(c->scope, c->next);
+
         hf__cli_notice(c->cli, c->name, "there may be more items: use --all, or --start '%.*s'",
-                       HF_FMT(json_quotable(c->scope, c->next)));
+                       HF_FMT(start_text));
+    }
 }
 
 static enum hf_status items_print(struct command_ctx *c, const struct item_keys *keys,

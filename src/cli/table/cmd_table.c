@@ -164,24 +164,13 @@ static enum hf_status table_create_check(struct command_ctx *c)
     return HF_OK;
 }
 
-/* False: a table that was there already lacks the protection that was asked for. */
-static bool protection_check(struct command_ctx *c, const struct hf_create_table *spec)
-{
-    struct hf_describe_table_result result;
-
-    if (spec->deletion_protection != HF_YES)
-        return true;
-    return hf_describe_table(c->scope, c->db, &(struct hf_describe_table){.table = spec->table},
-                             &result) == HF_OK &&
-           result.table->deletion_protection == HF_YES;
-}
-
 static enum hf_status table_create(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_create_table *spec = &settings->spec;
     const struct hf_table_wait_options wait = {.size = sizeof(wait),
                                                .timeout_ms = (uint32_t)c->database->timeout_ms};
+    struct hf_describe_table_result result;
 
     if (!settings->if_missing) {
         if (!spec->billing && !spec->throughput)
@@ -192,10 +181,12 @@ static enum hf_status table_create(struct command_ctx *c)
     TRY(hf_table_ensure(c->scope, c->db, spec,
                         HF_OPTIONS(hf_table_options, .ttl_attribute = settings->ttl,
                                    .add_indexes = settings->add_indexes, .wait = &wait)));
-    return protection_check(c, spec)
-               ? table_describe(c, spec->table)
-               : hf__command_fail(c, CLI_CONDITION, "table '%.*s' exists and is not protected",
-                                  HF_FMT(spec->table));
+    TRY(hf_describe_table(c->scope, c->db, &(struct hf_describe_table){.table = spec->table},
+                          &result));
+    if (spec->deletion_protection == HF_YES && result.table->deletion_protection != HF_YES)
+        return hf__command_fail(c, CLI_CONDITION, "table '%.*s' exists and is not protected",
+                                HF_FMT(spec->table));
+    return table_print(c, result.table);
 }
 
 const struct command hf__table_create_command = {COMMAND_SETTINGS(struct settings), .max = 1,
