@@ -284,8 +284,8 @@ static enum hf_status scan_begin(struct command_ctx *c, const struct hf_pages_op
 /* JSON that can stand between two ' of a shell; absent: no memory. */
 static struct hf_str json_quotable(struct hf_scope *s, struct hf_str json)
 {
-    static const char quote[] = "\\u0027";
-    char *made = hf_scope_alloc(s, json.len * strlen(quote) + 1);
+    const struct hf_str quote = HF_STR("\\u0027");
+    char *made = hf_scope_alloc(s, json.len * quote.len + 1);
     size_t len = 0;
 
     for (size_t i = 0; made && i < json.len; i++) {
@@ -293,8 +293,8 @@ static struct hf_str json_quotable(struct hf_scope *s, struct hf_str json)
             made[len++] = json.ptr[i];
             continue;
         }
-        memcpy(made + len, quote, strlen(quote));
-        len += strlen(quote);
+        memcpy(made + len, quote.ptr, quote.len);
+        len += quote.len;
     }
     return hf_str_of(made, len);
 }
