@@ -26,19 +26,32 @@ static inline char *base32_write(char *to, uint64_t number, int digits, const ch
     return to + digits;
 }
 
-/* False when one of the characters is no digit. */
+/* The values of digits, plus 1, in an array of all characters; `a` is the first letter. */
+#define BASE32_VALUES(a)                                                                           \
+    ['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,        \
+    ['8'] = 9, ['9'] = 10, [(a)] = 11, [(a) + 1] = 12, [(a) + 2] = 13, [(a) + 3] = 14,             \
+    [(a) + 4] = 15, [(a) + 5] = 16, [(a) + 6] = 17, [(a) + 7] = 18, [(a) + 9] = 19,                \
+    [(a) + 10] = 20, [(a) + 12] = 21, [(a) + 13] = 22, [(a) + 15] = 23, [(a) + 16] = 24,           \
+    [(a) + 17] = 25, [(a) + 18] = 26, [(a) + 19] = 27, [(a) + 21] = 28, [(a) + 22] = 29,           \
+    [(a) + 23] = 30, [(a) + 24] = 31, [(a) + 25] = 32
+
+/* False when one of the characters is no digit. A read of events meets dozens of digits per event. */
 static inline bool base32_read(const char *from, int digits, const char *alphabet, uint64_t *number)
 {
-    assert(digits > 0 && digits <= BASE32_DIGITS_MAX);
-    *number = 0;
-    for (int i = 0; i < digits; i++) {
-        const char *found = (const char *)memchr(alphabet, from[i], 32);
+    static const uint8_t lower[256] = {BASE32_VALUES('a')}, upper[256] = {BASE32_VALUES('A')};
+    const uint8_t *values = alphabet[10] == 'a' ? lower : upper;
+    uint64_t sum = 0;
+    bool all = true;
 
-        if (!found)
-            return false;
-        *number = *number << 5 | (uint64_t)(found - alphabet);
+    assert(digits > 0 && digits <= BASE32_DIGITS_MAX);
+    for (int i = 0; i < digits; i++) {
+        uint8_t value = values[(unsigned char)from[i]];
+
+        all &= value != 0;
+        sum = sum << 5 | ((value - 1u) & 31);
     }
-    return true;
+    *number = sum;
+    return all;
 }
 
 #endif

@@ -57,6 +57,7 @@ struct hf_scope {
     struct hf__pending_sync *pending; /* the sync that the caller waits for; NULL: calls wait */
     struct hf__patience *patience;    /* NULL: reads may take any time */
     struct hf_error error;
+    bool error_set;     /* false: `error` is all zero */
     struct hf_str said; /* what hf_scope_error_text() gives for the message `said_of` */
     const char *said_of;
     int kept_len;
@@ -664,6 +665,7 @@ enum hf_status hf__fail_text(struct hf_scope *s, enum hf_status status, struct h
 {
     assert(status != HF_OK);
     s->said_of = NULL;
+    s->error_set = true;
     s->error = (struct hf_error){
         .status = status,
         .message = message.ptr ? message : hf_str_from(hf_status_text(status)),
@@ -724,6 +726,7 @@ enum hf_status hf_scope_ok(struct hf_scope *s)
 
 enum hf_status hf_scope_doubt(struct hf_scope *s)
 {
+    s->error_set = true;
     s->error.may_have_happened = true;
     return s->error.status;
 }
@@ -753,13 +756,19 @@ void hf__scope_error_say(struct hf_scope *s, struct hf_str text)
 
 struct hf_error *hf__scope_error_edit(struct hf_scope *s)
 {
+    s->error_set = true;
     return &s->error;
 }
 
+/* Every call clears the error of the one before it, which hardly ever failed. */
 void hf__scope_error_clear(struct hf_scope *s)
 {
-    memset(&s->error, 0, sizeof(s->error));
-    s->said_of = NULL;
+    if (s->error_set) {
+        memset(&s->error, 0, sizeof(s->error));
+        s->said_of = NULL;
+        s->error_set = false;
+    }
+    assert(s->error.status == HF_OK && !s->error.message.ptr);
 }
 
 int hf__scope_keep_text(struct hf_scope *s, struct hf_str text)
