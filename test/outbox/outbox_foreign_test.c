@@ -371,7 +371,7 @@ KIT_TEST(outbox_foreign, it_becomes_one_dead_letter)
  * It stays, and those behind it arrive. */
 KIT_TEST(outbox_foreign, what_has_no_room_for_its_cause_is_not_in_the_way)
 {
-    enum { ITEMS = 8, ITEM_MAX = 400 * 1024 };
+    enum { ITEMS = 3, ITEM_MAX = 400 * 1024 };
     struct hf_event good = {.type = HF_STR("t"), .payload = hf_bytes_of("good", 4)};
     char *text = hf_scope_alloc(k->scope, ITEM_MAX);
     struct hf_outbox_stats stats;

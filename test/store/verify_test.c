@@ -20,8 +20,9 @@ static void *churn_thread(void *arg)
     struct churn *c = arg;
     struct hf_scope *s = hf_scope_new(test_env(c->t));
     static const uint8_t value[4000];
+    const uint32_t writes = test_times(WRITES);
 
-    for (uint32_t i = 0; s && !c->failed && i < WRITES && !atomic_load(&c->stop); i++) {
+    for (uint32_t i = 0; s && !c->failed && i < writes && !atomic_load(&c->stop); i++) {
         uint8_t key[4] = {0, 0, (uint8_t)(i >> 4), (uint8_t)(i * 7)};
         struct store_batch batch = {.ops = {.scope = s}};
         uint64_t ticket;
