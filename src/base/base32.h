@@ -35,23 +35,24 @@ static inline char *base32_write(char *to, uint64_t number, int digits, const ch
     [(a) + 17] = 25, [(a) + 18] = 26, [(a) + 19] = 27, [(a) + 21] = 28, [(a) + 22] = 29,           \
     [(a) + 23] = 30, [(a) + 24] = 31, [(a) + 25] = 32
 
-/* False when one of the characters is no digit. A read of events meets dozens of digits per event. */
+/* False when one of the characters is no digit; then *number has no meaning. This is for every event
+ * that is read. */
 static inline bool base32_read(const char *from, int digits, const char *alphabet, uint64_t *number)
 {
     static const uint8_t lower[256] = {BASE32_VALUES('a')}, upper[256] = {BASE32_VALUES('A')};
     const uint8_t *values = alphabet[10] == 'a' ? lower : upper;
     uint64_t sum = 0;
-    bool all = true;
+    uint32_t bits = 0; /* of all digits; what is none has all of them */
 
     assert(digits > 0 && digits <= BASE32_DIGITS_MAX);
     for (int i = 0; i < digits; i++) {
-        uint8_t value = values[(unsigned char)from[i]];
+        uint32_t digit = values[(unsigned char)from[i]] - 1u;
 
-        all &= value != 0;
-        sum = sum << 5 | ((value - 1u) & 31);
+        bits |= digit;
+        sum = sum << 5 | digit;
     }
     *number = sum;
-    return all;
+    return bits < 32;
 }
 
 #endif
