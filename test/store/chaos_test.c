@@ -193,7 +193,7 @@ TEST(store_chaos, in_any_order_refuse_nothing_and_lose_nothing)
         pid_t pid;
 
         if (round % ROUNDS_OF_A_DIRECTORY == 0) {
-            path = test_directory(t);
+            path = test_quick_directory(t);
             acked = (struct acked){{0}};
         }
         snprintf(seed, sizeof(seed), "%llu",

@@ -36,7 +36,7 @@ static struct hf__store *busy_store(struct test *t, struct hf_scope *s, const ch
 TEST(store_damage, a_lost_log_is_noticed)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store = busy_store(t, s, path);
     const char *image = crash_image(t, s, path);
     struct hf__store *broken;
@@ -58,7 +58,7 @@ TEST(store_damage, a_lost_log_is_noticed)
 TEST(store_damage, a_torn_end_is_forgiven_a_torn_middle_is_not)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store = busy_store(t, s, path);
     struct acked acked = {.by_thread = {DURABLE}};
     struct hf__store *torn;
@@ -106,7 +106,7 @@ TEST(store_damage, a_torn_end_is_forgiven_a_torn_middle_is_not)
 TEST(store_damage, what_was_torn_stays_gone)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store, *torn;
     struct hf_bytes value;
     uint8_t *record, *bytes;
@@ -149,7 +149,7 @@ TEST(store_damage, what_was_torn_stays_gone)
         hf__batch_put(&batch, hf_bytes_of("d", 1), hf_bytes_of("1", 1)); /* as long as b was */
         CHECK_OK(hf__store_write(s, torn, &batch, &ticket));
         CHECK_OK(hf__store_sync(s, torn, ticket));
-        next = test_directory(t);
+        next = test_quick_directory(t);
         copy_store(s, image, next);
         hf__store_close(torn);
         image = next;
@@ -160,7 +160,7 @@ TEST(store_damage, what_was_torn_stays_gone)
 TEST(store_damage, a_flipped_byte_in_the_log_is_refused)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store = busy_store(t, s, path);
     struct hf__store *broken;
 
@@ -189,7 +189,7 @@ TEST(store_damage, a_gap_is_damage_until_the_machine_is_started_again)
                                           .quiet_ms = UINT32_MAX,
                                           .memtable_bytes = SMALL};
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t), *image;
+    const char *path = test_quick_directory(t), *image;
     struct acked acked = {.by_thread = {5}};
     struct hf__store *store, *broken;
     size_t len, record;
@@ -260,7 +260,7 @@ static void look_without(struct hf_scope *s, const char *dir, const char *name, 
 TEST(store_damage, no_missing_file_loses_data_silently)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store = busy_store(t, s, path);
     struct survey survey = {.t = t, .path = path, .folder = ".", .items = DURABLE};
     struct hf__store *broken;
@@ -306,7 +306,7 @@ static void pick_file(struct hf_scope *s, const char *dir, const char *name, voi
 TEST(store_damage, no_flipped_bit_gives_wrong_data)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store = busy_store(t, s, path);
     struct survey survey = {.t = t, .path = path, .items = DURABLE};
 
@@ -395,7 +395,7 @@ static void damage_start(struct hf_scope *s, const char *dir, const char *name, 
 TEST(store_damage, a_damaged_table_ends_no_walk_silently)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct survey survey = {.t = t, .path = path, .items = 6000 + 1};
     struct hf__store *store;
 

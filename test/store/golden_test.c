@@ -68,7 +68,7 @@ static void check_content(struct test *t, struct hf_scope *s, const char *path, 
 TEST(store_golden, a_directory_of_every_format_opens)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
 
     for (int i = 0; i < GOLDENS; i++) {
         struct hf__store *store;
@@ -89,7 +89,7 @@ TEST(store_golden, a_directory_of_every_format_opens)
 TEST(store_golden, a_newer_format_is_refused_and_stays)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
 
     for (int i = 0; i < GOLDENS; i++) {
         struct hf__store *store;
@@ -117,7 +117,7 @@ TEST(store_golden, a_newer_format_is_refused_and_stays)
 TEST(store_golden, a_damaged_manifest_of_an_older_format)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     uint64_t want = golden_digest(t, s);
 
     power_skip_syncs(true);
@@ -179,7 +179,7 @@ TEST(store_golden, an_upgrade_fails)
                                           "/HOLDFAST"};
     static const int errors[] = {EIO, ENOSPC, EMFILE};
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     unsigned failed = 0;
 
     for (size_t i = 0; i < 4 * ARRAY_LEN(targets) * ARRAY_LEN(errors); i++) {
@@ -213,7 +213,7 @@ TEST(store_golden, an_upgrade_is_killed)
                                          "after_first_note:1", "after_format_file:1",
                                          "before_seal:1",      "after_seal:1"};
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
 
     for (size_t i = 0; i < 4 * ARRAY_LEN(points); i++) {
         const char *point = points[i / 4];

@@ -148,7 +148,7 @@ const char *crash_image(struct test *t, struct hf_scope *s, const char *path)
     static char image[64];
 
     if (owner != t)
-        snprintf(image, sizeof(image), "%s", test_directory(t));
+        snprintf(image, sizeof(image), "%s", test_quick_directory(t));
     owner = t;
     copy_store(s, path, image);
     return image;

@@ -538,7 +538,7 @@ static void run_model(struct test *t, bool syncs)
     model->t = t;
     model->s = hf_scope_new(test_env(t));
     model->syncs = syncs;
-    model->path = test_directory(t);
+    model->path = test_quick_directory(t);
     model->opens = test_random_below(t, REAL_EVERY);
     begin_segment(model, &w, 1, 0);
     w.r.boot = syncs ? 0 : BOOT;

@@ -40,7 +40,7 @@ static void check_modes(const char *path)
 TEST(store_modes, a_directory_that_was_open_to_all)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     mode_t before = umask(0);
     struct hf__store *store;
     struct stat info;

@@ -93,7 +93,7 @@ static void note_moment(struct hf_scope *s, struct life *life, struct hf__store 
  * when it is closed only, so these are moments of their own. */
 static void live(struct test *t, struct hf_scope *s, struct life *life, enum store_sync mode)
 {
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct hf__store *store;
 
     life->len = 0;
@@ -182,7 +182,7 @@ static size_t newest_of(const struct life *life, const size_t at[PARTS])
 static void check_mixtures(struct test *t, const struct life *life, bool synced)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct counts counts = {0, 0};
 
     for (size_t n = 0; n < life->len * life->len * life->len; n++) {
@@ -247,7 +247,7 @@ TEST(store_parts, parts_of_different_moments_without_syncs)
 TEST(store_parts, parts_of_another_store)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct counts counts = {0, 0};
     struct life mine, other;
 

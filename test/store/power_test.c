@@ -811,7 +811,7 @@ static void append_some(struct journal *journal, uint8_t kind, int count)
 TEST(store_power, files_behind_a_gap_stay_gone)
 {
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t);
+    const char *path = test_quick_directory(t);
     struct journal_marks marks = {.fresh = true};
     struct replayed replayed = {.kind = 'o'};
     struct journal *journal = journal_at(t, s, path, &marks, &replayed);
@@ -851,9 +851,9 @@ TEST(store_power, any_part_of_what_was_not_synced)
 {
     enum { EACH = 8, RUNS = 5 };
     const char *wanted = getenv("HF_POWER_STATES");
-    int left = wanted ? (int)strtol(wanted, NULL, 10) : (int)test_times(240);
+    int left = wanted ? (int)strtol(wanted, NULL, 10) : (int)test_times(480);
     struct hf_scope *s = hf_scope_new(test_env(t));
-    const char *path = test_directory(t), *image = test_directory(t);
+    const char *path = test_quick_directory(t), *image = test_directory(t);
     struct story *story = malloc(sizeof(*story));
 
     CHECK(story);
