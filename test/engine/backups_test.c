@@ -1,7 +1,7 @@
 /*
  * engine/backups_test.c: backups with more items than one batch, beside writers, and in processes
- * that are killed half-way. (n) is an invariant of engine/backups.c. What the answers look like is
- * in test/conformance/backups/; failing memory and stores are in sweep_test.c.
+ * that are killed half-way. (n) is an invariant of engine/backup/backups.c. What the answers look
+ * like is in test/conformance/backups/; failing memory and stores are in sweep_test.c.
  */
 #include "help.h"
 
