@@ -334,7 +334,8 @@ static void relay_and_claim(struct all *a, bool free)
     hf_scope_timeout_ms(a->s, 0);
     CHECK_INT(free, ear_len(ear));
     hf_relay_metrics(relay, &metrics);
-    CHECK_INT(free ? 2 : 0, metrics.taken_over);
+    /* Of two buckets; the child may have been killed before it had the second. */
+    CHECK(free ? metrics.taken_over == 1 || metrics.taken_over == 2 : metrics.taken_over == 0);
     hf_relay_close(relay);
     ear_close(ear);
     CHECK_OK(hf_outbox_claim(a->s, a->claimed, NULL, &claims));
