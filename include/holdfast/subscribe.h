@@ -102,10 +102,10 @@ struct hf_subscribe_options {
     hf_event_batch_fn *batch; /* the same for up to batch_max events at once, */
     hf_project_fn *project;   /* or a projection */
 
-    struct hf_stream_key stream; /* only that stream; default: the global order */
-    struct hf_str domain;        /* of all: only of that domain, */
-    struct hf_str type;          /* and of that type, or with "*" at its end; default all */
-    bool archived;               /* of all: with events of archived streams */
+    struct hf_event_stream_key stream; /* only that stream; default: the global order */
+    struct hf_str domain;              /* of all: only of that domain, */
+    struct hf_str type;                /* and of that type, or with "*" at its end; default all */
+    bool archived;                     /* of all: with events of archived streams */
 
     enum hf_start start; /* where there is no checkpoint yet */
     struct hf_str after; /* HF_START_AFTER: a position; of a stream the version, as digits */
@@ -271,7 +271,7 @@ hf_subscription_forget(struct hf_scope *s, struct hf_events *store, struct hf_st
 
 struct hf_parked {
     struct hf_str position; /* names it */
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version;
     struct hf_str type;
     enum hf_status error; /* of its last attempt */
@@ -345,7 +345,7 @@ struct hf_group_options {
     struct hf_str table; /* of its outbox; default that of the store with "-NAME" behind it */
     uint32_t buckets;    /* of its outbox; as of hf_outbox_options */
 
-    struct hf_stream_key stream; /* as of hf_subscribe_options, up to from_us */
+    struct hf_event_stream_key stream; /* as of hf_subscribe_options, up to from_us */
     struct hf_str domain;
     struct hf_str type;
     enum hf_start start;

@@ -35,9 +35,9 @@ struct ledger {
     uint64_t repeated, large, built; /* over all histories */
 };
 
-static struct hf_stream_key stream_of(int number)
+static struct hf_event_stream_key stream_of(int number)
 {
-    return (struct hf_stream_key){HF_STR("s"), number ? HF_STR("one") : HF_STR("other")};
+    return (struct hf_event_stream_key){HF_STR("s"), number ? HF_STR("one") : HF_STR("other")};
 }
 
 static struct hf_events *open_by(struct actor *a)

@@ -86,7 +86,8 @@ static uint64_t version_of(struct kit *k, struct hf_events *store, const char *i
     struct hf_events_page page;
 
     CHECK_OK(hf_events_read(k->scope, store,
-                            (struct hf_stream_key){HF_STR("order"), hf_str_from(id)}, NULL, &page));
+                            (struct hf_event_stream_key){HF_STR("order"), hf_str_from(id)}, NULL,
+                            &page));
     CHECK_INT(page.version, page.events_len);
     return page.version;
 }

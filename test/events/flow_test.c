@@ -341,7 +341,7 @@ KIT_TEST_TX(flow, states_that_were_only_looked_at_have_to_be_the_same)
 
 KIT_TEST_TX(flow, snapshots_are_made_of_aggregates)
 {
-    struct hf_stream_key stream = {HF_STR("d"), HF_STR("7")};
+    struct hf_event_stream_key stream = {HF_STR("d"), HF_STR("7")};
     struct hf_snapshot snapshot;
     struct stage st;
 

@@ -110,7 +110,7 @@ struct origin {
 };
 
 struct op plan_op(uint64_t seed, int writer, uint32_t number);
-struct hf_stream_key plan_stream(struct hf_scope *s, int stream);
+struct hf_event_stream_key plan_stream(struct hf_scope *s, int stream);
 struct hf_append *plan_appends(struct hf_scope *s, const struct op *op, int64_t expected);
 bool plan_origin(const struct hf_stored_event *event, struct origin *origin);
 /* The same line in every log, without its end. */

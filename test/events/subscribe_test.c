@@ -89,7 +89,7 @@ static struct hf_subscription *subscribe(struct kit *k, struct hf_events *store,
     return sub;
 }
 
-static void append_type(struct kit *k, struct hf_events *store, struct hf_stream_key stream,
+static void append_type(struct kit *k, struct hf_events *store, struct hf_event_stream_key stream,
                         const char *type)
 {
     struct hf_new_event event = {.type = hf_str_from(type)};
@@ -182,7 +182,7 @@ KIT_TEST_TX(subscribe, start_positions_and_filters)
 
     append_type(k, store, ORDER("1"), "a");
     append_type(k, store, ORDER("1"), "b");
-    append_type(k, store, (struct hf_stream_key){HF_STR("item"), HF_STR("")}, "x");
+    append_type(k, store, (struct hf_event_stream_key){HF_STR("item"), HF_STR("")}, "x");
     test_advance_ms(k->t, DAY);
     from_us = k->t->wall_us;
     append_type(k, store, ORDER("1"), "c");
@@ -213,7 +213,7 @@ KIT_TEST_TX(subscribe, start_positions_and_filters)
                     hf_subscription_close(end);
                 }
             append_type(k, store, ORDER("1"), "new");
-            append_type(k, store, (struct hf_stream_key){HF_STR("item"), HF_STR("")}, "x");
+            append_type(k, store, (struct hf_event_stream_key){HF_STR("item"), HF_STR("")}, "x");
         }
         if (cases[i].options.start == HF_START_END) {
             hf_subscription_close(sub);

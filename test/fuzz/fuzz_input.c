@@ -94,7 +94,7 @@ static void read_keys(struct hf_scope *s, struct hf_str text)
 
 static void read_lines(struct hf_scope *s, struct hf_str text)
 {
-    struct hf_stream_key stream = {HF_STR("order"), HF_STR("7")};
+    struct hf_event_stream_key stream = {HF_STR("order"), HF_STR("7")};
     struct events_line *lines;
     struct hf_str error = {NULL, 0};
     size_t len;

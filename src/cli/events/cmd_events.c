@@ -20,7 +20,7 @@ struct settings {
     bool backward;
     bool archived;
     bool payload;
-    struct hf_stream_key stream; /* read: the operand */
+    struct hf_event_stream_key stream; /* read: the operand */
     int64_t since_us, before_us;
 };
 

@@ -190,14 +190,14 @@ static bool read_meta(struct cli *cli, const struct settings *settings, struct h
     return true;
 }
 
-static bool same_stream(struct hf_stream_key a, struct hf_stream_key b)
+static bool same_stream(struct hf_event_stream_key a, struct hf_event_stream_key b)
 {
     return hf_str_equal(a.domain, b.domain) && hf_str_equal(a.id, b.id);
 }
 
 /* Put an event behind those of its stream. False: the error was shown. */
 static bool batch_add_event(struct cli *cli, const struct settings *settings, struct batch *batch,
-                            struct hf_stream_key stream, const struct hf_new_event *event,
+                            struct hf_event_stream_key stream, const struct hf_new_event *event,
                             size_t events_max)
 {
     struct hf_append *append = batch->appends;
@@ -227,7 +227,7 @@ static bool batch_add_event(struct cli *cli, const struct settings *settings, st
 static bool add_lines(struct cli *cli, const struct settings *settings, const char *name,
                       struct batch *batch)
 {
-    struct hf_stream_key stream = {.domain = {0}};
+    struct hf_event_stream_key stream = {.domain = {0}};
     struct hf_str error = {0};
     struct events_line *lines;
     struct hf_str text;
@@ -261,7 +261,7 @@ static bool add_one(struct cli *cli, const struct settings *settings, const stru
                                  .schema = (uint32_t)settings->schema,
                                  .correlation = settings->correlation,
                                  .compensates = settings->compensates};
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
 
     if (options->operands_len == 3)
         payload = hf_str_from(options->operands[2]);

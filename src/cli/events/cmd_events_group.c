@@ -148,7 +148,7 @@ struct run {
     struct cli *cli;
     const struct settings *settings;
     struct hf_str name;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     int64_t since_us;
     struct events_program program;
     struct guard *guard;

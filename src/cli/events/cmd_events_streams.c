@@ -20,8 +20,8 @@ struct settings {
     uint64_t older_ms;
     struct hf_str expect;
     bool yes;
-    struct hf_stream_key stream; /* the first operand */
-    uint64_t version;            /* truncate, delete */
+    struct hf_event_stream_key stream; /* the first operand */
+    uint64_t version;                  /* truncate, delete */
     enum hf_expect expected;
 };
 
@@ -56,8 +56,9 @@ static struct hf_str hex_of(struct cli *cli, struct hf_bytes bytes)
 
 enum { INFO_LIMITS = 4, INFO_LIMITS_END = 8, INFO_FIELDS = 11 };
 
-static void info_fields(struct cli *cli, struct hf_stream_key stream,
-                        const struct hf_stream_info *info, struct rows_field fields[INFO_FIELDS])
+static void info_fields(struct cli *cli, struct hf_event_stream_key stream,
+                        const struct hf_event_stream_info *info,
+                        struct rows_field fields[INFO_FIELDS])
 {
     const struct rows_field all[] = {
         hf__rows_text("stream", hf__cli_events_stream_text(cli->scope, stream)),
@@ -88,7 +89,7 @@ static enum hf_status info_print(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
     struct rows_field fields[INFO_FIELDS];
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     TRY(hf_events_stream_info(c->scope, c->place, settings->stream, &info));
     info_fields(c->cli, settings->stream, &info, fields);
@@ -141,8 +142,8 @@ const struct options_table hf__events_ls_options = {
     COMMAND_SPECS(ls),
 };
 
-static enum hf_status stream_add(struct hf_scope *s, struct hf_stream_key stream,
-                                 const struct hf_stream_info *info, void *user)
+static enum hf_status stream_add(struct hf_scope *s, struct hf_event_stream_key stream,
+                                 const struct hf_event_stream_info *info, void *user)
 {
     struct command_ctx *c = user;
     const struct settings *settings = c->settings;
@@ -261,7 +262,7 @@ static enum hf_status stream_limit(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
     uint32_t max_age_s = (uint32_t)((settings->max_age_ms + SECOND_MS - 1) / SECOND_MS);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     TRY(hf_events_stream_info(c->scope, c->place, settings->stream, &info));
     TRY(hf_events_limit_stream(c->scope, c->place, settings->stream,

@@ -168,7 +168,7 @@ const struct options_table hf__events_subscribe_options = {
 struct run {
     struct cli *cli;
     const struct settings *settings;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     int64_t since_us;
     uint64_t behind; /* of a stream: the version before the first */
     struct events_program program;

@@ -23,8 +23,8 @@ struct settings {
     struct hf_str domain, after, until;
     uint64_t batch;
     bool replace, renumber, yes;
-    int input;                   /* import: where from */
-    struct hf_stream_key stream; /* verify: the operand */
+    int input;                         /* import: where from */
+    struct hf_event_stream_key stream; /* verify: the operand */
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)

@@ -99,10 +99,10 @@ void hf__cli_events_place_close(void *place);
  * is written %2F or %25; the id is taken as it is. False: it cannot be, which was shown.
  */
 bool hf__cli_events_stream(struct cli *cli, const char *command, const char *text,
-                           struct hf_stream_key *stream);
+                           struct hf_event_stream_key *stream);
 
 /* The same the other way, in the scope; absent: no memory. */
-struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_stream_key stream);
+struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_event_stream_key stream);
 
 /* "any", "none", "exists" or a version; absent is "any". False: it was shown. */
 bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str text,

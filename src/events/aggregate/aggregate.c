@@ -44,7 +44,7 @@ enum hf_status hf__aggregate_check(struct hf_scope *s, const struct hf_aggregate
 }
 
 struct hf_stored_event hf__event_of_new(const struct hf_new_event *event,
-                                        struct hf_stream_key stream)
+                                        struct hf_event_stream_key stream)
 {
     return (struct hf_stored_event){.id = event->id,
                                     .stream = stream,
@@ -81,7 +81,7 @@ struct hf_new_event hf__event_to_new(const struct hf_stored_event *event)
 static enum hf_status state_init(struct hf_scope *s, const struct hf_aggregate *aggregate,
                                  struct hf_str id, struct hf_aggregate_state *state)
 {
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
 
     *state = (struct hf_aggregate_state){.state = hf_scope_alloc(s, aggregate->state_size)};
     TRY(hf_scope_built(s));
@@ -94,7 +94,7 @@ static enum hf_status state_restore(struct hf_scope *s, struct hf_events *store,
                                     const struct hf_aggregate *aggregate, struct hf_str id,
                                     uint64_t version, struct hf_aggregate_state *state)
 {
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot;
     enum hf_status status;
 
@@ -132,7 +132,7 @@ struct loader {
     struct hf_scope *page; /* of the events */
     struct hf_events *store;
     const struct hf_aggregate *aggregate;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version; /* up to it; 0: all */
     aggregate_upcast_fn *upcast;
     void *user;
@@ -278,7 +278,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
                                       const struct hf_aggregate *aggregate, struct hf_str id,
                                       const struct hf_aggregate_state *state, bool *saved)
 {
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot = {.version = state->version, .schema = aggregate->snapshot_schema};
 
     assert(aggregate->save && state->version > 0);
@@ -288,7 +288,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
 }
 
 void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
-                       struct hf_stream_key stream)
+                       struct hf_event_stream_key stream)
 {
     char line[LINE_MAX_LEN];
     int len;
@@ -311,7 +311,7 @@ static bool try_snapshot(struct hf_scope *s, struct hf_events *store,
 {
     static const struct hf_error no_memory = {.status = HF_NOMEM,
                                               .message = HF_STR_INIT("out of memory")};
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
     struct hf_scope *own = hf_scope_new(hf_scope_env(s));
     const struct hf_error *error = &no_memory;
     struct hf_error silent = {0};
@@ -461,7 +461,7 @@ static enum hf_status evolve_all(struct hf_scope *s, const struct handling *h,
         }
         if (!event->time_us)
             event->time_us = hf_scope_env(s)->wall_us(hf_scope_env(s)->user);
-        events[i] = hf__event_of_new(event, (struct hf_stream_key){aggregate->domain, h->id});
+        events[i] = hf__event_of_new(event, (struct hf_event_stream_key){aggregate->domain, h->id});
         events[i].version = state->version + 1;
         if (aggregate->check)
             TRY(aggregate->check(s, state->state, &events[i], aggregate->user));

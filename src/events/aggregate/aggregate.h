@@ -36,11 +36,11 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
 
 /* Write into the log that none could be made. */
 void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
-                       struct hf_stream_key stream);
+                       struct hf_event_stream_key stream);
 
 /* A new event in the form of a stored one, without version, position and hash. */
 struct hf_stored_event hf__event_of_new(const struct hf_new_event *event,
-                                        struct hf_stream_key stream);
+                                        struct hf_event_stream_key stream);
 
 /* And back. */
 struct hf_new_event hf__event_to_new(const struct hf_stored_event *event);

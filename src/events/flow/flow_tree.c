@@ -200,7 +200,7 @@ enum hf_status hf__flow_create(struct hf_scope *s, struct hf_flows *flows,
                                struct hf_stored_event *created)
 {
     const struct hf_flow *flow = hf__flow_find(flows, event->stream.domain, event->event.type);
-    struct hf_stream_key stream = event->stream;
+    struct hf_event_stream_key stream = event->stream;
 
     if (!flow)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no flow for %.*s/%.*s",

@@ -247,15 +247,15 @@ struct events_head {
 
 /* "s.STREAM" or another letter, in the scope. HF_INVALID: there is no domain, or one of the two is
  * too long; the message says which. HF_NOMEM. */
-enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_stream_key stream,
-                                    struct hf_str *pk);
+enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind,
+                                    struct hf_event_stream_key stream, struct hf_str *pk);
 
 /* The stream of such a key; in the scope. */
 enum hf_status hf__events_stream_of(struct hf_scope *s, struct hf_str pk,
-                                    struct hf_stream_key *stream);
+                                    struct hf_event_stream_key *stream);
 
 /* For messages: "order/7". */
-struct hf_str hf__events_stream_text(struct hf_scope *s, struct hf_stream_key stream);
+struct hf_str hf__events_stream_text(struct hf_scope *s, struct hf_event_stream_key stream);
 
 /* What the item of a head says; an absent item gives a head of version 0. HF_CORRUPT. */
 enum hf_status hf__events_head_view(struct hf_scope *s, struct hf_item item,
@@ -318,7 +318,7 @@ enum hf_status hf__events_map_view(struct hf_scope *s, struct hf_value map,
 
 /* The same of an event's item in its stream or in t.COMMIT, whose stream and version are given. */
 enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
-                                    struct hf_stream_key stream, uint64_t version,
+                                    struct hf_event_stream_key stream, uint64_t version,
                                     struct hf_stored_event *event);
 
 /*
@@ -335,7 +335,7 @@ enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
  */
 struct events_commit {
     struct hf_str position;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version;
     struct hf_str large; /* absent: the events are in the item */
     uint32_t large_from;
@@ -459,7 +459,7 @@ enum hf_status hf__events_first_readable(struct hf_scope *s, struct hf_events *s
 /* Let a stream that is not there begin with that version, as if what was before had been truncated.
  * Nothing is changed when it is there. */
 enum hf_status hf__events_begin_at(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream, uint64_t first);
+                                   struct hf_event_stream_key stream, uint64_t first);
 
 /* The version in a sort key; false: it has none. */
 bool hf__events_version_read(struct hf_str sk, uint64_t *version);
@@ -491,7 +491,7 @@ enum hf_status hf__events_large_pages(struct hf_scope *s, struct hf_events *stor
 
 /* Call it with each head, in no order; a Scan of the table. */
 typedef enum hf_status events_head_fn(struct hf_scope *s, struct hf_events *store,
-                                      struct hf_stream_key stream, struct hf_str pk,
+                                      struct hf_event_stream_key stream, struct hf_str pk,
                                       const struct events_head *head, struct hf_item item,
                                       void *user);
 enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store, events_head_fn *fn,
@@ -499,7 +499,7 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
 
 /* HF_CONDITION: the stream is at version `actual` (0: it has no event), which is not what was
  * expected. */
-enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_event_stream_key stream,
                                      enum hf_expect expect, uint64_t version, uint64_t actual);
 
 /* ---- events_archive.c ----------------------------------------------------------------------- */

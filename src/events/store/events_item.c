@@ -168,7 +168,7 @@ enum hf_status hf__events_map_view(struct hf_scope *s, struct hf_value map,
 }
 
 enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
-                                    struct hf_stream_key stream, uint64_t version,
+                                    struct hf_event_stream_key stream, uint64_t version,
                                     struct hf_stored_event *event)
 {
     *event = (struct hf_stored_event){.position = hf_value_str(hf_item_get(item, HF_STR("p"))),

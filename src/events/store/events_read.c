@@ -24,7 +24,7 @@ enum { LIMIT = 100, LIMIT_MAX = 100000, PAGE = 1000 };
 struct reading {
     struct hf_scope *s;
     struct hf_events *store;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct hf_str pk;
     struct hf_events_read_options o;
     struct events_head head;
@@ -280,7 +280,7 @@ static enum hf_status read_begin(struct reading *r)
 }
 
 enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
-                              struct hf_stream_key stream,
+                              struct hf_event_stream_key stream,
                               const struct hf_events_read_options *options,
                               struct hf_events_page *page)
 {
@@ -290,7 +290,8 @@ enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
     *page = (struct hf_events_page){.events = NULL};
     OPTIONS_COPY(&r.o, options);
     TRY(hf__events_stream_pk(s, 's', stream, &r.pk));
-    r.stream = (struct hf_stream_key){hf_scope_copy(s, stream.domain), hf_scope_copy(s, stream.id)};
+    r.stream =
+        (struct hf_event_stream_key){hf_scope_copy(s, stream.domain), hf_scope_copy(s, stream.id)};
     TRY(hf_scope_built(s));
     TRY(read_begin(&r));
     TRY(read_pages(&r));
@@ -344,12 +345,12 @@ static struct hf_item place_key(struct hf_scope *s, const struct events_place *p
 }
 
 static enum hf_status place_stream(struct hf_scope *s, const struct events_place *place,
-                                   struct hf_stream_key *stream)
+                                   struct hf_event_stream_key *stream)
 {
     struct hf_str parts[2];
 
     TRY(hf__pattern_key_parts(s, place->stream, parts, ARRAY_LEN(parts)));
-    *stream = (struct hf_stream_key){parts[0], parts[1]};
+    *stream = (struct hf_event_stream_key){parts[0], parts[1]};
     return HF_OK;
 }
 
@@ -371,7 +372,7 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
         return HF_OK;
     TRY(hf_get_many(s, store->db, gets, len, &options, &result));
     for (size_t i = 0; i < len; i++) {
-        struct hf_stream_key stream;
+        struct hf_event_stream_key stream;
         bool there = true;
 
         /* Another event may be there when that of the place was never appended. */

@@ -9,7 +9,7 @@
  *  (1) An event that was changed, left out, put in or moved shows: its hash, the version of the
  *      next one, or the head does not fit. Whoever could change all hashes from there on would
  *      still have to change the head; so a hash of the head that is kept elsewhere
- *      (hf_stream_info.hash) makes the whole stream certain.
+ *      (hf_event_stream_info.hash) makes the whole stream certain.
  *  (2) Others may append, truncate, sweep and archive meanwhile. Events behind the head as it was
  *      read are not looked at; and what does not fit is looked at again, as long as the head says
  *      that somebody swept or moved the stream since.
@@ -46,7 +46,7 @@ static enum hf_status report_progress(struct verify *v, bool ends)
 /* One stream on its way. */
 struct chain {
     struct verify *v;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     const struct events_head *head;
     uint64_t next;             /* the version that has to come */
     uint8_t hash[EVENTS_HASH]; /* of the one before */
@@ -60,8 +60,8 @@ static enum hf_status fail_version(struct chain *c, uint64_t version, const char
 {
     struct hf_scope *s = c->v->s;
 
-    c->v->out->bad =
-        (struct hf_stream_key){hf_scope_copy(s, c->stream.domain), hf_scope_copy(s, c->stream.id)};
+    c->v->out->bad = (struct hf_event_stream_key){hf_scope_copy(s, c->stream.domain),
+                                                  hf_scope_copy(s, c->stream.id)};
     c->v->out->bad_version = version;
     return hf_scope_fail(s, HF_CORRUPT, "stream \"%.*s\", version %llu: %s",
                          HF_FMT(hf__events_stream_text(s, c->stream)), (unsigned long long)version,
@@ -224,8 +224,9 @@ static enum hf_status check_step(struct hf_scope *s, struct hf_events *store,
     return check_event(c, &event, hf_item_get(step->item, HF_STR("e")), hf_str_of(NULL, 0), 0);
 }
 
-static enum hf_status check_once(struct verify *v, struct hf_stream_key stream, struct hf_str pk,
-                                 const struct events_head *head, struct hf_item item)
+static enum hf_status check_once(struct verify *v, struct hf_event_stream_key stream,
+                                 struct hf_str pk, const struct events_head *head,
+                                 struct hf_item item)
 {
     struct chain c = {.v = v, .stream = stream, .head = head};
     struct events_swept swept;
@@ -263,7 +264,7 @@ static bool is_moved(struct hf_item one, struct hf_item other)
 
 /* (2) */
 static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream, struct hf_str pk,
+                                   struct hf_event_stream_key stream, struct hf_str pk,
                                    const struct events_head *head, struct hf_item item, void *user)
 {
     struct verify *v = user;
@@ -287,7 +288,7 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
         item = again;
         v->out->events = before;
         v->reported = v->reported < before ? v->reported : before;
-        v->out->bad = (struct hf_stream_key){.id = {NULL, 0}};
+        v->out->bad = (struct hf_event_stream_key){.id = {NULL, 0}};
         v->out->bad_version = 0;
     }
 }
@@ -473,7 +474,7 @@ static enum hf_status check_order(struct verify *v)
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
-                                const struct hf_stream_key *stream,
+                                const struct hf_event_stream_key *stream,
                                 const struct hf_events_verify_options *options,
                                 struct hf_events_verified *verified)
 {
