@@ -45,6 +45,9 @@ enum {
 #define OUTBOX_URGENT_MS INT64_C(1577836800000)
 #define OUTBOX_URGENT_END "01dxf6dt00"
 
+/* The latest time that a place can have, in milliseconds since 1970. */
+#define OUTBOX_DUE_MAX_MS ((INT64_C(1) << 50) - 1)
+
 /* Called after events were emitted into that bucket, urgent ones or others. UINT32_MAX: neither the
  * bucket is known nor whether they are urgent. */
 typedef void outbox_wake_fn(void *user, uint32_t bucket, bool urgent);
@@ -88,7 +91,7 @@ struct hf_outbox {
     int64_t look_again_us; /* before that, by the elapsed clock, hf__outbox_look() fails at once */
 };
 
-/* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
+/* ---- outbox_place.c, outbox_item.c: how events are stored; nothing is sent here ---------------- */
 
 /* `partition` is "p", "f" or "h". */
 struct hf_item hf__outbox_key(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -106,6 +109,11 @@ static inline struct hf_str pk_of(const struct hf_outbox *outbox, struct hf_item
 static inline struct hf_str sk_of(const struct hf_outbox *outbox, struct hf_item item)
 {
     return hf_value_str(hf_item_get(item, outbox->at.sort));
+}
+
+static inline struct hf_attr outbox_key_attr(struct hf_str name, struct hf_str text)
+{
+    return (struct hf_attr){.name = name, .type = HF_TYPE_S, .text = text};
 }
 
 /* The time to live, in seconds since 1970. */
@@ -155,6 +163,9 @@ static inline bool is_urgent_seq(const char *seq)
 
 /* The seq of the same time among the urgent ones, or among the others. */
 void hf__outbox_seq_among(struct hf_str seq, bool urgent, char to[OUTBOX_SEQ_LEN + 1]);
+
+/* The bucket that a seq names, which may be one that the outbox does not have. False: it is no seq. */
+bool hf__outbox_seq_bucket(struct hf_str seq, uint32_t *bucket);
 
 /* False: it is no seq of this outbox. */
 bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
@@ -320,7 +331,7 @@ uint64_t hf__outbox_unreadable(struct hf_outbox *outbox);
 /* Search such items where relays do not read, once a minute. */
 void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox);
 
-/* ---- outbox_claim.c -------------------------------------------------------------------------- */
+/* ---- outbox_claim.c, outbox_claimed.c -------------------------------------------------------- */
 
 /* How an attempt that has failed is counted. */
 enum outbox_try {

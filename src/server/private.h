@@ -307,6 +307,12 @@ static inline struct conn *conn_of(uv_stream_t *stream)
     return stream->data;
 }
 
+/* ---- listen.c: sockets ---------------------------------------------------------------------- */
+
+/* Make the listeners of the server, and learn its port and whether all are of this machine. What was
+ * opened before a failure is closed with the server. */
+enum hf_status hf__listen_open(struct hf_scope *s, struct server *server);
+
 /* ---- answers -------------------------------------------------------------------------------- */
 
 extern const struct hf_str hf__type_json_1_0;
