@@ -42,6 +42,20 @@ enum {
     TAKE_BACK_MS = 1000
 };
 
+/* A call that claims events: one, or many. */
+struct claiming {
+    struct hf_outbox *outbox;
+    struct hf_claim_options o;
+    struct outbox_only only;
+    bool ahead; /* (7) */
+    struct hf_claimed_event *events;
+    size_t len, cap;
+    uint64_t refused, unsure;
+    uint64_t seen;                                    /* events that were read */
+    uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
+    uint64_t bare[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets without events (8) */
+};
+
 /* ---- options -------------------------------------------------------------------------------- */
 
 enum hf_status hf__outbox_claim_options(struct hf_scope *s, const struct hf_claim_options *options,
@@ -142,11 +156,10 @@ static struct hf_str taken_over(struct hf_scope *s, const struct hf_outbox_event
                   "#error_text = :text, #cause = :cause");
 }
 
-static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_outbox *outbox,
-                                           const struct hf_outbox_event *event,
-                                           const struct hf_claim_options *o, bool ahead,
-                                           struct hf_str token)
+static struct hf_update_item claim_request(struct hf_scope *s, const struct claiming *c,
+                                           const struct hf_outbox_event *event, struct hf_str token)
 {
+    const struct hf_outbox *outbox = c->outbox;
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str opener = hf_db_opener(outbox->db);
     int64_t now_us = claim_now_us(outbox); /* (2) */
@@ -154,16 +167,16 @@ static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_o
                                     .key =
                                         hf__outbox_key(s, outbox, "p", event->bucket, event->ref),
                                     .returns = HF_RETURN_ALL_NEW};
-    const bool forget_ahead = !ahead && is_ahead(event);
+    const bool ahead = c->ahead, forget_ahead = !ahead && is_ahead(event);
     struct hf_str left = {0};
 
     update.condition = seen_condition(&h, event, now_us);
     NAMES(&h, "#owner", "#lease", "#opener");
     if (opener.len)
         VALUE(&h, HF_S(":opener", opener));
-    VALUE(&h, HF_S(":owner", o->owner));
+    VALUE(&h, HF_S(":owner", c->o.owner));
     VALUE(&h, HF_S(":token", token));
-    VALUE(&h, HF_N(":lease", now_us + (int64_t)o->lease_ms * 1000));
+    VALUE(&h, HF_N(":lease", now_us + (int64_t)c->o.lease_ms * 1000));
     VALUE(&h, HF_N(":fence", claim_fence(event->item) + 1));
     if (claim_token(event->item).len)
         left = taken_over(s, event, now_us, &h);
@@ -208,6 +221,10 @@ static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = silent_failure(s, event);
+    const struct outbox_last_try last = {.id = id_str(&id),
+                                         .attempts = event->attempts + UINT64_C(1),
+                                         .failure = &failure,
+                                         .now_us = claim_now_us(outbox)};
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
                                  .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
@@ -217,11 +234,7 @@ static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
     return hf__outbox_make_dead_letter(s, outbox, &del,
-                                       hf__outbox_failed_item(s, outbox, event,
-                                                              event->attempts + UINT64_C(1),
-                                                              &failure, id_str(&id),
-                                                              claim_now_us(outbox)),
-                                       id_str(&id));
+                                       hf__outbox_failed_item(s, outbox, event, &last), last.id);
 }
 
 /* The same with an event that has no room for a claim: docs/emitting.md. */
@@ -234,19 +247,20 @@ static enum hf_status event_refuse(struct hf_scope *s, struct hf_outbox *outbox,
                                  s, "it has %zu bytes, and only %d or fewer leave room for a claim",
                                  hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
     struct outbox_failure failure = hf__outbox_failure(s, &error);
+    const struct outbox_last_try last = {.id = id_str(&id),
+                                         .attempts = event->attempts,
+                                         .failure = &failure,
+                                         .now_us = claim_now_us(outbox)};
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
                                  .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
 
-    del.condition = seen_condition(&h, event, claim_now_us(outbox));
+    del.condition = seen_condition(&h, event, last.now_us);
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
     return hf__outbox_make_dead_letter(s, outbox, &del,
-                                       hf__outbox_failed_item(s, outbox, event, event->attempts,
-                                                              &failure, id_str(&id),
-                                                              claim_now_us(outbox)),
-                                       id_str(&id));
+                                       hf__outbox_failed_item(s, outbox, event, &last), last.id);
 }
 
 static struct hf_update_item take_back_request(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -322,11 +336,11 @@ static enum hf_status claim_undo(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 /* Claim an event that is due and free. *got: it is ours. HF_CONDITION: another worker was first. */
-static enum hf_status event_claim(struct hf_scope *s, struct hf_outbox *outbox,
+static enum hf_status event_claim(struct hf_scope *s, const struct claiming *c,
                                   const struct hf_outbox_event *seen,
-                                  const struct hf_claim_options *o, bool ahead,
                                   struct hf_claimed_event *event, bool *got)
 {
+    struct hf_outbox *outbox = c->outbox;
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_update_item update;
     struct hf_item item;
@@ -334,11 +348,11 @@ static enum hf_status event_claim(struct hf_scope *s, struct hf_outbox *outbox,
 
     *got = false;
     if (claim_token(seen->item).len && !is_ahead(seen) &&
-        seen->attempts + UINT64_C(1) >= o->max_attempts)
+        seen->attempts + UINT64_C(1) >= c->o.max_attempts)
         return event_exhaust(s, outbox, seen);
     if (!hf__outbox_has_room(s, outbox, seen->item))
         return event_refuse(s, outbox, seen);
-    update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
+    update = claim_request(s, c, seen, id_str(&id));
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
@@ -352,20 +366,6 @@ static enum hf_status event_claim(struct hf_scope *s, struct hf_outbox *outbox,
     *got = true;
     return HF_OK;
 }
-
-/* A call that claims many events. */
-struct claiming {
-    struct hf_outbox *outbox;
-    struct hf_claim_options o;
-    struct outbox_only only;
-    bool ahead; /* (7) */
-    struct hf_claimed_event *events;
-    size_t len, cap;
-    uint64_t refused, unsure;
-    uint64_t seen;                                    /* events that were read */
-    uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
-    uint64_t bare[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets without events (8) */
-};
 
 static bool bit_of(const uint64_t *bits, uint32_t number)
 {
@@ -456,7 +456,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
         if (hf__outbox_is_early(&seen, claim_now_us(c->outbox)))
             continue;
         TRY(claims_reserve(s, c));
-        status = event_claim(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
+        status = event_claim(s, c, &seen, &c->events[c->len], &got);
         if (status != HF_OK && status != HF_CONDITION) {
             c->unsure += hf_scope_error(s)->may_have_happened;
             return status;
@@ -502,16 +502,16 @@ static void look_first(struct hf_scope *s, struct claiming *c)
 
     for (uint32_t from = 0; from < outbox->buckets; from += OUTBOX_LOOK_MAX) {
         uint32_t numbers[OUTBOX_LOOK_MAX];
-        bool shown[OUTBOX_LOOK_MAX], whole = false;
+        bool shown[OUTBOX_LOOK_MAX];
+        struct outbox_looking look = {.buckets = numbers, .shown = shown};
         size_t len = 0;
 
         while (len < OUTBOX_LOOK_MAX && from + len < outbox->buckets) {
             numbers[len] = from + (uint32_t)len;
             len++;
         }
-        if (hf__outbox_look(s, outbox, numbers, len, now_ms, OUTBOX_SKEW_MS, shown, &whole) !=
-                HF_OK ||
-            !whole)
+        look.len = len;
+        if (hf__outbox_look(s, outbox, &look, now_ms, OUTBOX_SKEW_MS) != HF_OK || !look.whole)
             return;
         for (size_t i = 0; i < len; i++)
             if (!shown[i])
@@ -556,19 +556,18 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
     return HF_OK;
 }
 
-static enum hf_status events_claim(struct hf_scope *s, struct hf_outbox *outbox,
-                                   const struct hf_claim_options *options, bool ahead,
-                                   struct claiming *c, struct hf_claim_list *list)
+static enum hf_status events_claim(struct hf_scope *s, struct claiming *c,
+                                   const struct hf_claim_options *options,
+                                   struct hf_claim_list *list)
 {
     enum hf_status status;
 
-    *c = (struct claiming){.outbox = outbox, .ahead = ahead};
     *list = (struct hf_claim_list){0};
     TRY(hf__outbox_claim_options(s, options, &c->o));
     c->only = (struct outbox_only){.type = c->o.type, .key = c->o.key, .tenant = c->o.tenant};
     TRY(hf__outbox_only_check(s, &c->only));
-    TRY(hf__outbox_take_mode(s, outbox, true));
-    hf__outbox_find_strays(s, outbox);
+    TRY(hf__outbox_take_mode(s, c->outbox, true));
+    hf__outbox_find_strays(s, c->outbox);
     status = claim_all(s, c);
     *list = (struct hf_claim_list){.events = c->events,
                                    .events_len = c->len,
@@ -582,17 +581,17 @@ static enum hf_status events_claim(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_claim_options *options, struct hf_claim_list *list)
 {
-    struct claiming c;
+    struct claiming c = {.outbox = outbox, .ahead = true};
 
-    return events_claim(s, outbox, options, true, &c, list);
+    return events_claim(s, &c, options, list);
 }
 
 enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_claim_options *options, struct hf_claim_list *list)
 {
-    struct claiming c;
+    struct claiming c = {.outbox = outbox};
 
-    TRY(events_claim(s, outbox, options, false, &c, list));
+    TRY(events_claim(s, &c, options, list));
     for (size_t i = 0; i < c.len; i++)
         hf__outbox_fetch(s, outbox, &c.events[i].event, 1);
     return HF_OK;
@@ -602,10 +601,10 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_claim_options *options,
                                    struct hf_claimed_event *event)
 {
-    struct hf_claim_options o;
+    struct claiming c = {.outbox = outbox};
 
     *event = (struct hf_claimed_event){.fence = 0};
-    TRY(hf__outbox_claim_options(s, options, &o));
+    TRY(hf__outbox_claim_options(s, options, &c.o));
     TRY(hf__outbox_take_mode(s, outbox, true));
     for (int round = 0; round < ROUNDS; round++) {
         int64_t now_us = claim_now_us(outbox);
@@ -620,10 +619,10 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                                                 : "was published");
         if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
             return hf_scope_fail(s, HF_CONDITION, "event %.*s is not due yet", HF_FMT(id));
-        if (claim_token(seen.item).len && !is_over(outbox, &seen, &o, now_us))
+        if (claim_token(seen.item).len && !is_over(outbox, &seen, &c.o, now_us))
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
                                  HF_FMT(seen.owner));
-        status = event_claim(s, outbox, &seen, &o, false, event, &got);
+        status = event_claim(s, &c, &seen, event, &got);
         if (status == HF_OK && got)
             hf__outbox_fetch(s, outbox, &event->event, 1);
         if (status != HF_CONDITION && (status != HF_OK || got))

@@ -221,28 +221,31 @@ static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_claimed_event *event, const struct hf_error *error,
-                               bool for_good, const struct hf_claim_options *options,
-                               enum outbox_try tried)
+                               const struct hf_claimed_event *event,
+                               const struct outbox_attempt *attempt,
+                               const struct hf_claim_options *options)
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct hf_error copy = *error; /* it may be the scope's, which calls forget */
+    struct hf_error copy = *attempt->error; /* it may be the scope's, which calls forget */
     struct outbox_failure failure = hf__outbox_failure(s, &copy);
-    uint64_t attempts = event->event.attempts + (uint64_t)(tried != OUTBOX_NOT_TRIED);
+    uint64_t attempts = event->event.attempts + (uint64_t)(attempt->tried != OUTBOX_NOT_TRIED);
     struct hf_claim_options o;
+    struct outbox_last_try last;
     struct hf_delete_item del;
     enum hf_status status;
 
     TRY(hf__outbox_claim_options(s, options, &o));
-    if (!for_good && attempts - event->event.crashes < o.max_attempts)
-        return fail_for_now(s, outbox, event, &failure, &o, tried == OUTBOX_BEGUN);
+    if (!attempt->give_up && attempts - event->event.crashes < o.max_attempts)
+        return fail_for_now(s, outbox, event, &failure, &o, attempt->tried == OUTBOX_BEGUN);
     del = own_del(s, outbox, event);
     TRY(hf_scope_built(s));
+    last = (struct outbox_last_try){.id = id_str(&id),
+                                    .attempts = attempts,
+                                    .failure = &failure,
+                                    .now_us = claim_now_us(outbox)};
     status = hf__outbox_make_dead_letter(s, outbox, &del,
-                                         hf__outbox_failed_item(s, outbox, &event->event, attempts,
-                                                                &failure, id_str(&id),
-                                                                claim_now_us(outbox)),
-                                         id_str(&id));
+                                         hf__outbox_failed_item(s, outbox, &event->event, &last),
+                                         last.id);
     return status == HF_CONDITION ? fail_lost(s, event, hf_scope_error(s)->may_have_happened)
                                   : status;
 }
@@ -256,7 +259,8 @@ enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
 
     if (!error || error->status == HF_OK) /* HF_OK cannot be stored as a failure */
         error = &unknown;
-    return hf__outbox_fail(s, outbox, event, error, for_good, options, OUTBOX_TRIED);
+    return hf__outbox_fail(s, outbox, event,
+                           &(struct outbox_attempt){.error = error, .give_up = for_good}, options);
 }
 
 /* (7) */

@@ -149,10 +149,10 @@ static enum hf_status fail_unstorable(struct hf_scope *s, const struct hf_event 
 }
 
 enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
-                                const struct hf_event *event, size_t number,
-                                const struct outbox_place *place, struct hf_str blob,
-                                const struct hf_attr *more, size_t more_len, struct hf_item *item)
+                                const struct outbox_draft *draft, struct hf_item *item)
 {
+    const struct hf_event *event = draft->event;
+    const struct outbox_place *place = draft->place;
     struct hf_attr attrs[ARRAY_LEN(texts) + 13] = {
         outbox_key_attr(outbox->at.hash, hf__outbox_pk(s, "p", place->bucket)),
         outbox_key_attr(outbox->at.sort, place_seq(place)),
@@ -166,26 +166,26 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
         attrs[len++] = (struct hf_attr)HF_N("due", event->due_us);
     if (event->urgent)
         attrs[len++] = (struct hf_attr)HF_BOOL("urgent", true);
-    if (blob.len) {
-        attrs[len++] = (struct hf_attr)HF_S("blob", blob);
+    if (draft->blob.len) {
+        attrs[len++] = (struct hf_attr)HF_S("blob", draft->blob);
         attrs[len++] = (struct hf_attr)HF_N("blob_size", event->payload.len);
     } else if (event->payload.len) {
         attrs[len++] = (struct hf_attr)HF_B("payload", event->payload);
     }
     if (event->headers.ptr && hf_item_count(event->headers))
         attrs[len++] = (struct hf_attr)HF_M("headers", event->headers);
-    for (size_t i = 0; i < more_len; i++)
-        attrs[len++] = more[i];
+    if (draft->put.len)
+        attrs[len++] = (struct hf_attr)HF_S("put", draft->put);
     assert(len <= ARRAY_LEN(attrs));
     *item = hf_item_make(s, attrs, len);
     if (hf_item_check(s, *item) != HF_OK)
-        return fail_unstorable(s, event, number);
+        return fail_unstorable(s, event, draft->number);
     if (hf_item_size(*item) > HF_EVENT_SIZE_MAX)
         return hf_scope_fail_limit(
             s, HF_LIMIT, HF_ERROR_LIMIT(HF_EVENT_SIZE_MAX, hf_item_size(*item)),
             "event %zu (%.*s) has %zu bytes, of these %zu of payload: more than "
             "the %d that an event may have",
-            number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
+            draft->number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
             HF_EVENT_SIZE_MAX);
     return HF_OK;
 }
@@ -204,25 +204,24 @@ static bool is_state(const struct hf_outbox *outbox, struct hf_str name)
 }
 
 static struct hf_item item_move(struct hf_scope *s, const struct hf_outbox *outbox,
-                                struct hf_item item, const char *partition,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len)
+                                struct hf_item item, const struct outbox_move *to)
 {
     struct hf_attr *attrs =
-        hf_scope_alloc(s, (hf_item_count(item) + more_len + 2) * sizeof(*attrs));
+        hf_scope_alloc(s, (hf_item_count(item) + to->more_len + 2) * sizeof(*attrs));
     struct hf_item_walk walk = {0};
     size_t len = 0;
 
     if (!attrs)
         return (struct hf_item){0};
-    attrs[len++] = outbox_key_attr(outbox->at.hash, hf__outbox_pk(s, partition, place->bucket));
-    attrs[len++] = outbox_key_attr(outbox->at.sort, hf_scope_copy(s, place_seq(place)));
+    attrs[len++] =
+        outbox_key_attr(outbox->at.hash, hf__outbox_pk(s, to->partition, to->place->bucket));
+    attrs[len++] = outbox_key_attr(outbox->at.sort, hf_scope_copy(s, place_seq(to->place)));
     while (hf_item_next(item, &walk))
         if (!is_state(outbox, walk.name))
             attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
-    for (size_t i = 0; i < more_len; i++)
-        attrs[len++] = more[i];
-    assert(len <= hf_item_count(item) + more_len + 2);
+    for (size_t i = 0; i < to->more_len; i++)
+        attrs[len++] = to->more[i];
+    assert(len <= hf_item_count(item) + to->more_len + 2);
     return hf_item_make(s, attrs, len);
 }
 
@@ -250,16 +249,15 @@ static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
 }
 
 struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outbox,
-                                struct hf_item item, const char *partition,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len)
+                                struct hf_item item, const struct outbox_move *to)
 {
-    struct hf_item bare, whole = item_move(s, outbox, item, partition, place, more, more_len);
+    const struct outbox_move without = {.partition = to->partition, .place = to->place};
+    struct hf_item bare, whole = item_move(s, outbox, item, to);
 
     if (whole.len < SMALL || hf_item_size(whole) <= ITEM_MAX)
         return whole;
-    bare = item_move(s, outbox, item, partition, place, NULL, 0);
-    return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, more, more_len);
+    bare = item_move(s, outbox, item, &without);
+    return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, to->more, to->more_len);
 }
 
 bool hf__outbox_has_room(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item)

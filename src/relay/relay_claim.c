@@ -188,8 +188,10 @@ static void note_failed(struct relay_worker *worker, const struct hf_claimed_eve
                              .may_retry = !delivery->for_good};
     bool gives_up = delivery->for_good ||
                     event->event.attempts - event->event.crashes + 1 >= relay->o.max_attempts;
-    enum hf_status status = hf__outbox_fail(worker->io, relay->outbox, event, &error,
-                                            delivery->for_good, &options, tried);
+    struct outbox_attempt attempt = {.error = &error,
+                                     .tried = tried,
+                                     .give_up = delivery->for_good};
+    enum hf_status status = hf__outbox_fail(worker->io, relay->outbox, event, &attempt, &options);
 
     outcome_report(worker, event, status,
                    gives_up ? &relay->metrics.given_up : &relay->metrics.retried,

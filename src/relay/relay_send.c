@@ -334,9 +334,12 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     uint32_t failures = event->attempts - event->crashes + 1;
     bool give_up = delivery->for_good || failures >= relay->o.max_attempts ||
                    !hf__outbox_has_room(worker->io, worker->relay->outbox, event->item);
-    enum outbox_try tried = held->begun                              ? OUTBOX_BEGUN
-                            : event->crashes >= relay->o.max_crashes ? OUTBOX_NOT_TRIED
-                                                                     : OUTBOX_TRIED;
+    struct outbox_attempt attempt = {.error = &error,
+                                     .tried = held->begun ? OUTBOX_BEGUN
+                                              : event->crashes >= relay->o.max_crashes
+                                                  ? OUTBOX_NOT_TRIED
+                                                  : OUTBOX_TRIED,
+                                     .give_up = give_up};
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, failures);
     enum hf_status status;
     int64_t now_us;
@@ -353,9 +356,8 @@ static void note_failure(struct relay_worker *worker, struct held *held,
         forget_failure(relay, held);
         return;
     }
-    status = hf__outbox_note_try(worker->io, relay->outbox, event, &error,
-                                 relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
-                                 give_up, tried);
+    attempt.next_us = relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000;
+    status = hf__outbox_note_try(worker->io, relay->outbox, event, &attempt);
     hf__relay_consumed(relay, worker->io);
     if (status == HF_OK)
         hf__relay_report_event(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);

@@ -634,19 +634,18 @@ KIT_TEST(kv, items_without_a_version_are_compared_by_value)
     struct hf_kv *kv = open_plain(k);
     struct kv_place place;
     struct kv_base base = {.kind = KV_BASE_SEEN, .seen = {.there = true, .value = text(k, "one")}};
+    struct kv_content content = {.value = text(k, "x"), .version = HF_STR("v")};
     struct kv_request request;
     struct hf_item item;
 
     put_raw(k, HF_ITEM(k->scope, HF_S("key", HF_STR("global.old")), HF_S("data", HF_STR("two"))));
     CHECK_OK(hf__kv_place(k->scope, kv, id("old"), &place));
-    hf__kv_put_request(k->scope, kv, &place, &base, text(k, "x"), hf_str_of(NULL, 0), HF_STR("v"),
-                       0, &request);
+    hf__kv_put_request(k->scope, kv, &place, &base, &content, &request);
     CHECK_STATUS(HF_CONDITION, hf__pattern_write(k->scope, k->db,
                                                  &(struct hf_transact_write){.put = &request.put},
                                                  request.key, &item));
     base.seen.value = text(k, "two");
-    hf__kv_put_request(k->scope, kv, &place, &base, text(k, "x"), hf_str_of(NULL, 0), HF_STR("v"),
-                       0, &request);
+    hf__kv_put_request(k->scope, kv, &place, &base, &content, &request);
     CHECK_OK(hf__pattern_write(k->scope, k->db, &(struct hf_transact_write){.put = &request.put},
                                request.key, &item));
     hf_kv_close(kv);

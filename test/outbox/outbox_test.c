@@ -48,14 +48,15 @@ static struct hf_str emit(struct kit *k, struct hf_outbox *outbox, const char *t
 static size_t read_all(struct kit *k, struct hf_outbox *outbox, uint32_t bucket,
                        struct hf_outbox_event **events)
 {
-    size_t len;
-    bool more;
+    struct outbox_reading r = {.bucket = bucket,
+                               .now_ms = hf__env_wall_ms(&outbox->env),
+                               .skew_ms = OUTBOX_SKEW_MS,
+                               .limit = 1000};
 
-    CHECK_OK(hf__outbox_read(k->scope, outbox, bucket, hf_str_of(NULL, 0),
-                             hf__env_wall_ms(&outbox->env), OUTBOX_SKEW_MS, 1000, false, events,
-                             &len, &more));
-    CHECK(!more);
-    return len;
+    CHECK_OK(hf__outbox_read(k->scope, outbox, &r));
+    CHECK(!r.more);
+    *events = r.events;
+    return r.len;
 }
 
 static size_t waiting(struct kit *k, struct hf_outbox *outbox)
@@ -774,22 +775,20 @@ KIT_TEST(outbox_emit, any_number_each_alone)
 KIT_TEST(outbox_work, what_is_due_is_read_in_parts)
 {
     struct hf_outbox *outbox = open_outbox(k, 1, 0);
-    struct hf_outbox_event *events;
-    struct hf_str after = {NULL, 0};
-    size_t total = 0, len;
-    bool more = true;
+    struct outbox_reading r = {.skew_ms = OUTBOX_SKEW_MS, .limit = 10, .more = true};
+    size_t total = 0;
 
     for (int i = 0; i < 25; i++)
         emit(k, outbox, "t", "k");
-    for (int rounds = 0; more; rounds++) {
+    for (int rounds = 0; r.more; rounds++) {
         CHECK(rounds < 5);
-        CHECK_OK(hf__outbox_read(k->scope, outbox, 0, after, hf__env_wall_ms(&outbox->env),
-                                 OUTBOX_SKEW_MS, 10, false, &events, &len, &more));
-        for (size_t i = 0; i < len; i++) {
-            CHECK(!after.len || memcmp(events[i].ref.ptr, after.ptr, OUTBOX_SEQ_LEN) > 0);
-            after = events[i].ref;
+        r.now_ms = hf__env_wall_ms(&outbox->env);
+        CHECK_OK(hf__outbox_read(k->scope, outbox, &r));
+        for (size_t i = 0; i < r.len; i++) {
+            CHECK(!r.after.len || memcmp(r.events[i].ref.ptr, r.after.ptr, OUTBOX_SEQ_LEN) > 0);
+            r.after = r.events[i].ref;
         }
-        total += len;
+        total += r.len;
     }
     CHECK_INT(25, total);
     hf_outbox_close(outbox);

@@ -375,26 +375,25 @@ static void charge_page(struct hf_scope *s, struct reading *r)
     r->answer->capacity = hf__usage_capacity(s, &usage, r->page->return_capacity);
 }
 
-enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table *table,
-                             struct index *index, const struct prepared_page *page,
-                             struct hf_bytes lower, struct hf_bytes upper,
+enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, const struct page_range *range,
                              struct page_answer *answer)
 {
+    const struct prepared_page *page = range->page;
     struct reading r = {.e = e,
-                        .table = table,
-                        .index = index,
+                        .table = range->table,
+                        .index = range->index,
                         .page = page,
                         .answer = answer,
                         .items = {.scope = s}};
-    const struct store_range range = {.lower = lower,
-                                      .upper = upper,
-                                      .reverse = page->reverse,
-                                      .fill_cache = true};
+    const struct store_range keys = {.lower = range->lower,
+                                     .upper = range->upper,
+                                     .reverse = page->reverse,
+                                     .fill_cache = true};
 
-    assert(lower.len >= PREFIX_LEN && upper.len > 0);
+    assert(range->lower.len >= PREFIX_LEN && range->upper.len > 0);
     ASSERT_SCHEMA_HELD(e);
     r.fetch = must_fetch(&r);
-    TRY(walk_range(s, &r, &range));
+    TRY(walk_range(s, &r, &keys));
     if (page->select != HF_SELECT_COUNT) {
         hf__buf_reserve(&r.items, sizeof(struct hf_item)); /* an empty list is not an absent one */
         if (r.items.failed)

@@ -30,10 +30,15 @@ enum hf_status hf__page_check(struct hf_scope *s, struct table *table,
 enum hf_status hf__page_check_expressions(struct hf_scope *s, const struct table *table,
                                           const struct index *index,
                                           const struct prepared_page *page);
-/* Read one page of the keys in [lower, upper). */
-enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, struct table *table,
-                             struct index *index, const struct prepared_page *page,
-                             struct hf_bytes lower, struct hf_bytes upper,
+/* The stored keys in [lower, upper) of a table, or of one of its indexes, that a page is read from. */
+struct page_range {
+    struct table *table;
+    struct index *index; /* NULL: the table */
+    const struct prepared_page *page;
+    struct hf_bytes lower;
+    struct hf_bytes upper;
+};
+enum hf_status hf__page_read(struct hf_scope *s, struct engine *e, const struct page_range *range,
                              struct page_answer *answer);
 /* Fail because nothing can follow this key: its partition has one item at most. */
 enum hf_status hf__page_fail_restart(struct hf_scope *s, struct hf_item start);

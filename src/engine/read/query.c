@@ -336,8 +336,13 @@ static enum hf_status query_locked(struct hf_scope *s, struct engine *e,
     TRY(apply_start(s, table, index, page, &bounds, &partition, &range));
     TRY(hf__page_check_expressions(s, table, index, page));
     *latch = hf__hash_latch(table, bounds.hash[0]);
-    TRY(hf__page_read(s, e, table, index, page, hf_bytes_of(range.lower.ptr, range.lower.len),
-                      hf_bytes_of(range.upper.ptr, range.upper.len), answer));
+    TRY(hf__page_read(s, e,
+                      &(struct page_range){.table = table,
+                                           .index = index,
+                                           .page = page,
+                                           .lower = hf_bytes_of(range.lower.ptr, range.lower.len),
+                                           .upper = hf_bytes_of(range.upper.ptr, range.upper.len)},
+                      answer));
     if (!index && table->key.range_len == 0)
         /* apply_start() would refuse it as a start key */
         answer->last = (struct hf_item){.ptr = NULL};

@@ -76,8 +76,13 @@ static enum hf_status scan_locked(struct hf_scope *s, struct engine *e,
         return hf__fail_nomem(s);
     TRY(apply_start(s, table, index, page, &lower, &upper));
     TRY(hf__page_check_expressions(s, table, index, page));
-    return hf__page_read(s, e, table, index, page, hf_bytes_of(lower.ptr, lower.len),
-                         hf_bytes_of(upper.ptr, upper.len), answer);
+    return hf__page_read(s, e,
+                         &(struct page_range){.table = table,
+                                              .index = index,
+                                              .page = page,
+                                              .lower = hf_bytes_of(lower.ptr, lower.len),
+                                              .upper = hf_bytes_of(upper.ptr, upper.len)},
+                         answer);
 }
 
 enum hf_status hf__scan_page(struct hf_scope *s, struct engine *e, const struct prepared_page *page,

@@ -165,12 +165,15 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
     while (!is_full(r) && r->at >= stub->first && r->at <= last) {
         uint32_t number = stub->number + (uint32_t)(r->at - stub->first);
         uint64_t before = r->at;
+        const struct events_large_range range = {
+            .large = stub->large,
+            .from = r->o.backward ? stub->number : number,
+            .to = r->o.backward ? number : stub->number + (uint32_t)stub->count - 1,
+            .backward = r->o.backward,
+            .limit = r->o.limit - r->len};
         struct hf_query_result page;
 
-        TRY(hf__events_large_page(r->s, r->store, stub->large,
-                                  r->o.backward ? stub->number : number,
-                                  r->o.backward ? number : stub->number + (uint32_t)stub->count - 1,
-                                  r->o.backward, r->o.limit - r->len, &page));
+        TRY(hf__events_large_page(r->s, r->store, &range, &page));
         for (size_t i = 0; i < page.items_len && !is_full(r); i++) {
             uint32_t at;
 
@@ -428,17 +431,16 @@ static enum hf_status find_at(struct hf_scope *s, struct hf_events *store, struc
 {
     struct events_commit commit;
     struct hf_item item;
-    uint32_t number = 0, next;
-    size_t len;
+    struct events_run run = {.events = event, .cap = 1};
 
     *event = (struct hf_stored_event){.version = 0};
-    hf__events_position_read(position, NULL, NULL, &number);
+    hf__events_position_read(position, NULL, NULL, &run.from);
     TRY(read_commit(s, store, position, &item));
     if (!item.ptr)
         return HF_OK;
     TRY(hf__events_commit_view(s, item, &commit));
-    TRY(hf__events_commit_events(s, store, &commit, number, event, 1, &len, &next));
-    if (!len || !hf_str_equal(event->position, position))
+    TRY(hf__events_commit_events(s, store, &commit, &run));
+    if (!run.len || !hf_str_equal(event->position, position))
         *event = (struct hf_stored_event){.version = 0};
     return HF_OK;
 }

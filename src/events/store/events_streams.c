@@ -449,15 +449,14 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
     TRY(hf_pages_scan(s, store->db, &scan, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(s);
-        struct hf_event_stream_key stream;
-        struct events_head head;
-        struct hf_str pk = hf_value_str(hf_item_get(item, HF_STR("pk")));
+        struct events_found found = {.pk = hf_value_str(hf_item_get(item, HF_STR("pk"))),
+                                     .item = item};
 
-        status = hf__events_stream_of(s, pk, &stream);
+        status = hf__events_stream_of(s, found.pk, &found.stream);
         if (status == HF_OK)
-            status = hf__events_head_view(s, item, &head);
+            status = hf__events_head_view(s, item, &found.head);
         if (status == HF_OK)
-            status = fn(s, store, stream, pk, &head, item, user);
+            status = fn(s, store, &found, user);
         if (status != HF_OK)
             break;
         hf_scope_rewind(s, mark);
@@ -473,17 +472,15 @@ struct listing {
 };
 
 static enum hf_status list_one(struct hf_scope *s, struct hf_events *store,
-                               struct hf_event_stream_key stream, struct hf_str pk,
-                               const struct events_head *head, struct hf_item item, void *user)
+                               const struct events_found *found, void *user)
 {
     const struct listing *listing = user;
     struct hf_event_stream_info info;
 
-    (void)item;
-    if (listing->domain.len && !hf_str_equal(listing->domain, stream.domain))
+    if (listing->domain.len && !hf_str_equal(listing->domain, found->stream.domain))
         return HF_OK;
-    TRY(info_of(s, store, pk, head, &info));
-    return listing->fn(s, stream, &info, listing->user);
+    TRY(info_of(s, store, found->pk, &found->head, &info));
+    return listing->fn(s, found->stream, &info, listing->user);
 }
 
 enum hf_status hf_events_streams(struct hf_scope *s, struct hf_events *store, struct hf_str domain,

@@ -264,15 +264,15 @@ static bool is_moved(struct hf_item one, struct hf_item other)
 
 /* (2) */
 static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_event_stream_key stream, struct hf_str pk,
-                                   const struct events_head *head, struct hf_item item, void *user)
+                                   const struct events_found *found, void *user)
 {
     struct verify *v = user;
     uint64_t before = v->out->events;
-    struct events_head now = *head;
+    struct events_head now = found->head;
+    struct hf_item item = found->item;
 
     for (int retry = 0;; retry++) {
-        enum hf_status status = check_once(v, stream, pk, &now, item);
+        enum hf_status status = check_once(v, found->stream, found->pk, &now, item);
         struct hf_str text = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
         struct hf_item again;
 
@@ -281,7 +281,7 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
         if (status != HF_CORRUPT || retry == RETRIES)
             return status;
         TRY(hf__pattern_read(s, store->db, store->table,
-                             HF_ITEM(s, HF_S("pk", pk), HF_S("sk", HF_STR("h"))), &again));
+                             HF_ITEM(s, HF_S("pk", found->pk), HF_S("sk", HF_STR("h"))), &again));
         if (!is_moved(item, again))
             return hf_scope_fail(s, HF_CORRUPT, "%.*s", HF_FMT(text));
         TRY(hf__events_head_view(s, again, &now));
@@ -381,11 +381,10 @@ static enum hf_status check_events(struct verify *v, const struct events_commit 
 static enum hf_status check_commit(struct verify *v, struct hf_item item)
 {
     struct hf_stored_event events[BATCH];
+    struct events_run run = {.events = events, .cap = BATCH};
     struct events_commit commit;
     uint64_t missing = 0;
-    uint32_t from = 0;
     bool fits, there;
-    size_t len;
 
     TRY(hf__events_commit_view(v->s, item, &commit));
     if (commit.large.ptr) {
@@ -394,12 +393,12 @@ static enum hf_status check_commit(struct verify *v, struct hf_item item)
         v->ordered += commit.count;
     } else {
         do {
-            TRY(hf__events_commit_events(v->s, v->store, &commit, from, events, BATCH, &len,
-                                         &from));
-            if (len)
-                TRY(check_events(v, &commit, events, len, &missing));
-            v->ordered += len;
-        } while (from && !missing);
+            run.from = run.next;
+            TRY(hf__events_commit_events(v->s, v->store, &commit, &run));
+            if (run.len)
+                TRY(check_events(v, &commit, events, run.len, &missing));
+            v->ordered += run.len;
+        } while (run.next && !missing);
     }
     if (!missing)
         return report_progress(v, false);
@@ -480,9 +479,7 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
 {
     struct hf_events_verified unused;
     struct verify v = {.s = s, .store = store, .out = verified ? verified : &unused};
-    struct events_head head;
-    struct hf_item item;
-    struct hf_str pk;
+    struct events_found found;
 
     OPTIONS_COPY(&v.o, options);
     *v.out = (struct hf_events_verified){.streams = 0};
@@ -495,13 +492,14 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
         TRY(check_order(&v));
         return report_progress(&v, true);
     }
-    TRY(hf__events_stream_pk(s, 's', *stream, &pk));
+    found = (struct events_found){.stream = *stream};
+    TRY(hf__events_stream_pk(s, 's', *stream, &found.pk));
     TRY(hf__pattern_read(s, store->db, store->table,
-                         HF_ITEM(s, HF_S("pk", pk), HF_S("sk", HF_STR("h"))), &item));
-    TRY(hf__events_head_view(s, item, &head));
-    if (!item.ptr)
+                         HF_ITEM(s, HF_S("pk", found.pk), HF_S("sk", HF_STR("h"))), &found.item));
+    TRY(hf__events_head_view(s, found.item, &found.head));
+    if (!found.item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                              HF_FMT(hf__events_stream_text(s, *stream)));
-    TRY(check_stream(s, store, *stream, pk, &head, item, &v));
+    TRY(check_stream(s, store, &found, &v));
     return report_progress(&v, true);
 }

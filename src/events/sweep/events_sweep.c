@@ -266,20 +266,19 @@ static enum hf_status remove_snapshot(const struct sweep *w, struct hf_event_str
 }
 
 static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
-                                 struct hf_event_stream_key key, struct hf_str pk,
-                                 const struct events_head *head, struct hf_item item, void *user)
+                                 const struct events_found *found, void *user)
 {
     struct sweep *w = user;
-    struct sweep_stream stream = {.pk = pk};
+    struct sweep_stream stream = {.pk = found->pk};
     struct events_swept swept;
 
     (void)s;
     (void)store;
-    TRY(head_view(w, &stream, item, &swept));
+    TRY(head_view(w, &stream, found->item, &swept));
     if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
-    if (head->state == EVENTS_DELETED)
-        TRY(remove_snapshot(w, key));
+    if (found->head.state == EVENTS_DELETED)
+        TRY(remove_snapshot(w, found->stream));
     return sweep_stream(w, &stream);
 }
 
