@@ -345,6 +345,7 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
     c->refreshing = false;
     c->round++;
     c->retry_us = now.elapsed_us + pause_us;
+    assert(!c->refused || c->keys); /* keys were refused */
     if (status == HF_OK) {
         if (c->refused && hf_str_equal(c->keys->is.access_key, fetched->is.access_key))
             c->same_us = now.elapsed_us;

@@ -37,6 +37,9 @@ struct prepared_write {
 
 enum write_kind { WRITE_PUT, WRITE_UPDATE, WRITE_DELETE, WRITE_CHECK };
 
+/* Asserts what always holds of a write of that kind that was prepared. */
+void hf__prepared_write_check(enum write_kind kind, const struct prepared_write *write);
+
 struct prepared_read {
     struct hf_str table;
     struct expr_bound *projection; /* NULL: all attributes */
@@ -65,6 +68,9 @@ struct prepared_page {
     int64_t total_segments; /* 1 when there are no segments */
     enum hf_return_capacity return_capacity;
 };
+
+/* Asserts what always holds of a page that was prepared. */
+void hf__prepared_page_check(const struct prepared_page *page);
 
 enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *cache,
                                     const struct hf_put_item *request, struct prepared_write *out);
