@@ -1,9 +1,9 @@
 /*
  * relay/relay_look.c: one request for all buckets in which nothing is expected.
  *
- * A bucket that is empty has to be swept every poll_ms all the same, as another process may have
- * emitted something. Instead of a query for each of them, one statement asks all: which have
- * something that is due? Those are swept at once.
+ * An empty bucket has to be swept every poll_ms too, as another process may have emitted into it.
+ * Instead of a query for each bucket, one statement asks for all: which have an event that is due?
+ * Those are swept at once.
  *
  *  (1) A look reads what a sweep would: from the start of the bucket up to what is due soon, and
  *      consistently. So a bucket that it shows to be empty counts as swept.

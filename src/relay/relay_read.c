@@ -169,8 +169,8 @@ bool hf__relay_read_is_short(const struct hf_relay *relay, const struct relay_bu
     return bucket->ready < ((size_t)relay->o.batch + 1) / 2;
 }
 
-/* When what is before the cursor is to be looked through again: the longer a backlog is worked off
- * the more remains of it there are. */
+/* When to sweep the part before the cursor again. During a long backlog more events are left behind
+ * there. */
 static int64_t sweep_at(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     return bucket->sweep_us + (bucket->more ? (int64_t)relay->o.poll_ms * 1000 * SWEEP_LATE : 0);
@@ -252,7 +252,7 @@ bool hf__relay_read_is_dry(const struct hf_relay *relay, struct relay_bucket *bu
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* (2) No cursor is behind what is sure, also when the clock was set back. */
+/* (2) No cursor is beyond `sure`, even if the clock was set back. */
 static void bound_page(struct relay_bucket *bucket, struct relay_page *page)
 {
     int64_t sure_ms = page->wall_us / 1000 - RELAY_OVERLAP_MS;

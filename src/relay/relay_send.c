@@ -58,8 +58,8 @@ static bool batch_lingers(const struct hf_relay *relay, int64_t now_us, int64_t 
     return true;
 }
 
-/* (7) Is nothing under way beside which nothing may be, and is the next one no such beside others?
- */
+/* (7) May the next one begin? Not beside an event that has to run alone; and if it has to run
+ * alone, not beside any other. */
 static bool alone_may(const struct hf_relay *relay)
 {
     return !relay->sender.alone && (relay->sender.running <= relay->metrics.stuck ||
@@ -307,7 +307,7 @@ static void failure_noted(struct hf_relay *relay, struct held *held,
     hf__relay_key_requeue(relay, key);
 }
 
-/* It is not ours to note any more, or this is a dry run, which does not try again. */
+/* We may not note it any more, or this is a dry run, which does not retry. */
 static void forget_failure(struct hf_relay *relay, struct held *held)
 {
     struct relay_key *key;
@@ -370,8 +370,8 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* What the sink said of each. `whole`: it could be reached. What is nobody's fault, or has no event
- * any more, is tried again at `again_us`. */
+/* Take the outcome of each delivery. `whole`: the sink could be reached. Events that are not to
+ * blame, or were set apart, are retried at `again_us`. */
 static void outcomes_apply(struct relay_worker *worker, struct sending *sent, bool whole,
                            int64_t again_us)
 {

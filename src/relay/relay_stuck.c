@@ -103,7 +103,7 @@ static struct hf_error timeout_error(struct hf_scope *s, uint64_t for_ms)
                                                  (unsigned long long)for_ms)};
 }
 
-/* Let one fail that a worker of an ordered relay has under way. (2) */
+/* Fail an event that a worker of an ordered relay is sending. (2) */
 static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
                                    const struct hf_outbox_event *sent, uint64_t for_ms)
 {
@@ -177,8 +177,8 @@ static enum hf_status call_give_up(struct hf_relay *relay, struct relay_worker *
     return HF_OK;
 }
 
-/* Competing: what the worker has claimed besides is others' at once, and with HF_STUCK_RELEASE what
- * is in the call. */
+/* Competing: release the other claims of the worker at once, and with HF_STUCK_RELEASE those of the
+ * call, too. */
 static enum hf_status release_claims(struct hf_relay *relay, struct relay_worker *worker,
                                      const struct relay_call *call)
 {
