@@ -114,7 +114,7 @@ static double status_mib(const char *name)
     return (double)kib / 1024;
 }
 
-/* From here on the most that the process had is counted anew. */
+/* From here on the most that the process had is counted again. */
 static void forget_peak(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");

@@ -210,7 +210,7 @@ struct hf_handled {
 /*
  * Load the state, ask the precondition, decide, check each event and let the state evolve, append
  * them all or none with the exact version, make a snapshot when it is time. When others have
- * appended meanwhile all of it is done anew, after a little while.
+ * appended meanwhile all of it is done again, after a little while.
  *
  * With join_tx, when the scope has a transaction on this database, the events are added to that
  * one: it is canceled at its commit if others are faster, and no snapshot is made.

@@ -199,7 +199,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_append(struct hf_scope *s, struct h
 /*
  * Add them to a transaction on this database. They are there once it was committed; the results
  * say what they will be, and the positions and versions are such that it is canceled if others were
- * faster, and then hf_tx_run() builds it anew. HF_INVALID: the transaction is on another database,
+ * faster, and then hf_tx_run() builds it again. HF_INVALID: the transaction is on another database,
  * or has a stream of these already. And as above. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status

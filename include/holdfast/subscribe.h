@@ -67,7 +67,7 @@ typedef enum hf_status hf_event_batch_fn(struct hf_scope *s, const struct hf_sto
 typedef enum hf_status hf_project_fn(struct hf_scope *s, struct hf_tx *tx,
                                      const struct hf_stored_event *event, void *user);
 
-/* Remove what the projection has built: it begins anew. May be called again when it failed, or when
+/* Remove what the projection has built: it starts over. May be called again when it failed, or when
  * the process died before that was noted. Who is stopped in here for longer than a lease, and then
  * goes on, removes what its successor has built: hf_subscription_fence() is for that. */
 typedef enum hf_status hf_project_reset_fn(struct hf_scope *s, void *user);
@@ -254,7 +254,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, stru
                                                         struct hf_subscription_info *info);
 
 /*
- * Let it begin anew: whoever has its lease, here or elsewhere, or takes it next, calls the reset
+ * Let it start over: whoever has its lease, here or elsewhere, or takes it next, calls the reset
  * function, if there is one, forgets the checkpoint and what was parked, and starts from the first
  * event (`after` absent) or behind that position; of a stream, that version. Nothing of before
  * counts then. HF_NOT_FOUND: as above. HF_INVALID: `after` is the wrong one of the two; when it has

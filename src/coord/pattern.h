@@ -258,7 +258,7 @@ bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener);
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 
 /* The transaction was canceled; those are the reasons of one's own actions, some of which were
- * refused. True: they will be others when it is built anew, so hf_tx_run() does that. */
+ * refused. True: they will be others when it is built again, so hf_tx_run() does that. */
 typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);
 
 /* Add actions, all or none, with functions that are called with the outcome: `done` as in

@@ -14,7 +14,7 @@
  *     c     m.RELAY   a relay: the number of its heartbeats, which buckets it wants
  *     c     b.n       the owner of a bucket, and the fence, which grows with every new owner
  *
- * An event keeps its seq for ever, so it is found in any state: an id that we made is its seq. It
+ * An event keeps its seq forever, so it is found in any state: an id that we made is its seq. It
  * begins with the time when it is due, in milliseconds, followed by its bucket. That of an urgent
  * one is earlier by OUTBOX_URGENT_MS: so those are in front, whatever else waits.
  */

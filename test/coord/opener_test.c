@@ -3,7 +3,7 @@
  * open and was killed; and whose do not: everybody else's.
  *
  * A child is this program again, with its orders in the environment. It takes one of everything
- * that is leased, for a minute, tells so on a pipe, and waits to be killed, in the midst of what it
+ * that is leased, for a minute, tells so on a pipe, and waits to be killed, in the middle of what it
  * handles. Its parent then tries to get each.
  */
 #include <holdfast/client.h>

@@ -301,7 +301,7 @@ static int run_upkeep(struct world *w)
     return hf_engine_upkeep(w->scope, w->db, NULL) == HF_OK ? 0 : 1;
 }
 
-/* The copy is half there; it is begun anew, and nothing of the half is left. */
+/* The copy is half there; it is started over, and nothing of the half is left. */
 TEST(backups, that_were_killed_half_way_are_made_anew)
 {
     static const char *const points[] = {"before_backup_chunk:2", "after_backup_chunk:2",

@@ -2,7 +2,7 @@
  * test/events/append_sim_test.c: appending under bad luck, by seed. Hosts append events with ids, a
  * few at a time, or more than a transaction takes, or in a transaction of their own, to streams
  * that others append to as well; and repeat each until they are told that it is done, also after
- * they have died in the midst of it.
+ * they have died in the middle of it.
  *
  * What has to hold in the end:
  *

@@ -146,7 +146,7 @@ KIT_TEST_TX(append_tx, what_is_not_committed_does_not_happen)
     close_work(&w);
 }
 
-/* (4): others were faster: it is built anew, or the expectation is told to be wrong. */
+/* (4): others were faster: it is built again, or the expectation is told to be wrong. */
 KIT_TEST_TX(append_tx, others_who_are_faster_let_it_be_built_anew)
 {
     struct work w = work_of(k);

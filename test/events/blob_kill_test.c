@@ -207,7 +207,7 @@ KIT_TEST_TX(blob_kill, commits_that_fail_leave_what_is_swept)
     stage_close(&st);
 }
 
-/* The event is there, though nobody was told: its blob stays, and it is not put anew. */
+/* The event is there, though nobody was told: its blob stays, and it is not put again. */
 KIT_TEST_TX(blob_kill, answers_that_get_lost_lose_no_payload)
 {
     const struct hf_fault faults[] = {

@@ -98,7 +98,7 @@ static struct hf_events *open_other(struct kit *k)
     return store;
 }
 
-/* Without what an import makes anew: positions and hashes. */
+/* Without what an import makes again: positions and hashes. */
 static struct hf_str without_places(struct kit *k, const struct file *file)
 {
     char *text = hf_scope_alloc(k->scope, file->len + 1), *to = text;

@@ -246,7 +246,7 @@ KIT_TEST_TX(flow, an_aggregate_decides_on_its_state)
     stage_close(&st);
 }
 
-/* (1) D5 14: two processes validate against the same state, and one of them has to do it anew. */
+/* (1) D5 14: two processes validate against the same state, and one of them has to do it again. */
 KIT_TEST_TX(flow, races_across_processes_are_caught_and_taken_anew)
 {
     struct hf_events *elsewhere = open_store(k);

@@ -8,7 +8,7 @@
  * Writers append to the same few streams: events with ids that they chose, and without; to one
  * stream and to several; with any version expected and an exact one; more than fit into a
  * transaction, by number and by size. Each keeps a journal, a file that only grows: before an
- * append it says what it is about to do, afterwards what it was told. Who starts anew finishes what
+ * append it says what it is about to do, afterwards what it was told. Who starts again finishes what
  * its former life had begun, by appending the same again. At times an append of long ago is
  * repeated.
  *

@@ -342,7 +342,7 @@ KIT_TEST_TX(store, a_prefix_and_provisioned_capacity)
     CHECK_OK(hf_events_read(k->scope, same, stream, NULL, &page));
     CHECK_INT(2, page.events_len);
     hf_events_close(same);
-    CHECK_OK(hf_events_reset(k->scope, store)); /* and it is made anew as it was */
+    CHECK_OK(hf_events_reset(k->scope, store)); /* and it is made again as it was */
     CHECK_OK(
         hf_describe_table(k->scope, k->db, &(struct hf_describe_table){.table = k->table}, &table));
     CHECK_INT(9, table.table->throughput->write_units);

@@ -132,7 +132,7 @@ KIT_TEST_TX(reader, from_where_and_up_to_where)
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     second = page.events[1];
 
-    all.after = second.position; /* in the midst of an append */
+    all.after = second.position; /* in the middle of an append */
     CHECK_STR("t3,a,b,c", types_with(k, store, all));
     all.until = three.position;
     CHECK_STR("t3,a,b", types_with(k, store, all));

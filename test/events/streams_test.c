@@ -299,7 +299,7 @@ KIT_TEST_TX(streams, an_archive_that_was_interrupted_is_repeated)
                 kit_no_faults(k);
                 interrupted += !ended;
                 CHECK_INT(COMMITS, commits_in(k, 'a', "1") + commits_in(k, 'z', "1"));
-                /* Begin anew, to be interrupted one call later. */
+                /* Begin again, to be interrupted one call later. */
                 CHECK_OK(way ? hf_events_unarchive(k->scope, store, ORDER("1"))
                              : hf_events_archive(k->scope, store, ORDER("1")));
                 CHECK_INT(way ? COMMITS : 0, commits_in(k, 'a', "1"));

@@ -8,7 +8,7 @@
  *      only.
  *  (2) A holder hands events over in their order, without leaving one out, from the checkpoint on.
  *  (3) A projection has counted each event once in the end, and never more than there are; also
- *      when it is told to begin anew in between.
+ *      when it is told to start over in between.
  *  (4) In the end all is handled, and fences of later leases are higher.
  *  (5) An event that ends whoever handles it is parked after max_attempts of that, and one before
  *      anybody was careful; no other is, and those behind it go on.

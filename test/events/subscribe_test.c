@@ -23,7 +23,7 @@ struct seen {
     int told[8];
     char told_text[200];
     struct kit *k;             /* when it stops, */
-    struct hf_events *rebuild; /* tell it to begin anew */
+    struct hf_events *rebuild; /* tell it to start over */
 };
 
 static enum hf_status note(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -384,7 +384,7 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     hf_events_close(store);
 }
 
-/* The lease is free for who begins anew then. */
+/* The lease is free for who starts over then. */
 KIT_TEST_TX(subscribe, gives_up_while_it_is_told_to_begin_anew)
 {
     struct hf_events *store = open_store(k);

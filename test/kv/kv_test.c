@@ -284,7 +284,7 @@ KIT_TEST(kv, compare_and_set)
     hf_kv_close(kv);
 }
 
-/* (1): changed and changed back, or deleted and made anew, is another version. */
+/* (1): changed and changed back, or deleted and made again, is another version. */
 KIT_TEST(kv, a_version_does_not_come_back)
 {
     for (int way = 0; way < 2; way++) {
@@ -527,7 +527,7 @@ KIT_TEST(kv, the_table_has_a_time_to_live)
     CHECK_STR("expires", ttl.description->attribute);
 }
 
-/* A time to live begins in the midst of a second: it is not cut short. */
+/* A time to live begins in the middle of a second: it is not cut short. */
 KIT_TEST(kv, time_to_live_is_at_least_what_was_asked_for)
 {
     struct hf_kv *kv = open_plain(k);

@@ -395,7 +395,7 @@ TEST(outbox_item, failures_are_cut_and_grouped)
 
     for (size_t i = 0; i + 1 < sizeof(text); i += 2)
         memcpy(text + i, "\xC3\xA4", 2);
-    text[0] = 'a'; /* the limit is in the midst of a character now */
+    text[0] = 'a'; /* the limit is in the middle of a character now */
     memmove(text + 1, text + 2, sizeof(text) - 2);
     f = hf__outbox_failure(s,
                            &(struct hf_error){.status = HF_IO, .message = hf_str_of(text, 2999)});

@@ -19,7 +19,7 @@ struct script {
     int fail_first;       /* so many attempts of each record whose account is "retry" fail */
     struct hf_scope *run; /* of the run, to be canceled */
     int cancel_at;        /* by the attempt with this number */
-    struct hf_processor *another; /* to be run in the midst of an attempt */
+    struct hf_processor *another; /* to be run in the middle of an attempt */
     enum hf_status another_status;
     struct hf_processor_report another_report;
     int begun;
@@ -358,7 +358,7 @@ static enum hf_status fail_oddly(struct hf_scope *s, const struct hf_record_info
     (void)user;
     memset(text, 'x', 4999);
     text[4999] = '\0';
-    memcpy(text + 997, "\xE2\x82\xAC\xE2\x82\xAC", 6); /* the limit is in the midst of the second */
+    memcpy(text + 997, "\xE2\x82\xAC\xE2\x82\xAC", 6); /* the limit is within the second */
     if (is(record, "latin"))
         return hf_scope_fail(s, HF_INVALID, "%s", "gr\xFC\xDF dich");
     return hf_scope_fail(s, HF_INVALID, "%s", text);
@@ -432,7 +432,7 @@ KIT_TEST(processor, a_record_that_was_begun_too_often_is_a_failed_record)
 
 /* ---- claims --------------------------------------------------------------------------------- */
 
-/* In the midst of an attempt, another processor runs. */
+/* In the middle of an attempt, another processor runs. */
 static enum hf_status with_another(struct hf_scope *s, const struct hf_record_info *record,
                                    void *user)
 {

@@ -4,7 +4,7 @@
  * Maintenance walks the items of the table in the snapshot that was taken with the backup, and puts
  * them as they are under the backup's copy id, a few at a time, beside all other work. The snapshot
  * does not survive the process. So when the database is opened and finds a backup that is still
- * CREATING, that backup is begun anew, with a new snapshot, a new copy id, and the time of now:
+ * CREATING, that backup is started over, with a new snapshot, a new copy id, and the time of now:
  * what it has is again the state of one moment, and it says which. The same happens to one that a
  * restore of the whole database (snapshot.c) brought back, and to one that the open had no room to
  * begin: they have no snapshot of the store, and maintenance begins them.
@@ -42,7 +42,7 @@ bool hf__backups_need(struct engine *e, uint8_t space, uint32_t id)
     return needed;
 }
 
-/* ---- beginning anew ------------------------------------------------------------------------- */
+/* ---- starting over -------------------------------------------------------------------------- */
 
 /* The schema lock is held for writing, or the database is being opened. */
 static enum hf_status backup_restart(struct hf_scope *s, struct engine *e, struct backup *backup)

@@ -27,7 +27,7 @@
  *      those of the snapshot. So an iterator from before the restore meets no foreign record.
  *  (3) What was going on in the snapshot (an index being built, something being erased) goes on
  *      after the restore; what has begun since is forgotten. A backup that was being made is begun
- *      anew, as it is when a database is opened.
+ *      again, as it is when a database is opened.
  *  (4) Counts are exact after a restore, even if they were not known before.
  */
 #include "engine/backup/snapshot.h"

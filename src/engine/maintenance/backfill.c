@@ -4,7 +4,7 @@
  *
  * Writers maintain the new index from the moment it is in the schema. Backfilling walks the table
  * once; under the latch of each item it reads the item again and adds the entry if it is missing.
- * When the walk is done the index stops "building". A crash in between starts the walk anew, which
+ * When the walk is done the index stops "building". A crash in between starts the walk again, which
  * adds nothing twice. Expiry can be switched off and on again during a walk, which removes what the
  * walk added; so each time it is switched on the walk has a new id, and an old walk ends.
  */

@@ -56,7 +56,7 @@ hf__throughput_change(struct hf_scope *s, const struct hf_throughput_description
     return d;
 }
 
-/* Between billing modes: the units begin anew, and it is still known when they last went up. */
+/* Between billing modes: the units start over, and it is still known when they last went up. */
 const struct hf_throughput_description *
 hf__throughput_switch(struct hf_scope *s, const struct hf_throughput_description *old,
                       const struct hf_throughput *wanted)

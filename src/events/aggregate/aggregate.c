@@ -6,7 +6,7 @@
  * with the stream; the state grows in the caller's scope, by what `evolve` puts there.
  *
  * Handling. Load, decide, append with the version that was loaded. The store refuses it when the
- * stream has moved on; then all of it is done anew. A snapshot is made afterwards, when the number
+ * stream has moved on; then all of it is done again. A snapshot is made afterwards, when the number
  * of events since a multiple of snapshot_every has passed one: whoever passes it makes it, so
  * there is one for so many events however many processes there are.
  *
@@ -19,7 +19,7 @@
  *      stream or the version that was asked for, or damaged.
  *  (4) Whatever becomes of a snapshot, a command whose events are stored has succeeded.
  *  (5) A command with an id is decided once: its first event has an id that follows from it.
- *  (6) Events that were there already, by their ids, are in the state once: it is loaded anew.
+ *  (6) Events that were there already, by their ids, are in the state once: it is loaded again.
  */
 #include "events/aggregate/aggregate.h"
 

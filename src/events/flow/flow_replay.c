@@ -9,8 +9,8 @@
  *     by        the replay that has it
  *
  * A replay makes it its own first, and then writes it together with what each apply writes, in one
- * transaction; events that write nothing move it at the end of their page. To begin anew it is set
- * to "0" before anything is emptied, so a replay that dies there begins anew as well.
+ * transaction; events that write nothing move it at the end of their page. To start over it is set
+ * to "0" before anything is emptied, so a replay that dies there starts over as well.
  *
  *  (1) What an apply writes is written together with the checkpoint, which then is behind it: no
  *      event's writes are done twice, and none is passed over.

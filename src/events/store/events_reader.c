@@ -453,7 +453,7 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
     return hf_scope_sleep_ms(s, r->settle_ms); /* a clock is ahead of ours */
 }
 
-/* The same, as the last position that commit may have: a reader may have begun in the midst of it.
+/* The same, as the last position that commit may have: a reader may have begun in the middle of it.
  */
 static enum hf_status choose_bound(struct hf_scope *s, struct hf_events_reader *r,
                                    struct events_position *to)
