@@ -122,27 +122,33 @@ enum hf_status hf__partiql_check_type(struct hf_scope *s, const struct statement
 
 /* ---- one item ------------------------------------------------------------------------------- */
 
-/* Look at one term of those joined by AND. */
-static enum hf_status find_in_term(struct hf_scope *s, const struct statement *statement,
-                                   const struct pq_node *node,
-                                   const struct statement_key_attr *attr, bool lists,
-                                   struct hf_value *value, bool *is_key,
-                                   struct statement_found *found)
+/* The search for the key of one item. */
+struct key_search {
+    struct hf_scope *s;
+    const struct statement *statement;
+    bool lists; /* an IN with one value counts as an equality */
+    struct statement_found *found;
+};
+
+/* Look at one term of those joined by AND: *value is what it gives the attribute. */
+static enum hf_status find_in_term(const struct key_search *search, const struct pq_node *node,
+                                   const struct statement_key_attr *attr, struct hf_value *value,
+                                   bool *is_key)
 {
     const struct pq_node *literal;
     struct hf_value this;
 
     if (!is_equality(node, attr, &literal)) {
-        if (!lists || !is_list(node, attr) || list_length(node) != 1)
+        if (!search->lists || !is_list(node, attr) || list_length(node) != 1)
             return HF_OK;
         literal = list_of(node);
     }
-    TRY(value_of(s, statement, literal, &this));
+    TRY(value_of(search->s, search->statement, literal, &this));
     *is_key = true;
     if (!value->ptr) {
         *value = this;
     } else if (!hf_value_equal(*value, this)) {
-        found->twice = attr->name;
+        search->found->twice = attr->name;
         *is_key = false;
     }
     return HF_OK;
@@ -152,6 +158,10 @@ enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *
                                     const struct statement_key *key, bool lists,
                                     struct statement_found *found)
 {
+    const struct key_search search = {.s = s,
+                                      .statement = statement,
+                                      .lists = lists,
+                                      .found = found};
     const struct pq_node *node = statement->condition;
 
     *found = (struct statement_found){.hash = none};
@@ -160,8 +170,8 @@ enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *
     for (; node; node = node->next) {
         bool is_key = false;
 
-        TRY(find_in_term(s, statement, node, &key->hash, lists, &found->hash, &is_key, found));
-        TRY(find_in_term(s, statement, node, &key->range, lists, &found->range, &is_key, found));
+        TRY(find_in_term(&search, node, &key->hash, &found->hash, &is_key));
+        TRY(find_in_term(&search, node, &key->range, &found->range, &is_key));
         found->more = found->more || !is_key;
         if (node == statement->condition)
             break;

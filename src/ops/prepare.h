@@ -159,12 +159,12 @@ enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *
 
 /*
  * One index of a new table, or of UpdateTable: its keys are defined, its projection makes sense.
- * `hash` and `range` are the table's key names (range may be absent). Without attributes it is
- * not asked whether the keys are defined: UpdateTable knows that only with the catalog.
+ * `hash` is the name of the table's partition key; the index may have its sort key. Without
+ * attributes it is not checked whether the keys are defined: UpdateTable needs the catalog for that.
  */
 enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
                                  const struct hf_attribute_definition *attributes,
-                                 size_t attributes_len, struct hf_str hash, struct hf_str range);
+                                 size_t attributes_len, struct hf_str hash);
 
 /* Does it ask for encryption with a key of KMS? NULL, and what is disabled, do not. */
 bool hf__sse_wanted(const struct hf_sse_spec *sse);

@@ -190,11 +190,10 @@ static enum hf_status check_projection(struct hf_scope *s, const struct hf_proje
 
 enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
                                  const struct hf_attribute_definition *attributes,
-                                 size_t attributes_len, struct hf_str hash, struct hf_str range)
+                                 size_t attributes_len, struct hf_str hash)
 {
     struct definitions d = {attributes, attributes_len};
 
-    (void)range; /* an index may have the table's own sort key */
     TRY(check_key_schema(s, index->key_schema, index->key_schema_len, d, !local));
     if (local && index->key_schema_len != 2)
         return hf__fail(s, HF_INVALID,
@@ -230,19 +229,17 @@ static enum hf_status check_indexes(struct hf_scope *s, const struct hf_create_t
     const struct hf_index *indexes = local ? request->local_indexes : request->global_indexes;
     size_t len = local ? request->local_indexes_len : request->global_indexes_len;
     size_t most = local ? LOCAL_INDEXES_MAX : GLOBAL_INDEXES_MAX;
-    struct hf_str range =
-        request->key_schema_len == 2 ? request->key_schema[1].name : hf_str_of(NULL, 0);
 
     if (indexes && len == 0)
         return hf__fail(s, HF_INVALID, BAD_VALUES "List of %s is empty",
                         local ? "LocalSecondaryIndexes" : "GlobalSecondaryIndexes");
-    if (local && indexes && !range.ptr)
+    if (local && indexes && request->key_schema_len < 2)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "Table KeySchema does not have a range key, which is required "
                                    "when specifying a LocalSecondaryIndex");
     for (size_t i = 0; i < len && i <= most; i++) { /* one past the limit fails below */
         TRY(hf__prepare_index(s, &indexes[i], local, request->attributes, request->attributes_len,
-                              request->key_schema[0].name, range));
+                              request->key_schema[0].name));
         if (!local)
             TRY(hf__check_index_throughput(s, &indexes[i], request->billing));
         if (name_taken(request, local, i))
@@ -426,8 +423,7 @@ static enum hf_status check_change(struct hf_scope *s, const struct hf_index_cha
                         BAD_VALUES "Only one global secondary index action is allowed per "
                                    "GlobalSecondaryIndexUpdate object");
     if (change->create)
-        TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0),
-                              hf_str_of(NULL, 0)));
+        TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0)));
     if (change->create && change->create->throughput)
         TRY(hf__check_units(s, change->create->throughput));
     return change->update ? hf__check_index_update(s, change->update) : HF_OK;

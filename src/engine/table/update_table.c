@@ -316,8 +316,7 @@ static enum hf_status create_index(struct hf_scope *s, struct engine *e, struct 
                         BAD_VALUES "AttributeDefinitions is not specified for index: %.*s",
                         HF_FMT(index->name));
     TRY(known_definitions(s, u, &definitions, &definitions_len));
-    TRY(hf__prepare_index(s, index, false, definitions, definitions_len, table->key.hash[0].name,
-                          table->key.range_len ? table->key.range[0].name : hf_str_of(NULL, 0)));
+    TRY(hf__prepare_index(s, index, false, definitions, definitions_len, table->key.hash[0].name));
     all = hf__scope_array(s, d->global_indexes_len + 1, sizeof(*all));
     records = hf__scope_array(s, u->record.indexes_len + 1, sizeof(*records));
     if (!all || !records)

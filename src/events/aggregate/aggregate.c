@@ -231,18 +231,17 @@ static enum hf_status state_load(struct loader *l, struct hf_aggregate_state *st
 }
 
 enum hf_status hf__aggregate_load(struct hf_scope *s, struct hf_events *store,
-                                  const struct hf_aggregate *aggregate, struct hf_str id,
-                                  uint64_t version, aggregate_upcast_fn *upcast, void *user,
+                                  const struct aggregate_wanted *wanted,
                                   struct hf_aggregate_state *loaded)
 {
     struct loader l = {.s = s,
                        .page = hf_scope_new(hf_scope_env(s)),
                        .store = store,
-                       .aggregate = aggregate,
-                       .stream = {aggregate->domain, id},
-                       .version = version,
-                       .upcast = upcast,
-                       .user = user};
+                       .aggregate = wanted->aggregate,
+                       .stream = {wanted->aggregate->domain, wanted->id},
+                       .version = wanted->version,
+                       .upcast = wanted->upcast,
+                       .user = wanted->user};
     enum hf_status status = l.page ? state_load(&l, loaded) : HF_NOMEM;
 
     if (!l.page)
@@ -260,7 +259,9 @@ enum hf_status hf_aggregate_load(struct hf_scope *s, struct hf_events *store,
     call_begins(s);
     *loaded = (struct hf_aggregate_state){0};
     TRY(hf__aggregate_check(s, aggregate));
-    return hf__aggregate_load(s, store, aggregate, id, version, NULL, NULL, loaded);
+    return hf__aggregate_load(
+        s, store, &(struct aggregate_wanted){.aggregate = aggregate, .id = id, .version = version},
+        loaded);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------ */

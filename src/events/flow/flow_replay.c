@@ -229,8 +229,13 @@ static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struc
                                       .id = hf_scope_copy(at->scope, event->stream.id)};
         status = hf_scope_built(at->scope);
         if (status == HF_OK)
-            status = hf__aggregate_load(at->scope, r->flows->store, flow->aggregate, at->used.id,
-                                        event->version, hf__flow_upcast, r->flows, &at->used.state);
+            status = hf__aggregate_load(at->scope, r->flows->store,
+                                        &(struct aggregate_wanted){.aggregate = flow->aggregate,
+                                                                   .id = at->used.id,
+                                                                   .version = event->version,
+                                                                   .upcast = hf__flow_upcast,
+                                                                   .user = r->flows},
+                                        &at->used.state);
     }
     assert(status != HF_OK || at->used.state.version == event->version);
     if (status != HF_OK) {
