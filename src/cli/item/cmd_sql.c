@@ -4,6 +4,12 @@
 #include "base/base.h"
 #include "cli/item/item.h"
 
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LOOK_MAX = 4000, LOOK_GROWTH = 4 }; /* items of a page */
+
 struct settings {
     struct item_settings item;
     uint64_t limit;
@@ -80,6 +86,27 @@ static enum hf_status page_print(struct item_list *list,
     return HF_OK;
 }
 
+/*
+ * How many items the first page looks at: as many as are printed and one, which shows whether there are
+ * more. 0: a whole page, which is a megabyte.
+ */
+static int64_t first_look(const char *statement, uint64_t limit)
+{
+    static const char select[] = "SELECT";
+
+    while (isspace((unsigned char)*statement))
+        statement++;
+    if (strncasecmp(statement, select, strlen(select)) != 0 || limit >= LOOK_MAX)
+        return 0;
+    return (int64_t)limit + 1;
+}
+
+/* The next page, as WHERE has left items out of the one before. */
+static int64_t next_look(int64_t look)
+{
+    return look * LOOK_GROWTH < LOOK_MAX ? look * LOOK_GROWTH : 0;
+}
+
 static void capacity_add(struct hf_scope_capacity *sum, struct hf_scope_capacity more)
 {
     sum->read_units += more.read_units;
@@ -101,6 +128,7 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
     enum hf_status status = s && last ? HF_OK : HF_NOMEM;
     bool cut = false;
 
+    request.limit = first_look(c->operands[0], left);
     while (status == HF_OK) {
         hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
         hf_scope_count_capacity(s, settings->item.capacity);
@@ -110,8 +138,9 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
             status = page_print(list, &result, &left, &cut);
         if (status != HF_OK || !result.next_token.ptr || !left)
             break;
-        request.next_token =
-            result.next_token; /* in `s`, which stays until the next page is there */
+        /* In `s`, which stays until the next page is there. */
+        request.next_token = result.next_token;
+        request.limit = next_look(request.limit);
         other = last;
         last = s;
         s = other;
