@@ -38,7 +38,7 @@ static size_t max_size(size_t a, size_t b)
 static size_t column_width(const struct rows *rows, size_t column)
 {
     const struct rows_field *field = &rows->columns[column];
-    size_t width = max_size(strlen(field->name), 1);
+    size_t width = max_size(hf__rows_width(hf_str_from(field->name)), 1);
     bool says = !field->sparse;
 
     for (size_t row = 0; row < rows->held_len; row++) {
@@ -157,7 +157,7 @@ static void print_block(struct rows *rows, const struct layout *layout, size_t r
 
     for (size_t i = 0; i < rows->columns_len; i++)
         if (layout->widths[i])
-            names = max_size(names, strlen(rows->columns[i].name));
+            names = max_size(names, hf__rows_width(hf_str_from(rows->columns[i].name)));
     if (rows->headed)
         fputc('\n', out);
     rows->headed = true;
