@@ -2304,12 +2304,6 @@ class Streams(WithDatabase):
         self.fails(USAGE, "TABLE", "streams", "tail")
 
 
-def commands():
-    """Every command with two words, as the help has them."""
-    out = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
-
-
 class WithDirectory(WithDatabase):
     """A directory with two tables: made once, copied for each test."""
     made = None
@@ -2608,112 +2602,7 @@ class EnvFile(WithDatabase):
         self.assertEqual(err, "holdfast: %s, line 3: missing '='; write NAME=VALUE\n" % file)
 
 
-class Texts(WithDatabase):
-    def test_every_command_has_help_with_an_example(self):
-        self.assertGreater(len(commands()), 20)
-        for words in commands():
-            with self.subTest(words):
-                text = self.ok(*words.split(), "--help")
-                self.assertTrue(text.startswith("Usage: holdfast " + words))
-                self.assertIn("\nExamples:\n", text)
-                if not words.startswith("iam "):
-                    self.assertIn("--db URL", text)
-                self.assertLessEqual(max(map(len, text.split("\nExamples:")[0].splitlines())), 80)
-                self.assertEqual(text, self.ok("help", *words.split()))
-
-    def test_all_but_programs_can_answer_in_json(self):
-        for words in commands():
-            if words.split()[0] != "iam" and words not in (
-                    "lock run", "once run", "streams tail", "events subscribe", "events consume",
-                    "blobs get"):
-                self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
-        self.ok("once", "run", "k", "--", "true")
-        self.assertEqual(self.json("once", "clear", "k"),
-                         {"user": "global", "key": "k", "cleared": True})
-        self.ok("limit", "check", "n", "-l", "1")
-        self.assertEqual(self.json("limit", "reset", "n"), {"name": "n"})
-        self.assertEqual(self.json("table", "delete", "limits", "--yes"), {"name": "limits"})
-
-    def test_nouns_have_help(self):
-        for noun in sorted({words.split()[0] for words in commands()}):
-            text = self.ok(noun, "--help")
-            self.assertIn("holdfast %s COMMAND" % noun, text)
-            self.assertEqual(self.ok("help", noun), text)
-            self.assertEqual(self.run_(noun), (USAGE, text, ""))
-            code, _, err = self.run_(noun, "nonsense")
-            self.assertEqual(code, USAGE)
-            self.assertIn("unknown command '%s nonsense'" % noun, err)
-
-    def test_manual_pages_have_every_option_and_no_other(self):
-        alone = ["relay", "check", "healthcheck", "query", "scan", "sql"]
-        for noun in sorted({words.split()[0] for words in commands()} | set(alone)):
-            with self.subTest(noun):
-                path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)
-                with open(path, encoding="ascii") as file:
-                    page = file.read()
-                items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
-                listed = set(re.findall(r"Fl -([a-z][a-z-]+)", items))
-                known = set()
-                for words in commands() + alone:
-                    if words.split()[0] == noun:
-                        self.assertIn(".Nm holdfast " + words, page)
-                        text = self.ok(*words.split(), "--help")
-                        known |= set(re.findall(r"(?m)^  (?:-\w, |    )--([a-z-]+)", text))
-                self.assertEqual(listed, known)
-                done = subprocess.run(["groff", "-mdoc", "-Tascii", "-ww", path], text=True,
-                                      capture_output=True, timeout=WAIT_S)
-                self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_the_manual_of_all_has_every_command(self):
-        with open(os.path.join(SOURCE, "docs/man/holdfast.1"), encoding="ascii") as file:
-            page = file.read()
-        listed = set()
-        for noun, verbs in re.findall(r"(?m)^\.It Cm (\w+)( .*|)$", page):
-            if noun == "help":
-                verbs = ""
-            listed |= {noun + " " + verb for verb in re.findall(r"\w+", verbs)} or {noun}
-        for words in commands():
-            self.assertIn(".Xr holdfast-%s 1" % words.split()[0], page)
-        out = self.ok("--help")
-        self.assertEqual(listed, set(commands()) |
-                         set(re.findall(r"(?m)^  ([a-z]+)  +[a-z]", out.split("Exit codes:")[0])))
-        self.assertTrue({"serve", "help", "version"} < listed)
-
-    def test_completion(self):
-        def complete(*words):
-            return set(self.ok("complete", *words).split())
-        self.assertEqual(complete("lo"), {"lock"})
-        self.assertEqual(complete("lock", ""), {"run", "ls", "show", "break", "import"})
-        self.assertEqual(complete("lock", "run", "--w"), {"--wait"})
-        self.assertEqual(complete("kv", "set", "a", "--type", "j"), {"json"})
-        self.assertEqual(complete("kv", "set", "a", "-f", ""), {":file"})
-        self.assertEqual(complete("lock", "show", ""), set())
-        self.assertEqual(complete("lock", "run", "a", "--", ""), {":file"})
-
-    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
-    def test_completion_in_zsh(self):
-        script = ('compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -l -- "$@"; }; '
-                  '_files() { print -l FILES "$@"; }; compdef() { :; }; '
-                  'words=("$@[2,-1]"); CURRENT=$#words; PREFIX=$words[-1]; . "$1"; _holdfast')
-        for words, expected in [(["lo"], {"lock"}), (["kv", "set", "a", "--type", "j"], {"json"}),
-                                (["kv", "set", "-f", ""], {"FILES"})]:
-            done = subprocess.run(
-                ["zsh", "-fc", script, "zsh", os.path.join(SOURCE, "packaging/completion/_holdfast"),
-                 COMMAND, *words], capture_output=True, text=True, timeout=WAIT_S)
-            self.assertEqual((done.stderr, set(done.stdout.split())), ("", expected))
-
-    @unittest.skipUnless(shutil.which("fish"), "no fish")
-    def test_completion_in_fish(self):
-        env = clean_env(PATH=os.path.dirname(COMMAND) + ":" + os.environ["PATH"], HOME=self.dir)
-        for line, expected in [("holdfast lo", {"lock"}), ("holdfast lock run --w", {"--wait"})]:
-            done = subprocess.run(
-                ["fish", "-c", 'source "$argv[1]"; complete -C "$argv[2]"',
-                 os.path.join(SOURCE, "packaging/completion/holdfast.fish"), line],
-                capture_output=True, text=True, timeout=WAIT_S, env=env)
-            self.assertEqual(set(done.stdout.split()), expected)
-
-
-APART = (LockRun, Outbox, Events, Check, CheckOnline, Texts)  # tests of their own: CMakeLists.txt
+APART = (LockRun, Outbox, Events, Check, CheckOnline)  # tests of their own: CMakeLists.txt
 
 
 def Others():

@@ -37,6 +37,12 @@ def serve(*args):
     return server
 
 
+def commands():
+    """Every command, as the help has them."""
+    out = subprocess.run([COMMAND, "help", "commands"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?m)^  ([a-z]+(?: [a-z-]+)?)  +\w", out)
+
+
 def setUpModule():
     global SERVER
     SERVER = serve("--in-memory")

@@ -95,9 +95,8 @@ class Lists(Commands):
                     rows = [row[:4] for row in rows]
                 self.check_table(self.on_terminal(*words), names, rows)
                 self.assertEqual(len(json.loads(self.ok(*words, "--json"))[list_]), len(rows))
-        out = self.ok("--help")
-        every = {words for words in re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
-                 if "--jsonl" in self.ok(*words.split(), "--help")}
+        every = {words for words in process.commands()
+                 if " " in words and "--jsonl" in self.ok(*words.split(), "--help")}
         self.assertEqual(every - known, {"events parked", "outbox failed"})
         tree = self.on_terminal("events", "tree", self.event)
         self.assertEqual([line.split()[:2] for line in tree],
@@ -519,9 +518,29 @@ class Errors(Commands):
         out = self.ok("--help")
         self.assertIn("holdfast is a DynamoDB-compatible database and a set of durable", out)
         headings = re.findall(r"(?m)^([A-Z][a-z ]+):$", out)
-        self.assertEqual(headings, ["Data", "Patterns", "Server", "Tools", "Exit codes"])
-        self.assertRegex(out, r"(?s)\nServer:\n  serve .*\nTools:\n.*  help .*  version ")
+        self.assertEqual(headings, ["Data", "Patterns", "Server", "Tools", "More"])
+        self.assertRegex(out, r"(?s)\nData:\n  item .*\n  query .*\nServer:\n  serve .*\nTools:\n.*  version ")
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.assertLessEqual(len(out.splitlines()), 2 * 35)
+
+    def test_headings_are_bold_on_a_terminal(self):
+        self.env.update(TERM="xterm")
+        for words, heading in ((["--help"], "Data"), (["kv"], "Commands"), (["kv", "get", "--help"], "Help")):
+            bold = "\033[1m%s:\033[0m" % heading
+            code = USAGE if words == ["kv"] else OK
+            self.assertIn(bold, self.on_terminal(*words, code=code))
+            self.assertNotIn("\033", self.run_(*words)[1])
+            for more in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+                before, self.env = self.env, {**self.env, **more}
+                lines = self.on_terminal(*words, code=code)
+                self.env = before
+                self.assertIn(heading + ":", lines)
+                self.assertNotIn("\033", "".join(lines))
+
+    def test_help_on_a_narrow_terminal(self):
+        for columns in (1, 40, 60, 300):
+            lines = self.on_terminal("--help", columns=columns)
+            self.assertLessEqual(max(map(len, lines)), max(60, min(columns, 100)))
 
     def test_the_admin_interface_says_how_to_get_it(self):
         for path in ("/_holdfast/", "/_holdfast/clock"):

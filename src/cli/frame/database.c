@@ -118,7 +118,7 @@ int hf__database_fail(struct cli *cli, const char *command)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static bool is_network(struct hf_str url)
+bool hf__database_is_service(struct hf_str url)
 {
     static const char *const kinds[] = {"http:", "https:", "dynamodb:"};
 
@@ -148,7 +148,7 @@ struct hf_str hf__database_url(struct hf_scope *s, const struct database_setting
 {
     struct hf_str url = settings->url;
 
-    if (!is_network(url))
+    if (!hf__database_is_service(url))
         return url;
     url = with_parameter(s, url, "prefix", settings->prefix);
     url = with_parameter(s, url, "profile", settings->profile);
@@ -203,7 +203,7 @@ int hf__database_taken(struct cli *cli, const char *command, const char *path)
 static bool is_usable(struct cli *cli, const char *command,
                       const struct database_settings *settings, int *ends)
 {
-    if (!settings->profile.ptr || is_network(settings->url))
+    if (!settings->profile.ptr || hf__database_is_service(settings->url))
         return true;
     *ends = hf__cli_fail(cli, command, CLI_USAGE,
                          "--profile needs a service, and '%.*s' is not one", HF_FMT(settings->url));
@@ -226,7 +226,7 @@ static bool database_finish_open(struct cli *cli, const char *command,
                                  int *ends)
 {
     struct hf_scope *s = cli->scope;
-    bool network = is_network(settings->url);
+    bool network = hf__database_is_service(settings->url);
     struct hf_db *whole = *db;
 
     if (network ? database_answers(s, *db)

@@ -144,6 +144,9 @@ bool hf__database_nothing_yet(const struct cli *cli);
 int hf__database_unopened(struct cli *cli, const char *command,
                           const struct database_settings *settings);
 
+/* Is it reached over the network? Otherwise it is a directory, or in memory. */
+bool hf__database_is_service(struct hf_str url);
+
 /* The URL that is opened, with what profile and region add to it; absent: no memory. */
 struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings);
 

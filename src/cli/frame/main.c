@@ -9,6 +9,7 @@
 #include "base/stdio_fds.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -119,14 +120,47 @@ static const struct cli_command commands[] = {
     COMMAND("iam records", iam_records, "print the IAM policy that records need"),
     COMMAND("iam streams", iam_streams, "print the IAM policy that stream consumers need"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
+    COMMAND("completion", completion, "print a completion script for a shell"),
 };
 
 /* The headings of the help. */
 static const struct cli_group groups[] = {
-    {"Data", "item query scan sql table streams blobs"},
+    {"Data", "item query scan sql shell table import export streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
-    {"Server", "serve check healthcheck"},
-    {"Tools", ""},
+    {"Server", "serve check healthcheck top"},
+    {"Tools", "doctor bench demo mcp config iam completion"},
+};
+
+/* What is said of several commands at once, and where manual pages refer to. */
+static const struct cli_noun nouns[] = {
+    {"item", "get, put, update and delete an item", NULL, "query scan sql table"},
+    {"query", NULL, NULL, "item scan sql table"},
+    {"scan", NULL, NULL, "item query sql table"},
+    {"sql", NULL, NULL, "item query scan table"},
+    {"table", "create, list, show and delete tables", NULL, "item streams"},
+    {"streams", "print the changes of a table", NULL, "iam table"},
+    {"blobs", "store and read files that are too large for an item",
+     "Blobs are bytes that are too many for an item. They are in a directory or in S3, named by "
+     "their digest; outboxes, event stores and keys refer to them.",
+     "events kv outbox"},
+    {"lock", "run a program while holding a lock; list and break locks",
+     "A lock is a lease on a name, in a table. A holder that is silent for a whole lease is replaced, "
+     "and may not notice: give the fence, a number that grows with every holder, to what the lock "
+     "protects.",
+     "iam once"},
+    {"kv", "keys and values, with a time to live", NULL, "blobs counter iam"},
+    {"counter", "counters that many programs add to", NULL, "iam kv limit"},
+    {"once", "run a program unless it has already succeeded", NULL, "iam lock"},
+    {"limit", "rate limits and lockouts", NULL, "counter iam"},
+    {"records", "run a program for each waiting record", NULL, "iam outbox"},
+    {"outbox", "store events for delivery, and look after them", NULL, "blobs events iam relay"},
+    {"relay", NULL, NULL, "iam outbox"},
+    {"events", "an event store: append, read, subscribe, export", NULL, "blobs iam outbox"},
+    {"serve", NULL, NULL, "check healthcheck"},
+    {"check", NULL, NULL, "serve"},
+    {"healthcheck", NULL, NULL, "serve"},
+    {"iam", "print the IAM policies that patterns need on AWS", NULL,
+     "counter events kv limit lock once outbox records streams"},
 };
 
 static const char *get_variable(const char *name)
@@ -160,6 +194,13 @@ static size_t help_width(void)
     return columns > WIDTH_MAX ? WIDTH_MAX : columns;
 }
 
+static bool can_print_bold(void)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) == 1 && (!none || !*none) && term && strcmp(term, "dumb") != 0;
+}
+
 int main(int argc, char **argv)
 {
     bool filled = stdio_fds_fill(); /* before any file is opened */
@@ -169,12 +210,15 @@ int main(int argc, char **argv)
                       .width = help_width(),
                       .terminal = isatty(STDOUT_FILENO) == 1,
                       .columns = screen_columns(),
+                      .bold = can_print_bold(),
                       .env = get_variable,
                       .set_env = set_variable,
                       .commands = commands,
                       .commands_len = sizeof(commands) / sizeof(commands[0]),
                       .groups = groups,
-                      .groups_len = sizeof(groups) / sizeof(groups[0])};
+                      .groups_len = sizeof(groups) / sizeof(groups[0]),
+                      .nouns = nouns,
+                      .nouns_len = sizeof(nouns) / sizeof(nouns[0])};
     int ends;
 
     if (!filled)

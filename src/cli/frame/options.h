@@ -76,12 +76,12 @@ struct option_example {
 struct options_table {
     const char *name;     /* "serve": what follows "holdfast" */
     const char *operands; /* "FILE..." in the usage; NULL: none are accepted */
-    const char *about;    /* paragraphs, with an empty line between them */
+    const char *about;    /* a text as in text.h */
     const struct option_spec *specs;
     size_t len;
     const struct option_example *examples;
     size_t examples_len;
-    const char *notes; /* paragraphs behind the examples; NULL: none */
+    const char *notes; /* a text behind the examples; NULL: none */
 };
 
 enum option_source { OPTION_DEFAULT, OPTION_ENVIRONMENT, OPTION_GIVEN };
@@ -109,14 +109,12 @@ enum options_result hf__options_parse(struct hf_scope *s, const struct options_t
 enum option_source hf__options_source(const struct options_table *table,
                                       const struct options *options, const char *name);
 
-/* The help, at most `width` columns wide. */
-void hf__options_help(FILE *out, const struct options_table *table, size_t width);
-
-/* Text wrapped at `width`, its lines indented; `column` is where the first one starts. */
-void hf__options_wrap(FILE *out, const char *text, size_t indent, size_t column, size_t width);
+/* The help, at most `width` columns wide; `bold` headings are for terminals. */
+void hf__options_help(FILE *out, const struct options_table *table, size_t width, bool bold);
 
 /*
- * What the last of `words` may become, a line each; ":file" and ":dir" ask the shell for its files.
+ * What the last of `words` may become, a line each; ":file" and ":dir" ask the shell for its files, and
+ * ":table" is the name of a table.
  * `words` may be what hf__options_parse() would get so far.
  */
 void hf__options_complete(FILE *out, const struct options_table *table, size_t words_len,

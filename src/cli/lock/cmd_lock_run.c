@@ -51,7 +51,8 @@ static const struct option_spec specs[] = {
      .value = "TIME",
      .max = OPTION_WEEK_MS,
      .text = "How long to wait while others hold the lock, or have its directory open; 0: do not "
-             "wait. By default, until it is free.",
+             "wait. By default, until it is free. If a server has the directory open, the exit "
+             "code is 6: use its URL.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",

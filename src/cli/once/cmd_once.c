@@ -79,7 +79,8 @@ static const struct option_spec run_specs[] = {
      .value = "TIME",
      .max = OPTION_WEEK_MS,
      .text = "How long to wait while another attempt runs, or has the directory open; 0: do not "
-             "wait. By default, until it has ended.",
+             "wait. By default, until it has ended. If a server has the directory open, the exit "
+             "code is 6: use its URL.",
      FIELD(wait_ms)},
     {.kind = OPTION_DURATION,
      .name = "lease",

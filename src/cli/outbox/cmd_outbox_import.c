@@ -99,11 +99,13 @@ const struct options_table hf__outbox_import_options = {
     .operands = "[FILE]",
     .about =
         "Store the events of a file or of standard input, one JSON object per line, for delivery "
-        "by a relay, and print how many. A line needs \"type\"; optional are \"id\", \"key\", "
-        "\"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or \"payload_base64\", "
-        "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", \"causation\", "
+        "by a relay, in the order of their lines. It prints how many were imported, were duplicates "
+        "(ids that were emitted before) and were skipped (events that another library has "
+        "delivered). A line needs \"type\"; optional are \"id\", \"key\", "
+        "\"sequence\", \"time\", \"due\", \"urgent\", \"payload\" (JSON, kept byte for byte) or "
+        "\"payload_base64\", \"content_type\", \"schema\", \"headers\" (an object), \"source\", \"correlation\", \"causation\", "
         "\"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and "
-        "\"trace_state\".",
+        "\"trace_state\". Any other member is an error.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
@@ -111,7 +113,7 @@ const struct options_table hf__outbox_import_options = {
     .notes =
         "Ids that were emitted before are skipped: run it again after an interruption. Lines "
         "without an id are emitted each time. An invalid line ends the import with exit code 2: "
-        "the lines before it are stored, those after it are not.",
+        "the message names it, the lines before it are stored, those after it are not.",
 };
 
 /* An import under way. */

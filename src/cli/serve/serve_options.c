@@ -50,9 +50,10 @@ static const struct option_spec specs[] = {
      .name = "allow-host",
      .value = "NAME",
      .text =
-         "Accept requests for this host name, in addition to the address and localhost. Requests "
-         "for other names are refused, which protects against DNS rebinding by web pages. '*' "
-         "accepts all. Can be repeated.",
+         "Accept requests for this host name, in addition to addresses and localhost. While any key "
+         "is accepted, requests for other names are refused, which protects against DNS rebinding "
+         "by web pages. '*' accepts all names: use it only where no browser can reach the server. "
+         "Can be repeated.",
      FIELD(hosts)},
     {.kind = OPTION_TEXT,
      .name = "cors",
@@ -119,7 +120,8 @@ static const struct option_spec specs[] = {
      .fallback = "full",
      .text = "When writes are synced to disk. full: before they are answered; batch: within "
              "--sync-window; none: when the system decides. If the machine crashes, full loses "
-             "nothing, batch one window, none minutes of writes.",
+             "nothing, batch one window, none minutes of writes. If only the process crashes, "
+             "nothing is lost.",
      FIELD(sync)},
     {.kind = OPTION_DURATION,
      .name = "sync-window",
@@ -162,8 +164,8 @@ static const struct option_spec specs[] = {
     {.kind = OPTION_FLAG,
      .name = "read-only",
      .text =
-         "Change nothing on disk and refuse writes. Several servers can open one directory like "
-         "this, also when the disk is full.",
+         "Change nothing on disk and refuse writes with AccessDeniedException. Several servers can "
+         "open one directory like this, also when the disk is full.",
      FIELD(read_only)},
 
     {.heading = "Behaviour",
@@ -202,8 +204,9 @@ static const struct option_spec specs[] = {
      .max = 1000000,
      .fallback = "2500",
      .text =
-         "Largest number of tables; each takes some 17 KiB of memory. Beyond it CreateTable and "
-         "RestoreTableFromBackup fail with LimitExceededException.",
+         "Largest number of tables; the default is what DynamoDB allows per account and region. "
+         "Each takes some 17 KiB of memory, more with indexes. Beyond it CreateTable and "
+         "RestoreTableFromBackup fail with LimitExceededException; existing tables stay.",
      FIELD(max_tables)},
     {.kind = OPTION_NUMBER,
      .name = "loops",
@@ -218,7 +221,8 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = 1000000,
      .fallback = "10000",
-     .text = "Largest number of open connections.",
+     .text = "Largest number of open connections. The limit on open files is raised as far as the "
+             "system allows; if that is too low, fewer connections are accepted.",
      FIELD(connections)},
     {.kind = OPTION_NUMBER,
      .name = "workers",
@@ -242,7 +246,8 @@ static const struct option_spec specs[] = {
      .value = "SIZE",
      .min = 16 * 1024 * 1024,
      .max = INT64_MAX,
-     .text = "Part of --memory for requests that have not arrived completely; half by default.",
+     .text = "Part of --memory for requests that have not arrived completely; half by default. "
+             "While it is used up, large requests are refused.",
      FIELD(input_bytes)},
     {.kind = OPTION_DURATION,
      .name = "head-timeout",
@@ -290,7 +295,8 @@ static const struct option_spec specs[] = {
      .name = "log-format",
      .choices = "text json",
      .fallback = "text",
-     .text = "Log lines as text or as JSON objects. The log goes to standard error.",
+     .text = "Log lines as text, or as JSON objects with time, level and message. The log goes to "
+             "standard error.",
      FIELD(log_format)},
     {.kind = OPTION_CHOICE,
      .name = "log-level",
@@ -303,7 +309,7 @@ static const struct option_spec specs[] = {
      .kind = OPTION_TEXT,
      .local = "dbPath",
      .value = "DIR",
-     .text = "Like --db-path DIR/" DB_NAME "; DIR must exist.",
+     .text = "Like --db-path DIR/" DB_NAME "; DIR must exist. Cannot be combined with -inMemory.",
      FIELD(db_dir)},
     {.kind = OPTION_FLAG,
      .local = "sharedDb",
@@ -327,24 +333,48 @@ static const struct option_example examples[] = {
     {"holdfast serve", "Serve the data directory holdfast.db on http://127.0.0.1:8000."},
     {"holdfast serve --in-memory --port 0", "An empty database for a test, on a free port."},
     {"holdfast serve -inMemory -sharedDb -port 8000", "In place of DynamoDB Local."},
-    {"holdfast serve --host 0.0.0.0 --credentials keys.ini",
-     "For other machines; add --tls-cert and --tls-key for encryption."},
+    {"holdfast serve --in-memory --host 0.0.0.0 --insecure-any-key \\\n"
+     "      --allow-host dynamodb",
+     "In a container that others reach by the host name dynamodb."},
+    {"holdfast serve --host 0.0.0.0 --credentials keys.ini \\\n"
+     "      --tls-cert chain.pem --tls-key key.pem",
+     "For other machines, signed and encrypted."},
     {"aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000",
      "Try it. The aws command needs a region and keys; without --credentials any values work."},
 };
 
 const struct options_table hf__serve_options = {
     .name = "serve",
-    .about = "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it "
-             "when you set their endpoint URL. Replaces DynamoDB Local and accepts its options.",
+    .about =
+        "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it "
+        "when you set their endpoint URL. It replaces DynamoDB Local and accepts its options.\n\n"
+        "When it is ready it prints where it listens, where the data is, and who has access. "
+        "The log goes to standard error.",
     .specs = specs,
     .len = sizeof(specs) / sizeof(specs[0]),
     .examples = examples,
     .examples_len = sizeof(examples) / sizeof(examples[0]),
     .notes =
-        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\nSIGTERM and "
-        "SIGINT let open requests finish, then the exit code is 0. SIGHUP reloads the "
-        "certificate.\n\nExit codes: 0 stopped, 1 failed, 2 invalid options, 3 cannot open the "
+        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\n"
+        "The file of --credentials has profiles in brackets, each with aws_access_key_id and "
+        "aws_secret_access_key, and optionally aws_session_token. It must belong to root or to the "
+        "user of the process. Other users must not be able to read or change it. Its group may "
+        "read it only if the file belongs to root and the process runs as another user, as with "
+        "root:holdfast and mode 640, or with LoadCredential= of systemd.exec(5). It can be a "
+        "pipe.\n\n"
+        "Unlike with DynamoDB Local, web pages of other origins may send requests only if --cors "
+        "allows them.\n\n"
+        "Signals:\n"
+        "  SIGTERM, SIGINT\tRefuse new connections, let open requests finish, close the database "
+        "and exit with 0.\n"
+        "  SIGHUP\tReload the certificate and its key. If they are invalid, the old ones stay in "
+        "use.\n\n"
+        "Under systemd the service reports when it is ready and when it stops, and notifies the "
+        "watchdog while the database responds (NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID). With "
+        "socket activation (LISTEN_FDS, LISTEN_PID), the sockets of systemd are used instead of "
+        "--host and --port. Lines of the log carry their level if they go to the journal "
+        "(JOURNAL_STREAM). The units holdfast.service and holdfast.socket use all of these.\n\n"
+        "Exit codes: 0 stopped by a signal, 1 failed, 2 invalid options, 3 cannot open the "
         "database, 4 cannot listen on the address.",
 };
 

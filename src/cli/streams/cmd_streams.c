@@ -37,7 +37,7 @@ static const struct option_spec specs[] = {
      .fallback = "horizon",
      .text =
          "Where to start: horizon (the oldest stored change), latest (only new changes), a time "
-         "such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
+         "such as 2026-11-15T09:30:00Z (UTC), or how long ago, such as 15m.",
      FIELD(from)},
     {.kind = OPTION_TEXT,
      .letter = 'p',
@@ -99,16 +99,27 @@ const struct options_table hf__streams_tail_options = {
     .name = "streams tail",
     .operands = "TABLE",
     .about =
-        "Print the changes of a table's items, one JSON object per line: kind, time, key, "
-        "sequence, shard, id, with --images old and new. Changes of one item are in order. The "
-        "table must have a stream, which keeps changes for 24 hours.",
+        "Print the changes of a table's items, one JSON object per line:\n"
+        "  kind\tINSERT, MODIFY or REMOVE\n"
+        "  time\tapproximate time, in whole seconds\n"
+        "  key\tthe key of the item\n"
+        "  old, new\tthe item before and after, with --images; null if there is none, or if the "
+        "stream does not have it\n"
+        "  expired\ttrue if the item was deleted because its time to live ended\n"
+        "  sequence, shard\tthe position in the stream\n"
+        "  id\tid of the change: the same if it is printed again\n\n"
+        "Changes of one item are in order. The table must have a stream, which keeps changes for "
+        "24 hours.",
     .specs = specs,
     .len = COMMAND_LEN(specs),
     .examples = examples,
     .examples_len = COMMAND_LEN(examples),
     .notes =
-        "Changes that were removed before they were read are reported on standard error.\n\nExit "
-        "codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For "
+        "Changes that were removed before they were read are reported on standard error. If the "
+        "stream is disabled and enabled again, or the table is deleted and created again, the "
+        "command continues with the new stream after the old one. With --name, a change is printed "
+        "again if the command is killed after it printed it and before it stored the "
+        "position.\n\nExit codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For "
         "others see holdfast(1).",
 };
 

@@ -207,7 +207,7 @@ static const struct option_example show_examples[] = {
 
 const struct options_table hf__table_show_options = {
     .name = "table show",
-    .operands = "NAME",
+    .operands = "TABLE",
     .about = "Show a table. With --json the output is that of DynamoDB's DescribeTable.",
     COMMAND_SPECS(show),
 };
@@ -322,7 +322,7 @@ static const struct option_example delete_examples[] = {
 
 const struct options_table hf__table_delete_options = {
     .name = "table delete",
-    .operands = "NAME",
+    .operands = "TABLE",
     .about = "Delete a table and everything in it, and wait until it is deleted.",
     COMMAND_SPECS(delete),
 };
