@@ -174,6 +174,18 @@ class Lists(Commands):
             rest = rest[len(shown_as):]
             self.assertEqual(len(rest) - len(rest.lstrip()), width - columns + 2, rest)
 
+    def test_wide_characters_in_headings(self):
+        self.ok("table", "create", "t", "--key", "id:S", "-q")
+        for id_, value in (("a", "x"), ("bb", "yyyyyyyy")):
+            self.ok("item", "put", "t", json.dumps({"id": id_, "日本語": value, "e\u0301te\u0301": value, "z": 1}))
+        heading, *rows = self.on_terminal("scan", "t")
+        columns = dict(zip("日本語", (2, 2, 2)), **{"\u0301": 0})
+        places = [sum(columns.get(c, 1) for c in heading[:heading.index(name)])
+                  for name in ("日本語", "e\u0301te\u0301", "z")]
+        row = next(line for line in rows if "yyyyyyyy" in line)
+        self.assertEqual([row[place] for place in places], ["y", "y", "1"])
+        self.assertEqual([row[place - 2:place] for place in places], ["  "] * 3)
+
     def test_times(self):
         """Local with the offset on a terminal, UTC elsewhere; what is shown can be typed."""
         self.ok("events", "append", "s/1", "T", "-q", "--time", "2026-01-31T20:00:00Z")
