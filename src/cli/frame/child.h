@@ -20,18 +20,11 @@ struct guard;
 
 /* When a program that is run is ended, for settings with these two members. */
 #define CHILD_SPECS(type)                                                                          \
-    {.kind = OPTION_DURATION,                                                                      \
-     .name = "run-timeout",                                                                        \
-     .value = "TIME",                                                                              \
-     .max = OPTION_WEEK_MS,                                                                        \
-     .text = "Stop the program after this time; then the exit code is 124.",                       \
-     .offset = offsetof(type, run_timeout_ms)},                                                    \
-    {                                                                                              \
-        .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
-        .fallback = "10s",                                                                         \
-        .text = "How long to wait between SIGTERM and SIGKILL when the program is stopped.",       \
-        .offset = offsetof(type, kill_after_ms)                                                    \
-    }
+    OPT_TIME_IN(type, "run-timeout", run_timeout_ms, 0, OPTION_WEEK_MS,                            \
+                "Stop the program after this time; then the exit code is 124."),                   \
+        OPT_TIME_IN(type, "kill-after", kill_after_ms, 0, OPTION_DAY_MS,                           \
+                    "How long to wait between SIGTERM and SIGKILL when the program is stopped.",   \
+                    .fallback = "10s")
 
 /* A program to be run; what it inherits is our standard streams and variables, and these. */
 struct child_program {

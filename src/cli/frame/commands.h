@@ -114,10 +114,13 @@ COMMAND_DECLARE(completion)
 /* How long a table is, for the tables of options. */
 #define COMMAND_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-/* In a struct options_table: name##_specs and name##_examples; or those of different names. */
+/* In a struct options_table: what it has, and examples. */
+#define COMMAND_TABLE(specs_, examples_)                                                           \
+    .specs = specs_, .len = COMMAND_LEN(specs_), .examples = examples_,                            \
+    .examples_len = COMMAND_LEN(examples_)
+
+/* The same: name##_specs and name##_examples; or those of different names. */
 #define COMMAND_SPECS(name) COMMAND_SPECS_OF(name, name)
-#define COMMAND_SPECS_OF(specs_, examples_)                                                        \
-    .specs = specs_##_specs, .len = COMMAND_LEN(specs_##_specs), .examples = examples_##_examples, \
-    .examples_len = COMMAND_LEN(examples_##_examples)
+#define COMMAND_SPECS_OF(specs_, examples_) COMMAND_TABLE(specs_##_specs, examples_##_examples)
 
 #endif

@@ -9,11 +9,8 @@
  *         bool quiet;
  *     };
  *     static const struct option_spec specs[] = {
- *         {.kind = OPTION_NUMBER, .letter = 'p', .name = "port", .value = "PORT", .max = 65535,
- *          .fallback = "8000", .text = "Port to listen on.",
- *          .offset = offsetof(struct settings, port)},
- *         {.kind = OPTION_FLAG, .name = "quiet", .text = "Say less.",
- *          .offset = offsetof(struct settings, quiet)},
+ *         OPT_NUMBER("port", port, 0, 65535, "Port to listen on.", .letter = 'p', .fallback = "8000"),
+ *         OPT_FLAG("quiet", quiet, "Say less."),
  *     };
  *
  * On the command line:
@@ -67,6 +64,52 @@ struct option_spec {
     uint64_t max;
     size_t offset; /* of its field */
 };
+
+/*
+ * An option in short: its name, what else its kind needs, its field, its text; then other members of the
+ * spec, such as .letter or .fallback. The field is one of OPTIONS_OF; macros that several commands share
+ * have a struct of their own, and use the forms that end with _IN.
+ */
+#ifndef OPTIONS_OF
+#define OPTIONS_OF struct settings
+#endif
+
+#define OPT_FLAG(name, field, ...) OPT_FLAG_IN(OPTIONS_OF, name, field, __VA_ARGS__)
+#define OPT_TEXT(name, value, field, ...) OPT_TEXT_IN(OPTIONS_OF, name, value, field, __VA_ARGS__)
+#define OPT_LIST(name, value, field, ...) OPT_LIST_IN(OPTIONS_OF, name, value, field, __VA_ARGS__)
+#define OPT_CHOICE(name, words, field, ...)                                                        \
+    OPT_CHOICE_IN(OPTIONS_OF, name, words, field, __VA_ARGS__)
+#define OPT_NUMBER(name, field, min, max, ...)                                                     \
+    OPT_NUMBER_IN(OPTIONS_OF, name, field, min, max, __VA_ARGS__)
+#define OPT_TIME(name, field, min_ms, max_ms, ...)                                                 \
+    OPT_TIME_IN(OPTIONS_OF, name, field, min_ms, max_ms, __VA_ARGS__)
+#define OPT_SIZE(name, field, min_bytes, max_bytes, ...)                                           \
+    OPT_SIZE_IN(OPTIONS_OF, name, field, min_bytes, max_bytes, __VA_ARGS__)
+
+#define OPT_FLAG_IN(type, name_, field, ...)                                                       \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .name = name_, .offset = offsetof(type, field), .text = __VA_ARGS__   \
+    }
+#define OPT_TEXT_IN(type, ...) OPT_VALUE_IN(OPTION_TEXT, type, __VA_ARGS__)
+#define OPT_LIST_IN(type, ...) OPT_VALUE_IN(OPTION_LIST, type, __VA_ARGS__)
+#define OPT_VALUE_IN(kind_, type, name_, value_, field, ...)                                       \
+    {                                                                                              \
+        .kind = kind_, .name = name_, .value = value_, .offset = offsetof(type, field),            \
+        .text = __VA_ARGS__                                                                        \
+    }
+#define OPT_CHOICE_IN(type, name_, words, field, ...)                                              \
+    {                                                                                              \
+        .kind = OPTION_CHOICE, .name = name_, .choices = words, .offset = offsetof(type, field),   \
+        .text = __VA_ARGS__                                                                        \
+    }
+#define OPT_NUMBER_IN(type, ...) OPT_RANGE_IN(OPTION_NUMBER, "NUMBER", type, __VA_ARGS__)
+#define OPT_TIME_IN(type, ...) OPT_RANGE_IN(OPTION_DURATION, "TIME", type, __VA_ARGS__)
+#define OPT_SIZE_IN(type, ...) OPT_RANGE_IN(OPTION_SIZE, "SIZE", type, __VA_ARGS__)
+#define OPT_RANGE_IN(kind_, value_, type, name_, field, min_, max_, ...)                           \
+    {                                                                                              \
+        .kind = kind_, .name = name_, .value = value_, .min = min_, .max = max_,                   \
+        .offset = offsetof(type, field), .text = __VA_ARGS__                                       \
+    }
 
 struct option_example {
     const char *command;
