@@ -17,12 +17,7 @@ struct settings {
     uint64_t limit;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-#define TABLE_SPEC                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "locks",                \
-        .text = "The table of locks.", FIELD(table)                                                \
-    }
+#define TABLE_SPEC OPT_TEXT("table", "NAME", table, "The table of locks.", .fallback = "locks")
 
 static const char *mode_name(enum hf_lock_mode mode)
 {
@@ -126,18 +121,8 @@ static enum hf_status none_held(struct command_ctx *c)
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.heading = "Locks",
-     .kind = OPTION_FLAG,
-     .letter = 'a',
-     .name = "all",
-     .text = "Include locks that nobody holds.",
-     FIELD(all)},
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_FLAG("all", all, "Include locks that nobody holds.", .letter = 'a', .heading = "Locks"),
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     TABLE_SPEC,
     DATABASE_LIST(struct settings),
 };
@@ -225,12 +210,9 @@ const struct command hf__lock_show_command = {COMMAND_SETTINGS(struct settings),
 /* ---- break ---------------------------------------------------------------------------------- */
 
 static const struct option_spec break_specs[] = {
-    {.kind = OPTION_TEXT,
-     .name = "id",
-     .value = "ID",
-     .text = "Id of the one holder to take it from, as 'lock show --json' shows it; by default all "
-             "holders.",
-     FIELD(id)},
+    OPT_TEXT("id", "ID", id,
+             "Id of the one holder to take it from, as 'lock show --json' shows it; by default all "
+             "holders."),
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
