@@ -12,15 +12,8 @@ struct settings {
     struct hf_str table;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec index_specs[] = {
-    {.heading = "Keys",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text = "Table; \"keys\" by default.",
-     FIELD(table)},
+    OPT_TEXT("table", "NAME", table, "Table; \"keys\" by default.", .heading = "Keys"),
     DATABASE_ONE(struct settings),
 };
 
