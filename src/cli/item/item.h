@@ -26,29 +26,19 @@ struct item_settings {
 #define ITEM_ONE DATABASE_ONE(struct item_settings)
 #define ITEM_LIST DATABASE_LIST(struct item_settings)
 #define ITEM_FORMAT                                                                                \
-    {.heading = "Format",                                                                          \
-     .kind = OPTION_FLAG,                                                                          \
-     .name = "dynamodb",                                                                           \
-     .text = "Read and print items as DynamoDB's JSON, {\"a\":{\"S\":\"x\"}}. Otherwise they are " \
-             "plain JSON, with {\"$set\":[...]} for sets and {\"$binary\":\"...\"} for bytes.",    \
-     .offset = offsetof(struct item_settings, dynamodb)},                                          \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "capacity",                                                   \
-        .text = "Report the consumed capacity units on standard error.",                           \
-        .offset = offsetof(struct item_settings, capacity)                                         \
-    }
+    OPT_FLAG_IN(                                                                                   \
+        struct item_settings, "dynamodb", dynamodb,                                                \
+        "Read and print items as DynamoDB's JSON, {\"a\":{\"S\":\"x\"}}. Otherwise they are "      \
+        "plain JSON, with {\"$set\":[...]} for sets and {\"$binary\":\"...\"} for bytes.",         \
+        .heading = "Format"),                                                                      \
+        OPT_FLAG_IN(struct item_settings, "capacity", capacity,                                    \
+                    "Report the consumed capacity units on standard error.")
 #define ITEM_NAMES                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "names", .value = "JSON",                                     \
-        .text = "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.",      \
-        .offset = offsetof(struct item_settings, names)                                            \
-    }
+    OPT_TEXT_IN(struct item_settings, "names", "JSON", names,                                      \
+                "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.")
 #define ITEM_PLACEHOLDERS                                                                          \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "values",                                                                             \
-     .value = "JSON",                                                                              \
-     .text = "Values of the placeholders in expressions: '{\":min\":5}'.",                         \
-     .offset = offsetof(struct item_settings, values)},                                            \
+    OPT_TEXT_IN(struct item_settings, "values", "JSON", values,                                    \
+                "Values of the placeholders in expressions: '{\":min\":5}'."),                     \
         ITEM_NAMES
 
 /* In a check: read --names and --values. */
