@@ -22,22 +22,15 @@ struct settings {
     struct hf_str bytes; /* put: what is put */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define BLOBS_SPECS                                                                                \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "blobs",                                                                              \
-     .value = "URL",                                                                               \
-     .env = "HOLDFAST_BLOBS",                                                                      \
-     .text = "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "      \
+    OPT_TEXT("blobs", "URL", blobs,                                                                \
+             "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "      \
              "?path_style=1, ?create=1. By default the one beside an embedded database.",          \
-     FIELD(blobs)},                                                                                \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                      \
-        .text =                                                                                    \
+             .env = "HOLDFAST_BLOBS"),                                                             \
+        OPT_TEXT(                                                                                  \
+            "part", "NAME", part,                                                                  \
             "Part of the store, for patterns that share it. Blobs of events, an outbox or keys "   \
-            "are in the part named like their table, including its prefix.",                       \
-        FIELD(part)                                                                                \
-    }
+            "are in the part named like their table, including its prefix.")
 
 static bool is_directory(struct hf_str url)
 {
@@ -187,12 +180,7 @@ const struct command hf__blobs_get_command = {
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     BLOBS_SPECS,
     DATABASE_LIST(struct settings),
 };
