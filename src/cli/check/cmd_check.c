@@ -27,38 +27,20 @@ struct settings {
     struct hf_str region;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.kind = OPTION_FLAG,
-     .name = "json",
-     .text = "Print the result as a JSON object, also when damage is found.",
-     FIELD(json)},
-    {.kind = OPTION_FLAG,
-     .letter = 'q',
-     .name = "quiet",
-     .text = "Print nothing but errors.",
-     FIELD(quiet)},
-    {.kind = OPTION_FLAG,
-     .name = "progress",
-     .text =
-         "Print the progress to standard error, one line per second. On a terminal the progress "
-         "is shown in one line by default, unless --quiet is given or the output of --json goes "
-         "elsewhere.",
-     FIELD(progress)},
-    {.heading = "Server",
-     .kind = OPTION_TEXT,
-     .name = "profile",
-     .value = "NAME",
-     .text =
-         "Profile in AWS's config files. By default credentials come from where AWS's tools find "
-         "them.",
-     FIELD(profile)},
-    {.kind = OPTION_TEXT,
-     .name = "region",
-     .value = "NAME",
-     .text = "Region to sign requests for.",
-     FIELD(region)},
+    OPT_FLAG("json", json, "Print the result as a JSON object, also when damage is found."),
+    OPT_FLAG("quiet", quiet, "Print nothing but errors.", .letter = 'q'),
+    OPT_FLAG(
+        "progress", progress,
+        "Print the progress to standard error, one line per second. On a terminal the progress "
+        "is shown in one line by default, unless --quiet is given or the output of --json goes "
+        "elsewhere."),
+    OPT_TEXT(
+        "profile", "NAME", profile,
+        "Profile in AWS's config files. By default credentials come from where AWS's tools find "
+        "them.",
+        .heading = "Server"),
+    OPT_TEXT("region", "NAME", region, "Region to sign requests for."),
 };
 
 static const struct option_example examples[] = {
@@ -79,10 +61,7 @@ const struct options_table hf__check_options = {
         "database while it serves requests; all but the journal, which it read when it started. "
         "If a check is already running there, this command waits for it. Ctrl-C ends the wait; "
         "the server's check goes on.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes = "Exit codes: 0 no damage found, 8 something is damaged, 3 no such database, 6 the "
              "directory is open for writing, or the server is not reachable. For others see "
              "holdfast(1).",
