@@ -40,50 +40,27 @@ struct settings {
     struct import *import;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.heading = "Lines",
-     .kind = OPTION_CHOICE,
-     .name = "from",
-     .choices = "lines cloudevents outbox-event-bus excalibur",
-     .fallback = "lines",
-     .text = "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
-             "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
-             "it.",
-     FIELD(from)},
-    {.kind = OPTION_FLAG,
-     .name = "failed",
-     .text = "With --from outbox-event-bus: include events that failed there. Delivered events are "
-             "always skipped.",
-     FIELD(failed)},
-    {.kind = OPTION_NUMBER,
-     .name = "batch",
-     .value = "NUMBER",
-     .min = 1,
-     .max = BATCH_MAX,
-     .fallback = "50",
-     .text = "Number of events per transaction: all of them are stored, or none.",
-     FIELD(batch)},
-    {.heading = "Table",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .fallback = "outbox",
-     .text = "The table of the outbox; created if missing.",
-     FIELD(table)},
+    OPT_CHOICE(
+        "from", "lines cloudevents outbox-event-bus excalibur", from,
+        "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
+        "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
+        "it.",
+        .fallback = "lines", .heading = "Lines"),
+    OPT_FLAG("failed", failed,
+             "With --from outbox-event-bus: include events that failed there. Delivered events are "
+             "always skipped."),
+    OPT_NUMBER("batch", batch, 1, BATCH_MAX,
+               "Number of events per transaction: all of them are stored, or none.",
+               .fallback = "50"),
+    OPT_TEXT("table", "NAME", table, "The table of the outbox; created if missing.",
+             .fallback = "outbox", .heading = "Table"),
     OUTBOX_BLOBS(struct settings),
-    {.kind = OPTION_NUMBER,
-     .name = "buckets",
-     .value = "NUMBER",
-     .max = HF_OUTBOX_BUCKETS_MAX,
-     .text =
-         "If the table is created: number of buckets that events are spread over; 16 by default.",
-     FIELD(buckets)},
-    {.kind = OPTION_FLAG,
-     .name = "stream",
-     .text = "If the table is created: enable its stream, which wakes relays in other processes.",
-     FIELD(stream)},
+    OPT_NUMBER(
+        "buckets", buckets, 0, HF_OUTBOX_BUCKETS_MAX,
+        "If the table is created: number of buckets that events are spread over; 16 by default."),
+    OPT_FLAG("stream", stream,
+             "If the table is created: enable its stream, which wakes relays in other processes."),
     DATABASE_ONE(struct settings),
 };
 
@@ -106,10 +83,7 @@ const struct options_table hf__outbox_import_options = {
         "\"payload_base64\", \"content_type\", \"schema\", \"headers\" (an object), \"source\", \"correlation\", \"causation\", "
         "\"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and "
         "\"trace_state\". Any other member is an error.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes =
         "Ids that were emitted before are skipped: run it again after an interruption. Lines "
         "without an id are emitted each time. An invalid line ends the import with exit code 2: "
