@@ -25,7 +25,6 @@ struct settings {
     enum hf_expect expected;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define OUTPUT_SPECS                                                                               \
     EVENTS_SPECS(struct settings), DATABASE_JSON(struct settings),                                 \
         DATABASE_QUIET(struct settings), DATABASE_SPECS(struct settings)
@@ -118,12 +117,7 @@ const struct command hf__events_info_command = {EVENTS_SETTINGS(struct settings)
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     EVENTS_SPECS(struct settings),
     DATABASE_LIST(struct settings),
 };
@@ -215,19 +209,10 @@ const struct command hf__events_truncate_command = {EVENTS_SETTINGS(struct setti
 /* ---- limit ---------------------------------------------------------------------------------- */
 
 static const struct option_spec limit_specs[] = {
-    {.heading = "Limits",
-     .kind = OPTION_DURATION,
-     .name = "max-age",
-     .value = "TIME",
-     .max = (uint64_t)UINT32_MAX * SECOND_MS,
-     .text = "Hide events older than this; 0: no limit.",
-     FIELD(max_age_ms)},
-    {.kind = OPTION_NUMBER,
-     .name = "max-count",
-     .value = "NUMBER",
-     .max = UINT64_MAX,
-     .text = "Keep only this many events, the newest; 0: no limit.",
-     FIELD(max_count)},
+    OPT_TIME("max-age", max_age_ms, 0, (uint64_t)UINT32_MAX *SECOND_MS,
+             "Hide events older than this; 0: no limit.", .heading = "Limits"),
+    OPT_NUMBER("max-count", max_count, 0, UINT64_MAX,
+               "Keep only this many events, the newest; 0: no limit."),
     OUTPUT_SPECS,
 };
 
@@ -281,19 +266,11 @@ const struct command hf__events_limit_command = {EVENTS_SETTINGS(struct settings
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
-    {.kind = OPTION_FLAG,
-     .letter = 'y',
-     .name = "yes",
-     .text = "Confirm. Without it nothing is deleted.",
-     FIELD(yes)},
-    {.kind = OPTION_TEXT,
-     .letter = 'e',
-     .name = "expect",
-     .value = "WHAT",
-     .fallback = "any",
-     .text = "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
+    OPT_FLAG("yes", yes, "Confirm. Without it nothing is deleted.", .letter = 'y'),
+    OPT_TEXT("expect", "WHAT", expect,
+             "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
              "exit code is 4.",
-     FIELD(expect)},
+             .letter = 'e', .fallback = "any"),
     OUTPUT_SPECS,
 };
 
@@ -407,14 +384,9 @@ const struct command hf__events_unarchive_command = {EVENTS_SETTINGS(struct sett
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
 static const struct option_spec sweep_specs[] = {
-    {.kind = OPTION_DURATION,
-     .name = "older",
-     .value = "TIME",
-     .min = SECOND_MS,
-     .max = (uint64_t)UINT32_MAX * SECOND_MS,
-     .fallback = "24h",
-     .text = "Keep data younger than this: it may belong to an append in progress.",
-     FIELD(older_ms)},
+    OPT_TIME("older", older_ms, SECOND_MS, (uint64_t)UINT32_MAX *SECOND_MS,
+             "Keep data younger than this: it may belong to an append in progress.",
+             .fallback = "24h"),
     OUTPUT_SPECS,
 };
 

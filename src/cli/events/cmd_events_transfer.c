@@ -27,8 +27,6 @@ struct settings {
     struct hf_stream_key stream; /* verify: the operand */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 /* A transfer under way. */
 struct transfer {
     struct command_ctx *c;
@@ -72,40 +70,16 @@ static struct transfer transfer_of(struct command_ctx *c)
 /* ---- export --------------------------------------------------------------------------------- */
 
 static const struct option_spec export_specs[] = {
-    {.heading = "Events",
-     .kind = OPTION_TEXT,
-     .letter = 'd',
-     .name = "domain",
-     .value = "TEXT",
-     .text = "Only events of this domain.",
-     FIELD(domain)},
-    {.kind = OPTION_TEXT,
-     .name = "after",
-     .value = "POSITION",
-     .text = "Only events after this position.",
-     FIELD(after)},
-    {.kind = OPTION_TEXT,
-     .name = "until",
-     .value = "POSITION",
-     .text = "Last position, included.",
-     FIELD(until)},
-    {.heading = "Settings",
-     .kind = OPTION_TEXT,
-     .letter = 'f',
-     .name = "file",
-     .value = "FILE",
-     .fallback = "-",
-     .text = "File to write; - is standard output. An existing file is replaced when the export is "
+    OPT_TEXT("domain", "TEXT", domain, "Only events of this domain.", .letter = 'd',
+             .heading = "Events"),
+    OPT_TEXT("after", "POSITION", after, "Only events after this position."),
+    OPT_TEXT("until", "POSITION", until, "Last position, included."),
+    OPT_TEXT("file", "FILE", file,
+             "File to write; - is standard output. An existing file is replaced when the export is "
              "complete, and keeps its mode; a new one is readable by its owner only.",
-     FIELD(file)},
-    {.kind = OPTION_NUMBER,
-     .name = "batch",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 10000,
-     .fallback = "200",
-     .text = "Number of events that are read at a time.",
-     FIELD(batch)},
+             .letter = 'f', .fallback = "-", .heading = "Settings"),
+    OPT_NUMBER("batch", batch, 1, 10000, "Number of events that are read at a time.",
+               .fallback = "200"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
@@ -236,30 +210,15 @@ const struct command hf__events_export_command = {EVENTS_SETTINGS(struct setting
 /* ---- import --------------------------------------------------------------------------------- */
 
 static const struct option_spec import_specs[] = {
-    {.heading = "Settings",
-     .kind = OPTION_FLAG,
-     .name = "replace",
-     .text = "First delete everything in the table; needs --yes.",
-     FIELD(replace)},
-    {.kind = OPTION_FLAG,
-     .letter = 'y',
-     .name = "yes",
-     .text = "Confirm that --replace deletes all events.",
-     FIELD(yes)},
-    {.kind = OPTION_FLAG,
-     .name = "renumber",
-     .text =
-         "Append after the existing events of a stream, instead of failing when a version is not "
-         "the next one.",
-     FIELD(renumber)},
-    {.kind = OPTION_NUMBER,
-     .name = "batch",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 10000,
-     .fallback = "24",
-     .text = "Number of events per transaction; at most 24.",
-     FIELD(batch)},
+    OPT_FLAG("replace", replace, "First delete everything in the table; needs --yes.",
+             .heading = "Settings"),
+    OPT_FLAG("yes", yes, "Confirm that --replace deletes all events.", .letter = 'y'),
+    OPT_FLAG(
+        "renumber", renumber,
+        "Append after the existing events of a stream, instead of failing when a version is not "
+        "the next one."),
+    OPT_NUMBER("batch", batch, 1, 10000, "Number of events per transaction; at most 24.",
+               .fallback = "24"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
