@@ -67,12 +67,11 @@ struct option_spec {
 
 /*
  * An option in short: its name, what else its kind needs, its field, its text; then other members of the
- * spec, such as .letter or .fallback. The field is one of OPTIONS_OF; macros that several commands share
+ * spec, such as .letter or .fallback. The field is one of OPTIONS_OF, which a file with
+ * another struct defines again. Macros that several commands share
  * have a struct of their own, and use the forms that end with _IN.
  */
-#ifndef OPTIONS_OF
 #define OPTIONS_OF struct settings
-#endif
 
 #define OPT_FLAG(name, field, ...) OPT_FLAG_IN(OPTIONS_OF, name, field, __VA_ARGS__)
 #define OPT_TEXT(name, value, field, ...) OPT_TEXT_IN(OPTIONS_OF, name, value, field, __VA_ARGS__)
