@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -21,37 +20,15 @@ import unittest
 import urllib.error
 import urllib.request
 
-COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-WAIT_S = 60
-OK, FAILED, USAGE, NOT_FOUND, CONDITION, DENIED, UNAVAILABLE, TIMEOUT, CORRUPT = range(9)
-
-SERVER = None
-
-
-def clean_env(**more):
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
-           and not k.lower().endswith("_proxy")}
-    env.update(more)
-    return env
-
-
-def setUpModule():
-    global SERVER
-    SERVER = subprocess.Popen([COMMAND, "serve", "--in-memory", "--port", "0"], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_env())
-    SERVER.url = re.search(r"http://\S+", SERVER.stdout.readline()).group(0)
-
-
-def tearDownModule():
-    SERVER.terminate()
-    SERVER.communicate(timeout=WAIT_S)
+import process as shared
+from process import (COMMAND, CONDITION, CORRUPT, DENIED, FAILED, NOT_FOUND, OK, SOURCE, TIMEOUT, UNAVAILABLE, USAGE,
+                     WAIT_S, clean_env, main, setUpModule, tearDownModule)  # noqa: F401
 
 
 def call(operation, **body):
     """An operation of the server, as any client has it."""
     request = urllib.request.Request(
-        SERVER.url, json.dumps(body).encode(),
+        shared.SERVER.url, json.dumps(body).encode(),
         {"X-Amz-Target": "DynamoDB_20120810." + operation,
          "Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
          "Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/dynamodb/"
@@ -60,45 +37,14 @@ def call(operation, **body):
         return json.load(answer)
 
 
-class WithDatabase(unittest.TestCase):
-    count = 0
-
-    def setUp(self):
-        WithDatabase.count += 1
-        self.env = clean_env(HOLDFAST_DB=SERVER.url,
-                             HOLDFAST_PREFIX="t%d-" % WithDatabase.count)
-        self.dir = tempfile.mkdtemp(prefix="holdfast-commands-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
-    def path(self, name):
-        return os.path.join(self.dir, name)
-
-    def run_(self, *args, env=None, **more):
-        done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=WAIT_S,
-                              env=env or self.env, **more)
-        return done.returncode, done.stdout, done.stderr
-
-    def ok(self, *args, **more):
-        code, out, err = self.run_(*args, **more)
-        self.assertEqual((code, err), (0, ""), args)
-        return out
-
+class WithDatabase(shared.Commands):
     def json(self, *args, **more):
         return json.loads(self.ok(*args, "--json", **more))
 
     def fails(self, code, error, *args, **more):
-        got, out, err = self.run_(*args, **more)
-        self.assertEqual((got, out), (code, ""), (args, err))
-        self.assertIn(error, err)
+        err = super().fails(code, error, *args, **more)
         self.assertTrue(err.startswith("holdfast %s %s: " % args[:2]), err)
         return err
-
-    def start(self, *args):
-        process = subprocess.Popen([COMMAND, *args], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, env=self.env,
-                                   start_new_session=True)
-        self.addCleanup(self.end, process)
-        return process
 
     def hanging(self):
         """A program that hangs the first time, for as long as its starter lives, and then not; and
@@ -115,17 +61,6 @@ class WithDatabase(unittest.TestCase):
         while not holds():
             self.assertLess(time.monotonic(), time_over, what)
             time.sleep(0.05)
-
-    def end(self, process):
-        """With the program that it may have started, which outlives a SIGKILL."""
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        if process.stdout.closed:
-            process.wait(WAIT_S)
-        else:
-            process.communicate(timeout=WAIT_S)
 
 
 ORDERS = {"TableName": "orders",
@@ -872,7 +807,7 @@ class Forwards(http.server.BaseHTTPRequestHandler):
         answer = self.asked(target)
         try:
             if not answer:
-                with urllib.request.urlopen(urllib.request.Request(SERVER.url, body, fields),
+                with urllib.request.urlopen(urllib.request.Request(shared.SERVER.url, body, fields),
                                             timeout=WAIT_S) as got:
                     answer = got.status, got.read()
         except urllib.error.HTTPError as error:
@@ -944,7 +879,7 @@ class Errors(WithDatabase):
 
     def test_databases_that_cannot_be(self):
         self.fails(USAGE, "ftp://x", "table", "ls", "--db", "ftp://x")
-        self.fails(USAGE, "color", "table", "ls", "--db", SERVER.url + "?color=red")
+        self.fails(USAGE, "color", "table", "ls", "--db", shared.SERVER.url + "?color=red")
         self.fails(USAGE, "--profile", "table", "ls", "--db", "memory:", "--profile", "x")
         self.fails(NOT_FOUND, "/nowhere", "table", "ls", "--db", "embedded:/nowhere/x")
         self.fails(FAILED, "/nowhere", "kv", "set", "a", "b", "--db", "embedded:/nowhere/x")
@@ -2582,11 +2517,11 @@ class EnvFile(WithDatabase):
         file = self.path("env")
         with open(file, "w") as out:
             out.write("# here\nHOLDFAST_DB='%s'\nHOLDFAST_PREFIX=file- # not the other\nMORE=1\n"
-                      % SERVER.url)
+                      % shared.SERVER.url)
         bare = clean_env()
         self.ok("--env-file", file, "kv", "set", "a", "1", env=bare)
         self.assertEqual("1\n", self.ok("--env-file=" + file, "kv", "get", "a", env=bare))
-        self.assertEqual("1\n", self.ok("kv", "get", "a", "--db", SERVER.url, "--prefix", "file-",
+        self.assertEqual("1\n", self.ok("kv", "get", "a", "--db", shared.SERVER.url, "--prefix", "file-",
                                         env=bare))
         code, _, _ = self.run_("--env-file", file, "kv", "get", "a")  # another prefix is set
         self.assertEqual(3, code)
@@ -2614,4 +2549,4 @@ def Others():
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+    main()

@@ -93,11 +93,14 @@ class Commands(unittest.TestCase):
         return process
 
     def end(self, process):
+        """With the program that it may have started, which outlives a SIGKILL."""
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        if not process.stdout.closed:
+        if process.stdout.closed:
+            process.wait(WAIT_S)
+        else:
             process.communicate(timeout=WAIT_S)
 
     def on_terminal(self, *args, columns=0, code=0):
@@ -120,6 +123,7 @@ class Commands(unittest.TestCase):
         self.assertNotIn("\\x00", text, args)
         self.assertNotIn("\0", text, args)
         return text.splitlines()
+
 
 def main():
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
