@@ -32,32 +32,17 @@ static const char *mode_name(enum hf_lock_mode mode)
     return "free";
 }
 
-/* The holders as a list in JSON. */
-static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *info)
+static size_t holder_fields(struct cli *cli, const void *all, size_t at, struct rows_field *fields)
 {
-    struct json_text text;
-    FILE *out;
+    const struct hf_lock_holder *holder = &((const struct hf_lock_info *)all)->holders[at];
 
-    if (!hf__cli_json_text_begin(&text))
-        return (struct hf_str){0};
-    out = text.out;
-    fputc('[', out);
-    for (size_t i = 0; i < info->holders_len; i++) {
-        const struct hf_lock_holder *holder = &info->holders[i];
-        struct rows_field since = hf__rows_time(cli, "since", holder->since_us);
-        struct rows_field renewed = hf__rows_time(cli, "renewed", holder->renewed_us);
-
-        fputs(i ? ",{\"id\":" : "{\"id\":", out);
-        hf__cli_json_write_text(out, holder->id);
-        fputs(",\"owner\":", out);
-        hf__cli_json_write_text(out, holder->owner);
-        fprintf(out, ",\"fence\":%llu,\"lease_ms\":%lu", (unsigned long long)holder->fence,
-                (unsigned long)holder->lease_ms);
-        fprintf(out, ",\"since\":\"%.*s\",\"renewed\":\"%.*s\"}", HF_FMT(since.text),
-                HF_FMT(renewed.text));
-    }
-    fputc(']', out);
-    return hf__cli_json_text_end(&text, cli->scope);
+    fields[0] = hf__rows_text("id", holder->id);
+    fields[1] = hf__rows_text("owner", holder->owner);
+    fields[2] = hf__rows_number(cli, "fence", holder->fence);
+    fields[3] = hf__rows_number(cli, "lease_ms", holder->lease_ms);
+    fields[4] = hf__rows_time(cli, "since", holder->since_us);
+    fields[5] = hf__rows_time(cli, "renewed", holder->renewed_us);
+    return 6;
 }
 
 static struct hf_str owners_text(struct cli *cli, const struct hf_lock_info *info)
@@ -83,8 +68,7 @@ static void make_fields(struct cli *cli, const struct hf_lock_info *info,
     fields[3] = hf__rows_text("owner", owners_text(cli, info));
     fields[4] = hf__rows_time(cli, "since", first ? first->since_us : 0);
     fields[5] = hf__rows_time(cli, "renewed", first ? first->renewed_us : 0);
-    fields[6] =
-        (struct rows_field){.name = "holders", .kind = ROWS_JSON, .text = holders_json(cli, info)};
+    fields[6] = hf__rows_array(cli, "holders", info, info->holders_len, holder_fields);
     fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW, .cut = true};
     if (info->data.ptr)
         fields[7].text = hf__cli_json_of_value(cli->scope, hf_item_value(info->data));

@@ -99,14 +99,7 @@ static const struct option_spec emit_specs[] = {
     OPT_TEXT("tenant", "TEXT", tenant, "Tenant of the event."),
     OPT_TEXT("destination", "TEXT", destination, "Destination, for routing."),
     OPT_TEXT("trace-parent", "TEXT", trace_parent, "W3C trace context."),
-    OPT_TEXT("table", "NAME", table, "The table of the outbox; created if missing.",
-             .fallback = "outbox", .heading = "Table"),
-    OUTBOX_BLOBS(struct settings),
-    OPT_NUMBER(
-        "buckets", buckets, 0, HF_OUTBOX_BUCKETS_MAX,
-        "If the table is created: number of buckets that events are spread over; 16 by default."),
-    OPT_FLAG("stream", stream,
-             "If the table is created: enable its stream, which wakes relays in other processes."),
+    OUTBOX_TABLE_MADE(struct settings),
     DATABASE_ONE(struct settings),
 };
 
@@ -505,25 +498,14 @@ const struct options_table hf__outbox_stats_options = {
     COMMAND_SPECS(stats),
 };
 
-static struct hf_str causes_json(struct cli *cli, const struct hf_outbox_stats *stats)
+static size_t cause_fields(struct cli *cli, const void *all, size_t at, struct rows_field *fields)
 {
-    struct json_text text;
-    FILE *out;
+    const struct hf_outbox_stats *stats = all;
 
-    if (!hf__cli_json_text_begin(&text))
-        return (struct hf_str){0};
-    out = text.out;
-    fputc('[', out);
-    for (size_t i = 0; i < stats->causes_len; i++) {
-        fprintf(out, "%s{\"count\":%llu,\"cause\":", i ? "," : "",
-                (unsigned long long)stats->causes[i].count);
-        hf__cli_json_write_text(out, stats->causes[i].cause);
-        fputs(",\"example\":", out);
-        hf__cli_json_write_text(out, stats->causes[i].example);
-        fputc('}', out);
-    }
-    fputc(']', out);
-    return hf__cli_json_text_end(&text, cli->scope);
+    fields[0] = hf__rows_number(cli, "count", stats->causes[at].count);
+    fields[1] = hf__rows_text("cause", stats->causes[at].cause);
+    fields[2] = hf__rows_text("example", stats->causes[at].example);
+    return 3;
 }
 
 static enum hf_status outbox_stats(struct command_ctx *c)
@@ -549,10 +531,10 @@ static enum hf_status outbox_stats(struct command_ctx *c)
                                   hf__rows_number(c->cli, "fullest_bucket", stats.fullest),
                                   hf__rows_number(c->cli, "unreadable", stats.unreadable),
                                   hf__rows_bool("whole", stats.whole),
-                                  {.name = "causes",
-                                   .kind = ROWS_RAW,
-                                   .text = causes_json(c->cli, &stats)}};
+                                  hf__rows_array(c->cli, "causes", &stats, stats.causes_len,
+                                                 cause_fields)};
 
+    fields[COMMAND_LEN(fields) - 1].kind = ROWS_RAW; /* for people, too */
     return hf__command_print(c, fields, COMMAND_LEN(fields));
 }
 

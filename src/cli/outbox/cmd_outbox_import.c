@@ -53,14 +53,7 @@ static const struct option_spec specs[] = {
     OPT_NUMBER("batch", batch, 1, BATCH_MAX,
                "Number of events per transaction: all of them are stored, or none.",
                .fallback = "50"),
-    OPT_TEXT("table", "NAME", table, "The table of the outbox; created if missing.",
-             .fallback = "outbox", .heading = "Table"),
-    OUTBOX_BLOBS(struct settings),
-    OPT_NUMBER(
-        "buckets", buckets, 0, HF_OUTBOX_BUCKETS_MAX,
-        "If the table is created: number of buckets that events are spread over; 16 by default."),
-    OPT_FLAG("stream", stream,
-             "If the table is created: enable its stream, which wakes relays in other processes."),
+    OUTBOX_TABLE_MADE(struct settings),
     DATABASE_ONE(struct settings),
 };
 

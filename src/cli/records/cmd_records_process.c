@@ -203,47 +203,35 @@ static void on_progress(const struct hf_processor_progress *progress, void *user
     fflush(run->cli->err);
 }
 
-static struct hf_str errors_json(struct cli *cli, const struct hf_processor_report *report)
+static size_t error_fields(struct cli *cli, const void *all, size_t at, struct rows_field *fields)
 {
-    struct json_text text;
-    FILE *out;
+    const struct hf_processor_error *error = &((const struct hf_processor_report *)all)->errors[at];
 
-    if (!hf__cli_json_text_begin(&text))
-        return (struct hf_str){0};
-    out = text.out;
-    fputc('[', out);
-    for (size_t i = 0; i < report->errors_len; i++) {
-        const struct hf_processor_error *error = &report->errors[i];
-
-        fputs(i ? ",{\"account\":" : "{\"account\":", out);
-        hf__cli_json_write_text(out, error->account);
-        fputs(",\"run_time\":", out);
-        hf__cli_json_write_text(out, error->run_time);
-        fprintf(out, ",\"attempts\":%lu,\"error\":", (unsigned long)error->attempts);
-        hf__cli_json_write_text(out, error->text);
-        fputc('}', out);
-    }
-    fputc(']', out);
-    return hf__cli_json_text_end(&text, cli->scope);
+    fields[0] = hf__rows_text("account", error->account);
+    fields[1] = hf__rows_text("run_time", error->run_time);
+    fields[2] = hf__rows_number(cli, "attempts", error->attempts);
+    fields[3] = hf__rows_text("error", error->text);
+    return 4;
 }
 
 static void print_report(struct run *run, const struct hf_processor_report *report)
 {
     struct cli *cli = run->cli;
     const struct hf_processor_metrics *metrics = &report->metrics;
-    struct rows_field fields[] = {
-        hf__rows_number(cli, "total", report->total),
-        hf__rows_number(cli, "begun", metrics->begun),
-        hf__rows_number(cli, "completed", metrics->completed),
-        hf__rows_number(cli, "retried", metrics->retried),
-        hf__rows_number(cli, "failed", metrics->failed + metrics->exhausted),
-        hf__rows_number(cli, "lost", metrics->lost),
-        hf__rows_number(cli, "released", metrics->released),
-        hf__rows_number(cli, "unsure", metrics->unsure),
-        hf__rows_number(cli, "adopted", metrics->adopted),
-        hf__rows_signed(cli, "elapsed_ms", report->elapsed_ms),
-        hf__rows_text("checkpoint", report->checkpoint),
-        {.name = "errors", .kind = ROWS_JSON, .text = errors_json(cli, report)}};
+    struct rows_field fields[] = {hf__rows_number(cli, "total", report->total),
+                                  hf__rows_number(cli, "begun", metrics->begun),
+                                  hf__rows_number(cli, "completed", metrics->completed),
+                                  hf__rows_number(cli, "retried", metrics->retried),
+                                  hf__rows_number(cli, "failed",
+                                                  metrics->failed + metrics->exhausted),
+                                  hf__rows_number(cli, "lost", metrics->lost),
+                                  hf__rows_number(cli, "released", metrics->released),
+                                  hf__rows_number(cli, "unsure", metrics->unsure),
+                                  hf__rows_number(cli, "adopted", metrics->adopted),
+                                  hf__rows_signed(cli, "elapsed_ms", report->elapsed_ms),
+                                  hf__rows_text("checkpoint", report->checkpoint),
+                                  hf__rows_array(cli, "errors", report, report->errors_len,
+                                                 error_fields)};
 
     if (!run->settings->database.json)
         for (size_t i = 0; i < report->errors_len; i++)
