@@ -76,6 +76,8 @@ class Help(Commands):
             self.assertLessEqual(max(map(len, text.splitlines())), 80)
             self.assertGreater(len(text), 150)
         self.assertEqual(self.run_("help", "nothing-like-it")[0], USAGE)
+        for words in (["help"], ["help", "help"], ["help", "--help"], ["help", "version"]):
+            self.assertEqual(self.ok(*words), self.ok("--help"))
 
     def test_exit_codes_are_those_of_the_code(self):
         with open(os.path.join(SOURCE, "src/cli/frame/cli.h"), encoding="ascii") as file:

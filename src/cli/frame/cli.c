@@ -400,13 +400,20 @@ static int print_version(struct cli *cli, bool is_command)
     return hf__cli_flushed(cli, CLI_OK);
 }
 
+static bool is_about_commands(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+           strcmp(word, "version") == 0 || strcmp(word, "--version") == 0 ||
+           strcmp(word, "-V") == 0 || strcmp(word, "complete") == 0 || strcmp(word, "manual") == 0;
+}
+
 static int run_help(struct cli *cli, size_t args_len, const char *const *args)
 {
     const struct cli_command *command;
     size_t words;
     int ends;
 
-    if (args_len == 0)
+    if (args_len == 0 || (args_len == 1 && is_about_commands(args[0])))
         return hf__help_print(cli);
     command = hf__cli_find(cli, args_len, args, &words);
     if (!command && args_len == 1 && is_group(cli, args[0]))
@@ -449,13 +456,6 @@ size_t hf__cli_leading(size_t args_len, const char *const *args)
     while (len < args_len && (more = shared_option_len(args[len])) && len + more < args_len)
         len += more;
     return len;
-}
-
-static bool is_about_commands(const char *word)
-{
-    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
-           strcmp(word, "version") == 0 || strcmp(word, "--version") == 0 ||
-           strcmp(word, "-V") == 0 || strcmp(word, "complete") == 0 || strcmp(word, "manual") == 0;
 }
 
 const char *const *hf__cli_options_moved(struct cli *cli, size_t args_len, const char *const *args,

@@ -34,24 +34,35 @@ static void word_offer(struct cli *cli, const char *word, const char *so_far)
 
 /* ---- words of commands ---------------------------------------------------------------------- */
 
-/* The next word of every command whose name goes on from the words before the last. */
+/* The word of a command's name behind all words but the last; absent: its name does not go on so. */
+static struct hf_str next_word(const struct cli_command *command, size_t words_len,
+                               const char *const *words)
+{
+    const char *name = command->name;
+
+    for (size_t i = 0; i + 1 < words_len; i++) {
+        size_t len = strcspn(name, " ");
+
+        if (name[len] != ' ' || !hf_str_equal(hf_str_of(name, len), hf_str_from(words[i])))
+            return (struct hf_str){0};
+        name += len + 1;
+    }
+    return command->summary ? hf_str_of(name, strcspn(name, " ")) : (struct hf_str){0};
+}
+
+/* Each next word once, though several commands may have it. */
 static void offer_names(struct cli *cli, size_t words_len, const char *const *words)
 {
     const char *last = words_len ? words[words_len - 1] : "";
 
     for (size_t i = 0; i < cli->commands_len; i++) {
-        const char *name = cli->commands[i].name;
-        bool goes_on = cli->commands[i].summary != NULL;
+        struct hf_str word = next_word(&cli->commands[i], words_len, words);
+        bool offered = false;
 
-        for (size_t word = 0; goes_on && word + 1 < words_len; word++) {
-            size_t len = strcspn(name, " ");
-
-            goes_on = strlen(words[word]) == len && memcmp(name, words[word], len) == 0 &&
-                      name[len] == ' ';
-            name += len + 1;
-        }
-        if (goes_on && begins_with(name, last))
-            fprintf(cli->out, "%.*s\n", (int)strcspn(name, " "), name);
+        for (size_t j = 0; j < i && word.ptr && !offered; j++)
+            offered = hf_str_equal(next_word(&cli->commands[j], words_len, words), word);
+        if (word.ptr && !offered && begins_with(word.ptr, last) && strlen(last) <= word.len)
+            fprintf(cli->out, "%.*s\n", HF_FMT(word));
     }
 }
 
