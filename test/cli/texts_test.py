@@ -20,8 +20,8 @@ import process
 from process import (COMMAND, FAILED, SOURCE, USAGE, WAIT_S, Commands, commands, main, setUpModule,
                      tearDownModule)  # noqa: F401
 
+TRIES = 10
 PROGRAMS = ("lock run", "once run", "streams tail", "events subscribe", "events consume", "blobs get")
-WITHOUT_DATABASE = ("iam", "serve", "completion")
 
 
 def nouns():
@@ -203,6 +203,14 @@ class Completion(Commands):
     def complete(self, *words, **more):
         return set(self.ok("complete", *words, **more).split("\n")) - {""}
 
+    def answers(self, expected, ask):
+        """What needs the database has little time for it; on a busy machine too little, now and then."""
+        for _ in range(TRIES):
+            found = ask()
+            if found == expected:
+                break
+        self.assertEqual(found, expected)
+
     def make_tables(self, *names):
         for name in names:
             self.ok("table", "create", name, "--key", "id:S", "-q")
@@ -236,16 +244,16 @@ class Completion(Commands):
         complete = self.complete
         for words in (["item", "get"], ["query"], ["table", "show"], ["table", "delete", "--yes"], ["scan", "-n", "5"],
                       ["streams", "tail", "--from", "15m"], ["kv", "get", "--table"]):
-            self.assertEqual(complete(*words, ""), {"orders", "users", "others"}, words)
-        self.assertEqual(complete("item", "get", "o"), {"orders", "others"})
-        self.assertEqual(complete("kv", "get", "--table=u"), {"users"})
+            self.answers({"orders", "users", "others"}, lambda words=words: complete(*words, ""))
+        self.answers({"orders", "others"}, lambda: complete("item", "get", "o"))
+        self.answers({"users"}, lambda: complete("kv", "get", "--table=u"))
         self.assertEqual(complete("item", "get", "orders", ""), set())
         bare = process.clean_env(HOME=self.dir)
         prefix = self.env["HOLDFAST_PREFIX"]
         for words in (["item", "get", "--db", process.SERVER.url, "--prefix", prefix],
                       ["--db", process.SERVER.url, "--prefix", prefix, "item", "get"],
                       ["item", "get", "--db=" + process.SERVER.url, "--prefix=" + prefix]):
-            self.assertEqual(complete(*words, "us", env=bare), {"users"}, words)
+            self.answers({"users"}, lambda words=words: complete(*words, "us", env=bare))
 
     def test_nothing_is_made_opened_or_waited_for(self):
         self.assertEqual(self.complete("item", "get", "--db", "embedded:" + self.path("new.db"), ""), set())
@@ -265,8 +273,8 @@ class Completion(Commands):
         self.addCleanup(server.shutdown)
         env = process.clean_env(HOME=self.dir, AWS_ACCESS_KEY_ID="any", AWS_SECRET_ACCESS_KEY="any",
                                 AWS_REGION="us-east-1")
-        self.assertEqual(self.complete("item", "get", "--db", "http://127.0.0.1:%d" % server.server_port, "",
-                                       env=env), {"fine"})
+        self.answers({"fine"}, lambda: self.complete(
+            "item", "get", "--db", "http://127.0.0.1:%d" % server.server_port, "", env=env))
 
     def test_unknown_shells(self):
         self.fails(USAGE, "unknown shell 'tcsh'; use bash, zsh or fish", "completion", "tcsh")
@@ -306,10 +314,11 @@ class Completion(Commands):
         self.make_tables("orders")
         with open(self.path("rc"), "w", encoding="ascii") as file:
             file.write("source <(holdfast completion bash)\nPS1='ready> '\n")
-        shown = self.typed(["bash", "--noprofile", "--rcfile", "rc", "-i"],
-                           ["holdfast it\t", "ge\t", "--db %s --consi\t" % process.SERVER.url, "ord\t",
-                            "\nx=done-$((1+1))\necho $x\n"], "done-2", self.shell_env())
-        self.assertIn("holdfast item get --db %s --consistent orders " % process.SERVER.url, shown)
+        env, wanted = self.shell_env(), "holdfast item get --db %s --consistent orders " % process.SERVER.url
+        keys = ["holdfast it\t", "ge\t", "--db %s --consi\t" % process.SERVER.url, "ord\t",
+                "\nx=done-$((1+1))\necho $x\n"]
+        self.answers(True, lambda: wanted in self.typed(["bash", "--noprofile", "--rcfile", "rc", "-i"], keys,
+                                                        "done-2", env))
 
     @unittest.skipUnless(shutil.which("bash"), "no bash")
     def test_completion_in_bash(self):
@@ -337,9 +346,9 @@ class Completion(Commands):
         self.assertEqual(complete("serve --tls-cert f", "serve", "--tls-cert", "f"), {"folder", "file.pem"})
         self.assertEqual(complete("serve --tls-cert=f", "serve", "--tls-cert", "=", "f"), {"folder", "file.pem"})
         self.make_tables("orders")
-        self.assertEqual(complete("item get --db %s o" % process.SERVER.url, "item", "get", "--db", "http", ":",
-                                  process.SERVER.url[5:].rpartition(":")[0], ":",
-                                  process.SERVER.url.rpartition(":")[2], "o"), {"orders"})
+        host, _, port = process.SERVER.url[len("http:"):].rpartition(":")
+        self.answers({"orders"}, lambda: complete("item get --db %s o" % process.SERVER.url, "item", "get", "--db",
+                                                  "http", ":", host, ":", port, "o"))
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_typed_into_zsh(self):
@@ -347,9 +356,12 @@ class Completion(Commands):
         with open(self.path(".zshrc"), "w", encoding="ascii") as file:
             file.write("source <(holdfast completion zsh)\nPS1='ready> '\n")
         env = {**self.shell_env(), "ZDOTDIR": self.dir}
-        shown = self.typed(["zsh", "-i"], ["holdfast it\t", "ge\t", "ord\t", "\nx=done-$((1+1))\necho $x\n"],
-                           "done-2", env)
-        self.assertRegex(re.sub(r"\x08|\x1b\[[0-9;?]*[A-Za-z]", "", shown), r"holdfast item ?\s*get ?\s*orders")
+        keys = ["holdfast it\t", "ge\t", "ord\t", "\nx=done-$((1+1))\necho $x\n"]
+
+        def is_completed():
+            shown = re.sub(r"\x08|\x1b\[[0-9;?]*[A-Za-z]", "", self.typed(["zsh", "-i"], keys, "done-2", env))
+            return bool(re.search(r"holdfast item ?\s*get ?\s*orders", shown))
+        self.answers(True, is_completed)
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_completion_in_zsh(self):
@@ -370,9 +382,9 @@ class Completion(Commands):
         env = self.shell_env()
         for line, expected in [("holdfast lo", {"lock"}), ("holdfast lock run --w", {"--wait"}),
                                ("holdfast serve --sync=b", {"--sync=batch"}), ("holdfast item get o", {"orders"})]:
-            done = subprocess.run(["fish", "-c", 'holdfast completion fish | source; complete -C "$argv[1]"', line],
-                                  capture_output=True, text=True, timeout=WAIT_S, env=env)
-            self.assertEqual(set(done.stdout.split()), expected)
+            self.answers(expected, lambda line=line: set(subprocess.run(
+                ["fish", "-c", 'holdfast completion fish | source; complete -C "$argv[1]"', line],
+                capture_output=True, text=True, timeout=WAIT_S, env=env).stdout.split()))
 
 
 if __name__ == "__main__":
