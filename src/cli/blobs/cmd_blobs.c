@@ -137,12 +137,8 @@ static enum hf_status blobs_put(struct command_ctx *c)
                          hf__rows_number(c->cli, "size", bytes.len));
 }
 
-const struct command hf__blobs_put_command = {COMMAND_SETTINGS(struct settings),
-                                              .max = 1,
-                                              .place = &blobs_place,
-                                              .table = COMMAND_MAKES,
-                                              .check = blobs_put_check,
-                                              .body = blobs_put};
+COMMAND_OF(blobs_put, blobs_put, COMMAND_SETTINGS(struct settings), .max = 1, .place = &blobs_place,
+           .table = COMMAND_MAKES, .check = blobs_put_check);
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
@@ -173,9 +169,8 @@ static enum hf_status blobs_get(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__blobs_get_command = {
-    COMMAND_SETTINGS(struct settings), .min = 1,         .max = 1, .place = &blobs_place,
-    .check = directory_check,          .body = blobs_get};
+COMMAND_OF(blobs_get, blobs_get, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &blobs_place, .check = directory_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -223,6 +218,5 @@ static enum hf_status blobs_ls(struct command_ctx *c)
     return status == HF_CANCELED ? HF_OK : status;
 }
 
-const struct command hf__blobs_ls_command = {COMMAND_SETTINGS(struct settings),
-                                             .place = &blobs_place, .check = directory_check,
-                                             .body = blobs_ls};
+COMMAND_OF(blobs_ls, blobs_ls, COMMAND_SETTINGS(struct settings), .place = &blobs_place,
+           .check = directory_check);

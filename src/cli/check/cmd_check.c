@@ -233,10 +233,5 @@ static enum hf_status check_body(struct command_ctx *c)
 }
 
 /* What it looks at is its operand, not --db. */
-const struct command hf__check_command = {.settings_size = sizeof(struct settings),
-                                          .min = 1,
-                                          .max = 1,
-                                          .guarded = true,
-                                          .reports_signal = true,
-                                          .check = check_check,
-                                          .body = check_body};
+COMMAND_OF(check, check_body, .settings_size = sizeof(struct settings), .min = 1, .max = 1,
+           .guarded = true, .reports_signal = true, .check = check_check);

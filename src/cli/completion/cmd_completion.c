@@ -142,7 +142,5 @@ static enum hf_status completion_print(struct command_ctx *c)
                             c->operands[0]);
 }
 
-const struct command hf__completion_command = {.settings_size = sizeof(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .body = completion_print};
+COMMAND_OF(completion, completion_print, .settings_size = sizeof(struct settings), .min = 1,
+           .max = 1);

@@ -167,13 +167,8 @@ static enum hf_status counter_add(struct command_ctx *c)
     return value_print(c, value, &again);
 }
 
-const struct command hf__counter_add_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 2,
-                                                .place = &counters_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = counter_add_check,
-                                                .body = counter_add};
+COMMAND_OF(counter_add, counter_add, COMMAND_SETTINGS(struct settings), .min = 1, .max = 2,
+           .place = &counters_place, .table = COMMAND_MAKES, .check = counter_add_check);
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
@@ -231,12 +226,8 @@ static enum hf_status counter_get(struct command_ctx *c)
     return value_print(c, value, NULL);
 }
 
-const struct command hf__counter_get_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = COMMAND_MANY,
-                                                .place = &counters_place,
-                                                .table = COMMAND_LOOKS,
-                                                .body = counter_get};
+COMMAND_OF(counter_get, counter_get, COMMAND_SETTINGS(struct settings), .min = 1,
+           .max = COMMAND_MANY, .place = &counters_place, .table = COMMAND_LOOKS);
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
@@ -276,13 +267,8 @@ static enum hf_status counter_set(struct command_ctx *c)
                              : value_print(c, was, NULL);
 }
 
-const struct command hf__counter_set_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 2,
-                                                .max = 2,
-                                                .place = &counters_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = counter_set_check,
-                                                .body = counter_set};
+COMMAND_OF(counter_set, counter_set, COMMAND_SETTINGS(struct settings), .min = 2, .max = 2,
+           .place = &counters_place, .table = COMMAND_MAKES, .check = counter_set_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -311,12 +297,8 @@ static enum hf_status counter_delete(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("id", hf__command_operand(c, 0)));
 }
 
-const struct command hf__counter_delete_command = {COMMAND_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = 1,
-                                                   .place = &counters_place,
-                                                   .table = COMMAND_LOOKS,
-                                                   .body = counter_delete};
+COMMAND_OF(counter_delete, counter_delete, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &counters_place, .table = COMMAND_LOOKS);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -368,9 +350,5 @@ static enum hf_status counters_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__counter_ls_command = {COMMAND_SETTINGS(struct settings),
-                                               .max = 1,
-                                               .place = &counters_place,
-                                               .table = COMMAND_LOOKS,
-                                               .list = "counters",
-                                               .body = counters_list};
+COMMAND_OF(counter_ls, counters_list, COMMAND_SETTINGS(struct settings), .max = 1,
+           .place = &counters_place, .table = COMMAND_LOOKS, .list = "counters");

@@ -390,13 +390,8 @@ static enum hf_status event_get(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__events_get_command = {EVENTS_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &hf__cli_events_place,
-                                               .table = COMMAND_EMPTY,
-                                               .check = get_check,
-                                               .body = event_get};
+COMMAND_OF(events_get, event_get, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = get_check);
 
 /* ---- tree ----------------------------------------------------------------------------------- */
 
@@ -471,6 +466,5 @@ static enum hf_status tree_print(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__events_tree_command = {
-    EVENTS_SETTINGS(struct settings), .min = 1,          .max = 1, .place = &hf__cli_events_place,
-    .table = COMMAND_EMPTY,           .body = tree_print};
+COMMAND_OF(events_tree, tree_print, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);

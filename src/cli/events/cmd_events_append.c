@@ -330,9 +330,5 @@ static enum hf_status append_open(struct command_ctx *c)
 static const struct command_place append_place = {append_open, hf__cli_events_place_close,
                                                   "events append"};
 
-const struct command hf__events_append_command = {EVENTS_SETTINGS(struct settings),
-                                                  .max = 3,
-                                                  .place = &append_place,
-                                                  .table = COMMAND_MAKES,
-                                                  .check = append_check,
-                                                  .body = events_append};
+COMMAND_OF(events_append, events_append, EVENTS_SETTINGS(struct settings), .max = 3,
+           .place = &append_place, .table = COMMAND_MAKES, .check = append_check);

@@ -258,15 +258,9 @@ static enum hf_status events_consume(struct command_ctx *c)
 }
 
 /* It needs the table: it would wait in vain. */
-const struct command hf__events_consume_command = {EVENTS_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = COMMAND_MANY,
-                                                   .guarded = true,
-                                                   .ends_by_signal = true,
-                                                   .place = &hf__cli_events_place,
-                                                   .table = COMMAND_NEEDS,
-                                                   .check = consume_check,
-                                                   .body = events_consume};
+COMMAND_OF(events_consume, events_consume, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = COMMAND_MANY, .guarded = true, .ends_by_signal = true,
+           .place = &hf__cli_events_place, .table = COMMAND_NEEDS, .check = consume_check);
 
 /* ---- group ---------------------------------------------------------------------------------- */
 
@@ -336,9 +330,5 @@ static enum hf_status events_group(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_group_command = {EVENTS_SETTINGS(struct settings),
-                                                 .min = 1,
-                                                 .max = 1,
-                                                 .place = &hf__cli_events_place,
-                                                 .table = COMMAND_EMPTY,
-                                                 .body = events_group};
+COMMAND_OF(events_group, events_group, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);

@@ -75,12 +75,8 @@ static enum hf_status subscription_print(struct command_ctx *c)
         hf__rows_text("failure", info.failure));
 }
 
-const struct command hf__events_subscription_command = {EVENTS_SETTINGS(struct settings),
-                                                        .min = 1,
-                                                        .max = 1,
-                                                        .place = &hf__cli_events_place,
-                                                        .table = COMMAND_EMPTY,
-                                                        .body = subscription_print};
+COMMAND_OF(events_subscription, subscription_print, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = 1, .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 /* ---- rebuild, forget ------------------------------------------------------------------------ */
 
@@ -111,12 +107,8 @@ static enum hf_status subscription_rebuild(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("name", name));
 }
 
-const struct command hf__events_rebuild_command = {EVENTS_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = 1,
-                                                   .place = &hf__cli_events_place,
-                                                   .table = COMMAND_EMPTY,
-                                                   .body = subscription_rebuild};
+COMMAND_OF(events_rebuild, subscription_rebuild, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = 1, .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 static const struct option_spec forget_specs[] = {
     OPT_FLAG("yes", yes, "Confirm. Without it nothing is done.", .letter = 'y'),
@@ -173,13 +165,8 @@ static enum hf_status events_forget(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("name", hf__command_operand(c, 0)));
 }
 
-const struct command hf__events_forget_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .check = forget_check,
-                                                  .body = events_forget};
+COMMAND_OF(events_forget, events_forget, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = forget_check);
 
 /* ---- parked --------------------------------------------------------------------------------- */
 
@@ -264,12 +251,8 @@ static enum hf_status events_parked(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_parked_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .body = events_parked};
+COMMAND_OF(events_parked, events_parked, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 /* ---- replay, discard ------------------------------------------------------------------------ */
 

@@ -205,11 +205,6 @@ static enum hf_status events_revert(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_revert_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = COMMAND_MANY,
-                                                  .guarded = true,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .check = revert_check,
-                                                  .body = events_revert};
+COMMAND_OF(events_revert, events_revert, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = COMMAND_MANY, .guarded = true, .place = &hf__cli_events_place,
+           .table = COMMAND_EMPTY, .check = revert_check);

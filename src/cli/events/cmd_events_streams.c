@@ -106,13 +106,8 @@ const struct options_table hf__events_info_options = {
     COMMAND_SPECS_OF(plain, info),
 };
 
-const struct command hf__events_info_command = {EVENTS_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 1,
-                                                .place = &hf__cli_events_place,
-                                                .table = COMMAND_EMPTY,
-                                                .check = stream_check,
-                                                .body = info_print};
+COMMAND_OF(events_info, info_print, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = stream_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -161,9 +156,8 @@ static enum hf_status streams_list(struct command_ctx *c)
     return status == HF_CANCELED ? HF_OK : status;
 }
 
-const struct command hf__events_ls_command = {
-    EVENTS_SETTINGS(struct settings), .max = 1,          .place = &hf__cli_events_place,
-    .table = COMMAND_LOOKS,           .list = "streams", .body = streams_list};
+COMMAND_OF(events_ls, streams_list, EVENTS_SETTINGS(struct settings), .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_LOOKS, .list = "streams");
 
 /* ---- truncate ------------------------------------------------------------------------------- */
 
@@ -198,13 +192,8 @@ static enum hf_status stream_truncate(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_truncate_command = {EVENTS_SETTINGS(struct settings),
-                                                    .min = 2,
-                                                    .max = 2,
-                                                    .place = &hf__cli_events_place,
-                                                    .table = COMMAND_EMPTY,
-                                                    .check = truncate_check,
-                                                    .body = stream_truncate};
+COMMAND_OF(events_truncate, stream_truncate, EVENTS_SETTINGS(struct settings), .min = 2, .max = 2,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = truncate_check);
 
 /* ---- limit ---------------------------------------------------------------------------------- */
 
@@ -255,13 +244,8 @@ static enum hf_status stream_limit(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_limit_command = {EVENTS_SETTINGS(struct settings),
-                                                 .min = 1,
-                                                 .max = 1,
-                                                 .place = &hf__cli_events_place,
-                                                 .table = COMMAND_EMPTY,
-                                                 .check = limit_check,
-                                                 .body = stream_limit};
+COMMAND_OF(events_limit, stream_limit, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = limit_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -312,13 +296,8 @@ static enum hf_status stream_delete(struct command_ctx *c)
 }
 
 /* It needs the table: what is deleted stays so. */
-const struct command hf__events_delete_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_NEEDS,
-                                                  .check = delete_check,
-                                                  .body = stream_delete};
+COMMAND_OF(events_delete, stream_delete, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_NEEDS, .check = delete_check);
 
 /* ---- archive, unarchive --------------------------------------------------------------------- */
 
@@ -356,13 +335,8 @@ static enum hf_status stream_archive(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_archive_command = {EVENTS_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = 1,
-                                                   .place = &hf__cli_events_place,
-                                                   .table = COMMAND_EMPTY,
-                                                   .check = stream_check,
-                                                   .body = stream_archive};
+COMMAND_OF(events_archive, stream_archive, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = stream_check);
 
 static enum hf_status stream_unarchive(struct command_ctx *c)
 {
@@ -373,13 +347,8 @@ static enum hf_status stream_unarchive(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_unarchive_command = {EVENTS_SETTINGS(struct settings),
-                                                     .min = 1,
-                                                     .max = 1,
-                                                     .place = &hf__cli_events_place,
-                                                     .table = COMMAND_EMPTY,
-                                                     .check = stream_check,
-                                                     .body = stream_unarchive};
+COMMAND_OF(events_unarchive, stream_unarchive, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = stream_check);
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
@@ -415,6 +384,5 @@ static enum hf_status events_sweep(struct command_ctx *c)
                          hf__rows_number(c->cli, "blobs", swept.blobs));
 }
 
-const struct command hf__events_sweep_command = {EVENTS_SETTINGS(struct settings),
-                                                 .place = &hf__cli_events_place,
-                                                 .table = COMMAND_EMPTY, .body = events_sweep};
+COMMAND_OF(events_sweep, events_sweep, EVENTS_SETTINGS(struct settings),
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);

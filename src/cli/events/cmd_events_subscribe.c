@@ -421,11 +421,6 @@ static enum hf_status events_subscribe(struct command_ctx *c)
 }
 
 /* It needs the table: it would wait in vain. */
-const struct command hf__events_subscribe_command = {EVENTS_SETTINGS(struct settings),
-                                                     .max = COMMAND_MANY,
-                                                     .guarded = true,
-                                                     .ends_by_signal = true,
-                                                     .place = &hf__cli_events_place,
-                                                     .table = COMMAND_NEEDS,
-                                                     .check = subscribe_check,
-                                                     .body = events_subscribe};
+COMMAND_OF(events_subscribe, events_subscribe, EVENTS_SETTINGS(struct settings),
+           .max = COMMAND_MANY, .guarded = true, .ends_by_signal = true,
+           .place = &hf__cli_events_place, .table = COMMAND_NEEDS, .check = subscribe_check);

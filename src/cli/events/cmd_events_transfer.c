@@ -203,9 +203,8 @@ static enum hf_status events_export(struct command_ctx *c)
                                                       : HF_OK;
 }
 
-const struct command hf__events_export_command = {EVENTS_SETTINGS(struct settings), .guarded = true,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY, .body = events_export};
+COMMAND_OF(events_export, events_export, EVENTS_SETTINGS(struct settings), .guarded = true,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 /* ---- import --------------------------------------------------------------------------------- */
 
@@ -325,14 +324,9 @@ static enum hf_status import_open(struct command_ctx *c)
 static const struct command_place import_place = {import_open, hf__cli_events_place_close,
                                                   "events append"};
 
-const struct command hf__events_import_command = {EVENTS_SETTINGS(struct settings),
-                                                  .max = 1,
-                                                  .guarded = true,
-                                                  .place = &import_place,
-                                                  .table = COMMAND_MAKES,
-                                                  .check = import_check,
-                                                  .body = events_import,
-                                                  .end = import_end};
+COMMAND_OF(events_import, events_import, EVENTS_SETTINGS(struct settings), .max = 1,
+           .guarded = true, .place = &import_place, .table = COMMAND_MAKES, .check = import_check,
+           .end = import_end);
 
 /* ---- verify --------------------------------------------------------------------------------- */
 
@@ -409,9 +403,5 @@ static enum hf_status events_verify(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_verify_command = {EVENTS_SETTINGS(struct settings),
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .check = verify_check,
-                                                  .body = events_verify};
+COMMAND_OF(events_verify, events_verify, EVENTS_SETTINGS(struct settings), .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = verify_check);

@@ -8,8 +8,8 @@
  *     };
  *     static const struct option_spec specs[] = {..., EVENTS_SPECS(struct settings), ...};
  *
- *     const struct command hf__events_info_command = {
- *         EVENTS_SETTINGS(struct settings), .place = &hf__cli_events_place, ...};
+ *     COMMAND_OF(events_info, info_print, EVENTS_SETTINGS(struct settings),
+ *                .place = &hf__cli_events_place, ...);
  */
 #ifndef HF_CLI_EVENTS_EVENTS_H
 #define HF_CLI_EVENTS_EVENTS_H

@@ -111,6 +111,10 @@ COMMAND_DECLARE(completion)
 
 #undef COMMAND_DECLARE
 
+/* Define the struct command of one of them: its body, then other members. */
+#define COMMAND_OF(name, body_, ...)                                                               \
+    const struct command hf__##name##_command = {.body = body_, __VA_ARGS__}
+
 /* How long a table is, for the tables of options. */
 #define COMMAND_LEN(array) (sizeof(array) / sizeof((array)[0]))
 

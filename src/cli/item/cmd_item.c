@@ -117,8 +117,8 @@ static enum hf_status placeholders_check(struct command_ctx *c)
     return hf__cli_item_placeholders(c, &settings->item);
 }
 
-const struct command hf__item_get_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                             .check = placeholders_check, .body = item_get};
+COMMAND_OF(item_get, item_get, ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+           .check = placeholders_check);
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
@@ -187,8 +187,8 @@ static enum hf_status item_put(struct command_ctx *c)
     return returned_print(c, result.attributes);
 }
 
-const struct command hf__item_put_command = {ITEM_SETTINGS(struct settings), .min = 1, .max = 2,
-                                             .check = item_put_check, .body = item_put};
+COMMAND_OF(item_put, item_put, ITEM_SETTINGS(struct settings), .min = 1, .max = 2,
+           .check = item_put_check);
 
 /* ---- update --------------------------------------------------------------------------------- */
 
@@ -312,8 +312,8 @@ static enum hf_status item_update(struct command_ctx *c)
     return returned_print(c, result.attributes);
 }
 
-const struct command hf__item_update_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                                .check = item_update_check, .body = item_update};
+COMMAND_OF(item_update, item_update, ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+           .check = item_update_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -357,5 +357,5 @@ static enum hf_status item_delete(struct command_ctx *c)
     return returned_print(c, result.attributes);
 }
 
-const struct command hf__item_delete_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                                .check = placeholders_check, .body = item_delete};
+COMMAND_OF(item_delete, item_delete, ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+           .check = placeholders_check);

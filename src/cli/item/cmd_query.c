@@ -342,8 +342,8 @@ static enum hf_status items_read(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__query_command = {ITEM_SETTINGS(struct settings), .min = 1, .max = 3,
-                                          .check = read_check, .body = items_read};
+COMMAND_OF(query, items_read, ITEM_SETTINGS(struct settings), .min = 1, .max = 3,
+           .check = read_check);
 
-const struct command hf__scan_command = {ITEM_SETTINGS(struct settings), .min = 1, .max = 1,
-                                         .check = read_check, .body = items_read};
+COMMAND_OF(scan, items_read, ITEM_SETTINGS(struct settings), .min = 1, .max = 1,
+           .check = read_check);

@@ -209,12 +209,8 @@ static enum hf_status kv_get(struct command_ctx *c)
     return entry.value.ptr ? value_print(c, &entry) : no_value(c, CLI_NOT_FOUND);
 }
 
-const struct command hf__kv_get_command = {COMMAND_SETTINGS(struct settings),
-                                           .min = 1,
-                                           .max = 1,
-                                           .place = &kv_place,
-                                           .table = COMMAND_LOOKS,
-                                           .body = kv_get};
+COMMAND_OF(kv_get, kv_get, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &kv_place, .table = COMMAND_LOOKS);
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
@@ -338,13 +334,8 @@ static enum hf_status kv_set(struct command_ctx *c)
     return entry_print_json(c, &entry);
 }
 
-const struct command hf__kv_set_command = {COMMAND_SETTINGS(struct settings),
-                                           .min = 1,
-                                           .max = 2,
-                                           .place = &kv_place,
-                                           .table = COMMAND_MAKES,
-                                           .check = kv_set_check,
-                                           .body = kv_set};
+COMMAND_OF(kv_set, kv_set, COMMAND_SETTINGS(struct settings), .min = 1, .max = 2,
+           .place = &kv_place, .table = COMMAND_MAKES, .check = kv_set_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -381,12 +372,8 @@ static enum hf_status kv_delete(struct command_ctx *c)
                         hf__rows_bool("deleted", old.value.ptr != NULL));
 }
 
-const struct command hf__kv_delete_command = {COMMAND_SETTINGS(struct settings),
-                                              .min = 1,
-                                              .max = 1,
-                                              .place = &kv_place,
-                                              .table = COMMAND_LOOKS,
-                                              .body = kv_delete};
+COMMAND_OF(kv_delete, kv_delete, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &kv_place, .table = COMMAND_LOOKS);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -485,12 +472,8 @@ static enum hf_status kv_ls(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__kv_ls_command = {COMMAND_SETTINGS(struct settings),
-                                          .max = 1,
-                                          .place = &kv_place,
-                                          .table = COMMAND_LOOKS,
-                                          .list = "entries",
-                                          .body = kv_ls};
+COMMAND_OF(kv_ls, kv_ls, COMMAND_SETTINGS(struct settings), .max = 1, .place = &kv_place,
+           .table = COMMAND_LOOKS, .list = "entries");
 
 /* ---- clear ---------------------------------------------------------------------------------- */
 
@@ -538,9 +521,8 @@ static enum hf_status kv_clear(struct command_ctx *c)
     return hf__command_count(c, "cleared", cleared);
 }
 
-const struct command hf__kv_clear_command = {
-    COMMAND_SETTINGS(struct settings), .max = 1,        .place = &kv_place, .table = COMMAND_LOOKS,
-    .check = kv_clear_check,           .body = kv_clear};
+COMMAND_OF(kv_clear, kv_clear, COMMAND_SETTINGS(struct settings), .max = 1, .place = &kv_place,
+           .table = COMMAND_LOOKS, .check = kv_clear_check);
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
@@ -583,6 +565,5 @@ static enum hf_status kv_sweep(struct command_ctx *c)
 }
 
 /* It needs the table: an empty one would use none of the blobs. */
-const struct command hf__kv_sweep_command = {COMMAND_SETTINGS(struct settings), .place = &kv_place,
-                                             .table = COMMAND_NEEDS, .check = kv_sweep_check,
-                                             .body = kv_sweep};
+COMMAND_OF(kv_sweep, kv_sweep, COMMAND_SETTINGS(struct settings), .place = &kv_place,
+           .table = COMMAND_NEEDS, .check = kv_sweep_check);

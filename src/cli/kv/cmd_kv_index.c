@@ -44,5 +44,4 @@ static enum hf_status kv_index(struct command_ctx *c)
     return hf__command_count(c, "added", added);
 }
 
-const struct command hf__kv_index_command = {COMMAND_SETTINGS(struct settings),
-                                             .table = COMMAND_MAKES, .body = kv_index};
+COMMAND_OF(kv_index, kv_index, COMMAND_SETTINGS(struct settings), .table = COMMAND_MAKES);

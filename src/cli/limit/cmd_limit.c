@@ -167,14 +167,9 @@ static void limit_check_unopened(struct command_ctx *c)
         (void)verdict_print(c, &(struct hf_limit_verdict){.allowed = true, .unreached = true});
 }
 
-const struct command hf__limit_check_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 1,
-                                                .place = &limits_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = rule_check,
-                                                .body = limit_check,
-                                                .unopened = limit_check_unopened};
+COMMAND_OF(limit_check, limit_check, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &limits_place, .table = COMMAND_MAKES, .check = rule_check,
+           .unopened = limit_check_unopened);
 
 static const struct option_spec peek_specs[] = {
     RULE_SPECS,
@@ -199,13 +194,8 @@ static enum hf_status limit_peek(struct command_ctx *c)
     return verdict_ask(c, false);
 }
 
-const struct command hf__limit_peek_command = {COMMAND_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &limits_place,
-                                               .table = COMMAND_EMPTY,
-                                               .check = rule_check,
-                                               .body = limit_peek};
+COMMAND_OF(limit_peek, limit_peek, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &limits_place, .table = COMMAND_EMPTY, .check = rule_check);
 
 /* ---- reset ---------------------------------------------------------------------------------- */
 
@@ -234,9 +224,5 @@ static enum hf_status limit_reset(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("name", name));
 }
 
-const struct command hf__limit_reset_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 1,
-                                                .place = &limits_place,
-                                                .table = COMMAND_LOOKS,
-                                                .body = limit_reset};
+COMMAND_OF(limit_reset, limit_reset, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &limits_place, .table = COMMAND_LOOKS);

@@ -146,12 +146,8 @@ static enum hf_status locks_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__lock_ls_command = {COMMAND_SETTINGS(struct settings),
-                                            .max = 1,
-                                            .place = &locks_place,
-                                            .table = COMMAND_LOOKS,
-                                            .list = "locks",
-                                            .body = locks_list};
+COMMAND_OF(lock_ls, locks_list, COMMAND_SETTINGS(struct settings), .max = 1, .place = &locks_place,
+           .table = COMMAND_LOOKS, .list = "locks");
 
 /* ---- show ----------------------------------------------------------------------------------- */
 
@@ -184,12 +180,8 @@ static enum hf_status lock_show(struct command_ctx *c)
     return hf__command_print(c, fields, LOCK_FIELDS);
 }
 
-const struct command hf__lock_show_command = {COMMAND_SETTINGS(struct settings),
-                                              .min = 1,
-                                              .max = 1,
-                                              .place = &locks_place,
-                                              .table = COMMAND_LOOKS,
-                                              .body = lock_show};
+COMMAND_OF(lock_show, lock_show, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &locks_place, .table = COMMAND_LOOKS);
 
 /* ---- break ---------------------------------------------------------------------------------- */
 
@@ -226,9 +218,5 @@ static enum hf_status lock_break(struct command_ctx *c)
     return COMMAND_PRINT(c, hf__rows_text("name", name), hf__rows_number(c->cli, "broken", broken));
 }
 
-const struct command hf__lock_break_command = {COMMAND_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &locks_place,
-                                               .table = COMMAND_LOOKS,
-                                               .body = lock_break};
+COMMAND_OF(lock_break, lock_break, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &locks_place, .table = COMMAND_LOOKS);

@@ -255,11 +255,5 @@ static enum hf_status lock_run(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__lock_run_command = {COMMAND_SETTINGS(struct settings),
-                                             .min = 2,
-                                             .max = COMMAND_MANY,
-                                             .guarded = true,
-                                             .place = &locks_place,
-                                             .table = COMMAND_MAKES,
-                                             .check = lock_run_check,
-                                             .body = lock_run};
+COMMAND_OF(lock_run, lock_run, COMMAND_SETTINGS(struct settings), .min = 2, .max = COMMAND_MANY,
+           .guarded = true, .place = &locks_place, .table = COMMAND_MAKES, .check = lock_run_check);

@@ -220,14 +220,8 @@ static enum hf_status once_run(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__once_run_command = {COMMAND_SETTINGS(struct settings),
-                                             .min = 2,
-                                             .max = COMMAND_MANY,
-                                             .guarded = true,
-                                             .place = &onces_place,
-                                             .table = COMMAND_MAKES,
-                                             .check = once_run_check,
-                                             .body = once_run};
+COMMAND_OF(once_run, once_run, COMMAND_SETTINGS(struct settings), .min = 2, .max = COMMAND_MANY,
+           .guarded = true, .place = &onces_place, .table = COMMAND_MAKES, .check = once_run_check);
 
 /* ---- show, ls ------------------------------------------------------------------------------- */
 
@@ -287,12 +281,8 @@ static enum hf_status once_show(struct command_ctx *c)
     return hf__command_print(c, fields, RECORD_FIELDS);
 }
 
-const struct command hf__once_show_command = {COMMAND_SETTINGS(struct settings),
-                                              .min = 1,
-                                              .max = 1,
-                                              .place = &onces_place,
-                                              .table = COMMAND_LOOKS,
-                                              .body = once_show};
+COMMAND_OF(once_show, once_show, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &onces_place, .table = COMMAND_LOOKS);
 
 static const struct option_spec ls_specs[] = {
     OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
@@ -332,12 +322,8 @@ static enum hf_status once_ls(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__once_ls_command = {COMMAND_SETTINGS(struct settings),
-                                            .max = 1,
-                                            .place = &onces_place,
-                                            .table = COMMAND_LOOKS,
-                                            .list = "records",
-                                            .body = once_ls};
+COMMAND_OF(once_ls, once_ls, COMMAND_SETTINGS(struct settings), .max = 1, .place = &onces_place,
+           .table = COMMAND_LOOKS, .list = "records");
 
 /* ---- clear ---------------------------------------------------------------------------------- */
 
@@ -373,9 +359,5 @@ static enum hf_status once_clear(struct command_ctx *c)
                         hf__rows_bool("cleared", true));
 }
 
-const struct command hf__once_clear_command = {COMMAND_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &onces_place,
-                                               .table = COMMAND_LOOKS,
-                                               .body = once_clear};
+COMMAND_OF(once_clear, once_clear, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &onces_place, .table = COMMAND_LOOKS);

@@ -215,13 +215,8 @@ static enum hf_status outbox_emit(struct command_ctx *c)
     return COMMAND_PRINT(c, hf__rows_text("id", id));
 }
 
-const struct command hf__outbox_emit_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 2,
-                                                .place = &outbox_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = emit_check,
-                                                .body = outbox_emit};
+COMMAND_OF(outbox_emit, outbox_emit, COMMAND_SETTINGS(struct settings), .min = 1, .max = 2,
+           .place = &outbox_place, .table = COMMAND_MAKES, .check = emit_check);
 
 /* ---- ls, failed ----------------------------------------------------------------------------- */
 
@@ -351,9 +346,8 @@ static enum hf_status outbox_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__outbox_ls_command = {COMMAND_SETTINGS(struct settings),
-                                              .place = &outbox_place, .table = COMMAND_LOOKS,
-                                              .list = "events", .body = outbox_list};
+COMMAND_OF(outbox_ls, outbox_list, COMMAND_SETTINGS(struct settings), .place = &outbox_place,
+           .table = COMMAND_LOOKS, .list = "events");
 
 static enum hf_status failed_check(struct command_ctx *c)
 {
@@ -363,12 +357,8 @@ static enum hf_status failed_check(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__outbox_failed_command = {COMMAND_SETTINGS(struct settings),
-                                                  .place = &outbox_place,
-                                                  .table = COMMAND_LOOKS,
-                                                  .list = "events",
-                                                  .check = failed_check,
-                                                  .body = outbox_list};
+COMMAND_OF(outbox_failed, outbox_list, COMMAND_SETTINGS(struct settings), .place = &outbox_place,
+           .table = COMMAND_LOOKS, .list = "events", .check = failed_check);
 
 /* ---- retry, discard ------------------------------------------------------------------------- */
 
@@ -538,9 +528,8 @@ static enum hf_status outbox_stats(struct command_ctx *c)
     return hf__command_print(c, fields, COMMAND_LEN(fields));
 }
 
-const struct command hf__outbox_stats_command = {COMMAND_SETTINGS(struct settings),
-                                                 .place = &outbox_place, .table = COMMAND_LOOKS,
-                                                 .body = outbox_stats};
+COMMAND_OF(outbox_stats, outbox_stats, COMMAND_SETTINGS(struct settings), .place = &outbox_place,
+           .table = COMMAND_LOOKS);
 
 /* ---- cleanup, replay ------------------------------------------------------------------------ */
 
@@ -572,9 +561,8 @@ static enum hf_status outbox_cleanup(struct command_ctx *c)
     return hf__command_count(c, "deleted", done);
 }
 
-const struct command hf__outbox_cleanup_command = {COMMAND_SETTINGS(struct settings),
-                                                   .place = &outbox_place, .table = COMMAND_EMPTY,
-                                                   .body = outbox_cleanup};
+COMMAND_OF(outbox_cleanup, outbox_cleanup, COMMAND_SETTINGS(struct settings),
+           .place = &outbox_place, .table = COMMAND_EMPTY);
 
 static const struct option_spec replay_specs[] = {
     ONLY_SPECS,
@@ -612,9 +600,8 @@ static enum hf_status outbox_replay(struct command_ctx *c)
     return hf__command_count(c, "waiting", done);
 }
 
-const struct command hf__outbox_replay_command = {COMMAND_SETTINGS(struct settings),
-                                                  .place = &outbox_place, .table = COMMAND_EMPTY,
-                                                  .body = outbox_replay};
+COMMAND_OF(outbox_replay, outbox_replay, COMMAND_SETTINGS(struct settings), .place = &outbox_place,
+           .table = COMMAND_EMPTY);
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
@@ -656,6 +643,5 @@ static enum hf_status outbox_sweep(struct command_ctx *c)
 }
 
 /* It needs the table: an empty one would use none of the blobs. */
-const struct command hf__outbox_sweep_command = {COMMAND_SETTINGS(struct settings),
-                                                 .place = &outbox_place, .table = COMMAND_NEEDS,
-                                                 .check = sweep_check, .body = outbox_sweep};
+COMMAND_OF(outbox_sweep, outbox_sweep, COMMAND_SETTINGS(struct settings), .place = &outbox_place,
+           .table = COMMAND_NEEDS, .check = sweep_check);

@@ -389,13 +389,6 @@ static enum hf_status import_body(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__outbox_import_command = {COMMAND_SETTINGS(struct settings),
-                                                  .max = 1,
-                                                  .guarded = true,
-                                                  .reports_signal = true,
-                                                  .place = &outbox_place,
-                                                  .table = COMMAND_MAKES,
-                                                  .check = import_check,
-                                                  .body = import_body,
-                                                  .unopened = import_signal,
-                                                  .end = import_end};
+COMMAND_OF(outbox_import, import_body, COMMAND_SETTINGS(struct settings), .max = 1, .guarded = true,
+           .reports_signal = true, .place = &outbox_place, .table = COMMAND_MAKES,
+           .check = import_check, .unopened = import_signal, .end = import_end);

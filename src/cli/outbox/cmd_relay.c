@@ -423,19 +423,9 @@ static enum hf_status relay_command(struct command_ctx *c)
 }
 
 /* It needs the outbox: it would wait in vain. */
-const struct command hf__relay_command = {COMMAND_SETTINGS(struct settings),
-                                          .guarded = true,
-                                          .ends_by_signal = true,
-                                          .place = &outbox_place,
-                                          .table = COMMAND_NEEDS,
-                                          .check = relay_check,
-                                          .body = relay_command,
-                                          .end = relay_end};
+COMMAND_OF(relay, relay_command, COMMAND_SETTINGS(struct settings), .guarded = true,
+           .ends_by_signal = true, .place = &outbox_place, .table = COMMAND_NEEDS,
+           .check = relay_check, .end = relay_end);
 
-const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct settings),
-                                                 .guarded = true,
-                                                 .place = &outbox_place,
-                                                 .table = COMMAND_EMPTY,
-                                                 .check = relay_check,
-                                                 .body = relay_command,
-                                                 .end = relay_end};
+COMMAND_OF(outbox_drain, relay_command, COMMAND_SETTINGS(struct settings), .guarded = true,
+           .place = &outbox_place, .table = COMMAND_EMPTY, .check = relay_check, .end = relay_end);

@@ -195,12 +195,8 @@ static enum hf_status records_put(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__records_put_command = {COMMAND_SETTINGS(struct settings),
-                                                .max = COMMAND_MANY,
-                                                .place = &records_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = records_put_check,
-                                                .body = records_put};
+COMMAND_OF(records_put, records_put, COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY,
+           .place = &records_place, .table = COMMAND_MAKES, .check = records_put_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
@@ -286,9 +282,8 @@ static enum hf_status records_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__records_ls_command = {COMMAND_SETTINGS(struct settings),
-                                               .place = &records_place, .table = COMMAND_LOOKS,
-                                               .list = "records", .body = records_list};
+COMMAND_OF(records_ls, records_list, COMMAND_SETTINGS(struct settings), .place = &records_place,
+           .table = COMMAND_LOOKS, .list = "records");
 
 /* ---- retry ---------------------------------------------------------------------------------- */
 
@@ -318,9 +313,8 @@ static enum hf_status records_retry(struct command_ctx *c)
     return hf__command_count(c, "waiting", count);
 }
 
-const struct command hf__records_retry_command = {COMMAND_SETTINGS(struct settings),
-                                                  .place = &records_place, .table = COMMAND_LOOKS,
-                                                  .body = records_retry};
+COMMAND_OF(records_retry, records_retry, COMMAND_SETTINGS(struct settings), .place = &records_place,
+           .table = COMMAND_LOOKS);
 
 /* ---- adopt ---------------------------------------------------------------------------------- */
 
@@ -361,7 +355,5 @@ static enum hf_status records_adopt(struct command_ctx *c)
     return hf__command_count(c, "adopted", count);
 }
 
-const struct command hf__records_adopt_command = {COMMAND_SETTINGS(struct settings),
-                                                  .place = &records_place, .table = COMMAND_NEEDS,
-                                                  .check = records_adopt_check,
-                                                  .body = records_adopt};
+COMMAND_OF(records_adopt, records_adopt, COMMAND_SETTINGS(struct settings), .place = &records_place,
+           .table = COMMAND_NEEDS, .check = records_adopt_check);

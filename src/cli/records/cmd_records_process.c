@@ -328,10 +328,6 @@ static enum hf_status records_process(struct command_ctx *c)
     return hf__command_end(c, process_records(&run, c->place));
 }
 
-const struct command hf__records_process_command = {COMMAND_SETTINGS(struct settings),
-                                                    .max = COMMAND_MANY,
-                                                    .guarded = true,
-                                                    .place = &records_place,
-                                                    .table = COMMAND_NEEDS,
-                                                    .check = process_check,
-                                                    .body = records_process};
+COMMAND_OF(records_process, records_process, COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY,
+           .guarded = true, .place = &records_place, .table = COMMAND_NEEDS,
+           .check = process_check);

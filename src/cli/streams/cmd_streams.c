@@ -238,9 +238,5 @@ static enum hf_status stream_tail(struct command_ctx *c)
     return run.enough || run.broken ? HF_OK : status;
 }
 
-const struct command hf__streams_tail_command = {COMMAND_SETTINGS(struct settings),
-                                                 .min = 1,
-                                                 .max = 1,
-                                                 .guarded = true,
-                                                 .check = tail_check,
-                                                 .body = stream_tail};
+COMMAND_OF(streams_tail, stream_tail, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .guarded = true, .check = tail_check);
