@@ -97,6 +97,7 @@ COMMAND_DECLARE(events_discard)
 COMMAND_DECLARE(blobs_put)
 COMMAND_DECLARE(blobs_get)
 COMMAND_DECLARE(blobs_ls)
+COMMAND_DECLARE(completion)
 COMMAND_DECLARE(iam_outbox)
 COMMAND_DECLARE(iam_events)
 COMMAND_DECLARE(iam_lock)
@@ -107,7 +108,6 @@ COMMAND_DECLARE(iam_limit)
 COMMAND_DECLARE(iam_records)
 COMMAND_DECLARE(iam_streams)
 COMMAND_DECLARE(streams_tail)
-COMMAND_DECLARE(completion)
 
 #undef COMMAND_DECLARE
 

@@ -110,6 +110,7 @@ static const struct cli_command commands[] = {
     COMMAND("blobs put", blobs_put, "store a file, named by its digest"),
     COMMAND("blobs get", blobs_get, "print the blob with a digest"),
     COMMAND("blobs ls", blobs_ls, "list blobs"),
+    COMMAND("completion", completion, "print a completion script for a shell"),
     COMMAND("iam outbox", iam_outbox, "print the IAM policy that an outbox needs"),
     COMMAND("iam events", iam_events, "print the IAM policy that an event store needs"),
     COMMAND("iam lock", iam_lock, "print the IAM policy that locks need"),
@@ -120,7 +121,6 @@ static const struct cli_command commands[] = {
     COMMAND("iam records", iam_records, "print the IAM policy that records need"),
     COMMAND("iam streams", iam_streams, "print the IAM policy that stream consumers need"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
-    COMMAND("completion", completion, "print a completion script for a shell"),
 };
 
 /* The headings of the help. */
@@ -137,7 +137,7 @@ static const struct cli_noun nouns[] = {
     {"query", NULL, NULL, "item scan sql table"},
     {"scan", NULL, NULL, "item query sql table"},
     {"sql", NULL, NULL, "item query scan table"},
-    {"table", "create, list, show and delete tables", NULL, "item streams"},
+    {"table", "create, change, list and delete tables", NULL, "item streams"},
     {"streams", "print the changes of a table", NULL, "iam table"},
     {"blobs", "store and read files that are too large for an item",
      "Blobs are bytes that are too many for an item. They are in a directory or in S3, named by "
@@ -159,6 +159,7 @@ static const struct cli_noun nouns[] = {
     {"serve", NULL, NULL, "check healthcheck"},
     {"check", NULL, NULL, "serve"},
     {"healthcheck", NULL, NULL, "serve"},
+    {"config", "names for databases, as in --db @shop", NULL, NULL},
     {"iam", "print the IAM policies that patterns need on AWS", NULL,
      "counter events kv limit lock once outbox records streams"},
 };
