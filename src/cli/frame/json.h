@@ -65,7 +65,7 @@ const struct json_node *hf__cli_json_read(struct hf_scope *s, struct hf_str text
  * line where it is not. Nothing is built. */
 size_t hf__cli_json_check(struct hf_str text);
 
-/* The member of that name; NULL: there is none, or it is no object. */
+/* The member of that name; NULL: there is none, or it is no object, or NULL itself. */
 const struct json_node *hf__cli_json_member(const struct json_node *object, const char *name);
 
 /* Plain JSON as a value: strings are S, numbers N, arrays L, objects M. Absent: no memory, or a
