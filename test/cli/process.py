@@ -24,7 +24,7 @@ SERVER = None
 
 def clean_env(**more):
     env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
+           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_", "XDG_CONFIG_"))
            and not k.lower().endswith("_proxy")}
     env.update(more)
     return env

@@ -111,6 +111,11 @@ COMMAND_DECLARE(iam_limit)
 COMMAND_DECLARE(iam_records)
 COMMAND_DECLARE(iam_streams)
 COMMAND_DECLARE(streams_tail)
+COMMAND_DECLARE(config_ls)
+COMMAND_DECLARE(config_show)
+COMMAND_DECLARE(config_set)
+COMMAND_DECLARE(config_unset)
+COMMAND_DECLARE(config_path)
 
 #undef COMMAND_DECLARE
 

@@ -13,6 +13,7 @@
 #include "cli/frame/database.h"
 
 #include "base/buf.h"
+#include "cli/config/config_use.h"
 #include "cli/frame/child.h"
 #include "cli/serve/holder.h"
 
@@ -241,10 +242,15 @@ static bool database_finish_open(struct cli *cli, const char *command,
 bool hf__database_open(struct cli *cli, const char *command,
                        const struct database_settings *settings, struct hf_db **db, int *ends)
 {
-    struct hf_str url = hf__database_url(cli->scope, settings), path;
+    struct database_settings named = *settings; /* @NAME, if it was not resolved before */
+    struct hf_str url, path;
     enum hf_status status;
 
     *db = NULL;
+    if (!hf__cli_config_use_for(cli, command, &named, ends))
+        return false;
+    settings = &named;
+    url = hf__database_url(cli->scope, settings);
     if (!is_usable(cli, command, settings, ends))
         return false;
     status = open_url(cli->scope, settings, url, db);

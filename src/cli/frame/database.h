@@ -54,8 +54,8 @@ struct database_settings {
      .value = "URL",                                                                               \
      .fallback = DATABASE_DEFAULT,                                                                 \
      .env = "HOLDFAST_DB",                                                                         \
-     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "            \
-             "embedded:DIR.",                                                                      \
+     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION, "              \
+             "embedded:DIR, or @NAME for one of 'holdfast config'.",                               \
      .offset = offsetof(type, database.url)},                                                      \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "prefix",                                                                         \

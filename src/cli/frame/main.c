@@ -122,6 +122,11 @@ static const struct cli_command commands[] = {
     COMMAND("iam limit", iam_limit, "print the IAM policy that limits need"),
     COMMAND("iam records", iam_records, "print the IAM policy that records need"),
     COMMAND("iam streams", iam_streams, "print the IAM policy that stream consumers need"),
+    COMMAND("config ls", config_ls, "list named databases"),
+    COMMAND("config show", config_show, "show a named database"),
+    COMMAND("config set", config_set, "name a database, or change what is said of it"),
+    COMMAND("config unset", config_unset, "forget a named database, or something of it"),
+    COMMAND("config path", config_path, "print where the config file is"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 
