@@ -127,6 +127,7 @@ static const struct cli_command commands[] = {
     COMMAND("config set", config_set, "name a database, or change what is said of it"),
     COMMAND("config unset", config_unset, "forget a named database, or something of it"),
     COMMAND("config path", config_path, "print where the config file is"),
+    COMMAND("mcp", mcp, "serve the database to language models"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
 };
 
