@@ -117,14 +117,15 @@ struct rpc_request {
     const struct mcp_tool *tool;
     const struct json_node *arguments;
     struct rpc_batch *batch; /* NULL: it came alone */
+    bool structured;         /* its version of the protocol has structuredContent */
     bool canceled;
 };
 
 struct mcp_server {
     struct command_ctx *c;
     const struct mcp_settings *settings;
-    enum mcp_version version;
-    FILE *out; /* what was standard output; guarded by `mutex` */
+    enum mcp_version version; /* the main thread's */
+    FILE *out;                /* what was standard output; guarded by `mutex` */
     pthread_t worker;
     pthread_mutex_t mutex; /* guards what follows, batches, and `canceled` of requests */
     pthread_cond_t wake;
@@ -265,9 +266,8 @@ static void *worker_run(void *user)
         struct hf_str result = {0};
 
         if (!is_canceled(server, request))
-            result =
-                hf__mcp_call(server->c->cli, server->settings, request->tool, request->arguments,
-                             server->version >= MCP_2025_06_18, request->call);
+            result = hf__mcp_call(server->c->cli, server->settings, request->tool,
+                                  request->arguments, request->structured, request->call);
         if (!is_canceled(server, request)) /* (2) */
             answer_result(server, request->scope, request->batch, request->id, result);
         request_end(server, request);
@@ -350,6 +350,7 @@ static bool tools_call(struct mcp_server *server, struct rpc_request *request,
         return false;
     }
     request->arguments = arguments;
+    request->structured = server->version >= MCP_2025_06_18;
     request->call = hf_scope_new(NULL);
     if (!request->call) {
         answer_error(server, request->scope, request->batch, request->id, RPC_INTERNAL,
@@ -538,12 +539,22 @@ static bool line_skip(struct line_reader *reader)
     return !end;
 }
 
+static bool is_broken(struct mcp_server *server)
+{
+    bool broken;
+
+    pthread_mutex_lock(&server->mutex);
+    broken = server->broken;
+    pthread_mutex_unlock(&server->mutex);
+    return broken;
+}
+
 static enum hf_status lines_read(struct mcp_server *server, struct line_reader *reader)
 {
     struct hf_scope *s = server->c->scope;
     bool skipping = false;
 
-    while (!server->broken) {
+    while (!is_broken(server)) {
         struct hf_scope_mark mark = hf_scope_mark(s);
         struct hf_str line;
         enum hf_status status = hf__line_reader_next(s, reader, &line);
@@ -593,6 +604,10 @@ static enum hf_status mcp_run(struct command_ctx *c)
     struct line_reader reader = {.fd = -1, .path = "standard input", .max = MCP_LINE_MAX};
     enum hf_status status;
 
+    if (isatty(STDIN_FILENO) == 1)
+        hf__cli_notice(c->cli, c->name,
+                       "this is for programs: it reads JSON-RPC from standard input, "
+                       "until that ends (Ctrl-D)");
     if (!streams_take(&server, &reader.fd))
         return hf__command_fail(c, CLI_FAILED, "cannot use standard input and output: %s",
                                 strerror(errno));
