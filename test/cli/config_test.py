@@ -109,6 +109,16 @@ class Config(Commands):
         self.assertEqual(self.ok("config", "ls"), "")
         self.assertFalse(os.path.exists(self.file))  # reading made nothing
 
+    def test_output(self):
+        self.assertEqual(json.loads(self.ok("config", "set", "a", "db=http://a:1", "--default", "--json")),
+                         {"name": "a", "path": self.file, "default": "a"})
+        self.ok("config", "set", "long-name", "db=http://127.0.0.1:8000", "prefix=p-", "-q")
+        self.assertEqual(self.on_terminal("config", "ls", columns=80),
+                         ["name       db                     prefix  default", "a          http://a:1             -       true",
+                          "long-name  http://127.0.0.1:8000  p-      false"])
+        self.assertEqual(json.loads(self.ok("config", "unset", "--default", "--json")),
+                         {"name": None, "path": self.file, "default": None})
+
     def test_a_link_stays_one(self):
         self.write("[a]\ndb = http://a:1\n", path=self.path("dotfiles/holdfast"))
         os.makedirs(os.path.dirname(self.file))

@@ -285,7 +285,7 @@ class TableWords(Commands):
                              ("attribute a has two types", "orders", "-k", "a", "-i", "x=a:N"),
                              ("an index is NAME=KEY", "orders", "-k", "a", "-i", "x"),
                              ("a local index has one key", "orders", "-k", "a,b", "--local-index", "x=c,d"),
-                             ("--file says all", "orders", "-f", "x.json")]:
+                             ("--file says all", "orders", "-k", "a", "-f", "x.json")]:
             self.fails(USAGE, error, "table", "create", *args)
         self.assertEqual(self.ok("table", "ls"), "")
 

@@ -173,7 +173,11 @@ static enum hf_status config_change(struct command_ctx *c, bool (*change)(struct
                 hf__cli_config_write(config, config->text);
 
     hf__cli_config_unlock(lock);
-    return fine ? HF_OK : config_fail(c, config);
+    if (!fine)
+        return config_fail(c, config);
+    return COMMAND_JSON(c, hf__rows_text("name", name_operand(c, 0)),
+                        hf__rows_text("path", config->path),
+                        hf__rows_text("default", config->fallback));
 }
 
 static const struct option_spec set_specs[] = {
@@ -181,6 +185,7 @@ static const struct option_spec set_specs[] = {
      .name = "default",
      .text = "Let commands without --db use this database.",
      FIELD(is_default)},
+    DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
 };
 
@@ -292,6 +297,7 @@ static const struct option_spec unset_specs[] = {
      .name = "default",
      .text = "Let no database be the default.",
      FIELD(is_default)},
+    DATABASE_JSON(struct settings),
     DATABASE_QUIET(struct settings),
 };
 
