@@ -296,13 +296,30 @@ class Mcp(Commands):
                               ('[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600)]:
             with self.subTest(message[:30]):
                 self.assertEqual(client.ask(message)["error"]["code"], code)
-        self.assertEqual(client.request("resources/list")["error"],
-                         {"code": -32601, "message": "Method not found: resources/list"})
+        self.assertEqual(client.request("prompts/list")["error"],
+                         {"code": -32601, "message": "Method not found: prompts/list"})
         client.send('{"jsonrpc":"2.0","id":1,"result":{}}')  # an answer, to nothing
         client.send('{"jsonrpc":"2.0","method":"notifications/unknown"}')
         client.send("")
         self.assertEqual(client.ask({"jsonrpc": "2.0", "id": "a\n", "method": "ping"}),
                          {"jsonrpc": "2.0", "id": "a\n", "result": {}})
+        client.end()
+
+    def test_resources(self):
+        for name in ("orders", "secret"):
+            self.ok("table", "create", name, "--key", "id", "-q")
+        client = Client(self, "--table", "orders")
+        self.assertIn("resources", client.hello["capabilities"])
+        [resource] = client.request("resources/list")["result"]["resources"]
+        self.assertEqual((resource["uri"], resource["name"]), ("holdfast://tables/orders", "orders"))
+        [content] = client.request("resources/read", uri=resource["uri"])["result"]["contents"]
+        self.assertEqual(json.loads(content["text"])["TableName"], "orders")
+        for uri in ("holdfast://tables/secret", "holdfast://tables/none", "holdfast://tables/", "file:///etc/passwd"):
+            self.assertEqual(client.request("resources/read", uri=uri)["error"]["code"], -32002)
+        self.assertEqual(client.request("resources/read")["error"]["code"], -32602)
+        client.end()
+        client = Client(self, "--db", "embedded:" + self.path("none"))
+        self.assertIn("There is no store", client.request("resources/list")["error"]["message"])
         client.end()
 
     def test_long_lines(self):

@@ -38,7 +38,8 @@ enum {
     RPC_NO_METHOD = -32601,
     RPC_INVALID_PARAMS = -32602,
     RPC_INTERNAL = -32603,
-    RPC_BUSY = -32000
+    RPC_BUSY = -32000,
+    RPC_NO_RESOURCE = -32002 /* of the Model Context Protocol */
 };
 
 /* The versions of the protocol; the last is offered to clients of other ones. */
@@ -114,8 +115,9 @@ struct rpc_request {
     struct hf_scope *scope; /* of all that belongs to it */
     struct hf_scope *call;  /* that the tool runs in, and that a cancellation cancels; NULL: none */
     struct hf_str id;       /* as it was written, such as 7 or "a" */
-    const struct mcp_tool *tool;
+    const struct mcp_tool *tool; /* of tools/call; NULL: it is about resources */
     const struct json_node *arguments;
+    struct hf_str uri;       /* of resources/read; absent: resources/list */
     struct rpc_batch *batch; /* NULL: it came alone */
     bool structured;         /* its version of the protocol has structuredContent */
     bool canceled;
@@ -257,19 +259,36 @@ static bool is_canceled(struct mcp_server *server, const struct rpc_request *req
     return canceled;
 }
 
+/* Run what it asks for, and answer unless it was canceled. (2) */
+static void request_run(struct mcp_server *server, struct rpc_request *request)
+{
+    const struct cli *cli = server->c->cli;
+    struct hf_str result, error = {0};
+
+    if (request->tool)
+        result = hf__mcp_call(cli, server->settings, request->tool, request->arguments,
+                              request->structured, request->call);
+    else if (request->uri.ptr)
+        result = hf__mcp_resource_read(cli, server->settings, request->uri, request->call, &error);
+    else
+        result = hf__mcp_resources_list(cli, server->settings, request->call, &error);
+    if (is_canceled(server, request))
+        return;
+    if (!result.ptr && error.ptr)
+        answer_error(server, request->scope, request->batch, request->id,
+                     request->uri.ptr ? RPC_NO_RESOURCE : RPC_INTERNAL, "%.*s", HF_FMT(error));
+    else
+        answer_result(server, request->scope, request->batch, request->id, result);
+}
+
 static void *worker_run(void *user)
 {
     struct mcp_server *server = user;
     struct rpc_request *request;
 
     while ((request = request_take(server))) {
-        struct hf_str result = {0};
-
         if (!is_canceled(server, request))
-            result = hf__mcp_call(server->c->cli, server->settings, request->tool,
-                                  request->arguments, request->structured, request->call);
-        if (!is_canceled(server, request)) /* (2) */
-            answer_result(server, request->scope, request->batch, request->id, result);
+            request_run(server, request);
         request_end(server, request);
     }
     return NULL;
@@ -295,7 +314,7 @@ static void session_initialize(struct mcp_server *server, struct rpc_request *re
     server->version = version;
     result = hf_scope_format(
         request->scope,
-        "{\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{\"listChanged\":false}},"
+        "{\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{\"listChanged\":false},\"resources\":{}},"
         "\"serverInfo\":{\"name\":\"holdfast\",\"version\":\"%s\"},\"instructions\":\"A database with "
         "DynamoDB's data model. Call list_tables and describe_table first: queries need the names "
         "and types of keys.%s\"}",
@@ -326,13 +345,35 @@ static void tools_list(struct mcp_server *server, struct rpc_request *request)
                   hf__cli_json_text_end(&text, request->scope));
 }
 
-/* Hand a call to the worker. False: it was refused and answered. */
+/* Hand a request to the worker. False: it was refused and answered. */
+static bool request_queue(struct mcp_server *server, struct rpc_request *request)
+{
+    bool full;
+
+    request->call = hf_scope_new(NULL);
+    if (!request->call) {
+        answer_error(server, request->scope, request->batch, request->id, RPC_INTERNAL,
+                     "out of memory");
+        return false;
+    }
+    pthread_mutex_lock(&server->mutex);
+    full = server->len == MCP_QUEUE_MAX;
+    if (!full) {
+        server->queue[(server->first + server->len++) % MCP_QUEUE_MAX] = request;
+        pthread_cond_signal(&server->wake);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    if (full)
+        answer_error(server, request->scope, request->batch, request->id, RPC_BUSY,
+                     "more than %d calls are waiting", (int)MCP_QUEUE_MAX);
+    return !full;
+}
+
 static bool tools_call(struct mcp_server *server, struct rpc_request *request,
                        const struct json_node *params)
 {
     const struct json_node *name = hf__cli_json_member(params, "name");
     const struct json_node *arguments = hf__cli_json_member(params, "arguments");
-    bool full;
 
     request->tool = name && name->kind == JSON_STRING ? hf__mcp_tool_find(name->text) : NULL;
     if (!request->tool || !hf__mcp_tool_offered(server->settings, request->tool)) {
@@ -351,23 +392,21 @@ static bool tools_call(struct mcp_server *server, struct rpc_request *request,
     }
     request->arguments = arguments;
     request->structured = server->version >= MCP_2025_06_18;
-    request->call = hf_scope_new(NULL);
-    if (!request->call) {
-        answer_error(server, request->scope, request->batch, request->id, RPC_INTERNAL,
-                     "out of memory");
+    return request_queue(server, request);
+}
+
+static bool resources_ask(struct mcp_server *server, struct rpc_request *request,
+                          const struct json_node *params, bool read)
+{
+    const struct json_node *uri = hf__cli_json_member(params, "uri");
+
+    if (read && (!uri || uri->kind != JSON_STRING)) {
+        answer_error(server, request->scope, request->batch, request->id, RPC_INVALID_PARAMS,
+                     "uri: expected a string");
         return false;
     }
-    pthread_mutex_lock(&server->mutex);
-    full = server->len == MCP_QUEUE_MAX;
-    if (!full) {
-        server->queue[(server->first + server->len++) % MCP_QUEUE_MAX] = request;
-        pthread_cond_signal(&server->wake);
-    }
-    pthread_mutex_unlock(&server->mutex);
-    if (full)
-        answer_error(server, request->scope, request->batch, request->id, RPC_BUSY,
-                     "more than %d calls are waiting", (int)MCP_QUEUE_MAX);
-    return !full;
+    request->uri = read ? uri->text : (struct hf_str){0};
+    return request_queue(server, request);
 }
 
 /* Two ids are equal as they were written. */
@@ -399,6 +438,10 @@ static bool request_handle(struct mcp_server *server, struct rpc_request *reques
 {
     if (hf_str_equal(method, HF_STR("tools/call")))
         return tools_call(server, request, params);
+    if (hf_str_equal(method, HF_STR("resources/list")))
+        return resources_ask(server, request, params, false);
+    if (hf_str_equal(method, HF_STR("resources/read")))
+        return resources_ask(server, request, params, true);
     if (hf_str_equal(method, HF_STR("initialize")))
         session_initialize(server, request, params);
     else if (hf_str_equal(method, HF_STR("tools/list")))

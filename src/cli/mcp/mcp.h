@@ -79,6 +79,15 @@ struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *set
                            bool structured, struct hf_scope *s);
 
 /*
+ * Tables as resources, holdfast://tables/NAME: the result of resources/list, and of resources/read. Absent: an
+ * error, and *error says which.
+ */
+struct hf_str hf__mcp_resources_list(const struct cli *cli, const struct mcp_settings *settings,
+                                     struct hf_scope *s, struct hf_str *error);
+struct hf_str hf__mcp_resource_read(const struct cli *cli, const struct mcp_settings *settings,
+                                    struct hf_str uri, struct hf_scope *s, struct hf_str *error);
+
+/*
  * A statement of PartiQL without the comments and blanks in front of it. *reads: its first word is SELECT,
  * so it changes nothing, however the database understands comments.
  */

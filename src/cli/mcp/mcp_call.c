@@ -499,3 +499,98 @@ struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *set
     free(outcome.err);
     return result;
 }
+
+/* ---- resources ------------------------------------------------------------------------------ */
+
+#define RESOURCE_TABLES "holdfast://tables/"
+
+/* Run a tool for its JSON, which is one line. Absent: *error. */
+static struct hf_str json_call(const struct cli *cli, const struct mcp_settings *settings,
+                               const char *name, const struct json_node *arguments,
+                               struct hf_scope *s, struct hf_str *error)
+{
+    const struct mcp_tool *tool = hf__mcp_tool_find(hf_str_from(name));
+    struct mcp_words *w = hf_scope_alloc(s, sizeof(*w));
+    struct mcp_outcome outcome = {.ends = CLI_FAILED};
+    struct hf_str json = {0}, notices;
+
+    *error = HF_STR("out of memory");
+    if (!w)
+        return json;
+    memset(w, 0, sizeof(*w));
+    w->s = s;
+    if (!words_make(w, settings, tool, arguments)) {
+        *error = w->error;
+        return json;
+    }
+    if (command_call(cli, w, &outcome)) {
+        struct hf_str failed = error_find(s, &outcome, &notices);
+
+        if (failed.ptr)
+            *error = failed;
+        else
+            json = json_line(s, outcome.out, outcome.out_len);
+    }
+    free(outcome.out);
+    free(outcome.err);
+    return json;
+}
+
+struct hf_str hf__mcp_resources_list(const struct cli *cli, const struct mcp_settings *settings,
+                                     struct hf_scope *s, struct hf_str *error)
+{
+    struct hf_str json = json_call(cli, settings, "list_tables", NULL, s, error), wrong = {0};
+    const struct json_node *root = json.ptr ? hf__cli_json_read(s, json, &wrong) : NULL;
+    const struct json_node *list = root ? hf__cli_json_member(root, "tables") : NULL;
+    struct json_text text;
+    bool more = false;
+
+    if (!list)
+        return (struct hf_str){0};
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"resources\":[", text.out);
+        for (const struct json_node *at = list->first; at; at = at->next) {
+            const struct json_node *name = hf__cli_json_member(at, "name");
+            struct mcp_words none = {.s = s};
+
+            if (!name || !table_check(&none, settings, name))
+                continue;
+            /* names of tables have no characters that URIs would have to escape */
+            fprintf(text.out, "%s{\"uri\":\"" RESOURCE_TABLES "%.*s\",\"name\":%.*s,",
+                    more ? "," : "", HF_FMT(name->text), HF_FMT(name->raw));
+            fputs("\"description\":\"Keys, indexes and size of the table.\","
+                  "\"mimeType\":\"application/json\"}",
+                  text.out);
+            more = true;
+        }
+        fputs("]}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
+struct hf_str hf__mcp_resource_read(const struct cli *cli, const struct mcp_settings *settings,
+                                    struct hf_str uri, struct hf_scope *s, struct hf_str *error)
+{
+    size_t len = sizeof(RESOURCE_TABLES) - 1;
+    struct json_node name = {.kind = JSON_STRING, .name = HF_STR("table")};
+    const struct json_node arguments = {.kind = JSON_OBJECT, .first = &name, .len = 1};
+    struct json_text text;
+    struct hf_str json;
+
+    if (uri.len <= len || memcmp(uri.ptr, RESOURCE_TABLES, len) != 0) {
+        *error = hf_scope_format(s, "Resource not found: %.*s", HF_FMT(uri));
+        return (struct hf_str){0};
+    }
+    name.text = text_from(uri, len);
+    json = json_call(cli, settings, "describe_table", &arguments, s, error);
+    if (!json.ptr)
+        return json;
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"contents\":[{\"uri\":", text.out);
+        hf__cli_json_write_text(text.out, uri);
+        fputs(",\"mimeType\":\"application/json\",\"text\":", text.out);
+        hf__cli_json_write_text(text.out, json);
+        fputs("}]}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
