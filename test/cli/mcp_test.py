@@ -108,6 +108,8 @@ class Mcp(Commands):
         write.fails("condition", "put_item", table="orders", item={"customer": "ann", "day": 2}, if_missing=True)
         item = call("get_item", table="orders", key=["ann", 1])
         self.assertEqual((str(item["n"]), item["s"]), (number, {"$set": ["a"]}))
+        got = call("batch_get_items", table="orders", keys=[["ann", 2], ["ann", 3], ["ann", 1]], attributes="day")
+        self.assertEqual(got, {"items": [{"day": 2}, None, {"day": 1}]})
         self.assertEqual(call("update_item", table="orders", key=["ann", 2], update="SET #s = :s",
                               names={"#s": "status"}, values={":s": "paid"})["status"], "paid")
         first = call("query", table="orders", key="ann", limit=1)
@@ -227,7 +229,7 @@ class Mcp(Commands):
         client = Client(self, "--table", "orders", "--table", "users", "--table", "none", "--write")
         self.assertEqual(client.tool("list_tables"), {"tables": [{"name": "orders"}, {"name": "users"}]})
         client.tool("put_item", table="orders", item={"id": "a"})
-        for name, more in [("scan", {}), ("describe_table", {}), ("put_item", {"item": {"id": "a"}}),
+        for name, more in [("scan", {}), ("describe_table", {}), ("batch_get_items", {"keys": [["a"]]}), ("put_item", {"item": {"id": "a"}}),
                            ("delete_item", {"key": ["a"]}), ("create_table", {"keys": "id"})]:
             client.fails("limited to other tables", name, table="secret", **more)
         client.fails("limited to other tables", "scan", table="--table=orders")
@@ -273,6 +275,12 @@ class Mcp(Commands):
                 ("'consistent': expected true or false", "get_item", {"table": "orders", "key": ["a"], "consistent": 1}),
                 ("'number': expected an integer", "set_counter", {"id": "a", "number": "x"}),
                 ("'type': expected one of: text number json", "set_key", {"id": "a", "value": "b", "type": "bytes"}),
+                ("'keys': expected an array of 1 to 25 keys", "batch_get_items", {"table": "orders", "keys": []}),
+                ("'keys': expected an array of 1 to 25 keys", "batch_get_items", {"table": "orders", "keys": [["a"]] * 26}),
+                ("'key': expected an array", "batch_get_items", {"table": "orders", "keys": ["a"]}),
+                ("not_found", "batch_get_items", {"table": "none", "keys": [["a"]]}),
+                ("unknown argument 'key'", "batch_get_items", {"table": "orders", "key": ["a"]}),
+                ("'table': missing", "batch_get_items", {"keys": [["a"]]}),
                 ("NUL", "get_key", {"id": "a\0b"}), ("'ids': expected strings", "get_counters", {"ids": [1]}),
                 ("more than 1000 values", "get_counters", {"ids": ["x"] * 1001}),
                 ("empty", "scan", {"table": "orders", "filter": ""}),
@@ -281,6 +289,7 @@ class Mcp(Commands):
                 ("not_found", "get_key", {"id": "--table=orders"})]:
             with self.subTest(error):
                 client.fails(error, name, **arguments)
+        self.assertEqual(client.tool("batch_get_items", table="orders", keys=[["a"]] * 25), {"items": [None] * 25})
         self.assertEqual(client.request("tools/call", name="none")["error"]["message"], "Unknown tool: none")
         self.assertEqual(client.request("tools/call", name="scan", arguments=[])["error"]["code"], -32602)
         self.assertEqual(client.request("tools/call")["error"]["code"], -32602)

@@ -12,6 +12,7 @@
 #include "cli/frame/json.h"
 
 enum { MCP_MAX_ITEMS_MAX = 10000 };
+enum { MCP_KEYS_MAX = 25 }; /* items that one call gets by their keys */
 enum { MCP_MAX_BYTES_MIN = 1024, MCP_MAX_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* What a parameter is in JSON, and what becomes of it on the command line. */
@@ -22,6 +23,7 @@ enum mcp_kind {
     MCP_OBJECT,   /* an object, as JSON */
     MCP_ANY,      /* any value, as JSON */
     MCP_KEY,      /* one or two strings or numbers, a word for each */
+    MCP_KEYS,     /* several of those, for a tool that gets an item for each */
     MCP_TEXTS,    /* strings, a word or an option for each */
     MCP_VALUES    /* any values, a word of JSON for each */
 };
@@ -44,6 +46,7 @@ struct mcp_tool {
     bool writes;
     bool destroys;   /* it can remove or replace what is there */
     bool idempotent; /* of those that write: twice is as once */
+    bool each;       /* it is run for each key of its parameter `keys`: mcp_call.c */
     bool limited;    /* it lists: has `limit`, which --max-items bounds */
     bool statement;  /* its first parameter is PartiQL, which writes with --write alone */
     bool by_table;   /* it works on the table that its parameter `table` names, or on all tables */

@@ -134,6 +134,9 @@ static bool argument_add(struct mcp_words *w, const struct mcp_parameter *parame
     case MCP_TEXTS:
     case MCP_VALUES:
         break;
+    case MCP_KEYS:
+        assert(!"such a tool is run for each key");
+        return false;
     }
     return list_add(w, parameter, value);
 }
@@ -478,32 +481,6 @@ static struct hf_str outcome_result(struct hf_scope *s, const struct mcp_setting
     return result_make(s, json, notices, structured && json.ptr[0] == '{');
 }
 
-struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *settings,
-                           const struct mcp_tool *tool, const struct json_node *arguments,
-                           bool structured, struct hf_scope *s)
-{
-    struct mcp_words *w = hf_scope_alloc(s, sizeof(*w));
-    struct mcp_outcome outcome = {.ends = CLI_FAILED};
-    struct hf_str result = {0};
-
-    assert(hf__mcp_tool_offered(settings, tool));
-    if (!w)
-        return result;
-    memset(w, 0, sizeof(*w));
-    w->s = s;
-    if (!words_make(w, settings, tool, arguments))
-        return result_error(s, w->error);
-    if (command_call(cli, w, &outcome))
-        result = outcome_result(s, settings, tool, &outcome, structured);
-    free(outcome.out);
-    free(outcome.err);
-    return result;
-}
-
-/* ---- resources ------------------------------------------------------------------------------ */
-
-#define RESOURCE_TABLES "holdfast://tables/"
-
 /* Run a tool for its JSON, which is one line. Absent: *error. */
 static struct hf_str json_call(const struct cli *cli, const struct mcp_settings *settings,
                                const char *name, const struct json_node *arguments,
@@ -535,6 +512,104 @@ static struct hf_str json_call(const struct cli *cli, const struct mcp_settings 
     free(outcome.err);
     return json;
 }
+
+/* ---- several keys --------------------------------------------------------------------------- */
+
+/* The arguments with one `key` in place of `keys`; NULL: no memory. */
+static const struct json_node *arguments_for(struct hf_scope *s, const struct json_node *arguments,
+                                             const struct json_node *key)
+{
+    struct json_node *made = hf_scope_alloc(s, sizeof(*made) * (arguments->len + 1));
+    struct json_node *members = made + 1;
+    size_t len = 0;
+
+    if (!made)
+        return NULL;
+    for (const struct json_node *at = arguments->first; at; at = at->next) {
+        members[len] = hf_str_equal(at->name, HF_STR("keys")) ? *key : *at;
+        if (hf_str_equal(at->name, HF_STR("keys")))
+            members[len].name = HF_STR("key");
+        members[len].next = NULL;
+        if (len)
+            members[len - 1].next = &members[len];
+        len++;
+    }
+    *made = (struct json_node){.kind = JSON_OBJECT, .first = members, .len = len};
+    return made;
+}
+
+/* "null" when there is no such item; absent: *error. */
+static struct hf_str item_get(const struct cli *cli, const struct mcp_settings *settings,
+                              const struct json_node *arguments, const struct json_node *key,
+                              struct hf_scope *s, struct hf_str *error)
+{
+    const struct json_node *one = arguments_for(s, arguments, key);
+    struct hf_str json = {0}, missing = HF_STR("no item with that key");
+
+    *error = HF_STR("out of memory");
+    if (one)
+        json = json_call(cli, settings, "get_item", one, s, error);
+    if (!json.ptr && memmem(error->ptr, error->len, missing.ptr, missing.len))
+        return HF_STR("null");
+    return json;
+}
+
+static struct hf_str items_get(const struct cli *cli, const struct mcp_settings *settings,
+                               const struct mcp_tool *tool, const struct json_node *arguments,
+                               bool structured, struct hf_scope *s)
+{
+    const struct json_node *keys = arguments ? argument_of(arguments, "keys") : NULL;
+    struct hf_str items = HF_STR(""), error = {0};
+    struct mcp_words w = {.s = s};
+
+    if (!arguments_known(&w, tool, arguments))
+        return result_error(s, w.error);
+    if (!keys || keys->kind != JSON_ARRAY || !keys->len || keys->len > MCP_KEYS_MAX)
+        return result_error(s, HF_STR("argument 'keys': expected an array of 1 to 25 keys"));
+    for (const struct json_node *key = keys->first; key; key = key->next) {
+        struct hf_str item = item_get(cli, settings, arguments, key, s, &error);
+
+        if (!item.ptr)
+            return result_error(s, error);
+        items = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(items), items.len ? "," : "", HF_FMT(item));
+        if (!items.ptr)
+            return items;
+        if (items.len > settings->max_bytes)
+            return result_error(s,
+                                HF_STR("the items are too large together: ask for fewer keys, or "
+                                       "fewer attributes"));
+    }
+    items = hf_scope_format(s, "{\"items\":[%.*s]}", HF_FMT(items));
+    return items.ptr ? result_make(s, items, HF_STR(""), structured) : items;
+}
+
+struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *settings,
+                           const struct mcp_tool *tool, const struct json_node *arguments,
+                           bool structured, struct hf_scope *s)
+{
+    struct mcp_words *w = hf_scope_alloc(s, sizeof(*w));
+    struct mcp_outcome outcome = {.ends = CLI_FAILED};
+    struct hf_str result = {0};
+
+    assert(hf__mcp_tool_offered(settings, tool));
+    if (tool->each)
+        return items_get(cli, settings, tool, arguments, structured, s);
+    if (!w)
+        return result;
+    memset(w, 0, sizeof(*w));
+    w->s = s;
+    if (!words_make(w, settings, tool, arguments))
+        return result_error(s, w->error);
+    if (command_call(cli, w, &outcome))
+        result = outcome_result(s, settings, tool, &outcome, structured);
+    free(outcome.out);
+    free(outcome.err);
+    return result;
+}
+
+/* ---- resources ------------------------------------------------------------------------------ */
+
+#define RESOURCE_TABLES "holdfast://tables/"
 
 struct hf_str hf__mcp_resources_list(const struct cli *cli, const struct mcp_settings *settings,
                                      struct hf_scope *s, struct hf_str *error)

@@ -64,6 +64,14 @@ static const struct mcp_parameter get_parameters[] = {
            "Only these attributes, with commas between them."),
     OPTION("consistent", MCP_FLAG, "--consistent",
            "See every write that was acknowledged before.")};
+static const struct mcp_parameter get_many_parameters[] = {
+    TABLE,
+    {.name = "keys",
+     .kind = MCP_KEYS,
+     .required = true,
+     .text = "Up to 25 keys: [[\"ann\",1],[\"ben\",2]]."},
+    OPTION("attributes", MCP_TEXT, "--attributes",
+           "Only these attributes, with commas between them.")};
 static const struct mcp_parameter query_parameters[] = {
     TABLE,
     {.name = "key", .kind = MCP_TEXT, .text = "The hash key. A number is written as a string."},
@@ -262,6 +270,14 @@ const struct mcp_tool hf__mcp_tools[] = {
      .by_table = true,
      .text = "Get one item by its key. " PLAIN,
      PARAMETERS(get_parameters)},
+    {.name = "batch_get_items",
+     .command = "item get",
+     .by_table = true,
+     .each = true,
+     .text =
+         "Get up to 25 items by their keys, one after the other. The result has an item for each "
+         "key, in their order; null for one that is missing. " PLAIN,
+     PARAMETERS(get_many_parameters)},
     {.name = "query",
      .command = "query",
      .by_table = true,
@@ -525,6 +541,9 @@ static void write_parameter(FILE *out, const struct mcp_parameter *parameter)
         [MCP_KEY] =
             "\"type\":\"array\",\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\","
             "\"number\"]}",
+        [MCP_KEYS] =
+            "\"type\":\"array\",\"minItems\":1,\"maxItems\":25,\"items\":{\"type\":\"array\","
+            "\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\",\"number\"]}}",
         [MCP_TEXTS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
         [MCP_VALUES] = "\"type\":\"array\""};
 

@@ -34,6 +34,10 @@ async function reads() {
   const missing = await client.callTool({ name: 'get_item', arguments: { table: 'none', key: ['x'] } })
   assert.equal(missing.isError, true)
   await assert.rejects(client.callTool({ name: 'put_item', arguments: {} }), /without --write/)
+  const { resources } = await client.listResources()
+  assert.equal(resources[0].uri, 'holdfast://tables/orders')
+  const { contents } = await client.readResource({ uri: resources[0].uri })
+  assert.equal(JSON.parse(contents[0].text).TableName, 'orders')
   await client.ping()
   await client.close()
 }
