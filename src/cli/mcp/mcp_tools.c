@@ -530,6 +530,10 @@ static void write_words(FILE *out, const char *words)
     fputc(']', out);
 }
 
+#define KEY_SCHEMA                                                                                 \
+    "\"type\":\"array\",\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\",\"number\"]}"
+#define KEYS_SCHEMA "\"type\":\"array\",\"minItems\":1,\"maxItems\":25,\"items\":{" KEY_SCHEMA "}"
+
 static void write_parameter(FILE *out, const struct mcp_parameter *parameter)
 {
     static const char *const types[] = {
@@ -538,12 +542,8 @@ static void write_parameter(FILE *out, const struct mcp_parameter *parameter)
         [MCP_FLAG] = "\"type\":\"boolean\"",
         [MCP_OBJECT] = "\"type\":\"object\"",
         [MCP_ANY] = "\"type\":[\"object\",\"array\",\"string\",\"number\",\"boolean\",\"null\"]",
-        [MCP_KEY] =
-            "\"type\":\"array\",\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\","
-            "\"number\"]}",
-        [MCP_KEYS] =
-            "\"type\":\"array\",\"minItems\":1,\"maxItems\":25,\"items\":{\"type\":\"array\","
-            "\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\",\"number\"]}}",
+        [MCP_KEY] = KEY_SCHEMA,
+        [MCP_KEYS] = KEYS_SCHEMA,
         [MCP_TEXTS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
         [MCP_VALUES] = "\"type\":\"array\""};
 
