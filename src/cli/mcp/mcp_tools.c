@@ -530,9 +530,11 @@ static void write_words(FILE *out, const char *words)
     fputc(']', out);
 }
 
-#define KEY_SCHEMA                                                                                 \
-    "\"type\":\"array\",\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\",\"number\"]}"
-#define KEYS_SCHEMA "\"type\":\"array\",\"minItems\":1,\"maxItems\":25,\"items\":{" KEY_SCHEMA "}"
+static const char key_schema[] =
+    "\"type\":\"array\",\"minItems\":1,\"maxItems\":2,\"items\":{\"type\":[\"string\",\"number\"]}";
+static const char keys_schema[] =
+    "\"type\":\"array\",\"minItems\":1,\"maxItems\":25,\"items\":{\"type\":\"array\",\"minItems\":1,"
+    "\"maxItems\":2,\"items\":{\"type\":[\"string\",\"number\"]}}";
 
 static void write_parameter(FILE *out, const struct mcp_parameter *parameter)
 {
@@ -542,8 +544,8 @@ static void write_parameter(FILE *out, const struct mcp_parameter *parameter)
         [MCP_FLAG] = "\"type\":\"boolean\"",
         [MCP_OBJECT] = "\"type\":\"object\"",
         [MCP_ANY] = "\"type\":[\"object\",\"array\",\"string\",\"number\",\"boolean\",\"null\"]",
-        [MCP_KEY] = KEY_SCHEMA,
-        [MCP_KEYS] = KEYS_SCHEMA,
+        [MCP_KEY] = key_schema,
+        [MCP_KEYS] = keys_schema,
         [MCP_TEXTS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
         [MCP_VALUES] = "\"type\":\"array\""};
 
