@@ -488,6 +488,20 @@ enum hf_status hf__credentials_get(struct hf_scope *s, struct credentials *c,
     return status;
 }
 
+enum hf_status hf__credentials_show(struct hf_scope *s, struct credentials *c,
+                                    struct credentials_shown *shown)
+{
+    struct keys *keys = NULL;
+
+    TRY(current_keys(s, c, &keys));
+    *shown = (struct credentials_shown){.access_key = hf_scope_copy(s, keys->is.access_key),
+                                        .origin = keys->is.origin,
+                                        .expires_us = keys->is.expires_us,
+                                        .made_up = keys->is.origin == made_up.origin};
+    keys_drop(&c->env, keys);
+    return shown->access_key.ptr ? HF_OK : hf__fail_nomem(s);
+}
+
 bool hf__credentials_refused(struct credentials *c, struct hf_str access_key)
 {
     int64_t now_us = hf__env_elapsed_us(&c->env);
