@@ -512,6 +512,11 @@ static int print_help(struct cli *cli)
 #define HF_ROCKSDB "unknown"
 #endif
 
+const char *hf__cli_rocksdb(void)
+{
+    return HF_ROCKSDB;
+}
+
 /* The option prints one line, for scripts; the command also prints what the build has. */
 static int print_version(struct cli *cli, bool is_command)
 {

@@ -110,6 +110,9 @@ int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const stru
 /* Is the output read by a person? Then times are local, and in words. */
 bool hf__cli_for_people(const struct cli *cli);
 
+/* Which RocksDB the command was built with: "7.8.3, part of the command". */
+const char *hf__cli_rocksdb(void);
+
 /* Flush standard output. CLI_FAILED if it could not be written: a full disk, a closed pipe. */
 int hf__cli_flushed(struct cli *cli, int ends);
 

@@ -200,6 +200,16 @@ int hf__database_taken(struct cli *cli, const char *command, const char *path)
     return CLI_UNAVAILABLE;
 }
 
+struct hf_str hf__database_holder(struct hf_scope *s, const char *path)
+{
+    struct holder holder = hf__holder_find(s, path);
+
+    if (!holder.pid)
+        return (struct hf_str){0};
+    return hf_scope_format(s, "%.*s; %.*s", HF_FMT(holder.text),
+                           HF_FMT(hf__holder_advice(s, &holder, path)));
+}
+
 static bool is_usable(struct cli *cli, const char *command,
                       const struct database_settings *settings, int *ends)
 {

@@ -154,6 +154,10 @@ int hf__database_exit(const struct hf_error *error);
  * error of cli->scope. Returns CLI_UNAVAILABLE: it is no condition of ours, and may pass. */
 int hf__database_taken(struct cli *cli, const char *command, const char *path);
 
+/* Which process has the directory open, and what to do: "process 4711 (holdfast serve); connect to it
+ * with --db http://127.0.0.1:8000". Absent: none can be seen. */
+struct hf_str hf__database_holder(struct hf_scope *s, const char *path);
+
 /* Show the error of cli->scope in one line; returns how to end. */
 int hf__database_fail(struct cli *cli, const char *command);
 
