@@ -26,6 +26,7 @@
 #include "base/sched_slice.h"
 #include "server/admin.h"
 #include "server/descriptors.h"
+#include "server/hot.h"
 #include "server/metrics.h"
 #include "server/private.h"
 #include "server/tls.h"
@@ -510,6 +511,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->number = number;
     loop->context.server = server;
     loop->context.metrics = hf__metrics_thread(server->metrics, number);
+    loop->context.hot = hf__hot_thread(server->hot, number);
     pthread_mutex_init(&loop->lock, NULL);
     hf__env_random(&server->env, loop->context.random, sizeof(loop->context.random));
     loop->context.random[0] |= 1; /* all zero would stay so */
@@ -643,8 +645,9 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
     }
     server->metrics =
         hf__metrics_new(server->memory, server->options.loops + server->options.workers);
+    server->hot = hf__hot_new(server->memory, server->options.loops + server->options.workers);
     server->loops = hf__scope_array(server->memory, server->options.loops, sizeof(struct loop));
-    if (!server->metrics || !server->loops)
+    if (!server->metrics || !server->hot || !server->loops)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < server->options.loops; i++)
         TRY(init_loop(s, server, i));
@@ -772,6 +775,7 @@ void hf__server_close(struct server *server)
     hf__tls_close(server->tls);
     hf__snapshots_free(server->snapshots);
     hf__checker_close(&server->checker);
+    hf__hot_free(server->hot, server->options.loops + server->options.workers);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));
 }
