@@ -2313,7 +2313,7 @@ def commands():
 class WithDirectory(WithDatabase):
     """A directory with two tables: made once, copied for each test."""
     made = None
-    LINE = r"about \d+ %: [\d.]+ of about [\d.]+ MB read, \d+ keys compared, [\d.]+ MB/s"
+    LINE = r"about \d+ %: [\d.]+ of about [\d.]+ MB read, \d+ keys compared, [\d.]+ MB/s, (done|(checksums|comparing)(, about [\w ]+ left)?)"
 
     def setUp(self):
         super().setUp()

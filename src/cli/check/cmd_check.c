@@ -19,6 +19,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define LEFT_MAX_MS (1e3 * 60 * 60 * 24 * 30) /* longer times left are guesses */
+
 struct settings {
     bool json;
     bool quiet;
@@ -131,19 +133,41 @@ static double bytes_to_mb(double bytes)
     return bytes / 1e6;
 }
 
+/* Which part of the check runs, and how long the rest may take. */
+static struct hf_str part_text(struct hf_scope *s, const struct hf_check_progress *p, double rate,
+                               bool done)
+{
+    const char *part = p->keys ? "comparing" : "checksums";
+    double left_ms = rate > 0 ? (double)(p->about_bytes - p->bytes) * 1e3 / rate : -1;
+    struct hf_str text;
+
+    if (done)
+        return HF_STR("done");
+    if (left_ms < 0 || left_ms > LEFT_MAX_MS || p->about_bytes <= p->bytes)
+        return hf_str_from(part);
+    text = hf_scope_format(s, "%s, about %.*s left", part,
+                           HF_FMT(hf__rows_duration(s, (uint64_t)left_ms)));
+    return text.ptr ? text : hf_str_from(part);
+}
+
 static enum hf_status on_progress(const struct hf_check_progress *p, void *user)
 {
     struct progress *progress = user;
     bool done = p->about_bytes > 0 && p->bytes >= p->about_bytes && p->keys > 0;
 
+    double rate = hf__progress_rate(progress, p->bytes);
+    struct hf_scope *s = progress->cli->scope;
+    struct hf_scope_mark mark = hf_scope_mark(s);
+
     if (!hf__progress_due(progress, done))
         return HF_OK;
     hf__progress_print(progress,
                        "about %.0f %%: %.1f of about %.1f MB read, %" PRIu64
-                       " keys compared, %.1f MB/s",
+                       " keys compared, %.1f MB/s, %.*s",
                        p->about_bytes ? 100.0 * (double)p->bytes / (double)p->about_bytes : 0.0,
                        bytes_to_mb((double)p->bytes), bytes_to_mb((double)p->about_bytes), p->keys,
-                       bytes_to_mb(hf__progress_rate(progress, p->bytes)));
+                       bytes_to_mb(rate), HF_FMT(part_text(s, p, rate, done)));
+    hf_scope_rewind(s, mark);
     return HF_OK;
 }
 
