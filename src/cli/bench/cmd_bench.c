@@ -320,6 +320,7 @@ static enum hf_status table_fill(struct bench *b)
         struct hf_write *writes;
 
         hf_scope_reset(s);
+        hf__scope_follow(s, c->scope); /* a signal ends it */
         hf_scope_timeout_ms(s, (uint32_t)b->settings->database.timeout_ms);
         writes = hf__scope_array(s, len, sizeof(*writes));
         for (size_t i = 0; writes && i < len; i++)

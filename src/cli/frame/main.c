@@ -23,6 +23,7 @@ static const struct cli_command commands[] = {
     COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
     COMMAND("check", check, "verify everything in a database"),
     COMMAND("healthcheck", healthcheck, "check that the database answers"),
+    COMMAND("top", top, "show what a server is doing now"),
     COMMAND("bench", bench, "measure how fast a database is"),
     COMMAND("doctor", doctor, "find out what is wrong, and what to do about it"),
     COMMAND("item get", item_get, "print an item"),
@@ -127,7 +128,7 @@ static const struct cli_command commands[] = {
 static const struct cli_group groups[] = {
     {"Data", "item query scan sql table streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
-    {"Server", "serve check healthcheck"},
+    {"Server", "serve check healthcheck top"},
     {"Tools", "doctor bench"},
 };
 
