@@ -160,7 +160,7 @@ class Directories(Doctor):
         found = self.look("--db", "embedded:" + path)
         self.assertEqual(self.tree(path), before)
         self.assertEqual(self.states(found, "problem"), set())
-        self.assertIn("1 tables", found["state"]["found"])
+        self.assertIn("; 1 table, ", found["state"]["found"])
         for name in ("directory", "modes", "disk space", "in use", "state"):
             self.assertEqual(found[name]["state"], "ok", name)
         self.assertRegex(found["sync"]["found"], r"^[0-9.]+ (us|ms|s) for a write with its sync \(median of 16\)")

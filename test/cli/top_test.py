@@ -15,7 +15,7 @@ import termios
 import time
 
 import process
-from process import (COMMAND, FAILED, NOBODY, UNAVAILABLE, USAGE, WAIT_S, Commands, main, serve, setUpModule,
+from process import (COMMAND, FAILED, NOBODY, NOT_FOUND, UNAVAILABLE, USAGE, WAIT_S, Commands, main, serve, setUpModule,
                      tearDownModule)  # noqa: F401
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?25h\x1b[?1049l"
@@ -137,6 +137,19 @@ class Top(Commands):
         self.assertGreater(get["per_second"], 0)
         self.assertGreater(get["p99_us"], 0)
         self.assertLessEqual(get["p50_us"], get["p99_us"])
+
+    def test_the_lag_of_an_outbox(self):
+        for _ in range(3):
+            self.ok("outbox", "emit", "order.placed", "{}", "-q")
+        found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--outbox", "outbox"))["outboxes"]
+        self.assertEqual([(row["outbox"], row["waiting"], row["failed"], row["whole"]) for row in found],
+                         [("outbox", 3, 0, True)])
+        self.assertGreater(found[0]["oldest_due_ms"], 0)
+        lines = self.on_terminal("top", "--once", "-i", "100ms", "--outbox", "outbox", columns=80)
+        self.assertRegex("\n".join(lines), r"waiting +longest +failed  outbox\n +3 +\S+ +0  outbox")
+        self.fails(NOT_FOUND, "none", "top", "--once", "--outbox", "none")
+        self.fails(USAGE, "8 times at most", "top", "--once", *["--outbox", "none"] * 9)
+        self.fails(NOT_FOUND, "none", "top", "--once", *["--outbox", "none"] * 8)
 
     def test_screens(self):
         self.fill("a-table-with-a-name-that-is-much-too-long-for-any-narrow-screen-" + "x" * 60)

@@ -111,7 +111,9 @@ static const struct option_spec bench_specs[] = {
      .name = "yes",
      .text = "Do not ask before requests to Amazon DynamoDB, which cost money.",
      FIELD(yes)},
-    DATABASE_ONE(struct settings),
+    DATABASE_JSON(struct settings),
+    DATABASE_QUIET(struct settings),
+    DATABASE_SPECS_WITH(struct settings, "Time limit for each request."),
 };
 
 static const struct option_example bench_examples[] = {

@@ -41,7 +41,13 @@ enum {
 enum { EXIT_WARNINGS = CLI_CONDITION, EXIT_PROBLEMS = CLI_FAILED };
 
 static const struct option_spec doctor_specs[] = {
-    DATABASE_ONE(struct doctor_settings),
+    DATABASE_JSON(struct doctor_settings),
+    {.kind = OPTION_FLAG,
+     .letter = 'q',
+     .name = "quiet",
+     .text = "Print warnings and problems only.",
+     .offset = offsetof(struct doctor_settings, database.quiet)},
+    DATABASE_SPECS_WITH(struct doctor_settings, "Time limit for the checks of a service."),
 };
 
 static const struct option_example doctor_examples[] = {

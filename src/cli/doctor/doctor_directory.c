@@ -441,9 +441,10 @@ static void state_check(struct doctor *d, const char *path)
     if (status == HF_OK)
         hf__doctor_add(d, "state", FINDING_OK,
                        hf__doctor_text(d,
-                                       "journal, manifest and marks agree; %zu%s tables, opened "
+                                       "journal, manifest and marks agree; %zu%s table%s, opened "
                                        "in %.*s",
                                        tables.tables_len, tables.last.ptr ? " or more" : "",
+                                       tables.tables_len == 1 ? "" : "s",
                                        HF_FMT(hf__doctor_time(d, took))),
                        HF_STR("'holdfast check DIR' reads and verifies all data."));
     else

@@ -9,6 +9,9 @@
  */
 #include "cli/top/top.h"
 
+#include <holdfast/client.h>
+#include <holdfast/outbox.h>
+
 #include "base/base.h"
 #include "cli/frame/child.h"
 
@@ -20,7 +23,8 @@ enum {
     INTERVAL_LEAST_MS = 100,
     INTERVAL_MOST_MS = 60 * 60 * 1000,
     KEY_MS = 100, /* how soon a key, another size or a signal is seen */
-    ERROR_MAX = 256
+    ERROR_MAX = 256,
+    OUTBOX_READ_MAX = 10 * 1000 /* events that are read to count them */
 };
 
 struct settings {
@@ -29,6 +33,7 @@ struct settings {
     uint64_t count;
     unsigned sort;
     bool once;
+    struct option_list outboxes;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
@@ -62,12 +67,20 @@ static const struct option_spec top_specs[] = {
      .fallback = "rate",
      .text = "Order of operations and tables.",
      FIELD(sort)},
-    DATABASE_ONE(struct settings),
+    {.kind = OPTION_LIST,
+     .name = "outbox",
+     .value = "TABLE",
+     .text = "Also show how many events wait in this outbox, and for how long: the lag of its "
+             "relays. They are read for that, up to 10,000 in each interval. May be repeated.",
+     FIELD(outboxes)},
+    DATABASE_JSON(struct settings),
+    DATABASE_SPECS_WITH(struct settings, "Time limit for each look at the server."),
 };
 
 static const struct option_example top_examples[] = {
     {"holdfast top", "The server at HOLDFAST_DB, or http://127.0.0.1:8000."},
     {"holdfast top --once --sort errors", "A look, and what fails most first."},
+    {"holdfast top --outbox outbox --interval 5s", "With the lag of an outbox."},
     {"holdfast top --json --interval 10s | jq .requests_per_second", "For a program."},
 };
 
@@ -90,8 +103,9 @@ const struct options_table hf__top_options = {
         "total: requests/s, errors/s, connections, memory and disk in bytes, wait for the disk "
         "p50 and p99 in microseconds, syncs/s. operation: name, requests/s, errors/s, p50, p99. "
         "table: name, reads/s, writes/s, errors/s. partition: table, hash key, requests/s. "
-        "largest: table, hash key, range key, bytes. A duration of -1 means that there were no "
-        "requests. --json prints an object per interval and line.\n\n"
+        "largest: table, hash key, range key, bytes. outbox: table, events that wait, "
+        "milliseconds that the oldest due one has waited, dead letters. A duration of -1 means "
+        "that there were no requests. --json prints an object per interval and line.\n\n"
         "The figures come from GET /metrics and GET /_holdfast/top; with --credentials the second "
         "needs a key of the server. docs/operations.md describes both.",
 };
@@ -104,6 +118,9 @@ static enum hf_status top_check(struct command_ctx *c)
     struct hf_str url = settings->database.url, path, rest, holder;
 
     c->without_db = true;
+    if (settings->outboxes.len > TOP_OUTBOXES_MAX)
+        return hf__command_fail(c, CLI_USAGE, "--outbox can be given %d times at most",
+                                TOP_OUTBOXES_MAX);
     if (settings->once && settings->count)
         return hf__command_fail(c, CLI_USAGE, "give --once or --count, not both");
     if (str_after(url, HF_STR("http://"), &rest) || str_after(url, HF_STR("https://"), &rest))
@@ -133,6 +150,8 @@ static enum hf_status top_check(struct command_ctx *c)
 struct top {
     struct command_ctx *c;
     struct settings *settings;
+    struct hf_db *db; /* of the outboxes; NULL: there are none */
+    struct hf_outbox *outboxes[TOP_OUTBOXES_MAX];
     struct hf_scope *scopes[2];
     struct top_sample samples[2];
     size_t newest; /* of the two */
@@ -146,6 +165,49 @@ static bool was_stopped(const struct top *top)
     return hf__guard_signal(top->c->guard) != 0;
 }
 
+static enum hf_status outboxes_open(struct top *top)
+{
+    const struct option_list *names = &top->settings->outboxes;
+    struct hf_scope *s = top->c->scope;
+
+    if (!names->len)
+        return HF_OK;
+    hf_scope_timeout_ms(s, (uint32_t)top->settings->database.timeout_ms);
+    TRY(hf_connect(s, hf__database_url(s, &top->settings->database), NULL, &top->db));
+    for (size_t i = 0; i < names->len; i++)
+        TRY(hf_outbox_open(s, top->db,
+                           HF_OPTIONS(hf_outbox_options, .table = names->values[i],
+                                      .no_create = true),
+                           &top->outboxes[i]));
+    hf_scope_timeout_ms(s, 0);
+    return HF_OK;
+}
+
+static enum hf_status outboxes_read(struct top *top, struct hf_scope *s, struct top_sample *sample)
+{
+    const struct option_list *names = &top->settings->outboxes;
+
+    for (size_t i = 0; i < names->len; i++) {
+        struct hf_outbox_stats stats;
+
+        TRY(hf_outbox_stats(s, top->outboxes[i], OUTBOX_READ_MAX, &stats));
+        sample->outboxes[sample->outboxes_len++] =
+            (struct top_outbox){.name = names->values[i],
+                                .waiting = stats.pending,
+                                .failed = stats.failed,
+                                .oldest_due_ms = stats.oldest_due_ms,
+                                .whole = stats.whole};
+    }
+    return HF_OK;
+}
+
+static void outboxes_close(struct top *top)
+{
+    for (size_t i = 0; i < TOP_OUTBOXES_MAX; i++)
+        hf_outbox_close(top->outboxes[i]);
+    hf_db_close(top->db);
+}
+
 /* Read the next sample. On failure the one before stays the newest. */
 static enum hf_status sample_take(struct top *top)
 {
@@ -155,6 +217,8 @@ static enum hf_status sample_take(struct top *top)
     hf_scope_reset(top->scopes[at]);
     hf__scope_follow(top->scopes[at], top->c->scope); /* a signal ends the request */
     status = hf__top_read(top->scopes[at], &top->settings->database, &top->samples[at]);
+    if (status == HF_OK)
+        status = outboxes_read(top, top->scopes[at], &top->samples[at]);
     if (status != HF_OK) {
         snprintf(top->error, sizeof(top->error), "%s", hf_scope_error_text(top->scopes[at]));
         top->look.error = hf_str_from(top->error);
@@ -339,7 +403,10 @@ static enum hf_status top_body(struct command_ctx *c)
     for (size_t i = 0; i < 2; i++)
         top->scopes[i] = hf_scope_new(hf_scope_env(c->scope));
     if (top->scopes[0] && top->scopes[1])
+        status = outboxes_open(top);
+    if (status == HF_OK)
         status = top_run(top);
+    outboxes_close(top);
     for (size_t i = 0; i < 2; i++)
         hf_scope_free(top->scopes[i]);
     free(top);

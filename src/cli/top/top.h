@@ -19,6 +19,7 @@ enum {
     TOP_TABLES_MAX = 64,
     TOP_PARTITIONS_MAX = 20,
     TOP_LARGEST_MAX = 8,
+    TOP_OUTBOXES_MAX = 8,
     TOP_BUCKETS = 22, /* of the server's histograms: they double, from 8 us on */
     TOP_BUCKET_FIRST_US = 8,
     TOP_HISTORY = 60 /* samples in the sparkline */
@@ -52,6 +53,14 @@ struct top_largest {
     uint64_t bytes;
 };
 
+/* What waits in an outbox, and for how long: the lag of its relays. */
+struct top_outbox {
+    struct hf_str name;
+    uint64_t waiting, failed;
+    int64_t oldest_due_ms; /* 0: nothing is due */
+    bool whole;            /* false: there is more than was read */
+};
+
 /* Counters since the server started, and what is now. */
 struct top_sample {
     int64_t elapsed_us;
@@ -70,6 +79,8 @@ struct top_sample {
     size_t partitions_len;
     struct top_largest largest[TOP_LARGEST_MAX];
     size_t largest_len;
+    struct top_outbox outboxes[TOP_OUTBOXES_MAX]; /* those that --outbox names */
+    size_t outboxes_len;
 };
 
 /* Ask the server. Texts are in the scope. HF_UNSUPPORTED: it is no holdfast server. */

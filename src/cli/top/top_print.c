@@ -312,6 +312,25 @@ static void largest_print(struct page *page, struct hf_scope *s, const struct to
     }
 }
 
+static void outboxes_print(struct page *page, struct hf_scope *s, const struct top_sample *sample)
+{
+    if (!sample->outboxes_len)
+        return;
+    heading_print(page, is_narrow(page) ? " waiting longest  failed  outbox"
+                                        : "    waiting    longest     failed  outbox");
+    for (size_t i = 0; i < sample->outboxes_len; i++) {
+        const struct top_outbox *outbox = &sample->outboxes[i];
+        struct hf_str longest = hf__rows_duration(s, (uint64_t)outbox->oldest_due_ms);
+        struct hf_str waiting =
+            hf_scope_format(s, "%" PRIu64 "%s", outbox->waiting, outbox->whole ? "" : "+");
+        int width = is_narrow(page) ? 8 : 11;
+
+        line_print(page, outbox->name, nothing, "%*s%*s%*" PRIu64 "  ", width,
+                   waiting.ptr ? waiting.ptr : "-", width,
+                   outbox->oldest_due_ms && longest.ptr ? longest.ptr : "-", width, outbox->failed);
+    }
+}
+
 static void keys_print(struct page *page)
 {
     static const char *const sorts[TOP_SORTS] = {"rate", "p99", "errors", "name"};
@@ -339,6 +358,7 @@ void hf__top_print(FILE *out, struct hf_scope *s, const struct top_view *view,
     assert(look->columns > 0);
     summary_print(&page, view);
     ops_print(&page, view);
+    outboxes_print(&page, s, sample);
     /* What is left: half to the tables, and more if the others do not need it. */
     left = page_left(&page, SIZE_MAX / 4);
     partitions = section_rows(sample->partitions_len);
@@ -396,6 +416,12 @@ void hf__top_print_lines(FILE *out, struct cli *cli, const struct top_view *view
         field_print(out, sample->largest[i].key);
         field_print(out, sample->largest[i].range);
         fprintf(out, "\t%" PRIu64 "\n", sample->largest[i].bytes);
+    }
+    for (size_t i = 0; i < sample->outboxes_len; i++) {
+        fprintf(out, "%.*s\toutbox", HF_FMT(when));
+        field_print(out, sample->outboxes[i].name);
+        fprintf(out, "\t%" PRIu64 "\t%" PRId64 "\t%" PRIu64 "\n", sample->outboxes[i].waiting,
+                sample->outboxes[i].oldest_due_ms, sample->outboxes[i].failed);
     }
     hf_scope_rewind(cli->scope, mark);
 }
@@ -466,6 +492,23 @@ static void tables_write(FILE *out, const struct top_view *view)
     fputc(']', out);
 }
 
+static void outboxes_write(FILE *out, const struct top_sample *sample)
+{
+    fputs(",\"outboxes\":[", out);
+    for (size_t i = 0; i < sample->outboxes_len; i++) {
+        const struct top_outbox *outbox = &sample->outboxes[i];
+
+        fputs(i ? ",{" : "{", out);
+        member_write(out, "outbox", outbox->name);
+        fprintf(out,
+                ",\"waiting\":%" PRIu64 ",\"oldest_due_ms\":%" PRId64 ",\"failed\":%" PRIu64
+                ",\"whole\":%s}",
+                outbox->waiting, outbox->oldest_due_ms, outbox->failed,
+                outbox->whole ? "true" : "false");
+    }
+    fputc(']', out);
+}
+
 void hf__top_print_json(FILE *out, struct cli *cli, const struct top_view *view)
 {
     const struct top_sample *sample = view->sample;
@@ -491,6 +534,7 @@ void hf__top_print_json(FILE *out, struct cli *cli, const struct top_view *view)
             sample->no_space ? "true" : "false");
     ops_write(out, view);
     tables_write(out, view);
+    outboxes_write(out, sample);
     fputs("}\n", out);
     hf_scope_rewind(cli->scope, mark);
 }
