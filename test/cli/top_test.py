@@ -3,6 +3,7 @@
 pipes, as JSON and on screens of several sizes; keys, another size, signals; the terminal is as it was afterwards.
 """
 import fcntl
+import http.server
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
 
 import process
@@ -252,6 +254,43 @@ class Top(Commands):
         finally:
             server.terminate()
             server.communicate(timeout=WAIT_S)
+
+    def test_a_hostile_server(self):
+        """Figures that are none, names that would move the cursor, lists that do not end."""
+        metrics = b"".join([
+            b"holdfast_connections 1e400\nprocess_resident_memory_bytes NaN\nholdfast_disk_bytes -5\n",
+            b"holdfast_requests_total{operation=\"\x1b[2J\",outcome=\"ok\"} 99999999999999999999999\n",
+            b"holdfast_requests_total{operation=\"\n}{{{\n\n# x\nholdfast_request_seconds_bucket{le=\"} 1\n",
+            *[b"holdfast_requests_total{operation=\"op%d\",outcome=\"ok\"} 7\n" % i for i in range(500)]])
+        top = json.dumps({"version": "\x1b[31m" * 40, "largest": [{"bytes": 10 ** 300}] * 100, "partitions": [{}, 1, []],
+                          "tables": [{"name": "\x1b]0;x\x07" * 50, "reads": -1, "writes": "x"}] * 500}).encode()
+
+        class Hostile(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = metrics if self.path == "/metrics" else top
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = "http://127.0.0.1:%d" % server.server_port
+        found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", url))
+        self.assertEqual((found["connections"], found["memory_bytes"], found["largest"][0]["bytes"]), (0, 0, 0))
+        self.assertLessEqual(len(found["tables"]), 64)
+        self.assertNotIn("\x1b", self.ok("top", "--once", "-i", "100ms", "--db", url))
+        screen = Screen(self, "top", "-i", "100ms", "--db", url)
+        frame = screen.until(lambda _: True)
+        self.assertNotIn("\x1b", "".join(frame))
+        self.assertLessEqual(max(map(len, frame)), 80)
+        screen.key("q")
+        self.assertEqual(screen.end(), 0)
 
     def test_usage(self):
         self.fails(USAGE, "give --once or --count", "top", "--once", "--count", "2")

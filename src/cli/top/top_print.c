@@ -195,7 +195,7 @@ static void spark_print(struct page *page, const struct top_view *view)
     line_end(page);
 }
 
-static void summary_print(struct page *page, const struct top_view *view)
+static void summary_print(struct page *page, struct hf_scope *s, const struct top_view *view)
 {
     const struct top_sample *sample = view->sample;
     const struct top_look *look = page->look;
@@ -206,10 +206,11 @@ static void summary_print(struct page *page, const struct top_view *view)
     tzset();
     if (localtime_r(&seconds, &parts))
         strftime(when, sizeof(when), "%H:%M:%S", &parts);
-    line_print(page, look->url, nothing, "%s  every %.1f s%s  holdfast %.*s  ", when,
-               (double)look->interval_ms / 1e3, look->paused ? "  PAUSED" : "",
-               (int)(sample->version.len < 16 ? sample->version.len : 16),
-               sample->version.ptr ? sample->version.ptr : "");
+    line_print(page, look->url,
+               sample->version.ptr ? hf_scope_format(s, "holdfast %.*s", HF_FMT(sample->version))
+                                   : nothing,
+               "%s  every %.1f s%s  ", when, (double)look->interval_ms / 1e3,
+               look->paused ? "  PAUSED" : "");
     if (look->error.ptr)
         line_print(page, look->error, nothing, "NO ANSWER: ");
     line_print(page, nothing, nothing,
@@ -356,7 +357,7 @@ void hf__top_print(FILE *out, struct hf_scope *s, const struct top_view *view,
     size_t left, partitions, largest;
 
     assert(look->columns > 0);
-    summary_print(&page, view);
+    summary_print(&page, s, view);
     ops_print(&page, view);
     outboxes_print(&page, s, sample);
     /* What is left: half to the tables, and more if the others do not need it. */

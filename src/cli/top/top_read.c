@@ -15,6 +15,8 @@
 
 enum { NUMBER_MAX = 64 };
 
+#define FIGURE_LIMIT 1e18 /* higher ones are not figures of a server, and may not fit */
+
 /* ---- Prometheus' text ----------------------------------------------------------------------- */
 
 /* A line: name{label="value",...} number */
@@ -51,7 +53,7 @@ static bool metric_read(struct hf_str line, struct metric *metric)
     memcpy(number, rest.ptr, rest.len);
     number[rest.len] = '\0';
     metric->value = strtod(number, NULL);
-    if (!(metric->value >= 0 && metric->value < 1e19)) /* and no NaN */
+    if (!(metric->value >= 0 && metric->value < FIGURE_LIMIT)) /* and no NaN */
         metric->value = 0;
     return true;
 }
@@ -187,12 +189,14 @@ static double number_of(const struct json_node *object, const char *name)
 {
     const struct json_node *node = hf__cli_json_member(object, name);
     char number[NUMBER_MAX];
+    double value;
 
     if (!node || node->kind != JSON_NUMBER || node->text.len >= sizeof(number))
         return 0;
     memcpy(number, node->text.ptr, node->text.len);
     number[node->text.len] = '\0';
-    return strtod(number, NULL) < 0 ? 0 : strtod(number, NULL);
+    value = strtod(number, NULL);
+    return value >= 0 && value < FIGURE_LIMIT ? value : 0;
 }
 
 static const struct json_node *list_of(const struct json_node *object, const char *name)
