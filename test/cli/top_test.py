@@ -131,7 +131,7 @@ class Top(Commands):
         self.assertGreater(found["tables"][0]["reads_per_second"], 0)
         rates = {row["key"]: row["per_second"] for row in found["partitions"]}
         self.assertEqual(found["partitions"][0]["key"], "hot")
-        self.assertGreater(rates["hot"], 3 * rates["cold\x1b[2J"])
+        self.assertGreater(rates["hot"], 3 * rates.get("cold\x1b[2J", 0))  # which may be forgotten by now
         self.assertEqual(found["largest"][0]["key"], "hot")
         self.assertGreater(found["largest"][0]["bytes"], 3000)
         self.assertLess(found["largest"][0]["bytes"], 3100)
