@@ -212,6 +212,18 @@ class Directories(Doctor):
         self.assertEqual(found["modes"]["state"], "warning")
         self.assertIn("durable", found["modes"]["found"])
 
+    def test_one_of_another_user(self):
+        path = self.directory()
+        os.chmod(self.dir, 0o755)
+        if os.geteuid() == 0:
+            found = self.look("--db", "embedded:" + path, preexec_fn=lambda: os.setuid(65534))
+        else:
+            os.chmod(path, 0)
+            self.addCleanup(os.chmod, path, 0o700)
+            found = self.look("--db", "embedded:" + path)
+        self.assertIn("Permission denied", found["directory"]["found"])
+        self.assertIn("as the user of the database", found["directory"]["advice"])
+
     @unittest.skipUnless(os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK), "needs a tmpfs")
     def test_a_directory_in_memory(self):
         path = "/dev/shm/holdfast-doctor-%d" % os.getpid()

@@ -89,13 +89,14 @@ static bool path_check(struct doctor *d, struct directory *dir)
         snprintf(dir->place, sizeof(dir->place), "%s", dir->path);
         mark = hf__doctor_text(d, "%s/HOLDFAST", dir->path);
         dir->ours = access(mark.ptr, F_OK) == 0;
-        return true;
+        if (dir->ours || errno == ENOENT)
+            return true;
     }
     if (errno != ENOENT) {
         hf__doctor_add(d, "directory", FINDING_PROBLEM,
                        hf__doctor_text(d, "%s cannot be looked at: %s", dir->path, strerror(errno)),
-                       HF_STR("Run this as the user of the database, or change the modes of the "
-                              "folders above it."));
+                       HF_STR("Run this as the user of the database, or change the modes of it and "
+                              "of the folders above it."));
         return false;
     }
     parent_set(dir);
@@ -159,7 +160,7 @@ static void modes_check(struct doctor *d, struct directory *dir)
     folder_walk(dir, AT_FDCWD, dir->path, 0);
     found = hf__doctor_text(d, "%zu that others may write, %zu of other users; the first is %s",
                             dir->loose, dir->foreign, dir->first);
-    if (access(dir->path, R_OK | W_OK | X_OK) != 0)
+    if (access(dir->path, R_OK | W_OK | X_OK) != 0 && errno != EROFS)
         hf__doctor_add(d, "modes", FINDING_PROBLEM,
                        hf__doctor_text(d, "this user may not use %s: %s", dir->path,
                                        strerror(errno)),
