@@ -216,7 +216,10 @@ class Directories(Doctor):
         path = self.directory()
         os.chmod(self.dir, 0o755)
         if os.geteuid() == 0:
-            found = self.look("--db", "embedded:" + path, preexec_fn=lambda: os.setuid(65534))
+            try:
+                found = self.look("--db", "embedded:" + path, preexec_fn=lambda: os.setuid(65534))
+            except PermissionError:
+                self.skipTest("the command is where other users cannot run it")
         else:
             os.chmod(path, 0)
             self.addCleanup(os.chmod, path, 0o700)
