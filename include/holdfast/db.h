@@ -1635,6 +1635,17 @@ HF_API HF_NODISCARD enum hf_status hf_db_share(struct hf_scope *s, struct hf_db 
                                                const struct hf_shared_kind *kind, void **object);
 HF_API void hf_db_unshare(struct hf_db *db, const struct hf_shared_kind *kind);
 
+/*
+ * Wait until everything that calls on this scope wrote since hf_scope_sync_later() is durable, and with
+ * it everything that other scopes wrote before. At once if nothing waits for a sync, and on services.
+ *
+ * HF_IO       the sync failed: what was written may be lost
+ * HF_STOPPED  an earlier one failed
+ *
+ * Blocks.
+ */
+HF_API HF_NODISCARD enum hf_status hf_db_sync(struct hf_scope *s, struct hf_db *db);
+
 /* Features that not every service has. */
 enum hf_feature {
     HF_FEATURE_TRANSACTIONS = 1, /* TransactWriteItems, TransactGetItems; ScyllaDB has none */

@@ -216,7 +216,8 @@ static enum hf_status open_url(struct hf_scope *s, const struct database_setting
     hf_scope_timeout_ms(s, (uint32_t)settings->timeout_ms);
     return hf_open(s, url,
                    HF_OPTIONS(hf_engine_options, .region = settings->region,
-                              .no_create = !settings->create),
+                              .no_create = !settings->create, .read_only = settings->read_only,
+                              .memtable_bytes = settings->memtable_bytes),
                    db);
 }
 
