@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PEEK_BYTES = 64 * 1024, MEMTABLE_BYTES = 16 * 1024 * 1024, ON_ERROR_STOP = 0 };
+enum { PEEK_BYTES = 64 * 1024, MEMTABLE_BYTES = 32 * 1024 * 1024, ON_ERROR_STOP = 0 };
 
 struct settings {
     struct database_settings database;
@@ -370,7 +370,7 @@ static int name_compare(const void *a, const void *b)
 {
     const struct hf_str *first = a, *second = b;
 
-    return strcmp(first->ptr, second->ptr);
+    return bytes_compare(first->ptr, first->len, second->ptr, second->len);
 }
 
 /* Files that are named after tables. */
@@ -573,7 +573,8 @@ static void state_notice(struct command_ctx *c, const struct import_options *opt
 static enum hf_status import_one(struct command_ctx *c, struct import_task *task, uint64_t *rejected)
 {
     const struct settings *settings = c->settings;
-    bool embedded = !strncmp(c->database->url.ptr, "embedded:", strlen("embedded:"));
+    struct hf_str path;
+    bool embedded = str_after(c->database->url, HF_STR("embedded:"), &path);
     bool piped = hf_str_equal(task->source, HF_STR("-"));
     struct import_options options = {.skip = settings->on_error != ON_ERROR_STOP,
                                      .dry_run = settings->dry_run,
@@ -612,17 +613,15 @@ static enum hf_status import_one(struct command_ctx *c, struct import_task *task
 static enum hf_status import_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
-    enum hf_status status;
+    struct hf_str path;
 
     if (!settings->dry_run)
         return HF_OK;
     c->database->read_only = true;
     hf_scope_timeout_ms(c->scope, (uint32_t)c->database->timeout_ms);
-    if (strncmp(c->database->url.ptr, "embedded:", strlen("embedded:")) == 0 &&
-        !is_directory(c->database->url.ptr + strlen("embedded:")))
+    if (str_after(c->database->url, HF_STR("embedded:"), &path) && !is_directory(path.ptr))
         return HF_OK;
-    status = hf__database_open(c->cli, c->name, c->database, &c->db, &c->ends) ? HF_OK : HF_INVALID;
-    return status;
+    return hf__database_open(c->cli, c->name, c->database, &c->db, &c->ends) ? HF_OK : HF_INVALID;
 }
 
 static enum hf_status import_tables(struct command_ctx *c)

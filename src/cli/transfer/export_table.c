@@ -104,6 +104,18 @@ static bool path_exists(struct hf_str path)
     return path.ptr && stat(path.ptr, &about) == 0;
 }
 
+/* A copy by malloc(), with a NUL behind it; NULL: no memory. */
+static char *text_keep(struct hf_str text)
+{
+    char *copy = malloc(text.len + 1);
+
+    if (!copy)
+        return NULL;
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
 static enum hf_status memory_fails(struct hf_scope *s)
 {
     return hf_scope_fail(s, HF_NOMEM, "out of memory");
@@ -207,7 +219,7 @@ static enum hf_status state_use_segments(struct export_job *job, const struct js
             return state_refuse(job, "not the state of an export");
         job->segments[i] = (struct export_segment){.job = job, .done = done != 0};
         job->segments[i].file = job->files_len > 1 ? i : 0;
-        if (cursor.ptr && !(job->segments[i].cursor = strdup(cursor.ptr)))
+        if (cursor.ptr && !(job->segments[i].cursor = text_keep(cursor)))
             return memory_fails(job->c->scope);
     }
     return HF_OK;
@@ -395,7 +407,7 @@ static enum hf_status segment_advance(struct hf_scope *s, struct export_segment 
 {
     struct export_job *job = segment->job;
     struct hf_str cursor = page->last.ptr ? hf_item_to_json(s, page->last) : (struct hf_str){0};
-    char *copy = page->last.ptr && cursor.ptr ? strdup(cursor.ptr) : NULL;
+    char *copy = cursor.ptr ? text_keep(cursor) : NULL;
 
     if (page->last.ptr && !copy)
         return memory_fails(s);
@@ -490,7 +502,7 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
 
             items += page.items_len;
             free(whole.cursor);
-            whole.cursor = cursor.ptr ? strdup(cursor.ptr) : NULL;
+            whole.cursor = cursor.ptr ? text_keep(cursor) : NULL;
             whole.done = !page.last.ptr;
         }
         if (hf__progress_due(progress, false))
@@ -516,7 +528,7 @@ static enum hf_status header_append(struct export_job *job)
     if (job->options->format != TRANSFER_CSV || job->files[0].bytes || !job->columns.len)
         return HF_OK;
     header = columns_text(s, &job->columns);
-    text = header.ptr ? strndup(header.ptr, header.len) : NULL;
+    text = header.ptr ? text_keep(header) : NULL;
     len = header.len;
     if (!text)
         return memory_fails(s);
@@ -685,9 +697,8 @@ static enum hf_status manifests_write(struct export_job *job)
     struct hf_scope *s = job->c->scope;
     const struct hf_env *env = hf_scope_env(s);
     struct transfer_file *files = hf_scope_alloc(s, job->files_len * sizeof(*files));
-    const char *slash = strrchr(job->dir.ptr, '/');
     struct transfer_aws_summary summary = {.dir = job->dir,
-                                           .id = hf_str_from(slash + 1),
+                                           .id = hf__transfer_base_name(job->dir),
                                            .table_arn = job->description->arn,
                                            .table_id = job->description->id,
                                            .begin_us = job->begin_us,

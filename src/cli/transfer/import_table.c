@@ -459,10 +459,14 @@ static struct hf_str refusal_text(struct hf_scope *s)
 {
     static const char behind[] = "): ";
     struct hf_str text = hf_str_from(hf_scope_error_text(s));
-    const char *at = text.len > 6 && memcmp(text.ptr, "entry ", 6) == 0 ? strstr(text.ptr, behind)
-                                                                        : NULL;
+    struct hf_str rest = text;
+    const char *at;
 
-    return hf_scope_copy(s, at ? hf_str_from(at + sizeof(behind) - 1) : text);
+    if (str_after(text, HF_STR("entry "), &rest) &&
+        (at = memmem(rest.ptr, rest.len, behind, sizeof(behind) - 1)))
+        text = hf_str_of(at + sizeof(behind) - 1,
+                         rest.len - (size_t)(at - rest.ptr) - (sizeof(behind) - 1));
+    return hf_scope_copy(s, text);
 }
 
 /* Only those are left to be stored. */
@@ -558,8 +562,7 @@ static void chunk_finish(struct import_worker *w, uint64_t stored)
     pthread_mutex_lock(&job->lock);
     job->items += stored;
     job->bytes += chunk->len;
-    if (chunk->source_bytes > job->source_bytes)
-        job->source_bytes = chunk->source_bytes;
+    job->source_bytes += chunk->source_bytes;
     status = rejects_flush(w);
     if (whole) {
         assert(job->ahead_len < AHEAD_MAX);

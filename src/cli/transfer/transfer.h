@@ -40,6 +40,9 @@ enum {
 
 bool hf__transfer_ends_with(const char *path, const char *end);
 
+/* What is behind the last slash. */
+struct hf_str hf__transfer_base_name(struct hf_str path);
+
 /* By the end of the name, before .gz; TRANSFER_AUTO: it does not say. */
 enum transfer_format hf__transfer_format_of(const char *path);
 
@@ -149,7 +152,7 @@ struct transfer_chunk {
     uint64_t first_line; /* number of its first line, from 1 */
     uint64_t lines;
     bool ends_file;
-    uint64_t source_bytes; /* that were read of all files until its end */
+    uint64_t source_bytes; /* that were read of all files for it, as they are on disk */
     char *ptr;
     size_t len, cap;
 };

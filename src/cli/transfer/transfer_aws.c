@@ -52,7 +52,7 @@ static int path_compare(const void *a, const void *b)
 {
     const struct hf_str *first = a, *second = b;
 
-    return strcmp(first->ptr, second->ptr);
+    return bytes_compare(first->ptr, first->len, second->ptr, second->len);
 }
 
 /* Add the exports that are entries of `path`. */
@@ -168,9 +168,10 @@ static enum hf_status summary_read(struct hf_scope *s, struct hf_str dir, struct
                              "can be imported",
                              HF_FMT(dir), HF_FMT(word));
     word = hf__transfer_state_text(json, "tableArn");
-    at = word.ptr ? strstr(word.ptr, before) : NULL;
+    at = word.ptr ? memmem(word.ptr, word.len, before, sizeof(before) - 1) : NULL;
     if (at)
-        aws->table = hf_str_from(at + sizeof(before) - 1);
+        aws->table = hf_str_of(at + sizeof(before) - 1,
+                               word.len - (size_t)(at - word.ptr) - (sizeof(before) - 1));
     (void)hf__transfer_state_number(json, "itemCount", &aws->items);
     return HF_OK;
 }
@@ -180,16 +181,13 @@ static enum hf_status file_read(struct hf_scope *s, struct hf_str dir, struct hf
 {
     struct hf_str error = {0}, key;
     const struct json_node *json = hf__cli_json_read(s, line, &error);
-    const char *slash;
     struct stat about;
 
     if (!json)
         return hf_scope_fail(s, HF_INVALID, "%.*s/manifest-files.json:%zu: %.*s", HF_FMT(dir),
                              number, HF_FMT(error));
     key = hf__transfer_state_text(json, "dataFileS3Key");
-    slash = key.ptr ? strrchr(key.ptr, '/') : NULL;
-    if (slash)
-        key = hf_str_from(slash + 1); /* (2) */
+    key = hf__transfer_base_name(key); /* (2) */
     if (!key.len || key.ptr[0] == '.')
         return hf_scope_fail(s, HF_INVALID, "%.*s/manifest-files.json:%zu: no dataFileS3Key",
                              HF_FMT(dir), number);
@@ -271,13 +269,12 @@ static struct hf_str files_text(struct hf_scope *s, const struct transfer_aws_su
     if (hf__cli_json_text_begin(&text))
         for (size_t i = 0; i < summary->files_len; i++) {
             const struct transfer_file *file = &summary->files[i];
-            const char *slash = strrchr(file->path.ptr, '/');
 
             fprintf(text.out, "{\"itemCount\":%llu,\"md5Checksum\":", (unsigned long long)file->items);
             hf__cli_json_write_text(text.out, file->md5);
-            fprintf(text.out, ",\"etag\":\"%.*s\",\"dataFileS3Key\":\"%s/%.*s/data/%s\"}\n",
+            fprintf(text.out, ",\"etag\":\"%.*s\",\"dataFileS3Key\":\"%s/%.*s/data/%.*s\"}\n",
                     HF_FMT(file->md5_hex), folder, HF_FMT(summary->id),
-                    slash ? slash + 1 : file->path.ptr);
+                    HF_FMT(hf__transfer_base_name(file->path)));
         }
     return hf__cli_json_text_end(&text, s);
 }

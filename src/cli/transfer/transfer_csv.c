@@ -16,6 +16,7 @@
  */
 #include "cli/transfer/transfer.h"
 
+#include "base/base.h"
 #include "base/base64.h"
 #include "cli/item/plain.h"
 
@@ -176,22 +177,32 @@ struct hf_str hf__transfer_columns_missing(const struct transfer_columns *column
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void field_write(FILE *out, struct hf_str text)
+/* May it stand without quotes? */
+static bool text_is_plain(struct hf_str text)
 {
-    bool quoted = text.len == 0;
+    for (size_t i = 0; i < text.len; i++)
+        if (char_in(text.ptr[i], ",\"\r\n"))
+            return false;
+    return true;
+}
 
-    for (size_t i = 0; i < text.len && !quoted; i++)
-        quoted = strchr(",\"\r\n", text.ptr[i]) && text.ptr[i];
-    if (!quoted) {
-        fwrite(text.ptr, 1, text.len, out);
-        return;
-    }
-    fputc('"', out);
+static void quoted_write(FILE *out, struct hf_str text)
+{
     for (size_t i = 0; i < text.len; i++) {
         if (text.ptr[i] == '"')
             fputc('"', out);
         fputc(text.ptr[i], out);
     }
+}
+
+static void field_write(FILE *out, struct hf_str text)
+{
+    if (text.len && text_is_plain(text)) {
+        fwrite(text.ptr, 1, text.len, out);
+        return;
+    }
+    fputc('"', out);
+    quoted_write(out, text);
     fputc('"', out);
 }
 
@@ -199,14 +210,16 @@ void hf__transfer_csv_header(FILE *out, const struct transfer_columns *columns)
 {
     for (size_t i = 0; i < columns->len; i++) {
         const struct transfer_column *column = &columns->list[i];
-        char *heading = NULL;
-        int len = asprintf(&heading, "%.*s:%s", HF_FMT(column->name), type_names[column->type]);
 
         if (i)
             fputc(',', out);
-        if (len > 0) {
-            field_write(out, hf_str_of(heading, (size_t)len));
-            free(heading);
+        if (text_is_plain(column->name)) {
+            fwrite(column->name.ptr, 1, column->name.len, out);
+            fprintf(out, ":%s", type_names[column->type]);
+        } else {
+            fputc('"', out);
+            quoted_write(out, column->name);
+            fprintf(out, ":%s\"", type_names[column->type]);
         }
     }
     fputc('\n', out);

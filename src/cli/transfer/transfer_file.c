@@ -29,6 +29,13 @@ bool hf__transfer_ends_with(const char *path, const char *end)
     return len >= end_len && strcmp(path + len - end_len, end) == 0;
 }
 
+struct hf_str hf__transfer_base_name(struct hf_str path)
+{
+    const char *slash = path.len ? memrchr(path.ptr, '/', path.len) : NULL;
+
+    return slash ? hf_str_of(slash + 1, path.len - (size_t)(slash + 1 - path.ptr)) : path;
+}
+
 /* Which formats the ends of names stand for. */
 static const struct {
     const char *end;

@@ -227,6 +227,7 @@ struct transfer_source {
     struct transfer_input in;
     uint64_t lines;        /* of it that were handed out */
     uint64_t before_bytes; /* of the files before it */
+    uint64_t counted_bytes; /* that are in the counts of chunks */
     uint64_t number;       /* of the next chunk */
     char *rest;            /* that was read behind the last chunk */
     size_t rest_len, rest_cap;
@@ -430,6 +431,8 @@ static void file_end(struct transfer_source *source)
 enum hf_status hf__transfer_source_next(struct hf_scope *s, struct transfer_source *source,
                                         struct transfer_chunk *chunk, bool *found)
 {
+    uint64_t at;
+
     *found = false;
     while (source->file < source->files_len) {
         if (!source->open)
@@ -442,7 +445,11 @@ enum hf_status hf__transfer_source_next(struct hf_scope *s, struct transfer_sour
         if (chunk->first_line == 1)
             TRY(head_take(s, source, chunk));
         done_skip(source, chunk);
-        chunk->source_bytes = source->before_bytes + source->in.read_bytes;
+        at = source->before_bytes + source->in.read_bytes;
+        if (!source->in.gzip) /* how much a part of compressed data takes is not known */
+            at -= source->rest_len + source->in.packed_to - source->in.packed_from;
+        chunk->source_bytes = at - source->counted_bytes;
+        source->counted_bytes = at;
         if (chunk->ends_file)
             file_end(source);
         if (chunk->lines || chunk->ends_file) {
