@@ -41,11 +41,11 @@ struct database_settings {
     bool json;
     bool jsonl; /* of commands that list */
     bool quiet;
-    bool create;       /* of commands that write: a directory that is missing is made */
-    bool read_only;    /* of commands that read all of it: nothing changes a directory meanwhile */
+    bool create;    /* of commands that write: a directory that is missing is made */
+    bool read_only; /* of commands that read all of it: nothing changes a directory meanwhile */
     size_t memtable_bytes; /* of a directory; 0: the default */
-    bool absent_ok;    /* the command copes with a table that is not there: DATABASE_ABSENT */
-    const char *maker; /* the command that makes the table, for the error */
+    bool absent_ok;        /* the command copes with a table that is not there: DATABASE_ABSENT */
+    const char *maker;     /* the command that makes the table, for the error */
 };
 
 /* Its options, for a struct whose member `database` is the settings. */

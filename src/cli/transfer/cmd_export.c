@@ -38,8 +38,9 @@ static const struct option_spec export_specs[] = {
      .name = "to",
      .value = "PATH",
      .fallback = "-",
-     .text = "Where to write: a file; a directory, in which each table gets a file of its name; or - "
-             "for standard output.",
+     .text =
+         "Where to write: a file; a directory, in which each table gets a file of its name; or - "
+         "for standard output.",
      FIELD(to)},
     {.kind = OPTION_CHOICE,
      .letter = 'f',
@@ -47,9 +48,10 @@ static const struct option_spec export_specs[] = {
      .value = "FORMAT",
      .choices = TRANSFER_FORMATS,
      .fallback = "auto",
-     .text = "jsonl: a line of plain JSON for each item. dynamodb: a line of DynamoDB's JSON. csv: a "
-             "header such as name:S,age:N and a record for each item. aws: the folder that "
-             "DynamoDB's export to S3 makes. auto: what the end of the file's name says, or jsonl.",
+     .text =
+         "jsonl: a line of plain JSON for each item. dynamodb: a line of DynamoDB's JSON. csv: a "
+         "header such as name:S,age:N and a record for each item. aws: the folder that "
+         "DynamoDB's export to S3 makes. auto: what the end of the file's name says, or jsonl.",
      FIELD(format)},
     {.kind = OPTION_FLAG,
      .letter = 'z',
@@ -65,8 +67,8 @@ static const struct option_spec export_specs[] = {
      FIELD(columns)},
     {.kind = OPTION_FLAG,
      .name = "no-schema",
-     .text = "Do not write the definition of the table beside the data (TABLE" TRANSFER_SCHEMA_END
-             ").",
+     .text =
+         "Do not write the definition of the table beside the data (TABLE" TRANSFER_SCHEMA_END ").",
      FIELD(no_schema)},
     {.kind = OPTION_FLAG,
      .name = "resume",
@@ -79,8 +81,9 @@ static const struct option_spec export_specs[] = {
      FIELD(overwrite)},
     {.kind = OPTION_FLAG,
      .name = "dry-run",
-     .text = "Write nothing; print which tables would be exported to where, and about how large they "
-             "are.",
+     .text =
+         "Write nothing; print which tables would be exported to where, and about how large they "
+         "are.",
      FIELD(dry_run)},
     {.heading = "Speed",
      .kind = OPTION_NUMBER,
@@ -90,16 +93,18 @@ static const struct option_spec export_specs[] = {
      .min = 1,
      .max = TRANSFER_PARALLEL_MAX,
      .fallback = "1",
-     .text = "Read a table in so many segments at the same time. The format aws has a file for each "
-             "of them.",
+     .text =
+         "Read a table in so many segments at the same time. The format aws has a file for each "
+         "of them.",
      FIELD(parallel)},
     {.kind = OPTION_NUMBER,
      .name = "rate",
      .value = "N",
      .min = 1,
      .max = UINT32_MAX,
-     .text = "Read at most so many items a second, on average, to spare the capacity of a table that "
-             "is in use.",
+     .text =
+         "Read at most so many items a second, on average, to spare the capacity of a table that "
+         "is in use.",
      FIELD(rate)},
     {.kind = OPTION_FLAG,
      .name = "consistent",
@@ -115,9 +120,10 @@ static const struct option_spec export_specs[] = {
      .text = "Print progress on standard error, a line a second, also if it is no terminal.",
      FIELD(progress)},
     DATABASE_QUIET(struct settings),
-    DATABASE_SPECS_WITH(struct settings,
-                        "Time limit for the database, for each page that is read; then the exit code "
-                        "is 7."),
+    DATABASE_SPECS_WITH(
+        struct settings,
+        "Time limit for the database, for each page that is read; then the exit code "
+        "is 7."),
 };
 
 static const struct option_example export_examples[] = {
@@ -198,7 +204,8 @@ static enum hf_status export_check(struct command_ctx *c)
     settings->gzip = settings->gzip || settings->format == TRANSFER_AWS ||
                      hf__transfer_ends_with(settings->to.ptr, ".gz");
     if (to_stdout(settings) && settings->gzip && c->cli->terminal)
-        return hf__command_fail(c, CLI_USAGE, "compressed data is not for a terminal: give --to FILE");
+        return hf__command_fail(c, CLI_USAGE,
+                                "compressed data is not for a terminal: give --to FILE");
     if (settings->columns.ptr && settings->format != TRANSFER_CSV)
         return hf__command_fail(c, CLI_USAGE, "--columns needs --format csv");
     if (settings->columns.ptr &&
@@ -215,8 +222,7 @@ static struct hf_str target_of(struct command_ctx *c, const struct settings *set
     static const char *const ends[] = {"", ".jsonl", ".jsonl", ".csv", ""};
     const char *slash = hf__transfer_ends_with(settings->to.ptr, "/") ? "" : "/";
 
-    if (to_stdout(settings) || settings->format == TRANSFER_AWS ||
-        !to_directory(c, settings))
+    if (to_stdout(settings) || settings->format == TRANSFER_AWS || !to_directory(c, settings))
         return settings->to;
     return hf_scope_format(c->scope, "%.*s%s%.*s%s%s", HF_FMT(settings->to), slash, HF_FMT(table),
                            ends[settings->format], settings->gzip ? ".gz" : "");
@@ -269,8 +275,10 @@ static enum hf_status export_plan(struct command_ctx *c, const struct export_tas
                           &described));
     table = described.table;
     COMMAND_ROW(c->rows, hf__rows_text("table", task->table),
-                hf__rows_signed(c->cli, "items", table->item_count == HF_ZERO ? 0 : table->item_count),
-                hf__rows_signed(c->cli, "bytes", table->size_bytes == HF_ZERO ? 0 : table->size_bytes),
+                hf__rows_signed(c->cli, "items",
+                                table->item_count == HF_ZERO ? 0 : table->item_count),
+                hf__rows_signed(c->cli, "bytes",
+                                table->size_bytes == HF_ZERO ? 0 : table->size_bytes),
                 hf__rows_text("to", task->to));
     return HF_OK;
 }

@@ -60,21 +60,24 @@ static const struct option_spec import_specs[] = {
      .value = "FORMAT",
      .choices = TRANSFER_FORMATS,
      .fallback = "auto",
-     .text = "jsonl: a line of plain JSON for each item. dynamodb: a line of DynamoDB's JSON. csv: a "
-             "header and a record for each item. aws: lines of {\"Item\":{...}}, as in the folder that "
-             "DynamoDB's export to S3 makes. auto: by the names and the first line.",
+     .text =
+         "jsonl: a line of plain JSON for each item. dynamodb: a line of DynamoDB's JSON. csv: a "
+         "header and a record for each item. aws: lines of {\"Item\":{...}}, as in the folder that "
+         "DynamoDB's export to S3 makes. auto: by the names and the first line.",
      FIELD(format)},
     {.kind = OPTION_TEXT,
      .name = "types",
      .value = "LIST",
-     .text = "With csv: types of columns whose heading has none, such as age:N,tags:SS. Without it, "
-             "they have the types that keys and indexes of the table have, or S.",
+     .text =
+         "With csv: types of columns whose heading has none, such as age:N,tags:SS. Without it, "
+         "they have the types that keys and indexes of the table have, or S.",
      FIELD(types)},
     {.kind = OPTION_TEXT,
      .name = "schema",
      .value = "FILE",
-     .text = "If the table is missing, create it as this request of CreateTable says. By default the "
-             "file TABLE" TRANSFER_SCHEMA_END " beside the data, if it is there.",
+     .text =
+         "If the table is missing, create it as this request of CreateTable says. By default the "
+         "file TABLE" TRANSFER_SCHEMA_END " beside the data, if it is there.",
      FIELD(schema)},
     {.kind = OPTION_TEXT,
      .letter = 'k',
@@ -92,8 +95,9 @@ static const struct option_spec import_specs[] = {
      .value = "WHAT",
      .choices = "stop skip",
      .fallback = "stop",
-     .text = "stop: end at the first line that cannot be stored. skip: leave such lines out, report "
-             "them and write them to the file of --rejects; the exit code is 1 then.",
+     .text =
+         "stop: end at the first line that cannot be stored. skip: leave such lines out, report "
+         "them and write them to the file of --rejects; the exit code is 1 then.",
      FIELD(on_error)},
     {.kind = OPTION_TEXT,
      .name = "rejects",
@@ -130,8 +134,9 @@ static const struct option_spec import_specs[] = {
      .value = "N",
      .min = 1,
      .max = UINT32_MAX,
-     .text = "Store at most so many items a second, on average, to spare the capacity of a table that "
-             "is in use.",
+     .text =
+         "Store at most so many items a second, on average, to spare the capacity of a table that "
+         "is in use.",
      FIELD(rate)},
     {.heading = "Output",
      .kind = OPTION_FLAG,
@@ -277,8 +282,7 @@ static enum hf_status file_stat(struct command_ctx *c, struct hf_str path,
 static enum hf_status task_add(struct command_ctx *c, const struct import_task *task)
 {
     struct settings *settings = c->settings;
-    struct import_task *more =
-        hf_scope_alloc(c->scope, (settings->tasks_len + 1) * sizeof(*more));
+    struct import_task *more = hf_scope_alloc(c->scope, (settings->tasks_len + 1) * sizeof(*more));
 
     if (!more)
         return memory_fails(c);
@@ -352,7 +356,8 @@ static enum hf_status task_of_aws(struct command_ctx *c, struct hf_str dir)
             return hf__command_fail(c, CLI_CORRUPT,
                                     "%.*s: its MD5 is %s, and the manifest says %.*s: the file is "
                                     "damaged, copy it again",
-                                    HF_FMT(aws.files[i].path), md5.base64, HF_FMT(aws.files[i].md5));
+                                    HF_FMT(aws.files[i].path), md5.base64,
+                                    HF_FMT(aws.files[i].md5));
     }
     task.table = settings->table.ptr ? settings->table : aws.table;
     task.files = aws.files;
@@ -433,11 +438,10 @@ static enum hf_status tasks_find(struct command_ctx *c)
     for (size_t i = 0; i < settings->tasks_len; i++)
         for (size_t j = 0; j < i; j++)
             if (hf_str_equal(settings->tasks[i].table, settings->tasks[j].table))
-                return hf__command_fail(c, CLI_USAGE,
-                                        "%.*s and %.*s are both of the table %.*s: import one of them",
-                                        HF_FMT(settings->tasks[j].source),
-                                        HF_FMT(settings->tasks[i].source),
-                                        HF_FMT(settings->tasks[i].table));
+                return hf__command_fail(
+                    c, CLI_USAGE, "%.*s and %.*s are both of the table %.*s: import one of them",
+                    HF_FMT(settings->tasks[j].source), HF_FMT(settings->tasks[i].source),
+                    HF_FMT(settings->tasks[i].table));
     return HF_OK;
 }
 
@@ -451,9 +455,11 @@ static enum hf_status import_check(struct command_ctx *c)
         return hf__command_fail(c, CLI_USAGE, "standard input has no name: give --table");
     if (piped && settings->resume)
         return hf__command_fail(c, CLI_USAGE, "--resume needs a file: standard input is read once");
-    if (piped && settings->on_error != ON_ERROR_STOP && !settings->rejects.ptr && !settings->dry_run)
-        return hf__command_fail(c, CLI_USAGE, "--on-error skip needs --rejects FILE with standard "
-                                              "input");
+    if (piped && settings->on_error != ON_ERROR_STOP && !settings->rejects.ptr &&
+        !settings->dry_run)
+        return hf__command_fail(c, CLI_USAGE,
+                                "--on-error skip needs --rejects FILE with standard "
+                                "input");
     if (settings->types.ptr &&
         !hf__transfer_columns_read(c->scope, settings->types, &settings->types_read, &error))
         return hf__command_fail(c, CLI_USAGE, "--types: %.*s", HF_FMT(error));
@@ -512,10 +518,11 @@ static const struct hf_table_description *description_of(struct command_ctx *c,
 
 static enum hf_status table_missing(struct command_ctx *c, const struct import_task *task)
 {
-    return hf__command_fail(c, CLI_NOT_FOUND,
-                            "table %.*s does not exist; give its key, such as --key id:S, or create "
-                            "it with 'holdfast table create'",
-                            HF_FMT(task->table));
+    return hf__command_fail(
+        c, CLI_NOT_FOUND,
+        "table %.*s does not exist; give its key, such as --key id:S, or create "
+        "it with 'holdfast table create'",
+        HF_FMT(task->table));
 }
 
 /* Find the table, or make it. */
@@ -570,7 +577,8 @@ static void state_notice(struct command_ctx *c, const struct import_options *opt
                        "continue it");
 }
 
-static enum hf_status import_one(struct command_ctx *c, struct import_task *task, uint64_t *rejected)
+static enum hf_status import_one(struct command_ctx *c, struct import_task *task,
+                                 uint64_t *rejected)
 {
     const struct settings *settings = c->settings;
     struct hf_str path;
@@ -635,6 +643,10 @@ static enum hf_status import_tables(struct command_ctx *c)
     return hf__command_end(c, rejected ? CLI_FAILED : CLI_OK);
 }
 
-const struct command hf__import_command = {COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
-                                           .table = COMMAND_MAKES, .guarded = true,
-                                           .check = import_check, .body = import_tables};
+const struct command hf__import_command = {COMMAND_SETTINGS(struct settings),
+                                           .min = 1,
+                                           .max = 1,
+                                           .table = COMMAND_MAKES,
+                                           .guarded = true,
+                                           .check = import_check,
+                                           .body = import_tables};

@@ -26,6 +26,7 @@
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ struct export_segment {
     pthread_t thread;
     bool started;
     bool done;
-    char *cursor; /* the key behind which it goes on, as DynamoDB's JSON; NULL: from the beginning */
+    char
+        *cursor; /* the key behind which it goes on, as DynamoDB's JSON; NULL: from the beginning */
     size_t file;
 };
 
@@ -82,6 +84,7 @@ struct export_job {
     pthread_mutex_t lock; /* guards what follows, the files and the cursors */
     pthread_cond_t wake;
     bool stop;
+    bool reader_gone; /* of standard output */
     struct transfer_failure failure;
     struct transfer_rate rate;
     uint64_t items;
@@ -169,7 +172,8 @@ static struct hf_str state_text(struct hf_scope *s, const struct export_job *job
         hf__cli_json_write_text(out, job->task->table);
         fputs(",\"arn\":", out);
         hf__cli_json_write_text(out, job->description->arn);
-        fprintf(out, ",\"created_us\":%llu,\"items_as\":%d,\"gzip\":%d,\"begin_us\":%llu,\"columns\":",
+        fprintf(out,
+                ",\"created_us\":%llu,\"items_as\":%d,\"gzip\":%d,\"begin_us\":%llu,\"columns\":",
                 (unsigned long long)job->description->created_us, (int)job->options->format,
                 job->options->gzip, (unsigned long long)job->begin_us);
         hf__cli_json_write_text(out, columns_text(s, &job->columns));
@@ -311,6 +315,7 @@ static enum hf_status file_append(struct hf_scope *s, struct export_job *job,
 
         if (done < 0 && errno == EINTR)
             continue;
+        job->reader_gone = job->to_stdout && done < 0 && errno == EPIPE;
         if (done <= 0)
             return hf__transfer_fail(s, job->to_stdout ? "standard output" : file->part.ptr,
                                      done < 0 ? errno : EIO);
@@ -627,8 +632,7 @@ static enum hf_status job_new(struct export_job *job)
     job->segments_len = len;
     job->files_len = job->options->format == TRANSFER_AWS ? len : 1;
     for (size_t i = 0; i < len; i++)
-        job->segments[i] =
-            (struct export_segment){.job = job, .file = job->files_len > 1 ? i : 0};
+        job->segments[i] = (struct export_segment){.job = job, .file = job->files_len > 1 ? i : 0};
     for (size_t i = 0; i < job->files_len; i++) {
         struct export_file *file = &job->files[i];
 
@@ -816,6 +820,8 @@ static enum hf_status job_explain(struct export_job *job)
     int came = c->guard ? hf__guard_signal(c->guard) : 0;
     struct hf_str more = HF_STR("");
 
+    if (job->reader_gone) /* as `head` does it: that is no error of ours */
+        return hf__command_shown(c, CLI_SIGNAL + SIGPIPE);
     if (job->state_written)
         more = hf_scope_format(c->scope,
                                "; %llu items are written; the same command with --resume continues",
@@ -833,7 +839,8 @@ static enum hf_status job_run(struct export_job *job)
     bool undone = false;
 
     hf_scope_timeout_ms(c->scope, 0);
-    hf__progress_begin(&progress, c->cli, c->database->quiet || (job->to_stdout && c->cli->terminal),
+    hf__progress_begin(&progress, c->cli,
+                       c->database->quiet || (job->to_stdout && c->cli->terminal),
                        job->options->progress);
     if (!job->segments_len) {
         if (job->options->format == TRANSFER_CSV) {

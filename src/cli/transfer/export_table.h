@@ -21,7 +21,8 @@ struct export_options {
 
 struct export_task {
     struct hf_str table;
-    struct hf_str to; /* the file; "-": standard output; for AWS's layout the directory above AWSDynamoDB */
+    struct hf_str
+        to; /* the file; "-": standard output; for AWS's layout the directory above AWSDynamoDB */
 };
 
 struct export_result {

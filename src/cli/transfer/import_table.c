@@ -65,8 +65,8 @@ struct import_worker {
     struct hf_scope *scope;
     struct transfer_chunk chunk;
     struct hf_write *writes;
-    uint64_t *lines;       /* of each of them */
-    struct hf_str *texts;  /* likewise */
+    uint64_t *lines;      /* of each of them */
+    struct hf_str *texts; /* likewise */
     size_t writes_len, writes_cap;
     struct import_reject *rejects; /* in the scope, as what follows */
     size_t rejects_len, rejects_cap;
@@ -524,8 +524,7 @@ static uint64_t chunk_store(struct import_worker *w)
             worker_fails(w, true);
             return all;
         }
-        line_reject(w, w->lines[result.left[0]], w->texts[result.left[0]],
-                    refusal_text(w->scope));
+        line_reject(w, w->lines[result.left[0]], w->texts[result.left[0]], refusal_text(w->scope));
         all--;
         if (w->failed)
             return all - (result.left_len - 1);
@@ -566,16 +565,18 @@ static void chunk_finish(struct import_worker *w, uint64_t stored)
     status = rejects_flush(w);
     if (whole) {
         assert(job->ahead_len < AHEAD_MAX);
-        job->ahead[job->ahead_len++] = (struct import_done){
-            .number = chunk->number,
-            .position = chunk->ends_file ? (struct transfer_position){.file = chunk->file + 1}
-                                         : (struct transfer_position){
-                                               .file = chunk->file,
-                                               .line = chunk->first_line + chunk->lines - 1}};
+        job->ahead[job->ahead_len++] =
+            (struct import_done){.number = chunk->number,
+                                 .position =
+                                     chunk->ends_file
+                                         ? (struct transfer_position){.file = chunk->file + 1}
+                                         : (struct transfer_position){.file = chunk->file,
+                                                                      .line = chunk->first_line +
+                                                                              chunk->lines - 1}};
         position_advance(job);
     } else if (job->next == chunk->number) {
-        job->position = (struct transfer_position){
-            .file = chunk->file, .line = chunk->first_line - 1 + w->done_lines};
+        job->position = (struct transfer_position){.file = chunk->file,
+                                                   .line = chunk->first_line - 1 + w->done_lines};
     }
     job->turn = chunk->number + 1;
     if (status == HF_OK && whole && stored && !job->options->dry_run &&
@@ -764,9 +765,9 @@ static enum hf_status job_explain(struct import_job *job)
     struct hf_str more = HF_STR("");
 
     if (job->items && !job->options->dry_run)
-        more = hf_scope_format(c->scope, "; %llu items are stored%s",
-                               (unsigned long long)job->items,
-                               job->state_written ? "; --resume continues" : "");
+        more =
+            hf_scope_format(c->scope, "; %llu items are stored%s", (unsigned long long)job->items,
+                            job->state_written ? "; --resume continues" : "");
     if (!job->failure.set && came)
         return hf__command_fail(c, CLI_SIGNAL + came, "interrupted%.*s", HF_FMT(more));
     return hf__command_fail(c, job->failure.ends, "%s%.*s", job->failure.text, HF_FMT(more));
@@ -781,8 +782,8 @@ static enum hf_status job_run(struct import_job *job, struct import_result *resu
     hf__progress_begin(&progress, c->cli, c->database->quiet, job->options->progress);
     TRY(workers_run(job, &progress));
     hf__progress_end(&progress);
-    *result = (struct import_result){.items = job->items, .rejected = job->rejected,
-                                     .bytes = job->bytes};
+    *result =
+        (struct import_result){.items = job->items, .rejected = job->rejected, .bytes = job->bytes};
     if (job->stop || job->failure.set) {
         if (job->items && state_write(c->scope, job) != HF_OK)
             job->state_written = false; /* what has ended the import is of more interest */
@@ -812,8 +813,8 @@ enum hf_status hf__transfer_import(struct command_ctx *c, const struct import_op
     for (size_t i = 0; i < task->files_len; i++)
         job.all_bytes += task->files[i].bytes;
     TRY(state_resume(&job));
-    TRY(hf__transfer_source_open(c->scope, task->files, task->files_len, task->format,
-                                 job.position, &job.source));
+    TRY(hf__transfer_source_open(c->scope, task->files, task->files_len, task->format, job.position,
+                                 &job.source));
     job.state_us = now_us(&job);
     pthread_mutex_init(&job.reading, NULL);
     pthread_mutex_init(&job.lock, NULL);

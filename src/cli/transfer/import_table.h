@@ -7,11 +7,11 @@
 #include "cli/transfer/transfer.h"
 
 struct import_options {
-    bool skip;              /* lines that cannot be stored are left out; otherwise the first ends it */
-    bool dry_run;           /* nothing is stored */
-    bool ordered;           /* of several lines with the same key, the last one is stored */
-    size_t parallel;        /* threads */
-    uint64_t per_second;    /* items at most; 0: any number */
+    bool skip;           /* lines that cannot be stored are left out; otherwise the first ends it */
+    bool dry_run;        /* nothing is stored */
+    bool ordered;        /* of several lines with the same key, the last one is stored */
+    size_t parallel;     /* threads */
+    uint64_t per_second; /* items at most; 0: any number */
     struct hf_str rejects;  /* path; absent: there is no such file */
     struct hf_str state;    /* path; absent: it cannot be resumed */
     bool resume;            /* go on where the state says */
@@ -25,8 +25,8 @@ struct import_task {
     struct transfer_file *files;
     size_t files_len;
     enum transfer_format format;
-    struct hf_str schema;             /* path of the file with the request of CreateTable; absent: none */
-    const struct transfer_columns *types; /* of --types */
+    struct hf_str schema; /* path of the file with the request of CreateTable; absent: none */
+    const struct transfer_columns *types;           /* of --types */
     const struct hf_table_description *description; /* of the table, or made from the schema */
 };
 

@@ -130,12 +130,12 @@ bool hf__transfer_csv_read(struct hf_scope *s, const struct transfer_columns *co
 /* ---- reading files, transfer_source.c ------------------------------------------------------- */
 
 struct transfer_file {
-    struct hf_str path;   /* "-": standard input */
-    struct hf_str md5;    /* that the manifest names; absent: none */
+    struct hf_str path;    /* "-": standard input */
+    struct hf_str md5;     /* that the manifest names; absent: none */
     struct hf_str md5_hex; /* for a manifest that is written */
-    uint64_t bytes;       /* of the file as it is on disk; 0: not known */
-    int64_t modified_us;  /* 0: not known */
-    uint64_t items;       /* that the manifest names */
+    uint64_t bytes;        /* of the file as it is on disk; 0: not known */
+    int64_t modified_us;   /* 0: not known */
+    uint64_t items;        /* that the manifest names */
     bool has_items;
 };
 
@@ -147,7 +147,7 @@ struct transfer_position {
 
 /* Some whole lines of one file. */
 struct transfer_chunk {
-    uint64_t number;     /* from 0 */
+    uint64_t number; /* from 0 */
     size_t file;
     uint64_t first_line; /* number of its first line, from 1 */
     uint64_t lines;
@@ -180,16 +180,16 @@ enum hf_status hf__transfer_source_next(struct hf_scope *s, struct transfer_sour
 struct hf_str hf__transfer_source_header(const struct transfer_source *source);
 
 /* The first bytes of a file, decompressed, to find out what it is. At most `max`. */
-enum hf_status hf__transfer_source_peek(struct hf_scope *s, const char *path, char *room, size_t max,
-                                        size_t *len);
+enum hf_status hf__transfer_source_peek(struct hf_scope *s, const char *path, char *room,
+                                        size_t max, size_t *len);
 
 /* ---- AWS's layout, transfer_aws.c ----------------------------------------------------------- */
 
 /* DIR/AWSDynamoDB/ID, of which `path` is one of the three, or an export whose manifest is in it. */
 struct transfer_aws {
-    struct hf_str dir;      /* that has manifest-summary.json */
-    struct hf_str table;    /* of the summary's ARN */
-    uint64_t items;         /* that the summary names */
+    struct hf_str dir;   /* that has manifest-summary.json */
+    struct hf_str table; /* of the summary's ARN */
+    uint64_t items;      /* that the summary names */
     struct transfer_file *files;
     size_t files_len;
 };

@@ -270,7 +270,8 @@ static struct hf_str files_text(struct hf_scope *s, const struct transfer_aws_su
         for (size_t i = 0; i < summary->files_len; i++) {
             const struct transfer_file *file = &summary->files[i];
 
-            fprintf(text.out, "{\"itemCount\":%llu,\"md5Checksum\":", (unsigned long long)file->items);
+            fprintf(text.out,
+                    "{\"itemCount\":%llu,\"md5Checksum\":", (unsigned long long)file->items);
             hf__cli_json_write_text(text.out, file->md5);
             fprintf(text.out, ",\"etag\":\"%.*s\",\"dataFileS3Key\":\"%s/%.*s/data/%.*s\"}\n",
                     HF_FMT(file->md5_hex), folder, HF_FMT(summary->id),
@@ -288,9 +289,9 @@ static struct hf_str summary_text(struct hf_scope *s, const struct transfer_aws_
         FILE *out = text.out;
 
         fputs("{\"version\":\"2020-06-30\",\"exportArn\":", out);
-        hf__cli_json_write_text(out, hf_scope_format(s, "%.*s/export/%.*s",
-                                                     HF_FMT(summary->table_arn),
-                                                     HF_FMT(summary->id)));
+        hf__cli_json_write_text(out,
+                                hf_scope_format(s, "%.*s/export/%.*s", HF_FMT(summary->table_arn),
+                                                HF_FMT(summary->id)));
         fprintf(out, ",\"startTime\":\"%.*s\",\"endTime\":\"%.*s\",\"tableArn\":", HF_FMT(begin),
                 HF_FMT(end));
         hf__cli_json_write_text(out, summary->table_arn);

@@ -489,8 +489,8 @@ bool hf__transfer_csv_read(struct hf_scope *s, const struct transfer_columns *co
                 *error = HF_STR("it has values of two types");
                 return column_fails(&r, &columns->list[at]);
             }
-        attrs[len] = (struct hf_attr){.name = columns->list[at].name,
-                                      .type = columns->list[at].type};
+        attrs[len] =
+            (struct hf_attr){.name = columns->list[at].name, .type = columns->list[at].type};
         if (!cell_read(&r, field.text, &attrs[len]))
             return column_fails(&r, &columns->list[at]);
         len++;

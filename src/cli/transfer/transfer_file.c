@@ -41,7 +41,9 @@ static const struct {
     const char *end;
     enum transfer_format format;
 } ends[] = {
-    {".jsonl", TRANSFER_JSONL}, {".ndjson", TRANSFER_JSONL}, {".json", TRANSFER_JSONL},
+    {".jsonl", TRANSFER_JSONL},
+    {".ndjson", TRANSFER_JSONL},
+    {".json", TRANSFER_JSONL},
     {".csv", TRANSFER_CSV},
 };
 

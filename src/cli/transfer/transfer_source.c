@@ -35,7 +35,7 @@ struct transfer_input {
     const char *path; /* for messages */
     bool pipe;
     bool gzip;
-    bool begun; /* the first bytes were looked at */
+    bool begun;  /* the first bytes were looked at */
     bool inside; /* a member of gzip has begun and not ended */
     bool ended;
     uint64_t read_bytes;
@@ -175,8 +175,8 @@ static enum hf_status gzip_read(struct hf_scope *s, struct transfer_input *in, v
 }
 
 /* Some bytes; 0 at the end. */
-static enum hf_status input_read(struct hf_scope *s, struct transfer_input *in, void *to, size_t max,
-                                 size_t *got)
+static enum hf_status input_read(struct hf_scope *s, struct transfer_input *in, void *to,
+                                 size_t max, size_t *got)
 {
     *got = 0;
     if (in->ended)
@@ -198,8 +198,8 @@ static enum hf_status input_read(struct hf_scope *s, struct transfer_input *in, 
     return HF_OK;
 }
 
-enum hf_status hf__transfer_source_peek(struct hf_scope *s, const char *path, char *room, size_t max,
-                                        size_t *len)
+enum hf_status hf__transfer_source_peek(struct hf_scope *s, const char *path, char *room,
+                                        size_t max, size_t *len)
 {
     struct transfer_input in;
     enum hf_status status;
@@ -225,11 +225,11 @@ struct transfer_source {
     size_t file; /* that is read, or is next */
     bool open;
     struct transfer_input in;
-    uint64_t lines;        /* of it that were handed out */
-    uint64_t before_bytes; /* of the files before it */
+    uint64_t lines;         /* of it that were handed out */
+    uint64_t before_bytes;  /* of the files before it */
     uint64_t counted_bytes; /* that are in the counts of chunks */
-    uint64_t number;       /* of the next chunk */
-    char *rest;            /* that was read behind the last chunk */
+    uint64_t number;        /* of the next chunk */
+    char *rest;             /* that was read behind the last chunk */
     size_t rest_len, rest_cap;
     char *header; /* the first record, for CSV */
     size_t header_len;
