@@ -217,7 +217,8 @@ static enum hf_status open_url(struct hf_scope *s, const struct database_setting
     return hf_open(s, url,
                    HF_OPTIONS(hf_engine_options, .region = settings->region,
                               .no_create = !settings->create, .read_only = settings->read_only,
-                              .memtable_bytes = settings->memtable_bytes),
+                              .memtable_bytes = settings->memtable_bytes,
+                              .cache_bytes = settings->cache_bytes),
                    db);
 }
 

@@ -43,7 +43,8 @@ struct database_settings {
     bool quiet;
     bool create;    /* of commands that write: a directory that is missing is made */
     bool read_only; /* of commands that read all of it: nothing changes a directory meanwhile */
-    size_t memtable_bytes; /* of a directory; 0: the default */
+    size_t memtable_bytes; /* of a directory, as the next; 0: the default */
+    size_t cache_bytes;
     bool absent_ok;        /* the command copes with a table that is not there: DATABASE_ABSENT */
     const char *maker;     /* the command that makes the table, for the error */
 };

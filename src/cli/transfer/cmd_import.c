@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PEEK_BYTES = 64 * 1024, MEMTABLE_BYTES = 32 * 1024 * 1024, ON_ERROR_STOP = 0 };
+enum { PEEK_BYTES = 64 * 1024, MEMTABLE_BYTES = 24 * 1024 * 1024, CACHE_BYTES = 8 * 1024 * 1024, ON_ERROR_STOP = 0 };
 
 struct settings {
     struct database_settings database;
@@ -464,6 +464,7 @@ static enum hf_status import_check(struct command_ctx *c)
         !hf__transfer_columns_read(c->scope, settings->types, &settings->types_read, &error))
         return hf__command_fail(c, CLI_USAGE, "--types: %.*s", HF_FMT(error));
     c->database->memtable_bytes = MEMTABLE_BYTES;
+    c->database->cache_bytes = CACHE_BYTES;
     TRY(tasks_find(c));
     c->without_db = settings->dry_run; /* nothing is made: import_open() */
     return HF_OK;
