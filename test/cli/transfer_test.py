@@ -491,6 +491,20 @@ class Errors(Transfers):
         self.assertEqual(read(self.path("r")), b"x\n" * 50)
         self.fails(USAGE, "--on-error skip needs --rejects FILE", "import", "-", "-t", "things", "--on-error", "skip")
 
+    def test_resume_behind_a_bad_line(self):
+        """Nothing is counted, stored or rejected twice, however the threads are scheduled."""
+        good = '{"id":"k%07d","n":1,"pad":"' + "p" * 200 + '"}'
+        lines = [good % i for i in range(6000)]
+        lines[1500] = lines[4500] = "bad"
+        path = write(self.path("things.jsonl"), "\n".join(lines))
+        self.assertIn("things.jsonl:1501: ", self.fails(USAGE, "1500 items are stored", "import", path))
+        err = self.fails(USAGE, "1500 items are stored; --resume continues", "import", path, "--resume")
+        self.assertIn("things.jsonl:1501: ", err)
+        code, out, err = self.run_("import", path, "--resume", "--on-error", "skip", "--json")
+        self.assertEqual((code, json.loads(out)["tables"][0]["imported"]), (FAILED, 5998), err)
+        self.assertEqual(read(path + ".rejected"), b"bad\nbad\n")
+        self.assertEqual(len(self.dump()), 5998)
+
     def test_what_only_the_database_refuses(self):
         """A key of an index that has another type."""
         self.make("--index", "by_v=v:S", table="indexed")

@@ -45,8 +45,8 @@ struct database_settings {
     bool read_only; /* of commands that read all of it: nothing changes a directory meanwhile */
     size_t memtable_bytes; /* of a directory, as the next; 0: the default */
     size_t cache_bytes;
-    bool absent_ok;        /* the command copes with a table that is not there: DATABASE_ABSENT */
-    const char *maker;     /* the command that makes the table, for the error */
+    bool absent_ok;    /* the command copes with a table that is not there: DATABASE_ABSENT */
+    const char *maker; /* the command that makes the table, for the error */
 };
 
 /* Its options, for a struct whose member `database` is the settings. */

@@ -21,7 +21,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PEEK_BYTES = 64 * 1024, MEMTABLE_BYTES = 24 * 1024 * 1024, CACHE_BYTES = 8 * 1024 * 1024, ON_ERROR_STOP = 0 };
+enum {
+    PEEK_BYTES = 64 * 1024,
+    MEMTABLE_BYTES = 24 * 1024 * 1024,
+    CACHE_BYTES = 8 * 1024 * 1024,
+    ON_ERROR_STOP = 0
+};
 
 struct settings {
     struct database_settings database;

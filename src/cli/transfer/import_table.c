@@ -2,8 +2,8 @@
  * cli/transfer/import_table.c: the import of one table, in several threads.
  *
  * Each thread takes the next chunk of lines (transfer_source.c), makes items of them, checks their keys and
- * stores them. With `ordered`, the threads store their chunks one after the other, so that of several lines
- * with the same key the last one wins; reading and parsing go on beside that. An embedded database is
+ * stores them; chunks are finished in their order. With `ordered` they are also stored in it, so that of several
+ * lines with the same key the last one wins; reading and parsing go on beside that. An embedded database is
  * ordered: its writes take no time of waiting, and are synced together. Services are not, unless there is one thread, as
  * a request takes longer to travel than to be handled.
  *
@@ -19,7 +19,7 @@
  *  (3) Rejected lines are in the file of rejects once: what it has behind the length in the state is cut
  *      off when the import goes on.
  *
- *     worker:  read chunk (lock `reading`)  ->  parse  ->  wait for turn  ->  store  ->  finish (lock `lock`)
+ *     worker:  read chunk (lock `reading`)  ->  parse  ->  store  ->  wait for turn  ->  finish (lock `lock`)
  */
 #include "cli/transfer/import_table.h"
 
@@ -43,9 +43,8 @@ enum {
     STATE_FORMAT = 1,
     STATE_EVERY_US = 1000 * 1000,
     WATCH_NS = 100 * 1000 * 1000,
-    AHEAD_MAX = 4 * TRANSFER_PARALLEL_MAX, /* chunks that are done behind one that is not */
-    ATTEMPTS = 30,                         /* of an item that a service does not process */
-    NOTICES_MAX = 20,                      /* rejected lines that are shown; all are in the file */
+    ATTEMPTS = 30,    /* of an item that a service does not process */
+    NOTICES_MAX = 20, /* rejected lines that are shown; all are in the file */
     FILE_MODE = 0666
 };
 
@@ -74,12 +73,6 @@ struct import_worker {
     bool failed;
 };
 
-/* A chunk that is done, while one before it is not. */
-struct import_done {
-    uint64_t number;
-    struct transfer_position position; /* behind it */
-};
-
 struct import_job {
     struct command_ctx *c;
     const struct import_options *options;
@@ -95,10 +88,7 @@ struct import_job {
     uint64_t failed_chunk; /* chunks behind it are not stored; UINT64_MAX: none has failed */
     struct transfer_failure failure;
     struct transfer_rate rate;
-    uint64_t turn; /* the chunk that may be stored */
-    uint64_t next; /* the first chunk that is not done */
-    struct import_done ahead[AHEAD_MAX];
-    size_t ahead_len;
+    uint64_t turn;                     /* the first chunk that is not finished */
     struct transfer_position position; /* everything before it is done */
     uint64_t items, rejected, bytes, source_bytes;
     uint64_t all_bytes; /* of the source; 0: not known */
@@ -535,51 +525,25 @@ static uint64_t chunk_store(struct import_worker *w)
 
 /* ---- chunks --------------------------------------------------------------------------------- */
 
-/* With the lock held: everything behind the chunks that are done in a row. */
-static void position_advance(struct import_job *job)
-{
-    for (size_t i = 0; i < job->ahead_len;) {
-        if (job->ahead[i].number != job->next) {
-            i++;
-            continue;
-        }
-        job->position = job->ahead[i].position;
-        job->ahead[i] = job->ahead[--job->ahead_len];
-        job->next++;
-        i = 0;
-    }
-}
-
-/* The chunk is done, or as far as it came. */
+/* The chunk is done, or as far as it came; all before it are. */
 static void chunk_finish(struct import_worker *w, uint64_t stored)
 {
     struct import_job *job = w->job;
     const struct transfer_chunk *chunk = &w->chunk;
     enum hf_status status;
-    bool whole = !w->failed;
 
     pthread_mutex_lock(&job->lock);
+    assert(job->turn == chunk->number);
+    job->turn++;
     job->items += stored;
     job->bytes += chunk->len;
     job->source_bytes += chunk->source_bytes;
     status = rejects_flush(w);
-    if (whole) {
-        assert(job->ahead_len < AHEAD_MAX);
-        job->ahead[job->ahead_len++] =
-            (struct import_done){.number = chunk->number,
-                                 .position =
-                                     chunk->ends_file
-                                         ? (struct transfer_position){.file = chunk->file + 1}
-                                         : (struct transfer_position){.file = chunk->file,
-                                                                      .line = chunk->first_line +
-                                                                              chunk->lines - 1}};
-        position_advance(job);
-    } else if (job->next == chunk->number) {
-        job->position = (struct transfer_position){.file = chunk->file,
-                                                   .line = chunk->first_line - 1 + w->done_lines};
-    }
-    job->turn = chunk->number + 1;
-    if (status == HF_OK && whole && stored && !job->options->dry_run &&
+    job->position = (struct transfer_position){.file = chunk->file,
+                                               .line = chunk->first_line - 1 + w->done_lines};
+    if (!w->failed && chunk->ends_file)
+        job->position = (struct transfer_position){.file = chunk->file + 1};
+    if (status == HF_OK && !w->failed && stored && !job->options->dry_run &&
         now_us(job) - job->state_us > STATE_EVERY_US) {
         hf_scope_timeout_ms(w->scope, 0);
         status = hf_db_sync(w->scope, job->c->db);
@@ -594,15 +558,14 @@ static void chunk_finish(struct import_worker *w, uint64_t stored)
     pthread_mutex_unlock(&job->lock);
 }
 
-/* Is it our turn? False: the import has ended. */
+/* Wait until all chunks before ours are finished. False: one of them has failed. */
 static bool turn_wait(struct import_worker *w)
 {
     struct import_job *job = w->job;
     bool ours;
 
     pthread_mutex_lock(&job->lock);
-    while (job->options->ordered && job->turn != w->chunk.number &&
-           job->failed_chunk >= w->chunk.number)
+    while (job->turn != w->chunk.number && job->failed_chunk >= w->chunk.number)
         pthread_cond_wait(&job->wake, &job->lock);
     ours = job->failed_chunk >= w->chunk.number;
     pthread_mutex_unlock(&job->lock);
@@ -643,13 +606,6 @@ static bool chunk_take(struct import_worker *w)
         job->source_ended = status != HF_OK || !found;
     }
     pthread_mutex_unlock(&job->reading);
-    if (status == HF_OK && found) {
-        pthread_mutex_lock(&job->lock);
-        while (w->chunk.number >= job->next + AHEAD_MAX / 2 && !job->stop)
-            pthread_cond_wait(&job->wake, &job->lock);
-        found = w->chunk.number < job->next + AHEAD_MAX / 2;
-        pthread_mutex_unlock(&job->lock);
-    }
     if (status != HF_OK)
         worker_fails(w, false);
     return status == HF_OK && found;
@@ -667,9 +623,11 @@ static void *worker_run(void *user)
         w->writes_len = w->rejects_len = w->rejects_cap = 0;
         w->done_lines = w->chunk.lines;
         chunk_parse(w);
-        if (!turn_wait(w))
+        if (job->options->ordered && !turn_wait(w))
             break;
         stored = chunk_store(w);
+        if (!turn_wait(w))
+            break;
         chunk_finish(w, stored);
         hf_scope_rewind(w->scope, mark);
     }
