@@ -351,6 +351,10 @@ class Interrupted(Transfers):
         while not done() and running.poll() is None and time.monotonic() < until:
             time.sleep(0.005)
 
+    def wait_for_items(self, running):
+        while not re.search(r" [1-9]\d* items", line := running.stderr.readline()):
+            self.assertTrue(line)
+
     def items(self):
         return int(json.loads(self.ok("scan", "things", "--count", "--json"))["count"])
 
@@ -417,8 +421,8 @@ class Interrupted(Transfers):
         self.assertRegex(err, r"^holdfast import: interrupted; \d+ items are stored; --resume continues\n$")
         self.assertIn("begins again, --resume would", self.run_("import", path)[2])
         to = self.path("out.jsonl")
-        running = self.start("export", "things", "--to", to, "--rate", "8000")
-        time.sleep(0.7)
+        running = self.start("export", "things", "--to", to, "--rate", "8000", "--progress")
+        self.wait_for_items(running)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=WAIT_S)
         self.assertEqual((running.returncode, out), (128 + signal.SIGINT, ""))
@@ -426,6 +430,19 @@ class Interrupted(Transfers):
         self.assertFalse(os.path.exists(to))
         self.ok("export", "things", "--to", to, "--resume", "-q")
         self.assertEqual(sorted(read(to).decode().splitlines()), read(path).decode().splitlines())
+
+    def test_ctrl_c_in_an_import_to_a_directory(self):
+        """Everything that was stored is synced and named by the state."""
+        self.in_directory()
+        path = self.file()
+        self.make()
+        running = self.start("import", path, "--rate", "8000", "--progress")
+        self.wait_for_items(running)
+        running.send_signal(signal.SIGINT)
+        err = running.communicate(timeout=WAIT_S)[1]
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        stored = int(re.search(r"interrupted; (\d+) items are stored; --resume continues", err).group(1))
+        self.assertEqual((self.items(), json.loads(read(path + ".import-state"))["line"]), (stored, stored))
 
     def test_states_that_do_not_fit(self):
         path = write(self.path("things.jsonl"), "".join(dumps(i) + "\n" for i in self.rows(10)))

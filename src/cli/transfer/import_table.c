@@ -85,6 +85,7 @@ struct import_job {
     pthread_mutex_t lock; /* guards all that follows */
     pthread_cond_t wake;
     bool stop;             /* no more chunks are taken */
+    bool unsynced;         /* what was stored last may not be durable: the last state stays */
     uint64_t failed_chunk; /* chunks behind it are not stored; UINT64_MAX: none has failed */
     struct transfer_failure failure;
     struct transfer_rate rate;
@@ -616,6 +617,7 @@ static void *worker_run(void *user)
     struct import_worker *w = user;
     struct import_job *job = w->job;
     struct hf_scope_mark mark = hf_scope_mark(w->scope);
+    bool synced;
 
     while (!w->failed && chunk_take(w)) {
         uint64_t stored = 0;
@@ -632,9 +634,11 @@ static void *worker_run(void *user)
         hf_scope_rewind(w->scope, mark);
     }
     hf_scope_timeout_ms(w->scope, 0);
-    if (job->c->db && hf_db_sync(w->scope, job->c->db) != HF_OK)
+    synced = !job->c->db || hf_db_sync(w->scope, job->c->db) == HF_OK;
+    if (!synced)
         worker_fails(w, false);
     pthread_mutex_lock(&job->lock);
+    job->unsynced = job->unsynced || !synced;
     job->running--;
     pthread_cond_broadcast(&job->wake);
     pthread_mutex_unlock(&job->lock);
@@ -743,7 +747,7 @@ static enum hf_status job_run(struct import_job *job, struct import_result *resu
     *result =
         (struct import_result){.items = job->items, .rejected = job->rejected, .bytes = job->bytes};
     if (job->stop || job->failure.set) {
-        if (job->items && state_write(c->scope, job) != HF_OK)
+        if (job->items && !job->unsynced && state_write(c->scope, job) != HF_OK)
             job->state_written = false; /* what has ended the import is of more interest */
         return job_explain(job);
     }
