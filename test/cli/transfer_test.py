@@ -441,6 +441,7 @@ class Interrupted(Transfers):
         running.send_signal(signal.SIGINT)
         err = running.communicate(timeout=WAIT_S)[1]
         self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        self.assertRegex(err, "interrupted; .* --resume")
         stored = int(re.search(r"interrupted; (\d+) items are stored; --resume continues", err).group(1))
         self.assertEqual((self.items(), json.loads(read(path + ".import-state"))["line"]), (stored, stored))
 

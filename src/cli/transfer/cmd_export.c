@@ -150,7 +150,8 @@ const struct options_table hf__export_options = {
     COMMAND_SPECS(export),
     .notes =
         "A service is read by a scan, which is not a snapshot: an item that changes during the "
-        "export is there once, as before or as after the change. A directory (embedded:DIR) cannot "
+        "export is there once, as before or as after the change, and one that is stored or deleted "
+        "meanwhile is there or not. A directory (embedded:DIR) cannot "
         "change meanwhile, so its export is exactly what it holds.\n\nIn CSV an empty cell is an "
         "attribute that the item does not have, and \"\" is an empty string. Sets, lists and maps "
         "are JSON. An attribute with several types has several columns.\n\nCtrl-C, a crash or a "

@@ -612,6 +612,26 @@ static bool chunk_take(struct import_worker *w)
     return status == HF_OK && found;
 }
 
+/* Sync what the worker has stored, also if a signal has canceled its scope. */
+static enum hf_status worker_sync(struct import_worker *w)
+{
+    uint64_t ticket = hf__scope_pending_ticket(w->scope);
+    struct hf_scope *s = ticket ? hf_scope_new(hf_scope_env(w->scope)) : NULL;
+    enum hf_status status;
+
+    if (!ticket)
+        return HF_OK;
+    if (!s)
+        return hf_scope_fail(w->scope, HF_NOMEM, "out of memory");
+    hf_scope_sync_later(s, true);
+    (void)hf__scope_defer_sync(s, ticket);
+    status = hf_db_sync(s, w->job->c->db);
+    if (status != HF_OK)
+        status = hf_scope_fail_from(w->scope, status, s);
+    hf_scope_free(s);
+    return status;
+}
+
 static void *worker_run(void *user)
 {
     struct import_worker *w = user;
@@ -633,8 +653,7 @@ static void *worker_run(void *user)
         chunk_finish(w, stored);
         hf_scope_rewind(w->scope, mark);
     }
-    hf_scope_timeout_ms(w->scope, 0);
-    synced = !job->c->db || hf_db_sync(w->scope, job->c->db) == HF_OK;
+    synced = worker_sync(w) == HF_OK;
     if (!synced)
         worker_fails(w, false);
     pthread_mutex_lock(&job->lock);
