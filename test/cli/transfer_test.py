@@ -619,8 +619,18 @@ class Errors(Transfers):
 
     def test_source_that_cannot_have_a_state_beside_it(self):
         path = self.source("{}", at=10)
-        self.fails(USAGE, "things.jsonl:10:", "import", path, "--state", "/proc/nothing")
+        err = self.fails(USAGE, "things.jsonl:10:", "import", path, "--state", "/proc/nothing")
+        self.assertIn("goes on, but cannot be resumed", err)
         self.assertEqual(len(self.dump()), 9)
+        write(path, "".join('{"id":"k%d","n":1}\n' % i for i in range(3000)))
+        code, out, err = self.run_("import", path, "--rate", "2000", "--state", "/proc/nothing")
+        self.assertEqual((code, len(err.splitlines())), (0, 1), err)
+
+    def test_directory_with_an_export_that_is_not_complete(self):
+        os.mkdir(self.path("d"))
+        write(self.path("d/one.jsonl"), "")
+        write(self.path("d/two.jsonl.export-state"), "{}")
+        self.fails(CONDITION, "an export to it was interrupted", "import", self.path("d"), "--key", "id:S")
 
 
 class Terminal(Transfers):

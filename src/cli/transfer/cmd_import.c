@@ -387,13 +387,17 @@ static int name_compare(const void *a, const void *b)
 static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
 {
     DIR *dir = opendir(path);
-    struct hf_str *names = NULL;
+    struct hf_str *names = NULL, unfinished = {0};
     size_t len = 0, cap = 0;
     const struct dirent *entry;
 
     if (!dir)
         return hf__command_fail(c, CLI_FAILED, "%s: %s", path, strerror(errno));
     while ((entry = readdir(dir))) {
+        if (hf__transfer_ends_with(entry->d_name, TRANSFER_EXPORT_STATE_END)) {
+            unfinished = hf_scope_copy(c->scope, hf_str_from(entry->d_name));
+            break;
+        }
         if (entry->d_name[0] == '.' || hf__transfer_ends_with(entry->d_name, TRANSFER_SCHEMA_END) ||
             hf__transfer_format_of(entry->d_name) == TRANSFER_AUTO)
             continue;
@@ -412,6 +416,11 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
     }
     closedir(dir);
     TRY(hf_scope_built(c->scope));
+    if (unfinished.ptr)
+        return hf__command_fail(c, CLI_CONDITION,
+                                "%s has %.*s: an export to it was interrupted; continue that with "
+                                "'holdfast export --resume' first",
+                                path, HF_FMT(unfinished));
     if (!len)
         return hf__command_fail(c, CLI_NOT_FOUND,
                                 "%s has neither the export of a table nor files that end with "

@@ -44,7 +44,7 @@ enum {
 };
 
 #define PART_END ".part"
-#define STATE_END ".export-state"
+#define STATE_END TRANSFER_EXPORT_STATE_END
 
 struct export_job;
 

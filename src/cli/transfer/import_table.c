@@ -95,6 +95,7 @@ struct import_job {
     uint64_t all_bytes; /* of the source; 0: not known */
     int64_t state_us;   /* when it was written last */
     bool state_written;
+    bool no_state;  /* it could not be written: the source may be on a disk that is read-only */
     int rejects_fd; /* -1: not opened yet */
     uint64_t rejects_bytes;
     size_t running;
@@ -143,11 +144,18 @@ static struct hf_str state_text(struct hf_scope *s, const struct import_job *job
 static enum hf_status state_write(struct hf_scope *s, struct import_job *job)
 {
     job->state_us = now_us(job);
-    if (!job->options->state.ptr || job->options->dry_run)
+    if (!job->options->state.ptr || job->options->dry_run || job->no_state)
         return HF_OK;
     if (job->rejects_fd >= 0 && fsync(job->rejects_fd) != 0 && errno != EINVAL)
         return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-    TRY(hf__transfer_write_file(s, job->options->state.ptr, state_text(s, job)));
+    if (hf__transfer_write_file(s, job->options->state.ptr, state_text(s, job)) != HF_OK) {
+        hf__cli_notice(job->c->cli, job->c->name,
+                       "%s; the import goes on, but cannot be resumed (see --state)",
+                       hf_scope_error_text(s));
+        job->no_state = true;
+        job->state_written = false;
+        return hf_scope_ok(s);
+    }
     job->state_written = true;
     return HF_OK;
 }

@@ -230,6 +230,9 @@ struct hf_str hf__transfer_schema_json(struct hf_scope *s, const struct hf_table
 bool hf__transfer_schema_read(struct hf_scope *s, struct hf_str text, struct hf_create_table *spec,
                               struct hf_str *ttl, struct hf_str *error);
 
+/* Behind the name of a file while its export is not complete. */
+#define TRANSFER_EXPORT_STATE_END ".export-state"
+
 /* Beside a data file: "dir/orders.jsonl.gz" has "dir/orders.schema.json". */
 #define TRANSFER_SCHEMA_END ".schema.json"
 struct hf_str hf__transfer_schema_path(struct hf_scope *s, const char *data_path);
