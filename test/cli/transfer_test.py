@@ -394,7 +394,8 @@ class Interrupted(Transfers):
                                        ("aws", 1, ("--format", "aws", "-p", "3"))):
             to = self.path(target)
             for _ in range(kills):
-                running = self.start("export", "things", "--to", to, "-q", "--rate", "5000", "--resume", *options)
+                running = self.start("export", "things", "--to", to, "-q", "--rate", "6000", "--resume", *options)
+                self.wait_for(lambda: glob.glob(to + "*-state") + glob.glob(to + "/*/*/*-state"), running)
                 time.sleep(1.2)
                 self.end(running)
                 self.assertFalse(os.path.isfile(to))

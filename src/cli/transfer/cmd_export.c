@@ -18,6 +18,7 @@ struct settings {
     unsigned format; /* enum transfer_format */
     bool gzip;
     bool all;
+    bool to_dir; /* `to` ended with a slash, which is taken off */
     struct hf_str columns;
     bool no_schema;
     bool consistent;
@@ -177,7 +178,7 @@ static bool to_stdout(const struct settings *settings)
 static bool to_directory(const struct command_ctx *c, const struct settings *settings)
 {
     return settings->all || c->operands_len > 1 || settings->format == TRANSFER_AWS ||
-           hf__transfer_ends_with(settings->to.ptr, "/") || is_directory(settings->to.ptr);
+           settings->to_dir || is_directory(settings->to.ptr);
 }
 
 static enum hf_status export_check(struct command_ctx *c)
@@ -189,6 +190,12 @@ static enum hf_status export_check(struct command_ctx *c)
         return hf__command_fail(c, CLI_USAGE, "name a table, or give --all");
     if (settings->all && c->operands_len)
         return hf__command_fail(c, CLI_USAGE, "give names of tables, or --all");
+    while (settings->to.len > 1 && hf__transfer_ends_with(settings->to.ptr, "/")) {
+        settings->to_dir = true;
+        settings->to = hf_scope_copy(c->scope, hf_str_of(settings->to.ptr, settings->to.len - 1));
+        if (!settings->to.ptr)
+            return hf_scope_fail(c->scope, HF_NOMEM, "out of memory");
+    }
     if (settings->format == TRANSFER_AUTO) {
         settings->format = hf__transfer_format_of(settings->to.ptr);
         if (settings->format == TRANSFER_AUTO)
@@ -221,11 +228,10 @@ static struct hf_str target_of(struct command_ctx *c, const struct settings *set
                                struct hf_str table)
 {
     static const char *const ends[] = {"", ".jsonl", ".jsonl", ".csv", ""};
-    const char *slash = hf__transfer_ends_with(settings->to.ptr, "/") ? "" : "/";
 
     if (to_stdout(settings) || settings->format == TRANSFER_AWS || !to_directory(c, settings))
         return settings->to;
-    return hf_scope_format(c->scope, "%.*s%s%.*s%s%s", HF_FMT(settings->to), slash, HF_FMT(table),
+    return hf_scope_format(c->scope, "%.*s/%.*s%s%s", HF_FMT(settings->to), HF_FMT(table),
                            ends[settings->format], settings->gzip ? ".gz" : "");
 }
 
@@ -307,16 +313,9 @@ static enum hf_status export_one(struct command_ctx *c, const struct export_opti
 
 static enum hf_status directory_make(struct command_ctx *c, const struct settings *settings)
 {
-    struct hf_str path = settings->to;
-
     if (to_stdout(settings) || !to_directory(c, settings))
         return HF_OK;
-    while (path.len > 1 && path.ptr[path.len - 1] == '/')
-        path.len--;
-    path = hf_scope_copy(c->scope, path);
-    if (!path.ptr)
-        return hf_scope_fail(c->scope, HF_NOMEM, "out of memory");
-    return hf__transfer_make_dir(c->scope, path.ptr);
+    return hf__transfer_make_dir(c->scope, settings->to.ptr);
 }
 
 static enum hf_status export_tables(struct command_ctx *c)

@@ -492,6 +492,7 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
     enum hf_status status = s ? HF_OK : memory_fails(c->scope);
     struct hf_str error = {0};
     uint64_t items = 0;
+    uint32_t wait_ms;
 
     assert(!job->segments_len);
     while (status == HF_OK && !whole.done) {
@@ -509,6 +510,10 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
             free(whole.cursor);
             whole.cursor = cursor.ptr ? text_keep(cursor) : NULL;
             whole.done = !page.last.ptr;
+            wait_ms = hf__transfer_rate_wait_ms(&job->rate, now_us(job), page.items_len);
+            hf_scope_timeout_ms(s, 0);
+            if (wait_ms)
+                status = hf_scope_sleep_ms(s, wait_ms);
         }
         if (hf__progress_due(progress, false))
             hf__progress_print(progress, "%s: %llu items read to find the columns",

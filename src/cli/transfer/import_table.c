@@ -91,7 +91,9 @@ struct import_job {
     struct transfer_rate rate;
     uint64_t turn;                     /* the first chunk that is not finished */
     struct transfer_position position; /* everything before it is done */
-    uint64_t items, rejected, bytes, source_bytes;
+    uint64_t items, rejected;          /* before the position */
+    uint64_t stored;                   /* items of all chunks, for the progress; likewise: */
+    uint64_t bytes, source_bytes;
     uint64_t all_bytes; /* of the source; 0: not known */
     int64_t state_us;   /* when it was written last */
     bool state_written;
@@ -545,8 +547,6 @@ static void chunk_finish(struct import_worker *w, uint64_t stored)
     assert(job->turn == chunk->number);
     job->turn++;
     job->items += stored;
-    job->bytes += chunk->len;
-    job->source_bytes += chunk->source_bytes;
     status = rejects_flush(w);
     job->position = (struct transfer_position){.file = chunk->file,
                                                .line = chunk->first_line - 1 + w->done_lines};
@@ -564,6 +564,17 @@ static void chunk_finish(struct import_worker *w, uint64_t stored)
         job->stop = true;
     }
     pthread_cond_broadcast(&job->wake);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void chunk_count(struct import_worker *w, uint64_t stored)
+{
+    struct import_job *job = w->job;
+
+    pthread_mutex_lock(&job->lock);
+    job->stored += stored;
+    job->bytes += w->chunk.len;
+    job->source_bytes += w->chunk.source_bytes;
     pthread_mutex_unlock(&job->lock);
 }
 
@@ -656,6 +667,7 @@ static void *worker_run(void *user)
         if (job->options->ordered && !turn_wait(w))
             break;
         stored = chunk_store(w);
+        chunk_count(w, stored);
         if (!turn_wait(w))
             break;
         chunk_finish(w, stored);
@@ -680,7 +692,7 @@ static void progress_show(struct import_job *job, struct progress *progress, boo
     struct hf_scope_mark mark = hf_scope_mark(s);
 
     if (hf__progress_due(progress, done))
-        hf__transfer_progress_print(progress, s, job->task->table.ptr, job->items, job->bytes,
+        hf__transfer_progress_print(progress, s, job->task->table.ptr, job->stored, job->bytes,
                                     (double)job->source_bytes, (double)job->all_bytes);
     hf_scope_rewind(s, mark);
 }
@@ -805,6 +817,7 @@ enum hf_status hf__transfer_import(struct command_ctx *c, const struct import_op
     TRY(hf__transfer_source_open(c->scope, task->files, task->files_len, task->format, job.position,
                                  &job.source));
     job.state_us = now_us(&job);
+    job.stored = job.items;
     pthread_mutex_init(&job.reading, NULL);
     pthread_mutex_init(&job.lock, NULL);
     pthread_condattr_init(&clock);

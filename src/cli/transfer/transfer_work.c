@@ -63,10 +63,11 @@ void hf__transfer_progress_print(struct progress *progress, struct hf_scope *s, 
         part = 1;
     if (all > 0)
         percent = hf_scope_format(s, " %.0f%%,", part * 100);
-    if (part > 0.001 && part < 1 && seconds > 0.5)
-        left = hf_scope_format(s, ", %.*s left",
-                               HF_FMT(hf__rows_duration(s, (uint64_t)((1 - part) / part * seconds) *
-                                                               1000)));
+    if (part > 0.001 && part < 1 && seconds > 0.5) {
+        uint64_t left_s = (uint64_t)((1 - part) / part * seconds) + 1;
+
+        left = hf_scope_format(s, ", %.*s left", HF_FMT(hf__rows_duration(s, left_s * 1000)));
+    }
     hf__progress_print(progress, "%s:%.*s %llu items, %.0f/s, %.*s%.*s", table, HF_FMT(percent),
                        (unsigned long long)items, hf__progress_rate(progress, items),
                        HF_FMT(hf__transfer_bytes_text(s, bytes)), HF_FMT(left));
