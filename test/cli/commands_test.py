@@ -676,6 +676,14 @@ class Counter(WithDatabase):
 
 
 class Once(WithDatabase):
+    def test_in_a_directory(self):
+        """Opened after waiting for it, it ends as on a server: done before is code 0, and errors are shown."""
+        db = ("--db", "embedded:" + self.path("once.db"))
+        self.assertEqual(self.run_("once", "run", *db, "k", "--", "echo", "ran"), (0, "ran\n", ""))
+        self.assertEqual(self.run_("once", "run", *db, "k", "--", "echo", "ran"), (0, "", ""))
+        self.assertEqual(self.run_("once", "run", *db, "--payload", "a", "p", "--", "true"), (0, "", ""))
+        self.fails(CONDITION, "payload", "once", "run", *db, "--payload", "b", "p", "--", "true")
+
     def test_done_is_done(self):
         program = ("sh", "-c", 'echo "$HOLDFAST_ONCE_KEY $HOLDFAST_ONCE_TRY"; exit $0')
         self.assertEqual(self.run_("once", "run", "k", "--", *program, "9"), (9, "k 1\n", ""))

@@ -347,8 +347,10 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
         struct holder holder;
 
         wait->waited_ms = now_ms(cli) - begin_ms;
-        if (status == HF_OK)
+        if (status == HF_OK) {
+            *ends = CLI_OK; /* of what follows */
             return database_finish_open(cli, command, settings, db, ends);
+        }
         if (status != HF_LOCKED) {
             *ends = hf__database_fail(cli, command);
             return false;
