@@ -107,6 +107,7 @@ COMMAND_DECLARE(iam_limit)
 COMMAND_DECLARE(iam_records)
 COMMAND_DECLARE(iam_streams)
 COMMAND_DECLARE(streams_tail)
+COMMAND_DECLARE(demo)
 
 #undef COMMAND_DECLARE
 

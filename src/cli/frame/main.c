@@ -119,6 +119,7 @@ static const struct cli_command commands[] = {
     COMMAND("iam records", iam_records, "print the IAM policy that records need"),
     COMMAND("iam streams", iam_streams, "print the IAM policy that stream consumers need"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
+    COMMAND("demo", demo, "run an order service for a minute, and check it"),
 };
 
 /* The headings of the help. */
@@ -126,7 +127,7 @@ static const struct cli_group groups[] = {
     {"Data", "item query scan sql table streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
     {"Server", "serve check healthcheck"},
-    {"Tools", ""},
+    {"Tools", "demo"},
 };
 
 static const char *get_variable(const char *name)
