@@ -45,6 +45,7 @@ class Items(Commands):
         self.put(customer="-5", day=-1)  # a number is no option
         self.assertIn('"day":-1', self.ok("item", "get", "orders", "--", "-5", "-1"))
         self.fails(NOT_FOUND, "not found", "item", "get", "nothing", "x")
+        self.fails(NOT_FOUND, "nothing", "item", "put", "nothing", '{"a":1}')  # which table it is
 
     def test_conditions(self):
         self.put(customer="ann", day=1, v=1)

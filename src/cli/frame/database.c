@@ -88,8 +88,8 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
 {
     const struct hf_error *error = hf_scope_error(s);
     int ends = hf__database_exit(error), came = cli->guard ? hf__guard_signal(cli->guard) : 0;
-    struct hf_str text =
-        error->message.len ? error->message : hf_str_from(hf_status_text(error->status));
+    struct hf_str text = /* which names the table that is missing */
+        hf_str_from(error->message.len ? hf_scope_error_text(s) : hf_status_text(error->status));
     struct hf_str line = hf_scope_format(cli->scope, "%s%s%.*s%.*s", what ? what : "",
                                          what ? ": " : "", HF_FMT(text), HF_FMT(more));
     char *at;
