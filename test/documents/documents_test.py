@@ -18,7 +18,7 @@ stand for any other. The port 8000 is another one in a test. NO_COLOR is set, an
 
 --write puts what was printed into the documents, where that differs; read it before you commit it.
 
-Documents: README.md, docs/tutorial.md and docs/cookbook/*.md. BUILD is for `cc ... $(pkg-config --libs holdfast-engine)`.
+Documents: README.md, docs/tutorial.md, docs/security.md and docs/cookbook/*.md. BUILD is for `cc ... $(pkg-config --libs holdfast-engine)`.
 """
 import concurrent.futures
 import glob
@@ -326,7 +326,7 @@ def main():
     command, source, build = (os.path.abspath(path) for path in sys.argv[1:4])
     write = "--write" in sys.argv[4:]
     paths = [os.path.abspath(path) for path in sys.argv[4:] if path != "--write"] or [
-        path for path in [os.path.join(source, "README.md"), os.path.join(source, "docs", "tutorial.md")] +
+        path for path in [os.path.join(source, name) for name in ("README.md", "docs/tutorial.md", "docs/security.md")] +
         sorted(glob.glob(os.path.join(source, "docs", "cookbook", "*.md"))) if os.path.exists(path)]
     scratch = tempfile.mkdtemp(prefix="holdfast-doc-")
     try:
