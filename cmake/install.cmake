@@ -18,7 +18,7 @@ install(CODE "
     file(GLOB_RECURSE documents \"\$ENV{DESTDIR}\${doc_dir}/docs/*.md\")
     foreach(document \${documents})
         file(READ \${document} text)
-        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\(([.][.]/(src|test|include)|man)/[^)\\n]*\\\\)\" \"\\\\1\"
+        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\((([.][.]/)+(src|test|include|bench)|man)/[^)\\n]*\\\\)\" \"\\\\1\"
             text \"\${text}\")
         file(WRITE \${document} \"\${text}\")
     endforeach()")
