@@ -3,6 +3,7 @@
 seed, prints commands that work, shows a picture on a terminal and leaves that as it was, and touches no database that
 is not its own.
 """
+import concurrent.futures
 import fcntl
 import json
 import os
@@ -66,7 +67,10 @@ class Demo(Commands):
 
     def test_a_seed_gives_the_same_again(self):
         """Also in a directory that an earlier demo made; another seed gives something else."""
-        first = self.demo("--seconds", "1", "--seed", "7", "--db", "embedded:again.db")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            one = pool.submit(self.demo, "--seconds", "1", "--seed", "7", "--db", "embedded:again.db")
+            two = pool.submit(self.demo, "--seconds", "1", "--seed", "8")
+            first, other = one.result(), two.result()
         self.assertEqual(first["checks"], CHECKS)
         self.assertTrue(first["sound"])
         self.assertEqual(first["db"], "embedded:again.db")
@@ -74,12 +78,14 @@ class Demo(Commands):
         self.assertGreater(first["refused"], 0)
         self.assertEqual(first["payments"], first["orders"])
         self.assertEqual(first["nights"], 2)
-        again = self.demo("--seconds", "1", "--seed", "7", "--db", "again.db")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            one = pool.submit(self.demo, "--seconds", "1", "--seed", "7", "--db", "again.db")
+            two = pool.submit(self.demo, "--seconds", "1")
+            again, third = one.result(), two.result()
         self.assertEqual({k: again[k] for k in SAME}, {k: first[k] for k in SAME})
-        other = self.demo("--seconds", "1", "--seed", "8")
         self.assertNotEqual(other["revenue_cents"], first["revenue_cents"])
         self.assertEqual(other["db"], "embedded:holdfast-demo")
-        self.assertEqual(self.demo("--seconds", "1")["db"], "embedded:holdfast-demo-2")
+        self.assertEqual(third["db"], "embedded:holdfast-demo-2")
         self.assertIn("ann", self.ok("query", "orders", "ann", "--db", "embedded:holdfast-demo"))
 
     def test_databases_that_are_not_its_own(self):
@@ -153,13 +159,19 @@ class Demo(Commands):
 
     def test_narrow_without_colors(self):
         """No line of the picture is wider than the terminal, and it draws over itself."""
-        code, shown, _, _ = self.on_screen(30, "demo", "--seconds", "1", env={"NO_COLOR": "1"})
+        code, shown, _, _ = self.on_screen(20, "demo", "--seconds", "1", env={"NO_COLOR": "1"})
         self.assertEqual(code, 0, shown)
         self.assertNotIn("\033[1m", shown)
         picture = shown[:shown.rindex("\033[?25h")]
         self.assertIn("\033[8A", picture)
         for line in re.sub(r"\033\[[?0-9]*[A-Za-z]", "", picture).split("\r\n"):
-            self.assertLess(len(line), 30, line)
+            self.assertLess(len(line), 20, line)
+
+    def test_too_small_for_a_picture(self):
+        code, shown, _, _ = self.on_screen(19, "demo", "--seconds", "1")
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn("\033[8A", shown)
+        self.assertIn(" 1 s: orders ", shown)
 
     def test_ctrl_c_ends_in_order(self):
         code, shown, before, after = self.on_screen(80, "demo", "--seconds", "60", keys=b"\x03")

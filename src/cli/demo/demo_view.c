@@ -15,7 +15,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { COLUMNS_USUAL = 80, COLUMNS_MIN = 20, BAR = 24, LINE_US = 1000000, NAME_WIDTH = 11 };
+enum {
+    COLUMNS_USUAL = 80,
+    COLUMNS_MIN = 20, /* in less, or without a row for each line, there is no picture, but lines */
+    LINES = 8,
+    BAR = 24,
+    LINE_US = 1000000,
+    NAME_WIDTH = 13
+};
 
 #define CURSOR_HIDE "\033[?25l"
 #define CURSOR_SHOW "\033[?25h"
@@ -87,13 +94,14 @@ static void rates_update(struct demo_view *view, const struct moment *now)
 
 /* ---- the picture ---------------------------------------------------------------------------- */
 
+/* How wide the terminal is now; 0: it is too small for a picture. */
 static size_t columns_now(void)
 {
     struct winsize size;
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
         return COLUMNS_USUAL;
-    return size.ws_col < COLUMNS_MIN ? COLUMNS_MIN : size.ws_col;
+    return size.ws_col < COLUMNS_MIN || size.ws_row <= LINES ? 0 : size.ws_col;
 }
 
 /* One line, cut. The name of the part is in bold. */
@@ -135,7 +143,6 @@ static void picture_draw(struct demo_view *view, struct hf_scope *s, const struc
     if (view->drawn)
         fprintf(view->out, "\033[%zuA", view->drawn);
     view->drawn = 0;
-    view->columns = columns_now();
     line_draw(view, "demo",
               hf_scope_format(s, "%llu of %u s  [%.*s]  %s", seconds, demo->seconds,
                               HF_FMT(bar_of(s, now->attempted, demo->attempts)), state));
@@ -172,6 +179,7 @@ static void picture_draw(struct demo_view *view, struct hf_scope *s, const struc
               hf_scope_format(s, "delivery fee %llu.%02llu",
                               (unsigned long long)now->fee_cents / 100,
                               (unsigned long long)now->fee_cents % 100));
+    assert(view->drawn == LINES);
     fflush(view->out);
 }
 
@@ -208,10 +216,12 @@ void hf__demo_view_show(struct demo_view *view, struct hf_scope *s, struct demo 
         return;
     now = moment_of(s, demo);
     rates_update(view, &now);
-    if (view->screen) {
+    view->columns = view->screen ? columns_now() : 0;
+    if (view->columns) {
         picture_draw(view, s, demo, &now, state);
     } else if (now.elapsed_us - view->line_us >= LINE_US) {
         view->line_us = now.elapsed_us;
+        view->drawn = 0;
         line_print(view, &now);
     }
 }
