@@ -192,6 +192,16 @@ class Demo(Commands):
         self.assertNotEqual(process.wait(WAIT_S), 0)
         process.stderr.close()
 
+    def test_a_directory_with_an_odd_name(self):
+        """The commands that are printed can be pasted."""
+        out = self.ok("demo", "--seconds", "1", "--db", "it's mine")
+        command = re.search(r"(?m)^    (export .*)$", out).group(1)
+        done = subprocess.run(["sh", "-c", command + '; "$0" counter get orders', COMMAND], capture_output=True, text=True,
+                              env=self.env, cwd=self.dir, timeout=WAIT_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+
+        self.assertEqual(self.ok("demo", "--seconds", "1", "--db", "it's mine", "--quiet"), "")
+
     def test_killed_and_run_again(self):
         """kill -9 in the middle: nothing is damaged, and the directory can be used for the next one."""
         process = self.start("demo", "--seconds", "60", "--db", "killed.db", cwd=self.dir)

@@ -241,6 +241,24 @@ static int report_json(struct command_ctx *c, struct demo *demo, struct hf_str p
     return hf__rows_one(cli, &settings->database, fields, COMMAND_LEN(fields));
 }
 
+/* A word as a shell reads it: quoted if it has more than letters, digits and a few others. */
+static struct hf_str shell_word(struct hf_scope *s, struct hf_str text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
+    struct hf_str word = HF_STR("");
+    size_t odd = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        odd += !memchr(plain, text.ptr[i], sizeof(plain) - 1);
+    if (odd == 0)
+        return text;
+    for (size_t i = 0; i < text.len && word.ptr; i++)
+        word = text.ptr[i] == '\'' ? hf_scope_format(s, "%.*s'\\''", HF_FMT(word))
+                                   : hf_scope_format(s, "%.*s%c", HF_FMT(word), text.ptr[i]);
+    return hf_scope_format(s, "'%.*s'", HF_FMT(word));
+}
+
 /* Commands that show what is there. Each of them works: test/cli/demo_test.py runs them. */
 static void report_commands(FILE *out, struct hf_str path, uint32_t limit)
 {
@@ -277,8 +295,7 @@ static void report_text(struct command_ctx *c, struct demo *demo, struct hf_str 
             (unsigned long long)atomic_load(&demo->paid_again));
     for (size_t i = 0; i < DEMO_CHECKS; i++)
         fprintf(out, "%s  %s\n", result->held[i] ? "holds " : "BROKEN", result->names[i]);
-    if (!c->database->quiet)
-        report_commands(out, path, demo->limit);
+    report_commands(out, shell_word(c->cli->scope, path), demo->limit);
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -332,7 +349,7 @@ static enum hf_status demo_run(struct command_ctx *c, struct hf_scope *s, struct
                                 hf_scope_error_text(s));
     if (c->database->json)
         c->ends = report_json(c, demo, path, &result, early);
-    else
+    else if (!c->database->quiet)
         report_text(c, demo, path, &result);
     if (!result.all)
         return hf__command_fail(c, CLI_FAILED, "a check does not hold; please report it");
