@@ -57,7 +57,7 @@ static bool order_find(const struct found *found, struct hf_item item, int64_t *
     return *id >= 1 && *id <= found->attempts && found->cents[*id] > 0;
 }
 
-/* The sums of a customer; NULL: there are more customers than there can be. */
+/* Where the sums of a customer are, or would be. */
 static size_t customer_find(struct found *found, struct hf_str name)
 {
     size_t at = 0;
@@ -207,6 +207,7 @@ enum hf_status hf__demo_check(struct hf_scope *s, struct demo *demo, struct demo
     };
     bool readable;
 
+    assert(demo->attempts <= DEMO_ATTEMPTS_MAX);
     *result =
         (struct demo_result){.names = {"every order has its events", "every order is paid once",
                                        "fences only grew", "the projection equals the orders",

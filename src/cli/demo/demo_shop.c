@@ -140,6 +140,7 @@ enum hf_status hf__demo_open(struct hf_scope *s, struct demo *demo)
 {
     static const char *const names[DEMO_WORKERS] = {"worker-1", "worker-2"};
 
+    assert(demo->db && demo->attempts > 0 && demo->attempts <= DEMO_ATTEMPTS_MAX);
     TRY(tables_make(s, demo->db));
     TRY(hf_outbox_open(s, demo->db,
                        HF_OPTIONS(hf_outbox_options, .source = HF_STR("shop"),
@@ -244,7 +245,8 @@ static enum hf_status order_write(struct hf_scope *s, struct hf_tx *tx, void *us
                                      .events_len = 1};
     struct hf_transact_write count, sum;
 
-    TRY(hf_scope_built(s));
+    assert(order->cents > 0);
+    TRY(hf_scope_built(s)); /* the texts above; without one there would be no condition */
     TRY(hf_counter_add_tx(s, demo->counters, hf_counter_named(HF_STR("orders")), hf_str_of(NULL, 0),
                           1, NULL, &count));
     TRY(hf_counter_add_tx(s, demo->counters, hf_counter_named(HF_STR("revenue_cents")),
@@ -304,6 +306,7 @@ void *hf__demo_shop(void *user)
     struct demo *demo = user;
     struct hf_scope *s = hf_scope_new(NULL);
 
+    assert(demo->begin_us && !atomic_load(&demo->sold));
     for (uint64_t id = 1; s && id <= demo->attempts; id++) {
         if (!hf__demo_wait_until(demo, s, (int64_t)(id - 1) * 1000000 / DEMO_RATE))
             break;

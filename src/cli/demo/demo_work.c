@@ -174,6 +174,7 @@ static enum hf_status report_write(struct hf_scope *s, struct demo_worker *worke
     if (status != HF_OK && status != HF_CONDITION)
         return status;
     pthread_mutex_lock(&demo->mutex);
+    assert(night == demo->night + 1 || status == HF_CONDITION); /* one report after the other */
     if (status == HF_OK)
         demo->night = night;
     else
@@ -242,6 +243,7 @@ enum hf_status hf__demo_start(struct hf_scope *s, struct demo *demo)
                                            .backoff_ms = BACKOFF_MS};
     const struct hf_env *env = hf_scope_env(s);
 
+    assert(demo->outbox && demo->store && demo->tried && demo->nights > 0);
     TRY(hf_bus_open(s, demo->outbox,
                     HF_OPTIONS(hf_bus_options, .relay = &relay, .on_error = bus_on_error),
                     &demo->bus));
