@@ -247,8 +247,6 @@ class Document:
         path = os.path.join(self.directory, match.group(3))
         with open(path, "a" if match.group(1) == "Add" else "w", encoding="utf-8") as file:
             file.write(self.here("\n".join(block.text) + "\n"))
-        if block.text and block.text[0].startswith("#!"):
-            os.chmod(path, 0o755)
 
     def rewrite(self):
         with open(self.path, encoding="utf-8") as file:
