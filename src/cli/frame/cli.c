@@ -305,9 +305,8 @@ static size_t name_words(const char *name, size_t args_len, const char *const *a
     return 0;
 }
 
-/* The command with the longest name that the arguments start with. */
-static const struct cli_command *command_find(const struct cli *cli, size_t args_len,
-                                              const char *const *args, size_t *words)
+const struct cli_command *hf__cli_find(const struct cli *cli, size_t args_len,
+                                       const char *const *args, size_t *words)
 {
     const struct cli_command *found = NULL;
 
@@ -530,7 +529,7 @@ static int run_help(struct cli *cli, size_t args_len, const char *const *args)
 
     if (args_len == 0)
         return print_help(cli);
-    command = command_find(cli, args_len, args, &words);
+    command = hf__cli_find(cli, args_len, args, &words);
     if (!command && args_len == 1 && is_group(cli, args[0]))
         return print_group(cli, args[0]);
     if (!command)
@@ -570,7 +569,7 @@ static int run_complete(struct cli *cli, size_t args_len, const char *const *arg
 {
     size_t words;
     const struct cli_command *command =
-        command_find(cli, args_len ? args_len - 1 : 0, args, &words);
+        hf__cli_find(cli, args_len ? args_len - 1 : 0, args, &words);
 
     if (command && command->options)
         hf__options_complete(cli->out, command->options, args_len - words, args + words);
@@ -627,7 +626,7 @@ static const char *const *options_moved(struct cli *cli, size_t args_len, const 
     const char **moved = hf_scope_alloc(cli->scope, args_len * sizeof(*moved));
     size_t words;
 
-    (void)command_find(cli, args_len - leading, args + leading, &words);
+    (void)hf__cli_find(cli, args_len - leading, args + leading, &words);
     if (!words) /* a noun and what is no verb of it, or what is no command */
         words = leading + 1 < args_len && args[leading + 1][0] != '-' ? 2 : 1;
     assert(leading + words <= args_len);
@@ -686,7 +685,7 @@ static int command_run(struct cli *cli, size_t args_len, const char *const *args
         return run_help(cli, args_len - 1, args + 1);
     if (strcmp(args[0], "complete") == 0)
         return run_complete(cli, args_len - 1, args + 1);
-    command = command_find(cli, args_len, args, &words);
+    command = hf__cli_find(cli, args_len, args, &words);
     if (!command)
         note_json(cli, args_len, args);
     if (shared_option_len(args[0]))

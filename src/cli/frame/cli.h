@@ -33,6 +33,21 @@ enum cli_exit {
 
 enum { CLI_SIGNAL = 128 }; /* and its number */
 
+struct guard;
+struct database_shared;
+
+/* What a command tells the program part that runs it besides what it prints: the shell shows it in its own
+ * words. */
+struct cli_outcome {
+    bool listed;    /* items were printed, or a list of none */
+    uint64_t items; /* how many */
+    bool more;      /* --limit has ended the list */
+    bool counted;   /* capacity was counted: */
+    struct hf_scope_capacity consumed;
+    void (*on_item)(void *user, struct hf_item item); /* for each one that is printed; NULL: none */
+    void *user;
+};
+
 struct cli {
     struct hf_scope *scope;
     FILE *out;
@@ -40,10 +55,13 @@ struct cli {
     size_t width;        /* of help */
     bool terminal;       /* `out` is one: lists are for people */
     size_t columns;      /* of that terminal; 0: not known */
+    bool expanded;       /* lists on it have a line for each field */
     bool json;           /* --json or --jsonl was given: errors are JSON, too */
     bool table_named;    /* --table was given */
     struct guard *guard; /* canceled calls were ended by the signal that it has seen; NULL: none */
     bool ends_by_signal; /* and the command has not failed then */
+    struct database_shared *shared; /* a database that stays open between commands; NULL: none */
+    struct cli_outcome *outcome;    /* wanted by who runs the command; NULL: nobody asks */
     options_env_fn *env;
     bool (*set_env)(const char *name, const char *value); /* false: no memory */
     const struct cli_command *commands;
@@ -67,6 +85,11 @@ struct cli_command {
 
 /* Find and run a command; `args` is all behind the program's name. Returns how to end. */
 int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args);
+
+/* The command with the longest name that the arguments start with, and how many of them are its name.
+ * NULL: there is none. */
+const struct cli_command *hf__cli_find(const struct cli *cli, size_t args_len,
+                                       const char *const *args, size_t *words);
 
 /*
  * Read the arguments of a command. False when there is nothing more to do: the help was shown or

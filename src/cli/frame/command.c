@@ -147,7 +147,7 @@ static void command_close(struct command_ctx *c)
     if (c->place)
         c->command->place->close(c->place);
     hf_blobs_close(c->blobs);
-    hf_db_close(c->db);
+    hf__database_close(c->cli, c->db);
     c->place = NULL;
     c->blobs = NULL;
     c->db = NULL;
@@ -279,6 +279,15 @@ int hf__command_run(struct cli *cli, const struct command *command,
         return c.ends;
     if (!command->guarded) {
         command_work(&c);
+        return c.ends;
+    }
+    if (cli->guard) { /* inside of the shell, whose guard has the signals */
+        c.guard = cli->guard;
+        cli->ends_by_signal = command->ends_by_signal;
+        if (command->reports_signal)
+            cli->guard = NULL;
+        command_work(&c);
+        cli->guard = c.guard;
         return c.ends;
     }
     c.guard = &guard;

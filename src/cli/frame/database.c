@@ -238,18 +238,46 @@ static bool database_finish_open(struct cli *cli, const char *command,
     return false;
 }
 
+/* Is it the database that stays open? */
+static bool is_shared(const struct cli *cli, const struct database_settings *settings)
+{
+    const struct database_settings *those = cli->shared ? &cli->shared->settings : NULL;
+
+    return those && hf_str_equal(those->url, settings->url) &&
+           hf_str_equal(those->prefix, settings->prefix) &&
+           hf_str_equal(those->profile, settings->profile) &&
+           hf_str_equal(those->region, settings->region);
+}
+
+void hf__database_close(struct cli *cli, struct hf_db *db)
+{
+    if (!cli->shared || db != cli->shared->db)
+        hf_db_close(db);
+}
+
 bool hf__database_open(struct cli *cli, const char *command,
                        const struct database_settings *settings, struct hf_db **db, int *ends)
 {
     struct hf_str url = hf__database_url(cli->scope, settings), path;
+    bool shared = is_shared(cli, settings);
     enum hf_status status;
 
     *db = NULL;
     if (!is_usable(cli, command, settings, ends))
         return false;
+    if (shared && cli->shared->db) {
+        *db = cli->shared->db;
+        hf_scope_timeout_ms(cli->scope, (uint32_t)settings->timeout_ms);
+        return true;
+    }
     status = open_url(cli->scope, settings, url, db);
-    if (status == HF_OK)
-        return database_finish_open(cli, command, settings, db, ends);
+    if (status == HF_OK) {
+        bool finished = database_finish_open(cli, command, settings, db, ends);
+
+        if (shared)
+            cli->shared->db = *db;
+        return finished;
+    }
     *ends = status == HF_LOCKED && read_path(cli->scope, url, &path)
                 ? hf__database_taken(cli, command, path.ptr)
                 : hf__database_fail(cli, command);
@@ -335,7 +363,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
     bool reported = settings->quiet;
 
     wait->waited_ms = 0;
-    if (!read_path(s, settings->url, &path))
+    if (!read_path(s, settings->url, &path) || is_shared(cli, settings))
         return hf__database_open(cli, command, settings, db, ends);
     *db = NULL;
     *ends = CLI_FAILED;

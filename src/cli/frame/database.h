@@ -105,6 +105,19 @@ struct database_settings {
     DATABASE_JSON(type), DATABASE_JSONL(type), DATABASE_QUIET(type), DATABASE_SPECS(type)
 
 /*
+ * A database that stays open while one command after the other uses it, as in the shell: a directory can
+ * be opened once. cli->shared names it. The first command whose options name the same one opens it, as
+ * it would for itself alone, and the others find it open.
+ */
+struct database_shared {
+    struct database_settings settings; /* which one: URL, prefix, profile and region */
+    struct hf_db *db;                  /* NULL: not open yet */
+};
+
+/* Close what hf__database_open() has opened, unless it is shared. NULL is accepted. */
+void hf__database_close(struct cli *cli, struct hf_db *db);
+
+/*
  * Open the database, and give cli->scope the deadline. A directory is made with settings->create
  * only. False: the error was shown, *ends says how to end; a directory that another process has
  * open is CLI_UNAVAILABLE, and that process is named.

@@ -9,6 +9,7 @@ struct settings {
     uint64_t limit;
     bool all;
     bool consistent;
+    bool transaction;
     const struct hf_value *parameters;
     size_t parameters_len;
 };
@@ -30,6 +31,12 @@ static const struct option_spec sql_specs[] = {
      .name = "consistent",
      .text = "See every write that was acknowledged before.",
      FIELD(consistent)},
+    {.kind = OPTION_FLAG,
+     .name = "transaction",
+     .text =
+         "Each operand is a statement, and all of them happen or none: up to 100 writes, or reads, "
+         "of one item each.",
+     FIELD(transaction)},
     ITEM_FORMAT,
     ITEM_LIST,
 };
@@ -40,6 +47,8 @@ static const struct option_example sql_examples[] = {
      "With parameters: a word is a string if it is no JSON."},
     {"holdfast sql \"UPDATE orders SET status = 'paid' WHERE customer = 'ann' AND day = 2\"",
      "Change an item."},
+    {"holdfast sql --transaction \"DELETE FROM a WHERE id = 1\" \"INSERT INTO b VALUE {'id': 1}\"",
+     "Both or neither."},
 };
 
 const struct options_table hf__sql_options = {
@@ -55,6 +64,8 @@ static enum hf_status sql_check(struct command_ctx *c)
     struct settings *settings = c->settings;
     struct hf_value *parameters;
 
+    if (settings->transaction)
+        return HF_OK;
     settings->parameters_len = c->operands_len - 1;
     parameters = hf_scope_alloc(c->scope, c->operands_len * sizeof(*parameters));
     if (!parameters)
@@ -80,15 +91,21 @@ static enum hf_status page_print(struct item_list *list,
     return HF_OK;
 }
 
-static void capacity_add(struct hf_scope_capacity *sum, struct hf_scope_capacity more)
+/* There are others than those that were printed. */
+static void more_report(struct command_ctx *c)
 {
-    sum->read_units += more.read_units;
-    sum->write_units += more.write_units;
-    sum->calls += more.calls;
+    if (c->cli->outcome)
+        c->cli->outcome->more = true;
+    else if (!c->database->quiet)
+        hf__cli_notice(c->cli, c->name, "there are more items: use --all or a larger --limit");
 }
 
+/*
+ * Page by page, in the memory of one: what a page took is given back, and `tokens` has a copy of where the
+ * next one begins. Statements run on the command's scope, so that a signal ends the one that runs.
+ */
 static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
-                                  struct hf_scope_capacity *sum)
+                                  struct hf_scope *tokens)
 {
     const struct settings *settings = c->settings;
     struct hf_execute_statement request = {.statement = hf__command_operand(c, 0),
@@ -96,49 +113,82 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
                                            .parameters_len = settings->parameters_len,
                                            .consistent = settings->consistent ? HF_YES : HF_UNSET};
     uint64_t left = settings->all ? UINT64_MAX : settings->limit;
-    struct hf_scope *s = hf_scope_new(NULL), *last = hf_scope_new(NULL), *other;
+    struct hf_scope_mark mark = hf_scope_mark(c->scope);
     struct hf_execute_statement_result result = {0};
-    enum hf_status status = s && last ? HF_OK : HF_NOMEM;
     bool cut = false;
 
-    while (status == HF_OK) {
-        hf_scope_timeout_ms(s, (uint32_t)c->database->timeout_ms);
-        hf_scope_count_capacity(s, settings->item.capacity);
-        status = hf_execute_statement(s, c->db, &request, &result);
-        capacity_add(sum, hf_scope_capacity(s));
-        if (status == HF_OK)
-            status = page_print(list, &result, &left, &cut);
-        if (status != HF_OK || !result.next_token.ptr || !left)
+    for (;;) {
+        hf_scope_timeout_ms(c->scope, (uint32_t)c->database->timeout_ms);
+        TRY(hf_execute_statement(c->scope, c->db, &request, &result));
+        TRY(page_print(list, &result, &left, &cut));
+        if (!result.next_token.ptr || !left)
             break;
-        request.next_token =
-            result.next_token; /* in `s`, which stays until the next page is there */
-        other = last;
-        last = s;
-        s = other;
-        hf_scope_reset(s);
+        hf_scope_reset(tokens);
+        request.next_token = hf_scope_copy(tokens, result.next_token);
+        if (!request.next_token.ptr)
+            return HF_NOMEM;
+        hf_scope_rewind(c->scope, mark);
     }
     hf__cli_item_list_flush(list);
-    if (status == HF_OK && !left && cut && !c->database->quiet)
-        hf__cli_notice(c->cli, c->name, "there are more items: use --all or a larger --limit");
-    if (status != HF_OK && s)
-        status = hf_scope_fail_from(c->scope, status, s);
-    hf_scope_free(s);
-    hf_scope_free(last);
-    return status;
+    if (!left && cut)
+        more_report(c);
+    return HF_OK;
+}
+
+/* Which of the statements failed, and why. */
+static void reasons_report(struct command_ctx *c)
+{
+    const struct hf_error *error = hf_scope_error(c->scope);
+
+    for (size_t i = 0; i < error->reasons_len; i++) {
+        const struct hf_cancel_reason *reason = &error->reasons[i];
+
+        if (!hf_str_equal(reason->code, HF_STR("None")))
+            hf__cli_notice(c->cli, c->name, "statement %zu: %.*s", i + 1,
+                           HF_FMT(reason->message.ptr ? reason->message : reason->code));
+    }
+}
+
+/* All statements, or none of them. */
+static enum hf_status transaction_run(struct command_ctx *c, struct item_list *list)
+{
+    struct hf_transact_statement *statements =
+        hf_scope_alloc(c->scope, c->operands_len * sizeof(*statements));
+    struct hf_execute_transaction request = {.statements = statements,
+                                             .statements_len = c->operands_len};
+    struct hf_execute_transaction_result result = {0};
+    enum hf_status status;
+
+    if (!statements)
+        return HF_NOMEM;
+    for (size_t i = 0; i < c->operands_len; i++)
+        statements[i] = (struct hf_transact_statement){.statement = hf__command_operand(c, i)};
+    status = hf_execute_transaction(c->scope, c->db, &request, &result);
+    if (status == HF_TX_CANCELED)
+        reasons_report(c);
+    TRY(status);
+    for (size_t i = 0; i < result.items_len; i++)
+        if (result.items[i].item.ptr)
+            TRY(hf__cli_item_list_add(list, result.items[i].item));
+    return HF_OK;
 }
 
 static enum hf_status sql_run(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
-    struct hf_scope_capacity sum = {.calls = 0};
-    struct item_list *list;
-    enum hf_status status;
+    struct hf_scope *tokens = hf_scope_new(NULL);
+    struct item_list *list = NULL;
+    enum hf_status status = HF_NOMEM;
 
-    TRY(hf__cli_item_list_begin(c, settings->item.dynamodb, NULL, &list));
-    status = pages_print(c, list, &sum);
+    hf__cli_item_capacity_begin(c, &settings->item);
+    if (tokens)
+        status = hf__cli_item_list_begin(c, settings->item.dynamodb, NULL, &list);
+    if (status == HF_OK)
+        status = settings->transaction ? transaction_run(c, list) : pages_print(c, list, tokens);
     hf__cli_item_list_end(list);
+    hf_scope_free(tokens);
     TRY(status);
-    hf__cli_item_capacity_tell(c, &settings->item, sum);
+    hf__cli_item_capacity_report(c, &settings->item);
     return HF_OK;
 }
 
