@@ -30,6 +30,7 @@ static const struct cli_command commands[] = {
     COMMAND("query", query, "print the items with one hash key"),
     COMMAND("scan", scan, "print the items of a table"),
     COMMAND("sql", sql, "run a statement of PartiQL"),
+    COMMAND("shell", shell, "run statements and commands as you type them"),
     COMMAND("table create", table_create, "create a table"),
     COMMAND("table ls", table_ls, "list tables"),
     COMMAND("table show", table_show, "show a table"),
@@ -123,7 +124,7 @@ static const struct cli_command commands[] = {
 
 /* The headings of the help. */
 static const struct cli_group groups[] = {
-    {"Data", "item query scan sql table streams blobs"},
+    {"Data", "item query scan sql shell table streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
     {"Server", "serve check healthcheck"},
     {"Tools", ""},

@@ -39,21 +39,24 @@ static const struct option_spec shell_specs[] = {
      .letter = 'f',
      .name = "file",
      .value = "FILE",
-     .text = "Run the statements and commands of a file, then end; - is standard input. May be given "
-             "several times.",
+     .text =
+         "Run the statements and commands of a file, then end; - is standard input. May be given "
+         "several times.",
      FIELD(files)},
     {.kind = OPTION_FLAG,
      .letter = 'k',
      .name = "keep-going",
-     .text = "Do not stop at the first error. The exit code is that of the first error all the same.",
+     .text =
+         "Do not stop at the first error. The exit code is that of the first error all the same.",
      FIELD(keep_going)},
     {.kind = OPTION_TEXT,
      .name = "history",
      .value = "FILE",
      .env = "HOLDFAST_HISTORY",
-     .text = "Where the lines that you type are kept; 'none' keeps none. By default "
-             "$XDG_STATE_HOME/holdfast/history, or ~/.local/state/holdfast/history. Lines that begin "
-             "with a blank are not kept.",
+     .text =
+         "Where the lines that you type are kept; 'none' keeps none. By default "
+         "$XDG_STATE_HOME/holdfast/history, or ~/.local/state/holdfast/history. Lines that begin "
+         "with a blank are not kept.",
      FIELD(history)},
     {.kind = OPTION_FLAG,
      .name = "no-pager",
@@ -68,7 +71,8 @@ static const struct option_spec shell_specs[] = {
 
 static const struct option_example shell_examples[] = {
     {"holdfast shell", "On the server of this machine."},
-    {"holdfast shell --db embedded:shop.db", "On a directory, which stays open until the shell ends."},
+    {"holdfast shell --db embedded:shop.db",
+     "On a directory, which stays open until the shell ends."},
     {"holdfast shell -c \"SELECT * FROM orders WHERE customer = 'ann'\"",
      "One statement, and the end."},
     {"holdfast shell -f setup.sql", "A file of statements and commands."},
@@ -90,12 +94,13 @@ const struct options_table hf__shell_options = {
         "With a pipe or a file as input there is no prompt, items are lines of JSON, and the shell ends "
         "at the first error.",
     COMMAND_SPECS(shell),
-    .notes = "'serve', 'shell' and 'mcp' do not run inside of the shell. A command with --db uses that "
-             "database in place of the shell's.\n\n"
-             "BEGIN; ... COMMIT; sends the statements in between as one transaction: up to 100 writes, or "
-             "reads, of one item each.\n\n"
-             "Keys of Tab: ~/.editrc changes them, see editrc(5). To complete keys the shell reads up to "
-             "100 items of the table, but never on dynamodb://, where reading costs money.",
+    .notes =
+        "'serve', 'shell' and 'mcp' do not run inside of the shell. A command with --db uses that "
+        "database in place of the shell's.\n\n"
+        "BEGIN; ... COMMIT; sends the statements in between as one transaction: up to 100 writes, or "
+        "reads, of one item each.\n\n"
+        "Keys of Tab: ~/.editrc changes them, see editrc(5). To complete keys the shell reads up to "
+        "100 items of the table, but never on dynamodb://, where reading costs money.",
 };
 
 /* ---- the database --------------------------------------------------------------------------- */
@@ -103,14 +108,15 @@ const struct options_table hf__shell_options = {
 /* Is it a directory that does not exist? (3) */
 static bool is_missing(struct hf_scope *s, struct hf_str url)
 {
-    static const char kind[] = "embedded:";
+    const struct hf_str kind = HF_STR("embedded:");
+    const char *query = memchr(url.ptr, '?', url.len);
+    size_t len = query ? (size_t)(query - url.ptr) : url.len;
     struct stat about;
     struct hf_str path;
 
-    if (url.len <= strlen(kind) || memcmp(url.ptr, kind, strlen(kind)) != 0)
+    if (len <= kind.len || memcmp(url.ptr, kind.ptr, kind.len) != 0)
         return false;
-    path = hf_scope_format(s, "%.*s", (int)strcspn(url.ptr + strlen(kind), "?"),
-                           url.ptr + strlen(kind));
+    path = hf_scope_copy(s, hf_str_of(url.ptr + kind.len, len - kind.len));
     return path.ptr && stat(path.ptr, &about) != 0 && errno == ENOENT;
 }
 
@@ -188,10 +194,11 @@ static void last_run(struct shell *shell, struct shell_source *source)
 
     if (shell->quit || !hf__shell_input_last(&source->input, &unit, &open))
         return;
-    ends = open ? hf__shell_fail(shell, CLI_USAGE,
-                                 "a quote or comment does not end; it is in what begins at line %llu",
-                                 (unsigned long long)unit.line)
-                : hf__shell_run(shell, unit.kind, unit.text);
+    ends =
+        open ? hf__shell_fail(shell, CLI_USAGE,
+                              "a quote or comment does not end; it is in what begins at line %llu",
+                              (unsigned long long)unit.line)
+             : hf__shell_run(shell, unit.kind, unit.text);
     (void)failure_note(shell, source, &unit, ends);
 }
 
@@ -280,8 +287,8 @@ static void script_run(struct shell *shell)
         shell->ends = CLI_OK;
         ends = i < settings->commands.len
                    ? text_run(shell, settings->commands.values[i])
-                   : hf__shell_read_file(
-                         shell, settings->files.values[i - settings->commands.len].ptr);
+                   : hf__shell_read_file(shell,
+                                         settings->files.values[i - settings->commands.len].ptr);
         if (first == CLI_OK)
             first = ends;
     }
@@ -326,7 +333,7 @@ static void prompt_make(const struct shell *shell, bool goes_on, char prompt[SHE
     if (name.len <= NAME_MAX_SHOWN && (!columns || columns >= PROMPT_COLUMNS_MIN))
         len = name.len;
     if (goes_on)
-        snprintf(prompt, SHELL_PROMPT_MAX, "%*s> ", (int)(len ? len : 1) , "..");
+        snprintf(prompt, SHELL_PROMPT_MAX, "%*s> ", (int)(len ? len : 1), "..");
     else
         snprintf(prompt, SHELL_PROMPT_MAX, "%.*s%s> ", (int)len, name.ptr, shell->tx ? "*" : "");
     for (char *at = prompt; *at; at++)
@@ -362,7 +369,7 @@ static bool meta_inside(struct shell *shell, struct shell_input *input, struct h
         hf__shell_input_last(input, &unit, &open)) {
         /* the statement so far is the one to be repeated */
         free(shell->last);
-        shell->last = strndup(unit.text.ptr, unit.text.len);
+        shell->last = hf__shell_input_copy(unit.text);
         shell->last_kind = unit.kind;
     }
     (void)hf__shell_run(shell, SHELL_META, line);

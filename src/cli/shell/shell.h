@@ -51,9 +51,9 @@ struct shell {
     struct hf_str table; /* which the command that runs reads, for what is known of it */
     char *last;          /* what \watch repeats; NULL: nothing yet */
     enum shell_unit_kind last_kind;
-    FILE *file;              /* of \o; NULL: standard output */
-    unsigned depth;          /* of \i */
-    struct shell_tx *tx;     /* between BEGIN and COMMIT; NULL: not */
+    FILE *file;          /* of \o; NULL: standard output */
+    unsigned depth;      /* of \i */
+    struct shell_tx *tx; /* between BEGIN and COMMIT; NULL: not */
     struct shell_known *known;
     struct shell_history *history; /* NULL: none is kept */
     bool quit;
@@ -115,9 +115,9 @@ int hf__shell_describe(struct shell *shell, const char *table);
 
 /* ---- history, shell_history.c --------------------------------------------------------------- */
 
-enum { SHELL_HISTORY_MAX = 1000 };                /* lines */
-enum { SHELL_HISTORY_BYTES_MAX = 1024 * 1024 };   /* of the file */
-enum { SHELL_HISTORY_LINE_MAX = 64 * 1024 };      /* longer ones are not kept */
+enum { SHELL_HISTORY_MAX = 1000 };              /* lines */
+enum { SHELL_HISTORY_BYTES_MAX = 1024 * 1024 }; /* of the file */
+enum { SHELL_HISTORY_LINE_MAX = 64 * 1024 };    /* longer ones are not kept */
 
 /* The history of `path`, or of the usual file if that is absent. NULL: none is kept, and the reason was
  * shown unless it was "none". */

@@ -44,8 +44,8 @@ static void files_offer(struct shell_offers *offers, struct hf_str typed)
 {
     const char *slash = memrchr(typed.ptr, '/', typed.len);
     size_t folder_len = slash ? (size_t)(slash - typed.ptr) + 1 : 0;
-    struct hf_str folder = folder_len ? hf_scope_copy(offers->s, hf_str_of(typed.ptr, folder_len))
-                                      : HF_STR("./");
+    struct hf_str folder =
+        folder_len ? hf_scope_copy(offers->s, hf_str_of(typed.ptr, folder_len)) : HF_STR("./");
     bool hidden = typed.len > folder_len && typed.ptr[folder_len] == '.';
     const struct dirent *entry;
     DIR *dir = folder.ptr ? opendir(folder.ptr) : NULL;
@@ -185,12 +185,15 @@ static bool operand_is(const char *usage, size_t at, const char *word)
     return false;
 }
 
-/* A key that has to stand between quotes as a word. */
+/* Can it be a word of a command without quotes? */
 static bool is_plain_word(struct hf_str word)
 {
-    for (size_t i = 0; i < word.len; i++)
-        if (is_blank(word.ptr[i]) || strchr("'\"\\;", word.ptr[i]))
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.ptr[i];
+
+        if (is_blank(c) || c == '\'' || c == '"' || c == '\\' || c == ';')
             return false;
+    }
     return true;
 }
 
@@ -295,8 +298,7 @@ struct statement {
 
 static bool word_is(const struct token *token, const char *word)
 {
-    return token->kind == TOKEN_WORD && token->text.len == strlen(word) &&
-           strncasecmp(token->text.ptr, word, token->text.len) == 0;
+    return token->kind == TOKEN_WORD && hf__shell_input_same(token->text, word);
 }
 
 static bool names_table(const struct token *token)
@@ -431,8 +433,7 @@ static void names_quote(struct shell_offers *offers, struct hf_str typed)
             plain = plain && is_word_char(word.ptr[k]);
         if (!plain && typed.len)
             continue; /* a quote would have to be put before it */
-        offers->words[kept++] =
-            plain ? word : hf_scope_format(offers->s, "\"%.*s\"", HF_FMT(word));
+        offers->words[kept++] = plain ? word : hf_scope_format(offers->s, "\"%.*s\"", HF_FMT(word));
     }
     offers->len = kept;
 }
@@ -440,12 +441,19 @@ static void names_quote(struct shell_offers *offers, struct hf_str typed)
 /* Words of PartiQL, in the case that was typed. */
 static void keywords_offer(struct shell_offers *offers, struct hf_str typed)
 {
-    static const char *const words[] = {
-        "SELECT", "FROM",    "WHERE", "AND",  "OR",      "NOT",       "IN",      "BETWEEN",
-        "IS",     "MISSING", "NULL",  "TRUE", "FALSE",   "INSERT",    "INTO",    "VALUE",
-        "UPDATE", "SET",     "REMOVE", "DELETE", "RETURNING", "MODIFIED", "ALL", "OLD",
-        "NEW",    "EXISTS",  "ORDER", "BY",   "ASC",     "DESC",      "begins_with(", "contains(",
-        "attribute_type(", "size(", "BEGIN", "COMMIT", "ROLLBACK"};
+    static const char *const words[] = {"SELECT",       "FROM",      "WHERE",
+                                        "AND",          "OR",        "NOT",
+                                        "IN",           "BETWEEN",   "IS",
+                                        "MISSING",      "NULL",      "TRUE",
+                                        "FALSE",        "INSERT",    "INTO",
+                                        "VALUE",        "UPDATE",    "SET",
+                                        "REMOVE",       "DELETE",    "RETURNING",
+                                        "MODIFIED",     "ALL",       "OLD",
+                                        "NEW",          "EXISTS",    "ORDER",
+                                        "BY",           "ASC",       "DESC",
+                                        "begins_with(", "contains(", "attribute_type(",
+                                        "size(",        "BEGIN",     "COMMIT",
+                                        "ROLLBACK"};
     bool lower = typed.len && islower((unsigned char)typed.ptr[0]);
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
@@ -454,7 +462,8 @@ static void keywords_offer(struct shell_offers *offers, struct hf_str typed)
         bool function = words[i][len - 1] == '(';
 
         for (size_t k = 0; k <= len; k++)
-            room[k] = (char)(lower && !function ? tolower((unsigned char)words[i][k]) : words[i][k]);
+            room[k] =
+                (char)(lower && !function ? tolower((unsigned char)words[i][k]) : words[i][k]);
         hf__shell_offer(offers, typed, hf_str_of(room, len));
     }
     if (offers->len == 1 && offers->words[0].ptr[offers->words[0].len - 1] == '(')
@@ -521,7 +530,8 @@ void hf__shell_complete(struct shell *shell, struct hf_str pending, struct hf_st
     if (pending.len)
         return;
     command_complete(shell, line, offers);
-    if (begin.len && !memchr(begin.ptr, ' ', begin.len)) { /* the first word may be one of PartiQL */
+    if (begin.len &&
+        !memchr(begin.ptr, ' ', begin.len)) { /* the first word may be one of PartiQL */
         offers->start = line.len - begin.len;
         keywords_offer(offers, begin);
     }

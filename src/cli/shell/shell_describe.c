@@ -32,8 +32,8 @@ static const struct options_table describe_options = {
 
 static const char *type_letter(const struct hf_table_description *table, struct hf_str name)
 {
-    static const char *const letters[] = {[HF_SCALAR_S] = "S", [HF_SCALAR_N] = "N",
-                                          [HF_SCALAR_B] = "B"};
+    static const char *const letters[] = {
+        [HF_SCALAR_S] = "S", [HF_SCALAR_N] = "N", [HF_SCALAR_B] = "B"};
 
     for (size_t i = 0; i < table->attributes_len; i++)
         if (hf_str_equal(table->attributes[i].name, name))
@@ -102,8 +102,8 @@ static void indexes_print(struct command_ctx *c, const struct hf_table_descripti
     FILE *out = c->cli->out;
 
     for (size_t i = 0; i < len; i++) {
-        struct hf_str keys = keys_text(c->scope, table, indexes[i].key_schema,
-                                       indexes[i].key_schema_len);
+        struct hf_str keys =
+            keys_text(c->scope, table, indexes[i].key_schema, indexes[i].key_schema_len);
 
         fprintf(out, "%-*s ", NAME_COLUMN, kind);
         hf__rows_print(out, hf_scope_format(c->scope, "%.*s=%.*s, ", HF_FMT(indexes[i].name),
@@ -129,7 +129,8 @@ static struct hf_str ttl_text(struct command_ctx *c, struct hf_str table)
 {
     struct hf_describe_time_to_live_result ttl = {0};
 
-    if (hf_describe_time_to_live(c->scope, c->db, &(struct hf_describe_time_to_live){.table = table},
+    if (hf_describe_time_to_live(c->scope, c->db,
+                                 &(struct hf_describe_time_to_live){.table = table},
                                  &ttl) != HF_OK) {
         hf_scope_ok(c->scope);
         return (struct hf_str){0};
@@ -151,12 +152,11 @@ static enum hf_status table_print(struct command_ctx *c, struct hf_str name)
         hf__rows_text("key", keys_text(c->scope, table, table->key_schema, table->key_schema_len)),
         hf__rows_text("status", hf_str_from(status_text(table->status))),
         hf__rows_number(c->cli, "items", number_of(table->item_count)),
-        size_field(c->cli, table->size_bytes),
-        hf__rows_time(c->cli, "created", table->created_us),
+        size_field(c->cli, table->size_bytes), hf__rows_time(c->cli, "created", table->created_us),
         hf__rows_text("stream", stream_text(table->stream)),
         hf__rows_text("ttl", ttl_text(c, name)),
-        hf__rows_text("protected", table->deletion_protection == HF_YES ? HF_STR("yes")
-                                                                        : (struct hf_str){0})));
+        hf__rows_text("protected",
+                      table->deletion_protection == HF_YES ? HF_STR("yes") : (struct hf_str){0})));
     if (c->database->json || c->database->jsonl)
         return HF_OK;
     indexes_print(c, table, "index", table->global_indexes, table->global_indexes_len);
@@ -180,8 +180,8 @@ static enum hf_status row_print(struct command_ctx *c, struct rows *rows, struct
     TRY(status);
     table = result.table;
     COMMAND_ROW(rows, hf__rows_text("table", name),
-                hf__rows_text("key", keys_text(c->scope, table, table->key_schema,
-                                               table->key_schema_len)),
+                hf__rows_text("key",
+                              keys_text(c->scope, table, table->key_schema, table->key_schema_len)),
                 hf__rows_number(c->cli, "indexes",
                                 table->global_indexes_len + table->local_indexes_len),
                 hf__rows_number(c->cli, "items", number_of(table->item_count)),

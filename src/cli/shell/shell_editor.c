@@ -34,11 +34,11 @@
 #ifdef HF_WITH_LIBEDIT
 #include <histedit.h>
 
-#define EDIT_FUNCTIONS(X)                                                                          \
-    X(el_init)                                                                                     \
-    X(el_end)                                                                                      \
-    X(el_set) X(el_get) X(el_gets) X(el_line) X(el_insertstr) X(el_resize) X(el_source)            \
-        X(history_init) X(history_end) X(history)
+/* clang-format off */
+#define EDIT_FUNCTIONS(X) \
+    X(el_init) X(el_end) X(el_set) X(el_gets) X(el_line) X(el_insertstr) X(el_resize) X(el_source) \
+    X(history_init) X(history_end) X(history)
+/* clang-format on */
 
 struct edit_library {
     EDIT_FUNCTIONS(LIBRARY_POINTER)
@@ -47,13 +47,14 @@ struct edit_library {
 static const struct library_symbol edit_symbols[] = {EDIT_FUNCTIONS(LIBRARY_SYMBOL)};
 #endif
 
-enum { UTF8_BYTES_MAX = 4, GAP = 2 };
+enum { UTF8_BYTES_MAX = 4, GAP = 2, CTRL_D = 4 };
 
 struct shell_editor {
     struct shell *shell;
     const char *prompt;
     struct hf_str pending;
     bool interrupted;
+    bool begun; /* a key of this line was read */
     bool handles; /* signals of the terminal */
     struct sigaction winch, cont;
     struct line_reader lines; /* without libedit */
@@ -165,6 +166,10 @@ static int key_read(EditLine *el, wchar_t *key)
 
     if (got != 1)
         return got;
+    /* Ctrl-D that was typed while a statement ran: a terminal that changes its mode then has a NUL. */
+    if (!the_editor->begun && bytes[0] == '\0')
+        bytes[0] = CTRL_D;
+    the_editor->begun = true;
     len = bytes[0] < 0x80 ? 1 : bytes[0] < 0xC2 ? 1 : bytes[0] < 0xE0 ? 2 : bytes[0] < 0xF0 ? 3 : 4;
     for (size_t i = 1; i < len; i++) {
         got = byte_read(the_editor, el, &bytes[i]);
@@ -233,9 +238,9 @@ static bool offers_insert(struct shell_editor *editor, EditLine *el,
                           const struct shell_offers *offers, size_t typed_len)
 {
     size_t len = common_len(offers);
-    struct hf_str more =
-        hf_scope_format(offers->s, "%.*s%s", (int)(len - typed_len), offers->words[0].ptr + typed_len,
-                        offers->len == 1 && !offers->more ? offers->behind : "");
+    struct hf_str more = hf_scope_format(offers->s, "%.*s%s", (int)(len - typed_len),
+                                         offers->words[0].ptr + typed_len,
+                                         offers->len == 1 && !offers->more ? offers->behind : "");
 
     return more.len && editor->lib.el_insertstr(el, more.ptr) == 0;
 }
@@ -452,7 +457,7 @@ enum shell_read hf__shell_editor_read(struct shell_editor *editor, const char *p
     *line = (struct hf_str){0};
     editor->prompt = prompt;
     editor->pending = pending;
-    editor->interrupted = false;
+    editor->interrupted = editor->begun = false;
     hf__shell_idle(editor->shell);
     return editor->shell->editing ? edit_read(editor, line) : plain_read(editor, line);
 }
@@ -463,7 +468,7 @@ void hf__shell_editor_remember(struct shell_editor *editor, struct hf_str text)
 
     if (!hf__shell_history_add(editor->shell->history, text) || !editor->shell->editing)
         return;
-    copy = strndup(text.ptr, text.len);
+    copy = hf__shell_input_copy(text);
     if (copy)
         history_enter(editor, copy);
     free(copy);

@@ -149,8 +149,8 @@ static void line_read(char *line)
 static void file_replace(struct shell_history *history)
 {
     char *path = realpath(history->path, NULL); /* a link stays one */
-    struct hf_str made = path ? hf_scope_format(history->s, "%s.%ld", path, (long)getpid())
-                              : (struct hf_str){0};
+    struct hf_str made =
+        path ? hf_scope_format(history->s, "%s.%ld", path, (long)getpid()) : (struct hf_str){0};
     int fd = made.ptr ? open(made.ptr, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     bool whole = fd >= 0;
 
@@ -309,15 +309,14 @@ static bool file_append(struct shell_history *history, struct hf_str text)
 
 bool hf__shell_history_add(struct shell_history *history, struct hf_str text)
 {
-    if (!text.len || text.ptr[0] == ' ' || text.ptr[0] == '\t' ||
-        text.len > SHELL_HISTORY_LINE_MAX)
+    if (!text.len || text.ptr[0] == ' ' || text.ptr[0] == '\t' || text.len > SHELL_HISTORY_LINE_MAX)
         return false;
     if (!history || history->broken)
         return true; /* for the keys that go back, at least */
     if (history->last && hf_str_equal(hf_str_from(history->last), text))
         return false;
     free(history->last);
-    history->last = strndup(text.ptr, text.len);
+    history->last = hf__shell_input_copy(text);
     (void)file_append(history, text);
     return true;
 }

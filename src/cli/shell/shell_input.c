@@ -30,14 +30,36 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
 }
 
+char *hf__shell_input_copy(struct hf_str text)
+{
+    char *copy = malloc(text.len + 1);
+
+    if (!copy)
+        return NULL;
+    if (text.len)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
+bool hf__shell_input_same(struct hf_str text, const char *word)
+{
+    if (text.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (tolower((unsigned char)text.ptr[i]) != tolower((unsigned char)word[i]))
+            return false;
+    return true;
+}
+
 bool hf__shell_input_begins(struct hf_str text, const char *word)
 {
     size_t len = strlen(word);
 
-    if (text.len < len || strncasecmp(text.ptr, word, len) != 0)
+    if (text.len < len || !hf__shell_input_same(hf_str_of(text.ptr, len), word))
         return false;
-    return text.len == len || !(isalnum((unsigned char)text.ptr[len]) || text.ptr[len] == '_' ||
-                                text.ptr[len] == '-');
+    return text.len == len ||
+           !(isalnum((unsigned char)text.ptr[len]) || text.ptr[len] == '_' || text.ptr[len] == '-');
 }
 
 bool hf__shell_input_is_statement(struct hf_str text)
@@ -215,7 +237,7 @@ static enum shell_unit_kind unit_kind(const struct shell_input *input)
     if (input->ptr[input->from] == '\\')
         return SHELL_META;
     return hf__shell_input_is_statement(hf__shell_input_pending(input)) ? SHELL_STATEMENT
-                                                                       : SHELL_COMMAND;
+                                                                        : SHELL_COMMAND;
 }
 
 static struct hf_str text_trim(struct hf_str text)

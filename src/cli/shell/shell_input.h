@@ -61,7 +61,13 @@ void hf__shell_input_free(struct shell_input *input);
 /* Does the text begin with a word of PartiQL that begins statements? */
 bool hf__shell_input_is_statement(struct hf_str text);
 
-/* The first word, letters alone, is this one, in any case. */
+/* A copy with a NUL behind it, to be freed; NULL: no memory. */
+char *hf__shell_input_copy(struct hf_str text);
+
+/* The same word, whatever the case of its letters. */
+bool hf__shell_input_same(struct hf_str text, const char *word);
+
+/* The first word is this one, in any case. */
 bool hf__shell_input_begins(struct hf_str text, const char *word);
 
 #endif

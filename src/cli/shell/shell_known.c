@@ -131,9 +131,8 @@ void hf__shell_offer_tables(struct shell *shell, struct shell_offers *offers, st
 }
 
 /* NULL: it is not known. */
-static const struct hf_table_description *table_describe(struct shell *shell,
-                                                         struct shell_offers *offers,
-                                                         struct hf_str table)
+static const struct hf_table_description *
+table_describe(struct shell *shell, struct shell_offers *offers, struct hf_str table)
 {
     struct hf_describe_table_result result = {0};
     struct hf_db *db = quick_db(shell, offers);
@@ -238,12 +237,12 @@ static bool range_read(struct shell *shell, struct shell_offers *offers,
     struct hf_str name = key_name(about, HF_KEY_HASH);
     struct hf_attr value = {.type = hash_is_number(about, name) ? HF_TYPE_N : HF_TYPE_S,
                             .text = hash};
-    struct hf_query query = {
-        .table = about->name,
-        .key_condition = HF_STR("#h = :h"),
-        .names = HF_ITEM(offers->s, HF_S("#h", name)),
-        .values = HF_ITEM(offers->s, HF_V(":h", hf_value_make(offers->s, value))),
-        .limit = SAMPLE_ITEMS};
+    struct hf_query query = {.table = about->name,
+                             .key_condition = HF_STR("#h = :h"),
+                             .names = HF_ITEM(offers->s, HF_S("#h", name)),
+                             .values =
+                                 HF_ITEM(offers->s, HF_V(":h", hf_value_make(offers->s, value))),
+                             .limit = SAMPLE_ITEMS};
 
     *result = (struct hf_query_result){0};
     return db && is_free(shell) && hf_query(offers->s, db, &query, result) == HF_OK;

@@ -256,14 +256,14 @@ static int meta_help(struct meta_call *call)
 {
     struct cli *cli = call->shell->c->cli;
 
-    hf__options_wrap(cli->out,
-                     "Statements of PartiQL end with ';' and may have several lines:", 0, 0,
-                     cli->width);
+    hf__options_wrap(cli->out, "Statements of PartiQL end with ';' and may have several lines:", 0,
+                     0, cli->width);
     fputs("  SELECT * FROM orders WHERE customer = 'ann';\n", cli->out);
-    hf__options_wrap(cli->out,
-                     "BEGIN; ... COMMIT; makes one transaction of statements; ROLLBACK; drops them. "
-                     "Every command of holdfast works without its first word:",
-                     0, 0, cli->width);
+    hf__options_wrap(
+        cli->out,
+        "BEGIN; ... COMMIT; makes one transaction of statements; ROLLBACK; drops them. "
+        "Every command of holdfast works without its first word:",
+        0, 0, cli->width);
     fputs("  item get orders ann 2\n  table create orders --key customer:S,day:N\n", cli->out);
     hf__options_wrap(cli->out, "'help COMMAND' shows its options. Commands of the shell:", 0, 0,
                      cli->width);

@@ -147,9 +147,9 @@ static const char *const *args_make(struct shell *shell, const struct options_ta
 {
     const struct database_settings *settings = &shell->shared.settings;
     struct hf_scope *s = shell->work;
-    struct call_args args = {
-        .table = table,
-        .list = hf_scope_alloc(s, (len + SHELL_OPTIONS_MAX) * sizeof(*args.list))};
+    struct call_args args = {.table = table,
+                             .list =
+                                 hf_scope_alloc(s, (len + SHELL_OPTIONS_MAX) * sizeof(*args.list))};
 
     if (!args.list)
         return NULL;
@@ -350,34 +350,43 @@ int hf__shell_call(struct shell *shell, const struct command *command,
 
 /* ---- units ---------------------------------------------------------------------------------- */
 
-/* The word behind FROM, INTO or UPDATE, which is the table. */
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The name that a text begins with, behind blanks; with quotes around it or not. */
+static struct hf_str name_read(struct hf_scope *s, struct hf_str text)
+{
+    size_t at = 0, end;
+    bool quoted;
+
+    while (at < text.len && is_space(text.ptr[at]))
+        at++;
+    quoted = at < text.len && text.ptr[at] == '"';
+    at += quoted;
+    for (end = at; end < text.len; end++) {
+        char c = text.ptr[end];
+
+        if (quoted ? c == '"' : is_space(c) || c == '.' || c == ';' || c == ',' || c == '(')
+            break;
+    }
+    return hf_scope_copy(s, hf_str_of(text.ptr + at, end - at));
+}
+
+/* The word behind FROM, INTO or UPDATE, which is the table; absent: there is none. */
 static struct hf_str statement_table(struct hf_scope *s, struct hf_str text)
 {
     static const char *const words[] = {"FROM", "INTO", "UPDATE"};
-    static const char blanks[] = " \t\r\n";
 
-    for (size_t at = 0; at < text.len; at++) {
-        if (at && !strchr(" \t\r\n", text.ptr[at - 1]))
-            continue;
-        for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+    for (size_t at = 0; at < text.len; at++)
+        for (size_t i = 0; i < ARRAY_LEN(words) && (at == 0 || is_space(text.ptr[at - 1])); i++) {
             struct hf_str rest = hf_str_of(text.ptr + at, text.len - at);
-            const char *name, *end = text.ptr + text.len;
-            size_t len = 0;
-            bool quoted;
+            size_t len = strlen(words[i]);
 
-            if (!hf__shell_input_begins(rest, words[i]))
-                continue;
-            name = rest.ptr + strlen(words[i]);
-            while (name < end && strchr(blanks, *name))
-                name++;
-            quoted = name < end && *name == '"';
-            name += quoted;
-            while (name + len < end &&
-                   (quoted ? name[len] != '"' : !strchr(" \t\r\n.;,(", name[len])))
-                len++;
-            return hf_scope_copy(s, hf_str_of(name, len));
+            if (hf__shell_input_begins(rest, words[i]))
+                return name_read(s, hf_str_of(rest.ptr + len, rest.len - len));
         }
-    }
     return (struct hf_str){0};
 }
 
@@ -399,8 +408,8 @@ static int statement_run(struct shell *shell, struct hf_str text)
         hf_scope_free(s);
         return hf__shell_fail(shell, CLI_FAILED, "out of memory");
     }
-    ends = words_run(shell, 4, (const char *const[]){"sql", limit.ptr, "--", statement.ptr},
-                     &outcome);
+    ends =
+        words_run(shell, 4, (const char *const[]){"sql", limit.ptr, "--", statement.ptr}, &outcome);
     if (ends == CLI_OK && (outcome.items || hf__shell_input_begins(text, "SELECT")))
         count_print(shell, &outcome);
     else if (ends == CLI_OK && shell->interactive && !shell->settings->database.quiet)
@@ -446,7 +455,7 @@ static int command_run(struct shell *shell, struct hf_str text)
 
 static void last_keep(struct shell *shell, enum shell_unit_kind kind, struct hf_str text)
 {
-    char *copy = strndup(text.ptr, text.len);
+    char *copy = hf__shell_input_copy(text);
 
     free(shell->last);
     shell->last = copy;

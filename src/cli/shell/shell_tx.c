@@ -68,8 +68,8 @@ static int tx_commit(struct shell *shell)
     int ends = CLI_OK;
 
     if (shell->tx->len)
-        ends = hf__shell_run_words(shell, ARRAY_LEN(commit_words) + shell->tx->len,
-                                   shell->tx->words);
+        ends =
+            hf__shell_run_words(shell, ARRAY_LEN(commit_words) + shell->tx->len, shell->tx->words);
     hf__shell_tx_drop(shell);
     if (ends == CLI_OK && shell->interactive)
         puts("committed");
