@@ -283,7 +283,7 @@ class Scripts(Shell):
 
     def test_an_end_of_the_reader(self):
         """`holdfast shell | head` ends, and says nothing."""
-        self.orders(200)
+        self.orders(60)
         done = subprocess.run(["/bin/sh", "-c", '"$0" shell -c "SELECT * FROM orders; SELECT * FROM orders" | head -n 1',
                                COMMAND], capture_output=True, text=True, timeout=WAIT_S, env=self.env)
         self.assertEqual(done.stdout, '{"customer":"ann","day":1,"total":10}\n')

@@ -158,13 +158,14 @@ static bool failure_note(struct shell *shell, struct shell_source *source,
         return true;
     if (shell->ends == CLI_OK)
         shell->ends = ends;
-    if (ends > CLI_SIGNAL || shell->quit)
+    if (shell->quit)
         return false;
     if (source->path && !source->failed)
         hf__shell_note(shell, "%s: line %llu failed%s", source->path,
                        (unsigned long long)unit->line,
-                       shell->settings->keep_going ? ""
-                                                   : "; what follows was not run (--keep-going)");
+                       shell->settings->keep_going
+                           ? ""
+                           : "; what follows was not run: --keep-going would");
     else if (source->path)
         hf__shell_note(shell, "%s: line %llu failed", source->path, (unsigned long long)unit->line);
     source->failed = unit->line;
@@ -222,6 +223,8 @@ static int lines_run(struct shell *shell, struct line_reader *reader, struct she
         enum hf_status status;
 
         hf__shell_idle(shell);
+        if (shell->quit)
+            return CLI_OK;
         status = hf__line_reader_next(shell->work, reader, &line);
         if (hf__shell_signal(shell))
             return CLI_SIGNAL + hf__shell_signal(shell);
@@ -423,7 +426,6 @@ static void person_serve(struct shell *shell, struct shell_editor *editor)
 
     while (!shell->quit) {
         struct hf_str pending = hf__shell_input_pending(&source.input), line;
-        int came;
 
         prompt_make(shell, pending.len > 0, prompt);
         switch (hf__shell_editor_read(editor, prompt, pending, &line)) {
@@ -431,11 +433,7 @@ static void person_serve(struct shell *shell, struct shell_editor *editor)
             line_take(shell, editor, &source, &typed, line);
             break;
         case SHELL_READ_INTERRUPTED:
-            came = hf__shell_signal(shell);
-            if (came != SIGINT) {
-                shell->quit = true;
-                shell->ends = CLI_SIGNAL + came;
-            }
+            hf__shell_idle(shell);
             hf__shell_input_clear(&source.input);
             hf__shell_input_clear(&typed);
             break;

@@ -79,8 +79,8 @@ int hf__shell_call(struct shell *shell, const struct command *command,
 /* The shell whose command runs. */
 struct shell *hf__shell_of(const struct command_ctx *c);
 
-/* Nothing runs: the scope of commands is empty, and a signal that came is forgotten. One that ends the
- * shell is not: see hf__guard_aim(). */
+/* Nothing runs: the scope of commands is empty, and a SIGINT that a person sent is forgotten. Any other signal
+ * ends the shell. */
 void hf__shell_idle(struct shell *shell);
 
 /* Open the database, unless it is a directory that does not exist yet. Returns an exit code. */

@@ -128,8 +128,12 @@ static void frame_offer(struct shell *shell, const struct command_line *at,
 
     cli.scope = offers->s;
     cli.out = open_memstream(&text, &len);
-    if (!args || !cli.out)
+    if (!args || !cli.out) {
+        if (cli.out)
+            fclose(cli.out);
+        free(text);
         return;
+    }
     args[0] = "complete";
     memcpy(args + 1, at->words, at->len * sizeof(*args));
     args[at->len + 1] = at->typed.ptr;

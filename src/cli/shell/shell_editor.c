@@ -54,7 +54,7 @@ struct shell_editor {
     const char *prompt;
     struct hf_str pending;
     bool interrupted;
-    bool begun; /* a key of this line was read */
+    bool begun;   /* a key of this line was read */
     bool handles; /* signals of the terminal */
     struct sigaction winch, cont;
     struct line_reader lines; /* without libedit */

@@ -252,9 +252,9 @@ static bool has_name(const char *names, const char *name)
     return false;
 }
 
-static int meta_help(struct meta_call *call)
+static enum hf_status help_print(struct command_ctx *c)
 {
-    struct cli *cli = call->shell->c->cli;
+    struct cli *cli = c->cli;
 
     hf__options_wrap(cli->out, "Statements of PartiQL end with ';' and may have several lines:", 0,
                      0, cli->width);
@@ -278,7 +278,15 @@ static int meta_help(struct meta_call *call)
                      "Tab completes, Ctrl-R searches the history, Ctrl-C ends a statement or "
                      "clears the line.",
                      0, 0, cli->width);
-    return hf__cli_flushed(cli, CLI_OK);
+    return HF_OK;
+}
+
+static const struct options_table help_options = {.name = "shell", .about = ""};
+static const struct command help_command = {.settings_size = 1, .body = help_print};
+
+static int meta_help(struct meta_call *call)
+{
+    return hf__shell_call(call->shell, &help_command, &help_options, 0, NULL);
 }
 
 static int meta_run(struct shell *shell, const struct meta *meta, char **words)

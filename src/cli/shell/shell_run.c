@@ -10,7 +10,8 @@
  *  (1) A command has a scope and a struct cli of its own, so nothing of it is left for the next.
  *  (2) Options that were typed win over those of the shell. A command with a --db of its own gets nothing
  *      of the shell's database.
- *  (3) SIGINT ends the command. Other signals end the shell, too, as soon as the command has ended.
+ *  (3) SIGINT ends the command, and a script. Other signals end the shell in any case. Both happen as soon
+ *      as the command has ended.
  */
 #include "cli/shell/shell.h"
 
@@ -41,6 +42,12 @@ struct shell *hf__shell_of(const struct command_ctx *c)
 
 void hf__shell_idle(struct shell *shell)
 {
+    int came = hf__shell_signal(shell);
+
+    if (came && (came != SIGINT || !shell->interactive)) { /* (3) */
+        shell->quit = true;
+        shell->ends = CLI_SIGNAL + came;
+    }
     hf_scope_reset(shell->work);
     hf__guard_aim(shell->c->guard, shell->work);
 }
@@ -221,14 +228,8 @@ static bool is_paged(const struct shell *shell, const struct shell_cli *inner,
 /* After a command has ended. (3) */
 static void signal_take(struct shell *shell, bool left)
 {
-    int came = hf__shell_signal(shell);
-
-    if (came && came != SIGINT) {
-        shell->quit = true;
-        shell->ends = CLI_SIGNAL + came;
-    } else if (came && shell->interactive && !left) {
+    if (hf__shell_signal(shell) == SIGINT && shell->interactive && !left)
         fputs("canceled\n", stderr);
-    }
     hf__shell_idle(shell);
 }
 
@@ -412,8 +413,12 @@ static int statement_run(struct shell *shell, struct hf_str text)
         words_run(shell, 4, (const char *const[]){"sql", limit.ptr, "--", statement.ptr}, &outcome);
     if (ends == CLI_OK && (outcome.items || hf__shell_input_begins(text, "SELECT")))
         count_print(shell, &outcome);
-    else if (ends == CLI_OK && shell->interactive && !shell->settings->database.quiet)
+    else if (ends == CLI_OK && shell->interactive && !shell->depth && !shell->file &&
+             !shell->settings->database.quiet)
         puts("ok");
+    else if (ends == CLI_NOT_FOUND && shell->interactive && shell->table.len)
+        hf__shell_note(shell, "there is no table or index '%.*s'; \\d lists the tables",
+                       HF_FMT(shell->table));
     time_print(shell, began_us, &outcome);
     shell->table = (struct hf_str){0};
     hf_scope_free(s);
@@ -503,10 +508,6 @@ static bool watch_sleep(struct shell *shell, uint64_t ms)
     hf__shell_idle(shell);
     if (hf_scope_sleep_ms(shell->work, (uint32_t)ms) != HF_OK)
         came = hf__shell_signal(shell);
-    if (came && (came != SIGINT || !shell->interactive)) {
-        shell->quit = true;
-        shell->ends = CLI_SIGNAL + came;
-    }
     hf__shell_idle(shell);
     return came == 0;
 }
