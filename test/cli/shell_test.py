@@ -258,6 +258,8 @@ class Scripts(Shell):
         self.assertEqual(self.script("\\dynamodb\nSELECT day FROM orders WHERE total = 20;\n\\dynamodb off\n"
                                      "SELECT day FROM orders WHERE total = 20;"), '{"day":{"N":"2"}}\n{"day":2}\n')
         self.assertEqual(self.script("\\echo a  'b  c'\n"), "a b  c\n")
+        self.assertEqual(self.script("\\! echo 'x;' | tr x y\n"), "y;\n")
+        self.fails(7, "", "shell", "-c", "\\! exit 7")
         self.script("\\o %s\nSELECT day FROM orders;\n\\o\n" % self.path("out"))
         with open(self.path("out")) as file:
             self.assertEqual(file.read(), '{"day":1}\n{"day":2}\n')

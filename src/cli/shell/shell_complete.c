@@ -135,7 +135,8 @@ static void frame_offer(struct shell *shell, const struct command_line *at,
         return;
     }
     args[0] = "complete";
-    memcpy(args + 1, at->words, at->len * sizeof(*args));
+    if (at->len)
+        memcpy(args + 1, at->words, at->len * sizeof(*args));
     args[at->len + 1] = at->typed.ptr;
     (void)hf__cli_run(&cli, at->len + 2, args);
     fclose(cli.out);

@@ -54,6 +54,7 @@ struct shell_editor {
     const char *prompt;
     struct hf_str pending;
     bool interrupted;
+    int held;     /* a byte that was read and belongs to the next key; -1: none */
     bool begun;   /* a key of this line was read */
     bool handles; /* signals of the terminal */
     struct sigaction winch, cont;
@@ -138,6 +139,11 @@ static int byte_read(struct shell_editor *editor, EditLine *el, unsigned char *b
     struct pollfd files[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                              {.fd = hf__guard_bell(editor->shell->c->guard), .events = POLLIN}};
 
+    if (editor->held >= 0) {
+        *byte = (unsigned char)editor->held;
+        editor->held = -1;
+        return 1;
+    }
     for (;;) {
         ssize_t got;
 
@@ -157,24 +163,36 @@ static int byte_read(struct shell_editor *editor, EditLine *el, unsigned char *b
     }
 }
 
+/* How many bytes a character has that begins so; 1 also for bytes that begin none. */
+static size_t key_len(unsigned char first)
+{
+    if (first < 0xC2 || first > 0xF4)
+        return 1;
+    return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
+
 /* A character. Bytes that are no UTF-8 become U+FFFD. */
 static int key_read(EditLine *el, wchar_t *key)
 {
+    struct shell_editor *editor = the_editor;
     unsigned char bytes[UTF8_BYTES_MAX];
-    int got = byte_read(the_editor, el, bytes);
-    size_t len;
+    int got = byte_read(editor, el, bytes);
+    size_t len = 1;
 
     if (got != 1)
         return got;
     /* Ctrl-D that was typed while a statement ran: a terminal that changes its mode then has a NUL. */
-    if (!the_editor->begun && bytes[0] == '\0')
+    if (!editor->begun && bytes[0] == '\0')
         bytes[0] = CTRL_D;
-    the_editor->begun = true;
-    len = bytes[0] < 0x80 ? 1 : bytes[0] < 0xC2 ? 1 : bytes[0] < 0xE0 ? 2 : bytes[0] < 0xF0 ? 3 : 4;
-    for (size_t i = 1; i < len; i++) {
-        got = byte_read(the_editor, el, &bytes[i]);
+    editor->begun = true;
+    for (; len < key_len(bytes[0]); len++) {
+        got = byte_read(editor, el, &bytes[len]);
         if (got != 1)
             return got;
+        if ((bytes[len] & 0xC0) != 0x80) {
+            editor->held = bytes[len];
+            break;
+        }
     }
     if (bytes[0] < 0x80) {
         *key = bytes[0];
@@ -426,6 +444,7 @@ struct shell_editor *hf__shell_editor_open(struct shell *shell)
     if (!editor)
         return NULL;
     editor->shell = shell;
+    editor->held = -1;
     (void)hf__line_reader_open(&editor->lines, "-", SHELL_UNIT_MAX);
     if (!shell->interactive)
         return editor;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { META_WORDS_MAX = 32, WATCH_MIN_MS = 10, DEPTH_MAX = 16 };
+enum { META_WORDS_MAX = 32, WATCH_MIN_MS = 10, DEPTH_MAX = 16, KILL_AFTER_MS = 10000 };
 
 /* A command with its arguments. */
 struct meta_call {
@@ -183,6 +183,33 @@ static int meta_echo(struct meta_call *call)
     return CLI_OK;
 }
 
+/* ---- programs ------------------------------------------------------------------------------- */
+
+/* The rest of the line is for the shell of the system. */
+static int line_execute(struct shell *shell, struct hf_scope *s, struct hf_str text)
+{
+    struct hf_str line = hf_scope_copy(s, text);
+    const char *const args[] = {"/bin/sh", "-c", line.ptr};
+    struct child_program program = {.args = args,
+                                    .args_len = ARRAY_LEN(args),
+                                    .guard = shell->c->guard,
+                                    .kill_after_ms = KILL_AFTER_MS};
+    int ends;
+
+    if (!line.ptr)
+        return hf__shell_fail(shell, CLI_FAILED, "out of memory");
+    hf__shell_idle(shell);
+    fflush(stdout);
+    ends = hf__guard_run(shell->c->guard, shell->c->cli, "shell", &program);
+    hf__shell_idle(shell);
+    return ends;
+}
+
+static int meta_execute(struct meta_call *call)
+{
+    return meta_misuse(call, "missing COMMAND");
+}
+
 /* ---- others --------------------------------------------------------------------------------- */
 
 static int meta_watch(struct meta_call *call)
@@ -226,6 +253,7 @@ static const struct meta metas[] = {
     {"\\i \\include", "FILE", 1, "run the statements and commands of a file", meta_include},
     {"\\o \\out", "[FILE]", 1, "write results to a file, as JSON; without FILE to the terminal",
      meta_output},
+    {"\\!", "COMMAND", 0, "run a command of the system's shell", meta_execute},
     {"\\use \\c \\connect", "[URL]", 1, "use another database, or show which one is in use",
      meta_use},
     {"\\echo", "[TEXT]", META_WORDS_MAX, "print a text", meta_echo},
@@ -315,6 +343,8 @@ int hf__shell_meta(struct shell *shell, struct hf_str text)
         line.len--;
     if (!line.ptr)
         ends = hf__shell_fail(shell, CLI_FAILED, "out of memory");
+    else if (text.len > 2 && text.ptr[1] == '!')
+        ends = line_execute(shell, s, hf_str_of(text.ptr + 2, text.len - 2));
     else if (hf__child_words(s, line, &words) != HF_OK)
         ends = hf__shell_fail(shell, CLI_USAGE, "the command cannot be read: %s",
                               hf_scope_error_text(s));

@@ -251,6 +251,8 @@ static int call_run(struct shell *shell, struct shell_cli *inner, const struct c
                    : hf__cli_run(&inner->cli, len, args);
     if (!shell->file)
         left = hf__screen_end(&screen);
+    if (shell->interactive && ends > CLI_SIGNAL)
+        fputc('\n', stderr); /* behind the ^C of the terminal */
     signal_take(shell, left);
     return left ? (int)CLI_OK : ends;
 }
