@@ -16,11 +16,10 @@ import subprocess
 import termios
 import threading
 import time
-import unittest
 
 import process
-from process import (COMMAND, CONDITION, NOBODY, NOT_FOUND, SOURCE, UNAVAILABLE, USAGE, WAIT_S, Commands, main,
-                     setUpModule, tearDownModule)  # noqa: F401
+from process import (COMMAND, CONDITION, NOBODY, NOT_FOUND, UNAVAILABLE, USAGE, WAIT_S, Commands, main, setUpModule,
+                     tearDownModule)  # noqa: F401
 
 UNIT_MAX = 4 * 1024 * 1024  # SHELL_UNIT_MAX
 HISTORY_MAX = 1000  # SHELL_HISTORY_MAX
@@ -201,7 +200,6 @@ class Scripts(Shell):
     def test_limits(self):
         self.orders(0)
         item = "item put orders '{\"customer\":\"a\",\"day\":1,\"x\":\"%s\"}'"
-        longest = "-c"
         exact = "version " + "x" * (UNIT_MAX - len("version "))
         code, out, err = self.run_("shell", input=exact + "\n")
         self.assertNotIn("longer than", err)
@@ -252,6 +250,10 @@ class Scripts(Shell):
         self.assertRegex(out, r"stream +new\n")
         self.assertRegex(out, r"index +by_day=day:N, keys only\n")
         self.fails(NOT_FOUND, "not found", "shell", "-c", "\\d nope")
+        about = json.loads(self.ok("shell", "--json", "-c", "\\d orders"))
+        self.assertEqual((about["items"], about["indexes"]), (2, [{"name": "by_day", "key": "day:N"}]))
+        self.assertGreater(about["bytes"], 0)
+        self.assertEqual(self.ok("shell", "-q", "-c", "SELECT * FROM orders; table ls"), "")
         self.assertEqual(self.script("\\limit 1\nSELECT day FROM orders;\n\\limit 0\nSELECT day FROM orders;\n"),
                          '{"day":1}\n{"day":1}\n{"day":2}\n')
         self.assertEqual(self.script("SELECT day FROM orders WHERE total = 20;\n\\watch 10ms 3\n"), '{"day":2}\n' * 4)
@@ -325,6 +327,9 @@ class Person(Shell):
         self.assertIn("(0 items)\n", at.run("SELECT * FROM orders WHERE customer = 'x';"))
         self.assertIn("ok\n", at.run("DELETE FROM orders WHERE customer = 'ann' AND day = 1;"))
         self.assertIn("holdfast sql: ", at.run("SELECT * FROM nope;"))  # no end
+        self.assertIn("there is no table or index 'nope'; \\d lists the tables", at.text)
+        self.assertIn("unknown command 'SHOW'", at.run("SHOW tables;"))
+        self.assertIn("\\? shows what you can type", at.text)
         self.assertIn("(1 item)\n", at.run("scan orders"))
         at.send("\x04")
         self.assertEqual(at.ended(), 0)
@@ -552,6 +557,18 @@ class Person(Shell):
         at = self.terminal(PAGER="sed s/^/P/")
         shown = at.run("SELECT day FROM orders;")
         self.assertIn("P59\nP60\n(60 items)", shown)
+        at.close()
+        self.script("".join(
+            "UPDATE orders SET text = '%s' WHERE customer = 'ann' AND day = %d;\n" % ("x" * 3000, day)
+            for day in range(1, 61)))
+        at = self.terminal(PAGER="sleep 1000")  # the pipe to it is full, and the statement waits
+        at.run("\\x")
+        at.send("SELECT * FROM orders;\r")
+        at.until("\n")
+        time.sleep(0.2)
+        at.send("\x03")
+        at.until("shop> ")
+        self.assertIn("(1 item)", at.run("SELECT day FROM orders WHERE day = 9 AND customer = 'ann';"))
         at.close()
         at = self.terminal("--no-pager", PAGER="false")
         self.assertIn("59\n60\n(60 items)", at.run("SELECT day FROM orders;"))

@@ -17,6 +17,7 @@
 #include "cli/frame/commands.h"
 #include "cli/frame/line_reader.h"
 #include "cli/shell/shell.h"
+#include "cli/shell/shell_screen.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -99,8 +100,8 @@ const struct options_table hf__shell_options = {
         "database in place of the shell's.\n\n"
         "BEGIN; ... COMMIT; sends the statements in between as one transaction: up to 100 writes, or "
         "reads, of one item each.\n\n"
-        "Keys of Tab: ~/.editrc changes them, see editrc(5). To complete keys the shell reads up to "
-        "100 items of the table, but never on dynamodb://, where reading costs money.",
+        "~/.editrc assigns keys, see editrc(5). To complete keys of items the shell reads up to 100 "
+        "items of the table, but never on dynamodb://, where reading costs money.",
 };
 
 /* ---- the database --------------------------------------------------------------------------- */
@@ -331,8 +332,9 @@ static struct hf_str short_name(struct hf_str url)
 static void prompt_make(const struct shell *shell, bool goes_on, char prompt[SHELL_PROMPT_MAX])
 {
     struct hf_str name = short_name(shell->shared.settings.url);
-    size_t columns = shell->c->cli->columns, len = 0;
+    size_t rows, columns, len = 0;
 
+    hf__screen_size(&rows, &columns);
     if (name.len <= NAME_MAX_SHOWN && (!columns || columns >= PROMPT_COLUMNS_MIN))
         len = name.len;
     if (goes_on)
@@ -510,7 +512,6 @@ static enum hf_status shell_run(struct command_ctx *c)
         shell.ends = hf__shell_fail(&shell, CLI_FAILED, "out of memory");
     } else {
         shell.interactive = !script && isatty(STDIN_FILENO) == 1 && c->cli->terminal;
-        shell.prompts = shell.interactive;
         if (shell.interactive)
             interactive_run(&shell);
         else

@@ -42,7 +42,6 @@ struct shell {
     struct hf_scope *work;         /* of the command that runs */
     struct database_shared shared; /* the database, opened by the first command that needs it */
     bool interactive;              /* a person types, and sees the output */
-    bool prompts;                  /* lines are asked for */
     bool editing;                  /* by the editor, so the terminal is a real one */
     enum shell_format format;
     bool expanded;

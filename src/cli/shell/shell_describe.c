@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/json.h"
 
 #include <holdfast/pages.h>
 
@@ -115,6 +116,31 @@ static void indexes_print(struct command_ctx *c, const struct hf_table_descripti
     }
 }
 
+/* For programs: [{"name":"by_day","key":"day:N"}] */
+static struct hf_str indexes_json(struct command_ctx *c, const struct hf_table_description *table)
+{
+    size_t len = table->global_indexes_len + table->local_indexes_len;
+    struct json_text text;
+
+    if (!hf__cli_json_text_begin(&text))
+        return (struct hf_str){0};
+    fputc('[', text.out);
+    for (size_t i = 0; i < len; i++) {
+        const struct hf_index_description *index =
+            i < table->global_indexes_len ? &table->global_indexes[i]
+                                          : &table->local_indexes[i - table->global_indexes_len];
+
+        fprintf(text.out, "%s{\"name\":", i ? "," : "");
+        hf__cli_json_write_text(text.out, index->name);
+        fputs(",\"key\":", text.out);
+        hf__cli_json_write_text(text.out, keys_text(c->scope, table, index->key_schema,
+                                                    index->key_schema_len));
+        fputc('}', text.out);
+    }
+    fputc(']', text.out);
+    return hf__cli_json_text_end(&text, c->scope);
+}
+
 static struct hf_str stream_text(const struct hf_stream_spec *stream)
 {
     static const char *const views[] = {"", "new", "old", "new-and-old", "keys"};
@@ -155,6 +181,7 @@ static enum hf_status table_print(struct command_ctx *c, struct hf_str name)
         size_field(c->cli, table->size_bytes), hf__rows_time(c->cli, "created", table->created_us),
         hf__rows_text("stream", stream_text(table->stream)),
         hf__rows_text("ttl", ttl_text(c, name)),
+        (struct rows_field){.name = "indexes", .kind = ROWS_JSON, .text = indexes_json(c, table)},
         hf__rows_text("protected",
                       table->deletion_protection == HF_YES ? HF_STR("yes") : (struct hf_str){0})));
     if (c->database->json || c->database->jsonl)

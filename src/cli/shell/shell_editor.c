@@ -408,13 +408,13 @@ static enum shell_read plain_read(struct shell_editor *editor, struct hf_str *li
     struct shell *shell = editor->shell;
     enum hf_status status;
 
-    if (shell->prompts) {
+    if (shell->interactive) {
         fputs(editor->prompt, stdout);
         fflush(stdout);
     }
     status = hf__line_reader_next(shell->work, &editor->lines, line);
     if (hf__shell_signal(shell)) {
-        if (shell->prompts)
+        if (shell->interactive)
             fputc('\n', stdout);
         return SHELL_READ_INTERRUPTED;
     }
@@ -424,7 +424,7 @@ static enum shell_read plain_read(struct shell_editor *editor, struct hf_str *li
                        hf_scope_error_text(shell->work));
         return SHELL_READ_FAILED;
     }
-    if (!line->ptr && shell->prompts)
+    if (!line->ptr && shell->interactive)
         fputc('\n', stdout);
     return line->ptr ? SHELL_READ_LINE : SHELL_READ_END;
 }

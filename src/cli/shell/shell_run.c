@@ -142,6 +142,8 @@ static void format_add(struct shell *shell, struct call_args *args)
         flag_add(args, "--json");
     else if (lines)
         flag_add(args, "--jsonl");
+    if (settings->quiet)
+        flag_add(args, "--quiet");
     if (shell->format == SHELL_DYNAMODB)
         flag_add(args, "--dynamodb");
     if (shell->timing)
@@ -308,8 +310,13 @@ static int words_run(struct shell *shell, size_t len, const char *const *words,
                               "terminal",
                               command->name);
     cli_make(shell, &inner, outcome);
-    if (!command)
-        return call_run(shell, &inner, NULL, len, words);
+    if (!command) {
+        int ends = call_run(shell, &inner, NULL, len, words);
+
+        if (ends == CLI_USAGE && shell->interactive)
+            hf__shell_note(shell, "\\? shows what you can type");
+        return ends;
+    }
     args = args_make(shell, command->options, len - name_len, words + name_len, &args_len);
     if (!args)
         return hf__shell_fail(shell, CLI_FAILED, "out of memory");
