@@ -46,6 +46,7 @@ struct shell {
     enum shell_format format;
     bool expanded;
     bool timing;
+    int64_t ended_us;    /* when the last command had ended, without the time to read it */
     uint64_t limit;      /* items of a statement; 0: all */
     struct hf_str table; /* which the command that runs reads, for what is known of it */
     char *last;          /* what \watch repeats; NULL: nothing yet */

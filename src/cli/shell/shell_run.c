@@ -251,8 +251,11 @@ static int call_run(struct shell *shell, struct shell_cli *inner, const struct c
     }
     ends = command ? hf__command_run(&inner->cli, command->command, command->options, len, args)
                    : hf__cli_run(&inner->cli, len, args);
+    shell->ended_us = shell_now_us(shell);
     if (!shell->file)
         left = hf__screen_end(&screen);
+    if (left) /* nobody has seen them all */
+        inner->cli.outcome->listed = false;
     if (shell->interactive && ends > CLI_SIGNAL)
         fputc('\n', stderr); /* behind the ^C of the terminal */
     signal_take(shell, left);
@@ -269,11 +272,12 @@ static bool is_outside(const struct cli_command *command)
     return command->command->run != NULL;
 }
 
-static void time_print(struct shell *shell, int64_t began_us, const struct cli_outcome *outcome)
+static void time_print(const struct shell *shell, int64_t began_us,
+                       const struct cli_outcome *outcome)
 {
-    double ms = (double)(shell_now_us(shell) - began_us) / 1000.0;
+    double ms = (double)(shell->ended_us - began_us) / 1000.0;
 
-    if (!shell->timing)
+    if (!shell->timing || shell->ended_us < began_us)
         return;
     if (outcome->counted)
         fprintf(stderr, "time: %.3f ms, %g read units, %g write units\n", ms,
