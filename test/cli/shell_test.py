@@ -492,6 +492,17 @@ class Person(Shell):
             at.until("total\n".replace("\n", "\r\n"))
         at.send("\x03")
         at.until("shop> ")
+        for _ in range(5):  # also while a statement runs
+            at.send("\\watch 10ms\r")
+            at.until("every 0.01s")
+            at.send("\x03")
+            at.until("shop> ")
+        with open(self.path("long.sql"), "w") as file:
+            file.write("SELECT total FROM orders;\n" * 100000)
+        at.send("\\i %s\r" % self.path("long.sql"))
+        at.until("(1 item)")
+        at.send("\x03")
+        at.until("shop> ")
         self.assertEqual(at.run("\\watch 10ms 2").count("every 0.01s"), 2)
         at.send("SELECT day\r")
         at.until("..> ")

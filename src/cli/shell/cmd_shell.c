@@ -159,7 +159,7 @@ static bool failure_note(struct shell *shell, struct shell_source *source,
         return true;
     if (shell->ends == CLI_OK)
         shell->ends = ends;
-    if (shell->quit)
+    if (shell->quit || shell->interrupted)
         return false;
     if (source->path && !source->failed)
         hf__shell_note(shell, "%s: line %llu failed%s", source->path,
@@ -178,7 +178,7 @@ static bool units_run(struct shell *shell, struct shell_source *source, bool typ
 {
     struct shell_unit unit;
 
-    while (!shell->quit && hf__shell_input_next(&source->input, &unit)) {
+    while (!shell->quit && !shell->interrupted && hf__shell_input_next(&source->input, &unit)) {
         int ends = hf__shell_run(shell, unit.kind, unit.text);
 
         if (!typed && !failure_note(shell, source, &unit, ends))
@@ -194,7 +194,7 @@ static void last_run(struct shell *shell, struct shell_source *source)
     bool open;
     int ends;
 
-    if (shell->quit || !hf__shell_input_last(&source->input, &unit, &open))
+    if (shell->quit || shell->interrupted || !hf__shell_input_last(&source->input, &unit, &open))
         return;
     ends =
         open ? hf__shell_fail(shell, CLI_USAGE,
@@ -224,8 +224,8 @@ static int lines_run(struct shell *shell, struct line_reader *reader, struct she
         enum hf_status status;
 
         hf__shell_idle(shell);
-        if (shell->quit)
-            return CLI_OK;
+        if (shell->quit || shell->interrupted)
+            return shell->quit ? (int)CLI_OK : CLI_SIGNAL + SIGINT;
         status = hf__line_reader_next(shell->work, reader, &line);
         if (hf__shell_signal(shell))
             return CLI_SIGNAL + hf__shell_signal(shell);
@@ -403,6 +403,7 @@ static void typed_keep(struct shell_editor *editor, struct shell_input *typed)
 static void line_take(struct shell *shell, struct shell_editor *editor, struct shell_source *source,
                       struct shell_input *typed, struct hf_str line)
 {
+    shell->interrupted = false;
     if (meta_inside(shell, &source->input, line))
         return;
     if (is_too_long(shell, &source->input, line)) {
@@ -418,6 +419,8 @@ static void line_take(struct shell *shell, struct shell_editor *editor, struct s
     if (hf__shell_input_whole(&source->input))
         typed_keep(editor, typed);
     (void)units_run(shell, source, true);
+    if (shell->interrupted)
+        hf__shell_input_clear(&source->input);
 }
 
 static void person_serve(struct shell *shell, struct shell_editor *editor)

@@ -56,6 +56,7 @@ struct shell {
     struct shell_tx *tx; /* between BEGIN and COMMIT; NULL: not */
     struct shell_known *known;
     struct shell_history *history; /* NULL: none is kept */
+    bool interrupted; /* SIGINT came since the line was typed: what is left of it is not run */
     bool quit;
     int ends; /* of the whole shell */
 };

@@ -44,6 +44,8 @@ void hf__shell_idle(struct shell *shell)
 {
     int came = hf__shell_signal(shell);
 
+    if (came == SIGINT)
+        shell->interrupted = true;
     if (came && (came != SIGINT || !shell->interactive)) { /* (3) */
         shell->quit = true;
         shell->ends = CLI_SIGNAL + came;
@@ -513,16 +515,17 @@ static void watch_heading(const struct shell *shell, uint64_t ms)
     fflush(stdout);
 }
 
-/* Wait for the next round. False: a signal came. */
+/* Wait for the next round. False: a signal came, now or while the last one ran. */
 static bool watch_sleep(struct shell *shell, uint64_t ms)
 {
-    int came = 0;
+    enum hf_status slept;
 
     hf__shell_idle(shell);
-    if (hf_scope_sleep_ms(shell->work, (uint32_t)ms) != HF_OK)
-        came = hf__shell_signal(shell);
+    if (shell->interrupted || shell->quit)
+        return false;
+    slept = hf_scope_sleep_ms(shell->work, (uint32_t)ms);
     hf__shell_idle(shell);
-    return came == 0;
+    return slept == HF_OK && !shell->interrupted;
 }
 
 int hf__shell_watch(struct shell *shell, uint64_t ms, uint64_t count)
