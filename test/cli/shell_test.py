@@ -324,6 +324,10 @@ class Person(Shell):
         at.send("total FROM orders\r")
         at.until("..> ")
         self.assertIn("day  total\n1    10\n2    20\n(2 items)\n", at.run("WHERE customer = 'ann';"))
+        self.assertIn("total  day\n10     1\n", at.run('SELECT total, "day" FROM orders;'))  # as it was asked for
+        at.run("INSERT INTO orders VALUE {'customer': 'z', 'day': 1, 'a': 1};")
+        self.assertIn("customer  day  a\nz         1    1\n", at.run("SELECT * FROM orders WHERE customer = 'z';"))
+        at.run("DELETE FROM orders WHERE customer = 'z' AND day = 1;")
         self.assertIn("(0 items)\n", at.run("SELECT * FROM orders WHERE customer = 'x';"))
         self.assertIn("ok\n", at.run("DELETE FROM orders WHERE customer = 'ann' AND day = 1;"))
         self.assertIn("holdfast sql: ", at.run("SELECT * FROM nope;"))  # no end

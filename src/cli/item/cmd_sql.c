@@ -4,6 +4,9 @@
 #include "base/base.h"
 #include "cli/item/item.h"
 
+#include <ctype.h>
+#include <string.h>
+
 struct settings {
     struct item_settings item;
     uint64_t limit;
@@ -76,6 +79,82 @@ static enum hf_status sql_check(struct command_ctx *c)
     settings->parameters = settings->parameters_len ? parameters : NULL;
     return HF_OK;
 }
+
+/* ---- columns -------------------------------------------------------------------------------- */
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || ((unsigned char)c & 0x80);
+}
+
+/* The next word, quoted name or sign of a statement, which is taken off; empty: there is none. */
+static struct hf_str token_take(struct hf_str *rest)
+{
+    size_t at = 0, end;
+    bool quoted;
+    struct hf_str token;
+
+    while (at < rest->len && isspace((unsigned char)rest->ptr[at]))
+        at++;
+    quoted = at < rest->len && rest->ptr[at] == '"';
+    at += quoted;
+    end = at;
+    while (end < rest->len && (quoted ? rest->ptr[end] != '"' : is_name_char(rest->ptr[end])))
+        end++;
+    if (!quoted && end == at && end < rest->len)
+        end++; /* a sign */
+    token = hf_str_of(rest->ptr + at, end - at);
+    end += quoted && end < rest->len;
+    *rest = hf_str_of(rest->ptr + end, rest->len - end);
+    return token;
+}
+
+static bool token_is(struct hf_str token, const char *word)
+{
+    if (token.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < token.len; i++)
+        if (toupper((unsigned char)token.ptr[i]) != word[i])
+            return false;
+    return true;
+}
+
+/* SELECT *: the key first. Whoever may not describe the table may still read it. */
+static void key_first(struct command_ctx *c, struct item_list *list, struct hf_str table)
+{
+    struct item_keys keys;
+
+    if (hf__cli_item_keys(c, table, (struct hf_str){0}, &keys) == HF_OK) {
+        hf__cli_item_list_column(list, keys.hash.name);
+        hf__cli_item_list_column(list, keys.range.name);
+    }
+    hf_scope_ok(c->scope);
+}
+
+/* Which columns come first in a table for people. Other columns are in the order in which they come up. */
+static void columns_order(struct command_ctx *c, struct item_list *list)
+{
+    struct hf_str rest = hf__command_operand(c, 0), name, behind;
+
+    if (!hf__cli_for_people(c->cli) || !token_is(token_take(&rest), "SELECT"))
+        return;
+    name = token_take(&rest);
+    behind = token_take(&rest);
+    if (hf_str_equal(name, HF_STR("*")) && token_is(behind, "FROM")) {
+        key_first(c, list, token_take(&rest));
+        return;
+    }
+    /* names, and no paths: those have other names in the items */
+    while (name.len && (hf_str_equal(behind, HF_STR(",")) || token_is(behind, "FROM"))) {
+        hf__cli_item_list_column(list, name);
+        if (token_is(behind, "FROM"))
+            break;
+        name = token_take(&rest);
+        behind = token_take(&rest);
+    }
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
 
 /* Print the items of a page, up to the limit. *left is how many more may follow, *cut whether there are
  * others. */
@@ -180,9 +259,11 @@ static enum hf_status sql_run(struct command_ctx *c)
     struct item_list *list = NULL;
     enum hf_status status = HF_NOMEM;
 
-    hf__cli_item_capacity_begin(c, &settings->item);
     if (tokens)
         status = hf__cli_item_list_begin(c, settings->item.dynamodb, NULL, &list);
+    if (status == HF_OK && !settings->transaction)
+        columns_order(c, list);
+    hf__cli_item_capacity_begin(c, &settings->item);
     if (status == HF_OK)
         status = settings->transaction ? transaction_run(c, list) : pages_print(c, list, tokens);
     hf__cli_item_list_end(list);

@@ -125,6 +125,7 @@ enum hf_status hf__cli_item_print(struct command_ctx *c, bool dynamodb, struct h
  */
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
                                        const struct item_keys *keys, struct item_list **list);
+void hf__cli_item_list_column(struct item_list *list, struct hf_str name); /* the next column */
 enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item);
 void hf__cli_item_list_flush(struct item_list *list); /* what is held back, before a notice */
 void hf__cli_item_list_end(struct item_list *list);

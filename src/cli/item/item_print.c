@@ -124,6 +124,11 @@ static void column_add(struct item_list *list, struct hf_str name)
         list->columns[list->columns_len++] = copy;
 }
 
+void hf__cli_item_list_column(struct item_list *list, struct hf_str name)
+{
+    column_add(list, name);
+}
+
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
                                        const struct item_keys *keys, struct item_list **list)
 {
