@@ -114,7 +114,7 @@ static double status_mib(const char *name)
     return (double)kib / 1024;
 }
 
-/* From here on the most that the process had is counted anew. */
+/* From here on the most that the process had is counted again. */
 static void forget_peak(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");
@@ -387,7 +387,7 @@ static void measure_stream(struct hf_scope *s, struct bench *b, struct bench_rep
     static struct bench_tally tally;
     struct bench_worker w = {.s = s, .user = b};
     struct hf_events_page page = {.next = 1};
-    struct hf_stream_key stream = {HF_STR("order"), HF_STR("long")};
+    struct hf_event_stream_key stream = {HF_STR("order"), HF_STR("long")};
     uint64_t version = 0;
     int64_t begin_ns;
 

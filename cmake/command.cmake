@@ -92,6 +92,34 @@ elseif(HF_COMMAND_STATIC)
     endif()
 endif()
 
+# The editor of `holdfast shell` needs libedit's header to be built, and the library itself, which is loaded
+# and not linked, only when the shell runs on a terminal.
+#
+#   HF_WITH_LIBEDIT
+#       AUTO (default): when pkg-config finds it; ON: it has to be there; OFF: lines cannot be edited
+set(HF_WITH_LIBEDIT AUTO CACHE STRING "edit lines in the shell: AUTO, ON or OFF")
+set_property(CACHE HF_WITH_LIBEDIT PROPERTY STRINGS AUTO ON OFF)
+
+function(hf_libedit source)
+    if(HF_WITH_LIBEDIT STREQUAL "AUTO")
+        pkg_check_modules(HF_LIBEDIT QUIET libedit)
+    elseif(HF_WITH_LIBEDIT)
+        pkg_check_modules(HF_LIBEDIT REQUIRED libedit)
+    else()
+        set(HF_LIBEDIT_FOUND FALSE)
+    endif()
+    if(HF_LIBEDIT_FOUND)
+        list(GET HF_LIBEDIT_LINK_LIBRARIES 0 library)
+        hf_soname(soname ${library})
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+            HF_WITH_LIBEDIT HF_LIBEDIT_LIBRARY="${soname}")
+        set_property(SOURCE ${source} APPEND PROPERTY INCLUDE_DIRECTORIES ${HF_LIBEDIT_INCLUDE_DIRS})
+        message(STATUS "The shell: lines are edited by ${soname}")
+    else()
+        message(STATUS "The shell: lines cannot be edited, as there is no libedit")
+    endif()
+endfunction()
+
 function(hf_link_command target)
     if(NOT HF_LINKS_ARCHIVES)
         target_link_libraries(${target} PRIVATE inside)

@@ -5,12 +5,11 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/holdfast TYPE INCLUDE FILES_MATCHI
 install(TARGETS holdfast holdfast_static holdfast_engine holdfast_engine_static
     EXPORT holdfast-targets)
 
-# README.md, and all that its links lead to. Links of documents into the sources, and to the manual
-# pages, which are elsewhere, become plain text.
+# README.md, and all that its links lead to. Links of documents into the sources become plain text.
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
               ${CMAKE_SOURCE_DIR}/SECURITY.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md TYPE DOC)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs ${CMAKE_SOURCE_DIR}/changes TYPE DOC
-        FILES_MATCHING PATTERN "*.md" PATTERN man EXCLUDE)
+        FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples TYPE DOC FILES_MATCHING PATTERN "*.c")
 install(CODE "
     set(doc_dir \"${CMAKE_INSTALL_DOCDIR}\")
@@ -18,7 +17,7 @@ install(CODE "
     file(GLOB_RECURSE documents \"\$ENV{DESTDIR}\${doc_dir}/docs/*.md\")
     foreach(document \${documents})
         file(READ \${document} text)
-        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\(([.][.]/(src|test|include)|man)/[^)\\n]*\\\\)\" \"\\\\1\"
+        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\((([.][.]/)+(src|test|include|bench))/[^)\\n]*\\\\)\" \"\\\\1\"
             text \"\${text}\")
         file(WRITE \${document} \"\${text}\")
     endforeach()")
@@ -69,16 +68,35 @@ else()
     message(STATUS "No Python: without the manual pages of section 3")
 endif()
 
-# The command's own: manual pages, completion, units for systemd.
-file(GLOB COMMAND_PAGES ${CMAKE_SOURCE_DIR}/docs/man/holdfast*.1)
-install(FILES ${COMMAND_PAGES}
-        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/holdfast.bash
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast)
-install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/_holdfast
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-install(FILES ${CMAKE_SOURCE_DIR}/packaging/completion/holdfast.fish
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+# hf_install_texts(TARGET): what the command writes about itself: section 1 of the manual, from its tables,
+# and completion for shells. A command with sanitizers is not installed, and one for another machine may
+# not run here.
+function(hf_install_texts target)
+    if(HF_SANITIZE OR (CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR))
+        message(STATUS "Without the manual pages of section 1, and completion")
+        return()
+    endif()
+    set(texts ${CMAKE_BINARY_DIR}/texts)
+    add_custom_command(OUTPUT ${texts}/made
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${texts}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${texts}
+        COMMAND ${target} manual ${texts}/man1
+        COMMAND ${target} completion bash > ${texts}/holdfast
+        COMMAND ${target} completion zsh > ${texts}/_holdfast
+        COMMAND ${target} completion fish > ${texts}/holdfast.fish
+        COMMAND ${CMAKE_COMMAND} -E touch ${texts}/made
+        DEPENDS ${target}
+        COMMENT "Manual pages of section 1, completion" VERBATIM)
+    add_custom_target(texts ALL DEPENDS ${texts}/made)
+    install(DIRECTORY ${texts}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${texts}/holdfast
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${texts}/_holdfast DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${texts}/holdfast.fish
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endfunction()
+
+# Units for systemd.
 # The unit names the command by its whole path, and the prefix is known when it is installed:
 # `cmake --install --prefix` may give another one than the configuration had.
 install(CODE "

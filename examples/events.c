@@ -97,7 +97,7 @@ static int read_order(struct hf_scope *s, struct hf_events *store)
 
     puts("order 7:");
     do {
-        if (hf_events_read(s, store, (struct hf_stream_key){HF_STR("order"), HF_STR("7")},
+        if (hf_events_read(s, store, (struct hf_event_stream_key){HF_STR("order"), HF_STR("7")},
                            HF_OPTIONS(hf_events_read_options, .from = page.next), &page) != HF_OK)
             return complain(s);
         for (size_t i = 0; i < page.events_len; i++)

@@ -92,7 +92,7 @@ static enum hf_status count_stock(struct hf_scope *s, void *state,
     return HF_OK;
 }
 
-static enum hf_status fill_stock(struct hf_scope *s, void *state, struct hf_stream_key stream,
+static enum hf_status fill_stock(struct hf_scope *s, void *state, struct hf_event_stream_key stream,
                                  void *user)
 {
     (void)s;

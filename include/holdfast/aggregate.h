@@ -91,7 +91,7 @@ HF_API HF_NODISCARD enum hf_status hf_event_upcast(struct hf_scope *s,
 
 /* Any failure ends the call that it happens in, and is what that returns. */
 typedef enum hf_status hf_aggregate_init_fn(struct hf_scope *s, void *state,
-                                            struct hf_stream_key stream, void *user);
+                                            struct hf_event_stream_key stream, void *user);
 typedef enum hf_status hf_aggregate_evolve_fn(struct hf_scope *s, void *state,
                                               const struct hf_stored_event *event, void *user);
 typedef enum hf_status hf_aggregate_validate_fn(struct hf_scope *s, const void *state,
@@ -180,7 +180,7 @@ struct hf_command {
 };
 
 /* A snapshot could not be made; the events are stored all the same. */
-typedef void hf_snapshot_error_fn(const struct hf_error *error, struct hf_stream_key stream,
+typedef void hf_snapshot_error_fn(const struct hf_error *error, struct hf_event_stream_key stream,
                                   void *user);
 
 struct hf_handle_options {
@@ -210,7 +210,7 @@ struct hf_handled {
 /*
  * Load the state, ask the precondition, decide, check each event and let the state evolve, append
  * them all or none with the exact version, make a snapshot when it is time. When others have
- * appended meanwhile all of it is done anew, after a little while.
+ * appended meanwhile all of it is done again, after a little while.
  *
  * With join_tx, when the scope has a transaction on this database, the events are added to that
  * one: it is canceled at its commit if others are faster, and no snapshot is made.
@@ -244,15 +244,15 @@ struct hf_snapshot {
  * (may be NULL) is false then. HF_NOT_FOUND: there is none. Deleting one that is not there is no
  * failure. HF_INVALID: version 0, no item.
  */
-HF_API HF_NODISCARD enum hf_status hf_snapshot_save(struct hf_scope *s, struct hf_events *store,
-                                                    struct hf_stream_key stream, struct hf_str name,
-                                                    const struct hf_snapshot *snapshot,
-                                                    bool *saved);
+HF_API HF_NODISCARD enum hf_status
+hf_snapshot_save(struct hf_scope *s, struct hf_events *store, struct hf_event_stream_key stream,
+                 struct hf_str name, const struct hf_snapshot *snapshot, bool *saved);
 HF_API HF_NODISCARD enum hf_status hf_snapshot_get(struct hf_scope *s, struct hf_events *store,
-                                                   struct hf_stream_key stream, struct hf_str name,
+                                                   struct hf_event_stream_key stream,
+                                                   struct hf_str name,
                                                    struct hf_snapshot *snapshot);
 HF_API HF_NODISCARD enum hf_status hf_snapshot_delete(struct hf_scope *s, struct hf_events *store,
-                                                      struct hf_stream_key stream,
+                                                      struct hf_event_stream_key stream,
                                                       struct hf_str name);
 
 #ifdef __cplusplus

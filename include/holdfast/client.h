@@ -102,6 +102,55 @@ HF_API HF_NODISCARD enum hf_status hf_server_check(struct hf_scope *s, struct hf
                                                    const struct hf_check_options *check,
                                                    struct hf_check_report *report);
 
+/* How hf_connect() would connect, for programs that help people find out why it fails. */
+struct hf_client_info {
+    struct hf_str endpoint;    /* "https://dynamodb.eu-central-1.amazonaws.com" */
+    struct hf_str region;      /* that requests are signed for */
+    struct hf_str credentials; /* where they come from, such as "the variable AWS_ACCESS_KEY_ID" */
+    struct hf_str access_key;  /* its secret is never part of this */
+    int64_t expires_us;        /* when the credentials expire, by the wall clock; 0: never */
+    bool placeholder;          /* none are set, and the endpoint is this machine */
+    uint64_t reserved[4];
+};
+
+/*
+ * Find the endpoint, the region and the credentials of a URL as hf_connect() and its first call do.
+ * The database itself is not called; sources of credentials may be asked over the network. If it
+ * fails, `info` has what was found until then.
+ *
+ * HF_INVALID, HF_IO  as hf_connect() says
+ * HF_DENIED          there are no credentials, or they have expired; the message says which
+ *
+ * Blocks.
+ */
+HF_API HF_NODISCARD enum hf_status hf_client_describe(struct hf_scope *s, struct hf_str url,
+                                                      const struct hf_client_options *options,
+                                                      struct hf_client_info *info);
+
+/* What a server answered. */
+struct hf_server_answer {
+    int status;           /* of HTTP */
+    struct hf_str body;   /* at most 4 MiB */
+    struct hf_str server; /* its field Server; absent: it has none */
+    int64_t date_s;       /* its field Date, in seconds since 1970; 0: it has none */
+    uint64_t reserved[4];
+};
+
+/*
+ * GET a path of the server at `url`, such as "/metrics" or "/readyz" of `holdfast serve`. The
+ * request is signed if there are credentials. It is sent once. Any HTTP status is HF_OK.
+ *
+ * HF_IO       it is unreachable, or what it answered is no HTTP
+ * HF_LIMIT    the answer has more than 4 MiB
+ * HF_INVALID  as hf_connect() says, or the path does not begin with '/'
+ *
+ * Blocks.
+ */
+HF_API HF_NODISCARD enum hf_status hf_server_get(struct hf_scope *s, struct hf_str url,
+                                                 const struct hf_client_options *options,
+                                                 struct hf_str path,
+                                                 struct hf_server_answer *answer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -108,7 +108,7 @@ HF_API struct hf_events_abilities hf_events_abilities(const struct hf_events *st
 /* ---- appending ------------------------------------------------------------------------------ */
 
 /* Which stream. A '/', '%' or any other byte of UTF-8 may be in either; no two pairs collide. */
-struct hf_stream_key {
+struct hf_event_stream_key {
     struct hf_str domain; /* not empty */
     struct hf_str id;     /* may be empty */
 };
@@ -136,7 +136,7 @@ enum hf_expect {
 };
 
 struct hf_append {
-    struct hf_stream_key stream; /* each stream once in a call, and in a transaction */
+    struct hf_event_stream_key stream; /* each stream once in a call, and in a transaction */
     enum hf_expect expect;
     uint64_t version; /* for HF_EXPECT_VERSION */
     const struct hf_new_event *events;
@@ -199,7 +199,7 @@ HF_API HF_NODISCARD enum hf_status hf_events_append(struct hf_scope *s, struct h
 /*
  * Add them to a transaction on this database. They are there once it was committed; the results
  * say what they will be, and the positions and versions are such that it is canceled if others were
- * faster, and then hf_tx_run() builds it anew. HF_INVALID: the transaction is on another database,
+ * faster, and then hf_tx_run() builds it again. HF_INVALID: the transaction is on another database,
  * or has a stream of these already. And as above. Since 0.1.
  */
 HF_API HF_NODISCARD enum hf_status
@@ -212,7 +212,7 @@ hf_events_append_into(struct hf_scope *s, struct hf_events *store, struct hf_tx 
 struct hf_stored_event {
     struct hf_str id;
     struct hf_str position;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version;
     struct hf_str type;
     struct hf_bytes payload; /* fetched from the blob store, and verified, if it was there */
@@ -256,7 +256,7 @@ struct hf_events_page {
  * the event.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
-                                                  struct hf_stream_key stream,
+                                                  struct hf_event_stream_key stream,
                                                   const struct hf_events_read_options *options,
                                                   struct hf_events_page *page);
 
@@ -342,7 +342,7 @@ HF_API void hf_events_unlisten(struct hf_events *store, hf_events_wake_fn *wake,
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-struct hf_stream_info {
+struct hf_event_stream_info {
     uint64_t version;       /* of its last event; 0: it has had none */
     uint64_t first;         /* the oldest version that is read */
     struct hf_str position; /* of its last event */
@@ -356,42 +356,43 @@ struct hf_stream_info {
 /* HF_NOT_FOUND: it has never had an event. */
 HF_API HF_NODISCARD enum hf_status hf_events_stream_info(struct hf_scope *s,
                                                          struct hf_events *store,
-                                                         struct hf_stream_key stream,
-                                                         struct hf_stream_info *info);
+                                                         struct hf_event_stream_key stream,
+                                                         struct hf_event_stream_info *info);
 
 /* Events before that version are not read any more; hf_events_sweep() removes them. It cannot be
  * undone. HF_INVALID: beyond its end. */
 HF_API HF_NODISCARD enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
-                                                      struct hf_stream_key stream, uint64_t before);
+                                                      struct hf_event_stream_key stream,
+                                                      uint64_t before);
 
 /* The same by age and number, from now on, as they come; 0: no such limit. */
 HF_API HF_NODISCARD enum hf_status hf_events_limit_stream(struct hf_scope *s,
                                                           struct hf_events *store,
-                                                          struct hf_stream_key stream,
+                                                          struct hf_event_stream_key stream,
                                                           uint32_t max_age_s, uint64_t max_count);
 
 /* Delete a stream for good: nothing is read, nothing can be appended ever again (HF_DELETED). `expect`
  * and `version` as in hf_append. Again is no failure. The order of all shows its events, as it does
  * with truncated ones, until hf_events_sweep() has removed them. */
 HF_API HF_NODISCARD enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
-                                                       struct hf_stream_key stream,
+                                                       struct hf_event_stream_key stream,
                                                        enum hf_expect expect, uint64_t version);
 
 /* Take a stream out of the global order, unless it is asked for, or back into it, at its old
  * places. Nothing can be appended to it meanwhile (HF_IN_USE). Can be called again when it was
  * interrupted. */
 HF_API HF_NODISCARD enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
-                                                     struct hf_stream_key stream);
+                                                     struct hf_event_stream_key stream);
 HF_API HF_NODISCARD enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
-                                                       struct hf_stream_key stream);
+                                                       struct hf_event_stream_key stream);
 
 /*
  * Call this with each stream (of that domain; absent: of all), deleted ones too, in no order.
  * Anything but HF_OK ends it, and is returned. There is no list of streams: this is a Scan of the
  * table, which costs as much as reading all events.
  */
-typedef enum hf_status hf_events_stream_fn(struct hf_scope *s, struct hf_stream_key stream,
-                                           const struct hf_stream_info *info, void *user);
+typedef enum hf_status hf_events_stream_fn(struct hf_scope *s, struct hf_event_stream_key stream,
+                                           const struct hf_event_stream_info *info, void *user);
 HF_API HF_NODISCARD enum hf_status hf_events_streams(struct hf_scope *s, struct hf_events *store,
                                                      struct hf_str domain, hf_events_stream_fn *fn,
                                                      void *user);
@@ -430,9 +431,8 @@ struct hf_events_verify_options {
 };
 
 struct hf_events_verified {
-    uint64_t streams, events; /* that were looked at */
-    struct hf_stream_key bad; /* the first stream that is not as it was written; no domain: all is
-                                 well */
+    uint64_t streams, events;       /* that were looked at */
+    struct hf_event_stream_key bad; /* the first damaged stream; no domain: there is none */
     uint64_t bad_version;
     uint64_t reserved[4];
 };
@@ -444,7 +444,7 @@ struct hf_events_verified {
  * where. HF_UNSUPPORTED: the store has no chain.
  */
 HF_API HF_NODISCARD enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
-                                                    const struct hf_stream_key *stream,
+                                                    const struct hf_event_stream_key *stream,
                                                     const struct hf_events_verify_options *options,
                                                     struct hf_events_verified *verified);
 

@@ -86,8 +86,8 @@ enum {
  * correlation that of the parent.
  */
 struct hf_flow_event {
-    struct hf_stream_key stream; /* the domain is required */
-    struct hf_new_event event;   /* the type is required */
+    struct hf_event_stream_key stream; /* the domain is required */
+    struct hf_new_event event;         /* the type is required */
     uint64_t reserved[4];
 };
 
@@ -339,7 +339,7 @@ HF_API struct hf_relay *hf_flows_relay(struct hf_flows *flows);
 
 /* As hf_events_read() and hf_events_get(), with events in their current form. */
 HF_API HF_NODISCARD enum hf_status hf_flows_read(struct hf_scope *s, struct hf_flows *flows,
-                                                 struct hf_stream_key stream,
+                                                 struct hf_event_stream_key stream,
                                                  const struct hf_events_read_options *options,
                                                  struct hf_events_page *page);
 HF_API HF_NODISCARD enum hf_status hf_flows_get(struct hf_scope *s, struct hf_flows *flows,

@@ -110,7 +110,7 @@ struct hf_kv_options {
     uint32_t tombstone_s; /* for how long a deleted key is remembered; default 3600 */
 
     /*
-     * Deleted is removed at once. Then a request that made a key anew, and whose answer was lost,
+     * Deleted is removed at once. Then a request that made a key again, and whose answer was lost,
      * may arrive after the key was deleted, and bring it back; and of two who delete a key at the
      * same time both may get the answer that they did.
      */
@@ -451,7 +451,7 @@ struct hf_kv_clear_options {
     uint32_t delay_ms; /* at least so long from one page to the next; default 0 */
 
     /*
-     * One conditional write per key: what is set anew meanwhile stays. Default: batches, which are
+     * One conditional write per key: what is set again meanwhile stays. Default: batches, which are
      * blind. Either way what is set while this runs may be removed or not.
      */
     bool exact;

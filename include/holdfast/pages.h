@@ -118,7 +118,7 @@ HF_API HF_NODISCARD enum hf_status hf_pages_next(struct hf_scope *s, struct hf_p
  * scope: as the key that Query and Scan take, or as the text that the others do (for tags at the
  * ends of pages only). Absent when the list has ended; before the first step, the request's own.
  *
- * In the midst of a last page the key's names are not known: then DescribeTable is called.
+ * In the middle of a last page the key's names are not known: then DescribeTable is called.
  *
  * HF_INVALID  a list of the other kind; or the projection leaves out a key
  */

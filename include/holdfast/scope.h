@@ -125,6 +125,17 @@ HF_API void hf_scope_cancel(struct hf_scope *s);
  */
 HF_API HF_NODISCARD enum hf_status hf_scope_sleep_ms(struct hf_scope *s, uint32_t ms);
 
+/*
+ * Many writes, one sync. While it is on, an embedded database does not wait until what a call on this
+ * scope wrote is durable; hf_db_sync() waits for all of it. Each call stays atomic, with its index
+ * entries and stream records. If the machine or the process fails before the sync, the last of these
+ * writes may be lost, never one of the middle: what is left was written before everything that is
+ * missing. Services are not affected: their writes are durable when they answer.
+ *
+ * Off for a new scope and after hf_scope_reset(), so sync first. Switching it off does not sync.
+ */
+HF_API void hf_scope_sync_later(struct hf_scope *s, bool on);
+
 /* What operations consumed, in capacity units, as the database tells it. */
 struct hf_scope_capacity {
     double read_units;

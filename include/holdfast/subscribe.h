@@ -67,7 +67,7 @@ typedef enum hf_status hf_event_batch_fn(struct hf_scope *s, const struct hf_sto
 typedef enum hf_status hf_project_fn(struct hf_scope *s, struct hf_tx *tx,
                                      const struct hf_stored_event *event, void *user);
 
-/* Remove what the projection has built: it begins anew. May be called again when it failed, or when
+/* Remove what the projection has built: it starts over. May be called again when it failed, or when
  * the process died before that was noted. Who is stopped in here for longer than a lease, and then
  * goes on, removes what its successor has built: hf_subscription_fence() is for that. */
 typedef enum hf_status hf_project_reset_fn(struct hf_scope *s, void *user);
@@ -102,10 +102,10 @@ struct hf_subscribe_options {
     hf_event_batch_fn *batch; /* the same for up to batch_max events at once, */
     hf_project_fn *project;   /* or a projection */
 
-    struct hf_stream_key stream; /* only that stream; default: the global order */
-    struct hf_str domain;        /* of all: only of that domain, */
-    struct hf_str type;          /* and of that type, or with "*" at its end; default all */
-    bool archived;               /* of all: with events of archived streams */
+    struct hf_event_stream_key stream; /* only that stream; default: the global order */
+    struct hf_str domain;              /* of all: only of that domain, */
+    struct hf_str type;                /* and of that type, or with "*" at its end; default all */
+    bool archived;                     /* of all: with events of archived streams */
 
     enum hf_start start; /* where there is no checkpoint yet */
     struct hf_str after; /* HF_START_AFTER: a position; of a stream the version, as digits */
@@ -254,7 +254,7 @@ HF_API HF_NODISCARD enum hf_status hf_subscription_info(struct hf_scope *s, stru
                                                         struct hf_subscription_info *info);
 
 /*
- * Let it begin anew: whoever has its lease, here or elsewhere, or takes it next, calls the reset
+ * Let it start over: whoever has its lease, here or elsewhere, or takes it next, calls the reset
  * function, if there is one, forgets the checkpoint and what was parked, and starts from the first
  * event (`after` absent) or behind that position; of a stream, that version. Nothing of before
  * counts then. HF_NOT_FOUND: as above. HF_INVALID: `after` is the wrong one of the two; when it has
@@ -271,7 +271,7 @@ hf_subscription_forget(struct hf_scope *s, struct hf_events *store, struct hf_st
 
 struct hf_parked {
     struct hf_str position; /* names it */
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version;
     struct hf_str type;
     enum hf_status error; /* of its last attempt */
@@ -345,7 +345,7 @@ struct hf_group_options {
     struct hf_str table; /* of its outbox; default that of the store with "-NAME" behind it */
     uint32_t buckets;    /* of its outbox; as of hf_outbox_options */
 
-    struct hf_stream_key stream; /* as of hf_subscribe_options, up to from_us */
+    struct hf_event_stream_key stream; /* as of hf_subscribe_options, up to from_us */
     struct hf_str domain;
     struct hf_str type;
     enum hf_start start;

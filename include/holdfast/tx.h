@@ -128,7 +128,7 @@ typedef enum hf_status hf_tx_fn(struct hf_scope *s, struct hf_tx *tx, void *user
 
 /*
  * Call `build` with a new transaction, which is the scope's meanwhile, and commit it. Others that
- * change the same items at the same time let it be built and committed anew, after a little while,
+ * change the same items at the same time let it be built and committed again, after a little while,
  * options->max_attempts times in all, unless it may have happened.
  *
  * Inside of another transaction of the same database it becomes part of that one, which is

@@ -143,6 +143,7 @@ struct hf__pending_sync {
     uint32_t delay_ms; /* extra time before the response is sent; set by faults of tests */
 };
 void hf__scope_set_pending_sync(struct hf_scope *s, struct hf__pending_sync *pending);
+uint64_t hf__scope_pending_ticket(const struct hf_scope *s); /* 0: there is none */
 /* Leave the wait for the ticket, or the delay, to the caller. False: the scope has no pending sync,
  * so wait now. */
 bool hf__scope_defer_sync(struct hf_scope *s, uint64_t ticket);

@@ -26,20 +26,21 @@ static inline char *base32_write(char *to, uint64_t number, int digits, const ch
     return to + digits;
 }
 
-/* The values of digits, plus 1, in an array of all characters; `a` is the first letter. */
-#define BASE32_VALUES(a)                                                                           \
-    ['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,        \
-    ['8'] = 9, ['9'] = 10, [(a)] = 11, [(a) + 1] = 12, [(a) + 2] = 13, [(a) + 3] = 14,             \
-    [(a) + 4] = 15, [(a) + 5] = 16, [(a) + 6] = 17, [(a) + 7] = 18, [(a) + 9] = 19,                \
-    [(a) + 10] = 20, [(a) + 12] = 21, [(a) + 13] = 22, [(a) + 15] = 23, [(a) + 16] = 24,           \
-    [(a) + 17] = 25, [(a) + 18] = 26, [(a) + 19] = 27, [(a) + 21] = 28, [(a) + 22] = 29,           \
-    [(a) + 23] = 30, [(a) + 24] = 31, [(a) + 25] = 32
+/* Values of digits, plus 1, in rows of 16 characters; 0: no digit. */
+#define BASE32_NONE 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+#define BASE32_FIGURES 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0, 0, 0, 0, 0
+#define BASE32_LETTERS                                                                             \
+    0, 11, 12, 13, 14, 15, 16, 17, 18, 0, 19, 20, 0, 21, 22, 0, 23, 24, 25, 26, 27, 0, 28, 29, 30, \
+        31, 32, 0, 0, 0, 0, 0
 
 /* False when one of the characters is no digit; then *number has no meaning. This is for every event
  * that is read. */
 static inline bool base32_read(const char *from, int digits, const char *alphabet, uint64_t *number)
 {
-    static const uint8_t lower[256] = {BASE32_VALUES('a')}, upper[256] = {BASE32_VALUES('A')};
+    static const uint8_t lower[256] = {BASE32_NONE, BASE32_NONE, BASE32_NONE,   BASE32_FIGURES,
+                                       BASE32_NONE, BASE32_NONE, BASE32_LETTERS};
+    static const uint8_t upper[256] = {BASE32_NONE, BASE32_NONE, BASE32_NONE, BASE32_FIGURES,
+                                       BASE32_LETTERS};
     const uint8_t *values = alphabet[10] == 'a' ? lower : upper;
     uint64_t sum = 0;
     uint32_t bits = 0; /* of all digits; what is none has all of them */

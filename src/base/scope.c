@@ -55,6 +55,7 @@ struct hf_scope {
     enum hf__wording wording;
     struct hf_tx *tx;                 /* the caller's; NULL: none */
     struct hf__pending_sync *pending; /* the sync that the caller waits for; NULL: calls wait */
+    struct hf__pending_sync later;    /* of hf_scope_sync_later() */
     struct hf__patience *patience;    /* NULL: reads may take any time */
     struct hf_error error;
     bool error_set;     /* false: `error` is all zero */
@@ -543,6 +544,21 @@ const struct hf_env *hf_scope_env(const struct hf_scope *s)
 void hf__scope_set_pending_sync(struct hf_scope *s, struct hf__pending_sync *pending)
 {
     s->pending = pending;
+}
+
+void hf_scope_sync_later(struct hf_scope *s, bool on)
+{
+    if (!on) {
+        s->pending = NULL;
+        return;
+    }
+    s->later = (struct hf__pending_sync){0};
+    s->pending = &s->later;
+}
+
+uint64_t hf__scope_pending_ticket(const struct hf_scope *s)
+{
+    return s->pending ? s->pending->ticket : 0;
 }
 
 bool hf__scope_defer_sync(struct hf_scope *s, uint64_t ticket)

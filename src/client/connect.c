@@ -67,6 +67,7 @@ static enum hf_status set_number(struct hf_scope *s, const struct param *param, 
     }
     if (number == 0 || number > INT32_MAX)
         return wrong_param(s, param, value, "a number from 1 to 2147483647");
+    assert(number <= UINT32_MAX);
     *out = (uint32_t)number;
     return HF_OK;
 }
@@ -96,6 +97,7 @@ static enum hf_status set_param(struct hf_scope *s, struct hf_client_options *op
     void *at = (char *)options + param->at;
     bool yes = is_word(value, "yes");
 
+    assert(param->at < sizeof(*options));
     switch (param->kind) {
     case PARAM_STR:
         *(struct hf_str *)at = value;
@@ -219,6 +221,7 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
     if (!region.len)
         return hf__fail(s, HF_INVALID,
                         "no region: use %s, or set AWS_REGION, or region in the profile", say);
+    assert(!parts->region.ptr); /* it is found once */
     parts->region = hf_scope_copy(parts->memory, region);
     return parts->region.ptr ? HF_OK : hf__fail_nomem(s);
 }
@@ -227,6 +230,7 @@ static enum hf_status find_region(struct hf_scope *s, const struct hf_client_opt
 static enum hf_status keep_fixed(struct hf_scope *s, struct hf_str service,
                                  struct client_parts *parts)
 {
+    assert(parts->region.len && service.len);
     if (!parts->fixed.origin.ptr)
         return HF_OK;
     parts->fixed.signing_region = parts->region;
@@ -251,6 +255,7 @@ static enum hf_status make_credentials(struct hf_scope *s, const struct hf_clien
                                           .profile_asked = o->profile.len > 0,
                                           .local = is_local(parts)};
 
+    assert(parts->config && parts->transport && !parts->credentials);
     return hf__credentials_open(s, &c, &parts->credentials);
 }
 

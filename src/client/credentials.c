@@ -345,6 +345,7 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
     c->refreshing = false;
     c->round++;
     c->retry_us = now.elapsed_us + pause_us;
+    assert(!c->refused || c->keys); /* keys were refused */
     if (status == HF_OK) {
         if (c->refused && hf_str_equal(c->keys->is.access_key, fetched->is.access_key))
             c->same_us = now.elapsed_us;
@@ -486,6 +487,20 @@ enum hf_status hf__credentials_get(struct hf_scope *s, struct credentials *c,
     status = hand_out(s, &keys->is, now, account);
     keys_drop(&c->env, keys);
     return status;
+}
+
+enum hf_status hf__credentials_show(struct hf_scope *s, struct credentials *c,
+                                    struct credentials_shown *shown)
+{
+    struct keys *keys = NULL;
+
+    TRY(current_keys(s, c, &keys));
+    *shown = (struct credentials_shown){.access_key = hf_scope_copy(s, keys->is.access_key),
+                                        .origin = keys->is.origin,
+                                        .expires_us = keys->is.expires_us,
+                                        .made_up = keys->is.origin == made_up.origin};
+    keys_drop(&c->env, keys);
+    return shown->access_key.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
 bool hf__credentials_refused(struct credentials *c, struct hf_str access_key)

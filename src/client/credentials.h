@@ -53,6 +53,16 @@ void hf__credentials_close(struct credentials *credentials);
 enum hf_status hf__credentials_get(struct hf_scope *s, struct credentials *credentials,
                                    struct sign_credentials *now, struct hf_str *account);
 
+/* What may be shown of those of now: no secret. Fails as hf__credentials_get() does. */
+struct credentials_shown {
+    struct hf_str access_key; /* in the scope */
+    const char *origin;       /* "the variable AWS_ACCESS_KEY_ID" */
+    int64_t expires_us;       /* 0: never */
+    bool made_up;             /* hf__credentials_made_up() */
+};
+enum hf_status hf__credentials_show(struct hf_scope *s, struct credentials *credentials,
+                                    struct credentials_shown *shown);
+
 /* The service refused this key as expired or unknown: fetch new ones before the next use, if the
  * source can give others. True when the next hf__credentials_get() may give others. */
 bool hf__credentials_refused(struct credentials *credentials, struct hf_str access_key);

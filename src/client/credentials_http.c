@@ -177,6 +177,7 @@ static enum hf_status number_setting(struct hf_scope *s, struct source *source,
     struct hf_str text = hf__config_setting(source->config, variable, key);
     uint32_t read = 0;
 
+    assert(max > 0 && max < UINT32_MAX / 10 - 1);
     if (!text.ptr)
         return HF_OK;
     for (size_t i = 0; i < text.len; i++) {
@@ -242,6 +243,7 @@ static enum hf_status metadata_token(struct hf_scope *s, struct source *source,
     struct http_answer answer;
     enum hf_status status;
 
+    assert(call.fields_len < ARRAY_LEN(call.fields));
     call.method = "PUT";
     call.target = HF_STR("/latest/api/token");
     call.fields[call.fields_len++] =

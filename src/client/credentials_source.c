@@ -65,6 +65,7 @@ static enum hf_status fill_head(struct hf_scope *s, struct source *source,
 {
     struct hf_str query = call->target;
 
+    assert(head->fields_len == 0 && call->fields_len <= ARRAY_LEN(call->fields));
     head->method = hf_str_from(call->method);
     head->target =
         hf_scope_format(s, "%.*s%.*s", HF_FMT(call->endpoint->path), HF_FMT(call->target));
@@ -145,6 +146,7 @@ static uint32_t pause_before(struct source *source, uint32_t nth)
     uint32_t ms = (uint32_t)PAUSE_MS << (nth < 8 ? nth - 2 : 6);
     uint32_t random;
 
+    assert(nth >= 2);
     hf__env_random(source->env, &random, sizeof(random));
     return ms + (uint32_t)((uint64_t)ms * random >> 32);
 }
@@ -156,6 +158,7 @@ enum hf_status hf__source_call(struct hf_scope *s, struct source *source,
     enum hf_status status;
     bool corrected = false;
 
+    assert(call->what && call->method && call->transport && call->endpoint && call->attempts);
     for (uint32_t nth = 1;; nth++) {
         bool last = nth >= call->attempts;
         uint32_t pause_ms;
@@ -221,6 +224,7 @@ static enum hf_status read_all(struct hf_scope *s, int fd, struct hf_str path, s
             return hf__fail(s, HF_IO, "Cannot read %.*s: %s", HF_FMT(path), strerror(errno));
         len += (size_t)got;
     }
+    assert(len <= SOURCE_TEXT_MAX + 1);
     if (len > SOURCE_TEXT_MAX)
         return hf__fail(s, HF_INVALID, "%.*s has more than %d bytes", HF_FMT(path),
                         SOURCE_TEXT_MAX);
@@ -273,6 +277,7 @@ bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text
             break;
         len += (size_t)wrote;
     }
+    assert(len <= text.len);
     done = close(fd) == 0 && len == text.len && rename(temporary, name.ptr) == 0;
     if (!done)
         unlink(temporary);
@@ -314,6 +319,7 @@ struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const str
 /* Digits from *at on, `count` of them; false when there is something else. */
 static bool take_number(struct hf_str *at, size_t count, int *number)
 {
+    assert(count > 0 && count < 9); /* they fit an int */
     if (at->len < count)
         return false;
     *number = 0;

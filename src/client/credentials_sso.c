@@ -4,7 +4,7 @@
  * `aws sso login` leaves a token in ~/.aws/sso/cache/, in a file that is named by the SHA-1 of the
  * session's name, or of the start URL where a profile has no session. With it the SSO portal gives
  * keys for a role of an account. A token that has expired is renewed by SSO's OIDC service, where
- * the login left what that needs, and the file is written anew: the old refresh token may be of no
+ * the login left what that needs, and the file is written again: the old refresh token may be of no
  * use any more, and the CLI shall not need another login because of us.
  *
  * `aws login` leaves keys themselves, in ~/.aws/login/cache/, named by the SHA-256 of the session.
@@ -239,6 +239,7 @@ static enum hf_status ask_oidc(struct hf_scope *s, struct source *source,
     struct http_answer answer;
     enum hf_status status;
 
+    assert(token->refresh_token.len && token->client_id.len && token->client_secret.len);
     TRY(hf__endpoint_find(s, source->config,
                           &(struct endpoint_ask){.service = ENDPOINT_SSO_OIDC,
                                                  .region = is->region},
@@ -274,6 +275,7 @@ static enum hf_status token_renew(struct hf_scope *s, struct source *source,
     char basic[SIGN_TIME + 1];
 
     TRY(ask_oidc(s, source, is, token, &renewed));
+    assert(renewed.access_token.len && renewed.expires_s > 0);
     token->access_token = renewed.access_token;
     if (renewed.refresh_token.len)
         token->refresh_token = renewed.refresh_token;
@@ -318,6 +320,7 @@ static enum hf_status find_token(struct hf_scope *s, struct source *source,
         TRY(token_renew(s, source, is, path, &token));
     }
     *access_token = token.access_token;
+    assert(is_sendable(*access_token)); /* it becomes the value of a header */
     return HF_OK;
 }
 

@@ -166,6 +166,7 @@ static struct hf_str account_of(struct hf_str arn)
         if (!at)
             return hf_str_of(NULL, 0);
         part = hf_str_of(arn.ptr, (size_t)(at - arn.ptr));
+        assert(part.len < arn.len);
         arn = hf_str_of(at + 1, arn.len - part.len - 1);
     }
     return part;
@@ -196,6 +197,7 @@ static enum hf_status take_answer(struct hf_scope *s, const struct source *sourc
         return hf__fail(s, HF_IO, "The answer of STS for role %.*s does not say when it expires",
                         HF_FMT(role->arn));
     keys->expires_us -= source->skew_s * 1000000; /* by our clock */
+    assert(keys->access_key.len && keys->secret_key.len && keys->session_token.len);
     return HF_OK;
 }
 
@@ -215,6 +217,7 @@ enum hf_status hf__source_role(struct hf_scope *s, struct source *source,
                                .again = is_passing};
     struct http_answer answer;
 
+    assert(role->arn.len && (role->keys || role->token_file.ptr)); /* one of the two proves it */
     TRY(find_endpoint(s, source, &endpoint));
     if (!role->keys) {
         TRY(hf__source_file(s, role->token_file, NULL, &token));

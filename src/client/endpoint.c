@@ -147,6 +147,8 @@ static const struct service services[] = {
                               .signing = "events"},
 };
 
+_Static_assert(ARRAY_LEN(services) == ENDPOINT_EVENTBRIDGE + 1, "every service is there");
+
 #define USUAL_GLOBAL "aws-global"
 #define LOCAL_REGION "local"
 
@@ -163,6 +165,7 @@ static const struct partition *partition_of(struct hf_str region)
     while (!str_after(region, hf_str_from(partition->prefix), &rest) &&
            !text_is(region, partition->global))
         partition++; /* the last takes any */
+    assert(partition < partitions + ARRAY_LEN(partitions));
     return partition;
 }
 
@@ -188,6 +191,7 @@ static bool cut_suffix(struct hf_str *host, const char *suffix)
         host->ptr[host->len - len - 1] != '.')
         return false;
     host->len -= len + 1;
+    assert(host->len > 0);
     return true;
 }
 
@@ -213,6 +217,15 @@ static bool is_amazon(struct hf_str host, struct hf_str *region)
     return true;
 }
 
+/* An origin is a scheme and a host, with nothing behind it that requests add to. */
+static void endpoint_check(const struct endpoint *endpoint)
+{
+    assert(endpoint->origin.len > endpoint->host.len + 3 && endpoint->host.len > 0);
+    assert(endpoint->host.ptr + endpoint->host.len == endpoint->origin.ptr + endpoint->origin.len);
+    assert(!memchr(endpoint->host.ptr, '/', endpoint->host.len));
+    assert(endpoint->path.ptr && endpoint->signing_name.len);
+}
+
 static enum hf_status endpoint_make(struct hf_scope *s, const struct url *url,
                                     struct endpoint *endpoint)
 {
@@ -232,6 +245,7 @@ static enum hf_status endpoint_make(struct hf_scope *s, const struct url *url,
     endpoint->host = hf_str_of(endpoint->origin.ptr + scheme, origin.len - scheme);
     endpoint->signing_name = hf_str_from(services[ENDPOINT_DYNAMODB].signing);
     is_amazon(hf_str_of(endpoint->host.ptr, url->host.len), &endpoint->signing_region);
+    endpoint_check(endpoint);
     return HF_OK;
 }
 
@@ -362,6 +376,7 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
     struct hf_str mode = hf__config_setting(config, variable, "account_id_endpoint_mode");
     bool required = text_is(mode, "required");
 
+    assert(wish->partition && wish->region.len); /* without a URL there is a region */
     *use = false;
     if (wish->which != ENDPOINT_DYNAMODB || text_is(mode, "disabled"))
         return HF_OK;
@@ -488,6 +503,7 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
     bool local = ask->service == ENDPOINT_DYNAMODB || ask->service == ENDPOINT_STREAMS;
     struct configured configured;
 
+    assert((size_t)ask->service < ARRAY_LEN(services));
     *endpoint = (struct endpoint){0};
     TRY(read_flag(s, config, ask->fips, "AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint", &wish.fips));
     TRY(read_flag(s, config, ask->dual_stack, "AWS_USE_DUALSTACK_ENDPOINT",
@@ -510,6 +526,8 @@ enum hf_status hf__endpoint_find(struct hf_scope *s, const struct config *config
     else
         TRY(make_amazon(s, config, &wish, ask, endpoint));
     endpoint->signing_name = hf_str_from(wish.service->signing);
+    assert(endpoint->signing_region.ptr || !wish.region.len);
+    endpoint_check(endpoint);
     return HF_OK;
 }
 

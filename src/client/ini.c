@@ -369,7 +369,7 @@ struct hf_str hf__ini_find(const struct ini *ini, enum ini_kind kind, struct hf_
         if (!is_of(entry, kind, section) || !is_key(entry->key, key))
             continue;
         if (!entry->sub.ptr)
-            found = sub ? none : entry->value; /* (1): with it, its table begins anew */
+            found = sub ? none : entry->value; /* (1): with it, its table starts over */
         else if (sub && is_key(entry->sub, sub))
             found = entry->value;
     }

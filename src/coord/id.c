@@ -90,7 +90,7 @@ struct hf_str hf__pattern_text(struct hf_scope *s, struct hf_str text, size_t ma
 
     assert(len <= max);
     while (len < text.len && len && ((uint8_t)text.ptr[len] & 0xC0) == 0x80)
-        len--; /* not in the midst of a character */
+        len--; /* not in the middle of a character */
     to = hf_scope_alloc(s, len + 1);
     if (!to)
         return hf_str_of(NULL, 0);

@@ -365,25 +365,27 @@ static enum hf_status fail_other_kind(struct hf_scope *s, struct hf_str table,
 
 /* (1) Twice: others may make the table what it is to be between our looks at it. So may those who
  * open the same as we do: `other` can be our own kind, put since we read the mark. */
-enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind,
-                             struct hf_item key, bool adopt, struct hf_item *mark)
+enum hf_status hf__kind_read(struct hf_scope *s, const struct kind_table *of, struct hf_item key,
+                             struct hf_item *mark)
 {
+    const struct hf_create_table *spec = of->spec;
+    const enum pattern_kind kind = of->kind;
+
     for (int look = 0;; look++) {
         struct hf_item item;
         struct hf_str other;
         int64_t unseen;
 
-        TRY(hf__pattern_read(s, db, spec->table, key, mark));
-        if (mark->ptr || adopt)
+        TRY(hf__pattern_read(s, of->db, spec->table, key, mark));
+        if (mark->ptr || of->adopt)
             return HF_OK;
-        TRY(find_other(s, db, spec, &other));
+        TRY(find_other(s, of->db, spec, &other));
         if (hf_str_equal(other, hf__kind_name(kind)) && !look)
             continue;
         if (other.len)
             return kind_excludes(kind, other) ? fail_other_kind(s, spec->table, kind, other)
                                               : HF_OK;
-        TRY(first_item(s, db, spec->table, &item, &unseen));
+        TRY(first_item(s, of->db, spec->table, &item, &unseen));
         if (!item.ptr && !unseen)
             return HF_OK;
         if (look)
@@ -400,22 +402,21 @@ static struct hf_item own_key(struct hf_scope *s, const struct hf_create_table *
     return kind == KIND_RECORDS ? records_key(s, spec) : mark_key(s, spec);
 }
 
-enum hf_status hf__kind_look(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt,
-                             bool *marked)
+enum hf_status hf__kind_look(struct hf_scope *s, const struct kind_table *of, bool *marked)
 {
-    struct hf_item key = own_key(s, spec, kind), mark, of;
+    struct hf_item key = own_key(s, of->spec, of->kind), mark, marks;
     struct hf_str other;
 
     *marked = false;
     TRY(hf_scope_built(s));
-    TRY(hf__kind_read(s, db, spec, kind, key, adopt, &mark));
-    of = hf_value_item(hf_item_get(mark, KINDS));
-    *marked = mark.ptr && (!of.ptr || hf_item_get(of, hf__kind_name(kind)).ptr);
+    TRY(hf__kind_read(s, of, key, &mark));
+    marks = hf_value_item(hf_item_get(mark, KINDS));
+    *marked = mark.ptr && (!marks.ptr || hf_item_get(marks, hf__kind_name(of->kind)).ptr);
     if (*marked)
         return HF_OK;
-    TRY(find_other(s, db, spec, &other));
-    return kind_excludes(kind, other) ? fail_other_kind(s, spec->table, kind, other) : HF_OK;
+    TRY(find_other(s, of->db, of->spec, &other));
+    return kind_excludes(of->kind, other) ? fail_other_kind(s, of->spec->table, of->kind, other)
+                                          : HF_OK;
 }
 
 /* ---- checking ------------------------------------------------------------------------------- */
@@ -506,41 +507,46 @@ static size_t checks_of(struct hf_scope *s, const struct hf_create_table *spec,
     return len;
 }
 
+/* A write, and the checks that are one transaction with it. */
+struct checked_write {
+    const struct hf_transact_write *write;
+    struct hf_condition_check checks[CHECKS];
+    size_t len;
+};
+
 static enum hf_status send_checked(struct hf_scope *s, struct hf_db *db,
-                                   const struct hf_transact_write *write,
-                                   const struct hf_condition_check *checks, size_t len)
+                                   const struct checked_write *w)
 {
     struct hf_tx *tx;
 
     TRY(hf_tx_new(s, db, &tx));
-    TRY(hf_tx_add(s, tx, write));
-    for (size_t i = 0; i < len; i++)
-        TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.check = &checks[i]}));
+    TRY(hf_tx_add(s, tx, w->write));
+    for (size_t i = 0; i < w->len; i++)
+        TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.check = &w->checks[i]}));
     return hf_tx_commit(s, tx, NULL);
 }
 
 /* (5) A transaction that was canceled says why in its reasons, or just that others were there at
  * the same time: what is in the table now says more. */
-static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
-                                  const struct hf_create_table *spec, enum pattern_kind kind,
-                                  const struct hf_transact_write *write,
-                                  const struct hf_condition_check *checks, size_t len,
-                                  struct hf_item key, struct hf_item *mark)
+static enum hf_status put_checked(struct hf_scope *s, const struct kind_table *of,
+                                  const struct checked_write *w, struct hf_item key,
+                                  struct hf_item *mark)
 {
+    const struct hf_create_table *spec = of->spec;
     struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = UINT32_MAX};
 
     for (int round = 0; round < PUT_ROUNDS; round++) {
-        enum hf_status status = send_checked(s, db, write, checks, len);
+        enum hf_status status = send_checked(s, of->db, w);
         struct hf_str other;
 
         if (status != HF_TX_CANCELED && status != HF_TX_CONFLICT)
             return status;
-        TRY(hf__pattern_read(s, db, spec->table, key, mark));
+        TRY(hf__pattern_read(s, of->db, spec->table, key, mark));
         if (mark->ptr)
             return hf_scope_fail(s, HF_CONDITION, "The conditional request failed");
-        TRY(find_other(s, db, spec, &other));
-        if (kind_excludes(kind, other))
-            return fail_other_kind(s, spec->table, kind, other);
+        TRY(find_other(s, of->db, spec, &other));
+        if (kind_excludes(of->kind, other))
+            return fail_other_kind(s, spec->table, of->kind, other);
         TRY(hf__backoff_sleep(s, &backoff));
     }
     return hf_scope_fail(s, HF_IN_USE,
@@ -548,27 +554,28 @@ static enum hf_status put_checked(struct hf_scope *s, struct hf_db *db,
                          HF_FMT(spec->table));
 }
 
-enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
-                            const struct hf_create_table *spec, enum pattern_kind kind,
+enum hf_status hf__kind_put(struct hf_scope *s, const struct kind_table *of,
                             const struct hf_transact_write *write, struct hf_item key,
                             struct hf_item *mark)
 {
-    struct hf_condition_check checks[CHECKS];
-    size_t len = mark->ptr ? 0 : checks_of(s, spec, kind, checks);
+    struct checked_write w = {.write = write};
     bool transactions = false;
     enum hf_status status;
 
+    if (!mark->ptr)
+        w.len = checks_of(s, of->spec, of->kind, w.checks);
     TRY(hf_scope_built(s));
-    if (len)
-        TRY(hf_db_supports(s, db, HF_FEATURE_TRANSACTIONS, &transactions));
-    status = transactions ? put_checked(s, db, spec, kind, write, checks, len, key, mark)
-                          : hf__pattern_write(s, db, write, key, mark);
+    if (w.len)
+        TRY(hf_db_supports(s, of->db, HF_FEATURE_TRANSACTIONS, &transactions));
+    status = transactions ? put_checked(s, of, &w, key, mark)
+                          : hf__pattern_write(s, of->db, write, key, mark);
     if (status != HF_DENIED)
         return status;
     return hf_scope_fail_because(s, HF_DENIED, hf_scope_error(s),
                                  "table %.*s is not marked as %s yet, and the mark cannot be "
                                  "written: %s",
-                                 HF_FMT(spec->table), kinds[kind].what, hf_scope_error_text(s));
+                                 HF_FMT(of->spec->table), kinds[of->kind].what,
+                                 hf_scope_error_text(s));
 }
 
 /* ---- the common mark ------------------------------------------------------------------------ */
@@ -580,24 +587,23 @@ static struct hf_str expires_of(struct hf_scope *s, enum pattern_kind kind)
 }
 
 /* (3) HF_CONDITION: *mark is what is there. expires absent: the mark leaves it out. */
-static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db,
-                               const struct hf_create_table *spec, struct hf_item key,
-                               enum pattern_kind kind, int64_t number, struct hf_str expires,
-                               struct hf_item *mark)
+static enum hf_status put_mark(struct hf_scope *s, const struct kind_table *of, int64_t number,
+                               struct hf_str expires, struct hf_item *mark)
 {
-    const struct hf_attr of[] = {{.name = hf__kind_name(kind), .type = HF_TYPE_N, .number = number},
-                                 {.name = expires_of(s, kind), .type = HF_TYPE_S, .text = expires}};
-    const struct hf_attr names[] = {HF_S("#holdfast", KINDS), HF_S("#kind", of[0].name),
-                                    HF_S("#expires", of[1].name)};
+    const struct hf_attr added[] = {
+        {.name = hf__kind_name(of->kind), .type = HF_TYPE_N, .number = number},
+        {.name = expires_of(s, of->kind), .type = HF_TYPE_S, .text = expires}};
+    const struct hf_attr names[] = {HF_S("#holdfast", KINDS), HF_S("#kind", added[0].name),
+                                    HF_S("#expires", added[1].name)};
     const struct hf_attr values[] = {HF_N(":format", number), HF_S(":expires", expires)};
     size_t len = expires.ptr ? 2 : 1;
     struct hf_update_item update = {
-        .table = spec->table,
-        .key = key,
+        .table = of->spec->table,
+        .key = mark_key(s, of->spec),
         .update = HF_STR("SET #holdfast = :kinds"),
         .condition = HF_STR("attribute_not_exists(#holdfast)"),
         .names = HF_ITEM(s, HF_S("#holdfast", KINDS)),
-        .values = HF_ITEM(s, HF_M(":kinds", hf_item_make(s, of, len))),
+        .values = HF_ITEM(s, HF_M(":kinds", hf_item_make(s, added, len))),
     };
 
     if (mark->ptr) {
@@ -610,8 +616,7 @@ static enum hf_status put_mark(struct hf_scope *s, struct hf_db *db,
         update.values = hf_item_make(s, values, len);
     }
     TRY(hf_scope_built(s));
-    return hf__kind_put(s, db, spec, kind, &(struct hf_transact_write){.update = &update}, key,
-                        mark);
+    return hf__kind_put(s, of, &(struct hf_transact_write){.update = &update}, update.key, mark);
 }
 
 /* (7) */
@@ -644,10 +649,11 @@ static enum hf_status check_expires(struct hf_scope *s, struct hf_str table, enu
 }
 
 /* *number: the format that a new mark has, 0: none is put; then that of the mark, 0: none. */
-static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
-                                const struct hf_create_table *spec, enum pattern_kind kind,
-                                struct hf_str expires, bool adopt, int64_t *number)
+static enum hf_status open_mark(struct hf_scope *s, const struct kind_table *of,
+                                struct hf_str expires, int64_t *number)
 {
+    const struct hf_create_table *spec = of->spec;
+    const enum pattern_kind kind = of->kind;
     bool plain = hf_str_equal(expires, HF_STR(PATTERN_EXPIRES));
     struct hf_item key = mark_key(s, spec), mark;
 
@@ -659,27 +665,26 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
                                  "uses that name for its mark",
                                  HF_FMT(spec->table), HF_FMT(KINDS));
     TRY(hf_scope_built(s));
-    TRY(hf__kind_read(s, db, spec, kind, key, adopt, &mark));
+    TRY(hf__kind_read(s, of, key, &mark));
     for (int round = 0; round < ROUNDS; round++) {
-        struct hf_item of = hf_value_item(hf_item_get(mark, KINDS));
-        struct hf_value format = hf_item_get(of, hf__kind_name(kind));
+        struct hf_item marks = hf_value_item(hf_item_get(mark, KINDS));
+        struct hf_value format = hf_item_get(marks, hf__kind_name(kind));
         enum hf_status status;
 
         if (format.ptr) { /* perhaps another has put it just now */
             TRY(hf__kind_check(s, spec->table, kind, hf__kind_name(kind), format));
-            TRY(check_expires(s, spec->table, kind, of, expires));
+            TRY(check_expires(s, spec->table, kind, marks, expires));
             (void)hf_value_i64(format, number); /* which it is: that was checked */
             return call_ends(s, HF_OK);
         }
-        if (mark.ptr && !of.ptr)
+        if (mark.ptr && !marks.ptr)
             return hf__kind_check(s, spec->table, kind, hf_str_of(NULL, 0), format);
-        TRY(check_shared(s, spec->table, kind, of));
+        TRY(check_shared(s, spec->table, kind, marks));
         if (!*number)
             return call_ends(s, HF_OK);
         if (kind == KIND_COUNTERS && !round)
-            TRY(no_other_counts(s, db, spec, adopt));
-        status =
-            put_mark(s, db, spec, key, kind, *number, plain ? (struct hf_str){0} : expires, &mark);
+            TRY(no_other_counts(s, of->db, spec, of->adopt));
+        status = put_mark(s, of, *number, plain ? (struct hf_str){0} : expires, &mark);
         if (status != HF_CONDITION)
             return status == HF_OK ? hf_scope_ok(s) : status;
     }
@@ -687,32 +692,28 @@ static enum hf_status open_mark(struct hf_scope *s, struct hf_db *db,
                          HF_FMT(spec->table));
 }
 
-enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
-                                const struct hf_create_table *spec, enum pattern_kind kind,
-                                struct hf_str expires, bool adopt)
+enum hf_status hf__kind_open_at(struct hf_scope *s, const struct kind_table *of,
+                                struct hf_str expires)
 {
-    int64_t format = kinds[kind].format;
+    int64_t format = kinds[of->kind].format;
 
-    return open_mark(s, db, spec, kind, expires, adopt, &format);
+    return open_mark(s, of, expires, &format);
 }
 
-enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt)
+enum hf_status hf__kind_open(struct hf_scope *s, const struct kind_table *of)
 {
-    return hf__kind_open_at(s, db, spec, kind, HF_STR(PATTERN_EXPIRES), adopt);
+    return hf__kind_open_at(s, of, HF_STR(PATTERN_EXPIRES));
 }
 
-enum hf_status hf__kind_open_as(struct hf_scope *s, struct hf_db *db,
-                                const struct hf_create_table *spec, enum pattern_kind kind,
-                                bool adopt, int64_t *format)
+enum hf_status hf__kind_open_as(struct hf_scope *s, const struct kind_table *of, int64_t *format)
 {
-    return open_mark(s, db, spec, kind, HF_STR(PATTERN_EXPIRES), adopt, format);
+    return open_mark(s, of, HF_STR(PATTERN_EXPIRES), format);
 }
 
-enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
-                              const struct hf_create_table *spec, enum pattern_kind kind,
-                              int64_t format)
+enum hf_status hf__kind_raise(struct hf_scope *s, const struct kind_table *of, int64_t format)
 {
+    const struct hf_create_table *spec = of->spec;
+    const enum pattern_kind kind = of->kind;
     struct hf_update_item update = {
         .table = spec->table,
         .key = mark_key(s, spec),
@@ -727,8 +728,8 @@ enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
 
     assert(format >= 1 && format <= kinds[kind].format && "(9)");
     TRY(hf_scope_built(s));
-    status =
-        hf__pattern_write(s, db, &(struct hf_transact_write){.update = &update}, update.key, &mark);
+    status = hf__pattern_write(s, of->db, &(struct hf_transact_write){.update = &update},
+                               update.key, &mark);
     if (status != HF_CONDITION)
         return status;
     if (!hf_value_i64(hf_item_get(hf_value_item(hf_item_get(mark, KINDS)), hf__kind_name(kind)),

@@ -35,8 +35,7 @@ enum hf_status hf__pattern_names(struct hf_scope *s, const struct pattern_at *at
 /* kind.c: hf__kind_open() where the caller chooses the attribute of the time to live. The mark has
  * its name, unless it is PATTERN_EXPIRES. HF_INVALID: the table was opened first with another. The
  * time to live is switched on after this, so that it stays as it is where we are refused. */
-enum hf_status hf__kind_open_at(struct hf_scope *s, struct hf_db *db,
-                                const struct hf_create_table *spec, enum pattern_kind kind,
-                                struct hf_str expires, bool adopt);
+enum hf_status hf__kind_open_at(struct hf_scope *s, const struct kind_table *of,
+                                struct hf_str expires);
 
 #endif

@@ -170,27 +170,28 @@ enum hf_status hf__pattern_table_end(struct hf_scope *s, struct hf_db *db,
 
 /* ---- kind.c --------------------------------------------------------------------------------- */
 
-/* Open a table, which is there, with these keys: it has the mark of that kind, or gets it. `adopt`:
- * also if it has items of others. HF_INVALID: it is another's, and nothing was written; HF_FORMAT:
- * a newer version made it. */
-enum hf_status hf__kind_open(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind,
-                             bool adopt);
+/* A table, which is there, that is opened as one of that kind. */
+struct kind_table {
+    struct hf_db *db;
+    const struct hf_create_table *spec; /* its name and its keys */
+    enum pattern_kind kind;
+    bool adopt; /* also if it has items of others */
+};
+
+/* Open a table: it has the mark of that kind, or gets it. HF_INVALID: it is another's, and nothing
+ * was written; HF_FORMAT: a newer version made it. */
+enum hf_status hf__kind_open(struct hf_scope *s, const struct kind_table *of);
 
 /* The same for a kind with several formats. *format: which one a new mark has, 0: none is put; then
  * that of the mark, 0: there is none. */
-enum hf_status hf__kind_open_as(struct hf_scope *s, struct hf_db *db,
-                                const struct hf_create_table *spec, enum pattern_kind kind,
-                                bool adopt, int64_t *format);
+enum hf_status hf__kind_open_as(struct hf_scope *s, const struct kind_table *of, int64_t *format);
 
 /* Formats of KIND_VALUES: values may have no namespace for the index, have one from now on, all have
  * one (kv_table.c). */
 enum { KIND_VALUES_PLAIN = 1, KIND_VALUES_FILLING = 2, KIND_VALUES_SPACED = 3 };
 
 /* Let the format in the common mark, which is there, be this one if it is lower. */
-enum hf_status hf__kind_raise(struct hf_scope *s, struct hf_db *db,
-                              const struct hf_create_table *spec, enum pattern_kind kind,
-                              int64_t format);
+enum hf_status hf__kind_raise(struct hf_scope *s, const struct kind_table *of, int64_t format);
 
 /* What hf__pattern_table() came to. HF_INVALID: if the keys are those of a library that can be
  * imported from, the message says how. */
@@ -199,15 +200,12 @@ enum hf_status hf__kind_keys(struct hf_scope *s, struct hf_db *db, struct hf_str
 
 /* For patterns whose mark is the item at `key`, with what else they keep there: read it. Absent: it
  * is to be put. HF_INVALID: the table is another's. */
-enum hf_status hf__kind_read(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind,
-                             struct hf_item key, bool adopt, struct hf_item *mark);
+enum hf_status hf__kind_read(struct hf_scope *s, const struct kind_table *of, struct hf_item key,
+                             struct hf_item *mark);
 
 /* May a table that is there become one of that kind? *marked: it is. Nothing is written. HF_INVALID:
  * it is another's. */
-enum hf_status hf__kind_look(struct hf_scope *s, struct hf_db *db,
-                             const struct hf_create_table *spec, enum pattern_kind kind, bool adopt,
-                             bool *marked);
+enum hf_status hf__kind_look(struct hf_scope *s, const struct kind_table *of, bool *marked);
 
 /* Does a mark with these say that the table is of that kind? HF_INVALID, HF_CORRUPT, HF_FORMAT. */
 enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum pattern_kind kind,
@@ -217,8 +215,7 @@ enum hf_status hf__kind_check(struct hf_scope *s, struct hf_str table, enum patt
  * *mark is what is there so far. As hf__pattern_write(). HF_INVALID: there is the mark of a pattern
  * that this one cannot share a table with; HF_DENIED, also on a database that is read-only: the
  * error says that it was about the mark. */
-enum hf_status hf__kind_put(struct hf_scope *s, struct hf_db *db,
-                            const struct hf_create_table *spec, enum pattern_kind kind,
+enum hf_status hf__kind_put(struct hf_scope *s, const struct kind_table *of,
                             const struct hf_transact_write *write, struct hf_item key,
                             struct hf_item *mark);
 
@@ -261,7 +258,7 @@ bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener);
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 
 /* The transaction was canceled; those are the reasons of one's own actions, some of which were
- * refused. True: they will be others when it is built anew, so hf_tx_run() does that. */
+ * refused. True: they will be others when it is built again, so hf_tx_run() does that. */
 typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);
 
 /* Add actions, all or none, with functions that are called with the outcome: `done` as in

@@ -87,7 +87,9 @@ static enum hf_status may_change(struct hf_scope *s, struct hf_db *db,
     if (status == HF_INVALID)
         return hf_scope_fail(s, HF_INVALID, "%.*s", HF_FMT(why));
     TRY(status);
-    TRY(hf__kind_look(s, db, &keys, how->kind, how->adopt, &marked));
+    TRY(hf__kind_look(
+        s, &(struct kind_table){.db = db, .spec = &keys, .kind = how->kind, .adopt = how->adopt},
+        &marked));
     if (how->no_create || (!marked && expires_otherwise(s, db, spec->table, ttl_attribute)))
         return hf_scope_fail(s, HF_INVALID, "%.*s", HF_FMT(why));
     return HF_OK;

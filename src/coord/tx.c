@@ -7,9 +7,9 @@
  *      again, here and by callers who commit again, and does not happen twice, as long as the
  *      database remembers (ten minutes).
  *  (2) Listeners are called once, and only after the commit is known to have happened.
- *  (3) A conflict lets hf_tx_run() build anew, from what the items are then; anything that says
+ *  (3) A conflict lets hf_tx_run() build again, from what the items are then; anything that says
  *      that a condition did not hold is the caller's business, unless the pattern whose condition
- *      it was says that it will have another one then. Nothing is built anew once it may have
+ *      it was says that it will have another one then. Nothing is built again once it may have
  *      happened.
  *  (4) After an answer that got lost every failure is doubtful, also that of a later commit.
  *  (5) What an inner hf_tx_run() added leaves the outer transaction when it fails.
@@ -203,7 +203,7 @@ static bool is_conflict(const struct hf_error *error)
     return conflict;
 }
 
-/* Do all patterns whose conditions did not hold ask for it to be built anew? (3) */
+/* Do all patterns whose conditions did not hold ask for it to be built again? (3) */
 static bool is_worth_another(const struct hf_tx *tx, const struct hf_error *error)
 {
     size_t explained = 0, refused = 0;

@@ -51,7 +51,10 @@ static enum hf_status table_ensure(struct hf_scope *s, const struct hf_counters 
 
     TRY(hf__kind_keys(s, c->db, spec.table, KIND_COUNTERS,
                       hf_table_ensure(s, c->db, &spec, ensure)));
-    return hf__kind_open(s, c->db, &spec, KIND_COUNTERS, o->adopt);
+    return hf__kind_open(s, &(struct kind_table){.db = c->db,
+                                                 .spec = &spec,
+                                                 .kind = KIND_COUNTERS,
+                                                 .adopt = o->adopt});
 }
 
 void hf_counters_close(struct hf_counters *c)
@@ -408,14 +411,24 @@ enum hf_status hf__counter_bounds(struct hf_scope *s, const struct counter_at *a
     return HF_OK;
 }
 
+/* What a caller asks to be added. */
+struct addition {
+    struct hf_counter_key key;
+    struct hf_str request; /* an id: add it once; absent: each time */
+    int64_t by;
+    const struct hf_counter_options *options;
+};
+
 /* Where to add, and what. */
 static enum hf_status add_prepare(struct hf_scope *s, struct hf_counters *c,
-                                  struct hf_counter_key key, struct hf_str request, int64_t by,
-                                  const struct hf_counter_options *options, struct counter_at *at,
+                                  const struct addition *a, struct counter_at *at,
                                   struct counter_change *change)
 {
-    TRY(hf__counter_at(s, c, key, 0, at));
-    TRY(hf__counter_bounds(s, at, by, options, change));
+    const struct hf_counter_options *options = a->options;
+    const struct hf_str request = a->request;
+
+    TRY(hf__counter_at(s, c, a->key, 0, at));
+    TRY(hf__counter_bounds(s, at, a->by, options, change));
     if (request.ptr && (request.len == 0 || request.len > HF_COUNTER_REQUEST_MAX))
         return hf_scope_fail_limit(s, HF_INVALID,
                                    HF_ERROR_LIMIT(HF_COUNTER_REQUEST_MAX, request.len),
@@ -427,13 +440,11 @@ static enum hf_status add_prepare(struct hf_scope *s, struct hf_counters *c,
     if (options && (options->floor || options->ceiling))
         return hf_scope_fail(s, HF_INVALID, "%.*s has shards, and so no floor and no ceiling",
                              HF_FMT(hf__counter_name(s, at)));
-    return hf__counter_spread(s, c, key, request, at);
+    return hf__counter_spread(s, c, a->key, request, at);
 }
 
 static enum hf_status counter_add(struct hf_scope *s, struct hf_counters *c,
-                                  struct hf_counter_key key, struct hf_str request, int64_t by,
-                                  const struct hf_counter_options *options, int64_t *value,
-                                  bool *again)
+                                  const struct addition *a, int64_t *value, bool *again)
 {
     struct hf_scope_mark memory = hf_scope_mark(s);
     struct counter_at at;
@@ -444,12 +455,12 @@ static enum hf_status counter_add(struct hf_scope *s, struct hf_counters *c,
     if (value)
         *value = 0;
     *again = false;
-    TRY(add_prepare(s, c, key, request, by, options, &at, &change));
+    TRY(add_prepare(s, c, a, &at, &change));
     status = hf__counter_change(s, c, &at, change, &out, again);
     if (status == HF_OK)
         hf_scope_rewind(s, memory);
     if (value && c->shards > 1 && status == HF_OK)
-        return hf_counter_get(s, c, key, value);
+        return hf_counter_get(s, c, a->key, value);
     if (value)
         *value = out;
     return status;
@@ -458,9 +469,10 @@ static enum hf_status counter_add(struct hf_scope *s, struct hf_counters *c,
 enum hf_status hf_counter_add(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
                               int64_t by, const struct hf_counter_options *options, int64_t *value)
 {
+    const struct addition a = {.key = key, .by = by, .options = options};
     bool again;
 
-    return counter_add(s, c, key, hf_str_of(NULL, 0), by, options, value, &again);
+    return counter_add(s, c, &a, value, &again);
 }
 
 enum hf_status hf_counter_incr(struct hf_scope *s, struct hf_counters *c, struct hf_counter_key key,
@@ -485,10 +497,13 @@ enum hf_status hf_counter_add_once(struct hf_scope *s, struct hf_counters *c,
                                    const struct hf_counter_options *options, int64_t *value,
                                    bool *again)
 {
+    const struct addition a = {.key = key,
+                               .request = request.ptr ? request : HF_STR(""),
+                               .by = by,
+                               .options = options};
     bool unasked;
 
-    return counter_add(s, c, key, request.ptr ? request : HF_STR(""), by, options, value,
-                       again ? again : &unasked);
+    return counter_add(s, c, &a, value, again ? again : &unasked);
 }
 
 enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
@@ -504,7 +519,9 @@ enum hf_status hf_counter_add_tx(struct hf_scope *s, struct hf_counters *c,
 
     call_begins(s);
     memset(action, 0, sizeof(*action));
-    TRY(add_prepare(s, c, key, request, by, options, &at, &change));
+    TRY(add_prepare(
+        s, c, &(struct addition){.key = key, .request = request, .by = by, .options = options}, &at,
+        &change));
     if (request.ptr) { /* nobody sees the answer, so it is before that old ids are dropped */
         TRY(hf__pattern_read(s, c->db, c->table, at.key, &item));
         hf__counter_drops(s, c, item, &drops);

@@ -184,6 +184,24 @@ enum hf_status hf__db_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket
     return ticket && db->calls->sync ? db->calls->sync(s, db, ticket) : HF_OK;
 }
 
+enum hf_status hf_db_sync(struct hf_scope *s, struct hf_db *db)
+{
+    uint64_t ticket = hf__scope_pending_ticket(s);
+    enum hf_status status;
+
+    hf__scope_error_clear(s);
+    if (!db)
+        return hf__fail(s, HF_INVALID, "hf_db_sync() was called without a database (NULL)");
+    if (!ticket)
+        return HF_OK;
+    hf__scope_set_pending_sync(s, NULL); /* this one waits */
+    status = hf__db_sync(s, db, ticket);
+    hf_scope_sync_later(s, true);
+    if (status != HF_OK)
+        (void)hf__scope_defer_sync(s, ticket); /* the next call tries again */
+    return status;
+}
+
 enum hf_status hf_db_supports(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,
                               bool *supported)
 {

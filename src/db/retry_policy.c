@@ -22,7 +22,7 @@
  *                 LimitExceededException are in the SDKs' list of throttling errors
  *     transient   HF_IO, HF_INTERNAL, HF_TX_CONFLICT
  *     neither     all others. HF_TX_CANCELED, too, even when every reason is a conflict: no SDK
- *                 tries it again by itself, as the caller may want to read anew first
+ *                 tries it again by itself, as the caller may want to read again first
  *
  * Here we differ from the SDKs in two ways. They leave TransactionConflictException to the caller;
  * we take it as transient, since nothing was done and the other transaction is short. And they

@@ -322,7 +322,7 @@ static void compare_isolation(struct look *look, struct hf_str want)
 
 /*
  * What an attempt at a repair means. A refusal may be due to another program that was faster, or to
- * a description that was old: look again, but not for ever.
+ * a description that was old: look again, but not forever.
  */
 static enum hf_status repair_attempted(struct hf_scope *s, struct wait *w, struct ensure *e,
                                        struct hf_str repair, enum hf_status status,

@@ -6,8 +6,8 @@
  *                                            partiql_values.c
  *
  * A statement holds programs of the same kind as expressions do: a condition, an update, a list of
- * columns. They are bound already, since a statement brings its values along. What depends on a
- * table's schema, which is how the item or items are found, is asked for with the names of the key.
+ * columns. They are bound already, since a statement brings its values along. How the items are
+ * found depends on the schema of the table: the functions for that take the names of its key.
  *
  * Errors are HF_INVALID with DynamoDB's texts. No statement, however nested, may exhaust the stack.
  */
@@ -18,7 +18,7 @@
 
 enum {
     STATEMENT_TEXT_MAX = 32768, /* bytes; the constraint check allows 8192 characters */
-    STATEMENT_READS_MAX = 50    /* reads that one SELECT may be taken apart into */
+    STATEMENT_READS_MAX = 50    /* reads that one SELECT may be split into */
 };
 
 enum statement_kind {
@@ -67,14 +67,14 @@ enum hf_status hf__partiql_parse(struct hf_scope *s, struct hf_str text,
                                  struct statement *out);
 
 /*
- * Where a statement names its table: the word, with its quotes if it has them, is a part of `text`.
- * A statement fails here when it is not well formed, or is about no table or more than one.
+ * Find the name of the table in a statement: a part of `text`, with its quotes if it has any.
+ * HF_INVALID: the statement is not well formed, or names no table or several.
  */
 enum hf_status hf__partiql_table(struct hf_scope *s, struct hf_str text, struct hf_str *word);
 
 /*
- * The WHERE clause of a DELETE as the condition of the write: it holds, or there is no item, which
- * `hash`, the name of the partition key, tells.
+ * The condition of the write of a DELETE: its WHERE clause holds, or there is no item. `hash` is
+ * the name of the partition key, which every item has.
  */
 enum hf_status hf__partiql_unless_missing(struct hf_scope *s, const struct statement *statement,
                                           struct hf_str hash, struct expr_bound **bound);
@@ -96,7 +96,7 @@ struct statement_key {
     struct statement_key_attr range;
 };
 
-/* What a WHERE clause says of one item's key, in equalities that all must hold. */
+/* The key of one item, as far as the equalities of a WHERE clause give it. */
 struct statement_found {
     struct hf_value hash;  /* none: the clause does not say */
     struct hf_value range; /* likewise */
@@ -114,21 +114,21 @@ enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *
 enum hf_status hf__partiql_check_type(struct hf_scope *s, const struct statement_key_attr *attr,
                                       struct hf_value value);
 
-/* One read of a partition that a SELECT is taken apart into; none of its bounds: no limit. */
+/* One of the reads that a SELECT is split into: a part of one partition. A bound that is absent is
+ * no limit. */
 struct statement_span {
     struct hf_value hash;
     struct hf_value low;
     struct hf_value high;
-    bool low_open;  /* the bound itself is not meant */
+    bool low_open;  /* the bound itself is excluded */
     bool high_open; /* likewise */
-    bool prefix;    /* `high` stands for all that begins with it */
-    bool loose;     /* the sort key is also spoken of in a way that gives no bounds */
+    bool prefix;    /* `high` is a prefix: what begins with it is included */
+    bool loose;     /* there is also a term on the sort key that gives no bounds */
 };
 
 /*
- * The reads that together find every item that the WHERE clause may accept, each item once.
- * *len is 0 when only reading everything does. The clause itself still has to be judged on every
- * item.
+ * The reads that together find every item that the WHERE clause may accept, each item once. *len 0:
+ * everything has to be read. Evaluate the clause on every item that was read.
  */
 enum hf_status hf__partiql_spans(struct hf_scope *s, const struct statement *statement,
                                  const struct statement_key *key, struct statement_span **spans,

@@ -1,10 +1,10 @@
 /*
  * expr/partiql_build.c: conditions of statements as programs, the kind that expressions become.
  *
- * A program's nodes are made from the bottom up. Where PartiQL says more than expressions can, it
- * is said in other words: IS by attribute_type() and its kin; `condition = true` by the condition;
- * `condition = path` by both being true or both false. As that repeats the condition, operators are
- * counted while they are made, which bounds the program.
+ * A program's nodes are made from the bottom up. What expressions do not have is translated: IS to
+ * attribute_type() and similar functions; `condition = true` to the condition; `condition = path`
+ * to "both are true or both are false". The latter repeats the condition, so operators are counted
+ * as they are made: this limits the size of the program.
  */
 #include "expr/partiql_build.h"
 
@@ -24,7 +24,7 @@ enum hf_status hf__pq_start(struct hf_scope *s, const struct pq_params *params, 
     return HF_OK;
 }
 
-/* Nothing grows any more: the program gets its parts. */
+/* The program is complete: it takes over its nodes, paths and values. */
 enum hf_status hf__pq_end(struct builder *b)
 {
     if (b->nodes.failed || b->paths.failed || b->values.failed)
@@ -218,7 +218,7 @@ static bool is_comparison(const struct pq_node *node)
            (node->text.ptr[0] == '=' || node->text.ptr[0] == '<' || node->text.ptr[0] == '>');
 }
 
-/* Is it true or false, and no value? */
+/* Is it a condition, not a value? */
 static bool is_condition(const struct pq_node *node)
 {
     switch ((enum pq_kind)node->kind) {
@@ -310,7 +310,7 @@ static enum compare compare_of(struct hf_str text)
     }
 }
 
-/* What is never true. */
+/* A condition that is never true. */
 static uint16_t add_never(struct builder *b)
 {
     return hf__pq_add_two(b, NODE_COMPARE, OP_EQ, add_bool(b, true), add_bool(b, false));
@@ -412,7 +412,7 @@ static enum hf_status fail_in(struct builder *b)
                     "right hand argument of type Seq with at least one member");
 }
 
-/* A condition in a list: it equals one of the members. */
+/* `condition IN list`: it equals one of the members. */
 static enum hf_status build_truth_in(struct builder *b, struct pq_node *left,
                                      struct pq_node *members, uint16_t *out)
 {
@@ -536,7 +536,7 @@ static enum hf_status build_function(struct builder *b, struct pq_node *call, ui
     return build_call(b, call, function, out);
 }
 
-/* Recursion: (1) of partiql_tree.h, and the operators that are counted. */
+/* The depth is limited by (1) of partiql_tree.h and by the number of operators. */
 static enum hf_status build_condition(struct builder *b, struct pq_node *node, uint16_t *out)
 {
     switch ((enum pq_kind)node->kind) {

@@ -23,7 +23,7 @@ struct builder {
 
 enum hf_status hf__pq_start(struct hf_scope *s, const struct pq_params *params, struct builder *b);
 
-/* Nothing grows any more: the program gets its parts. */
+/* The program is complete: it takes over its nodes, paths and values. */
 enum hf_status hf__pq_end(struct builder *b);
 
 /* Nodes by number; NO_NODE when memory ran out, which hf__pq_end() reports. */

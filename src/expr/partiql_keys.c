@@ -1,15 +1,15 @@
 /*
- * expr/partiql_keys.c: what a WHERE clause says of keys, and which reads it comes to.
+ * expr/partiql_keys.c: the keys in a WHERE clause, and the reads that find its items.
  *
- * A write, and a read in a batch or transaction, names one item: equalities for every attribute of
- * the key, joined by AND.
+ * A write, and a read in a batch or transaction, is of one item: the clause has an equality for
+ * every attribute of the key, joined by AND.
  *
- * A SELECT is taken apart into reads. The clause is thought of as branches joined by OR, each a
- * list of terms joined by AND; only terms on key attributes count, and an OR without any of them is
- * one term like others. When every branch has a value for the partition key, each is one read of
- * that partition between the bounds that its terms on the sort key give. As DynamoDB has it, two
- * branches may not read the same part of a partition, unless one of them speaks of the sort key in
- * a way that gives no bounds (NOT, <>): then the partition is read once, as a whole.
+ * A SELECT is split into reads. The clause is treated as branches joined by OR, each a list of
+ * terms joined by AND. Only terms on key attributes count; an OR without a key attribute is not
+ * split. When every branch has a value for the partition key, each is one read of that partition
+ * between the bounds that its terms on the sort key give. As in DynamoDB, two branches may not read
+ * the same part of a partition. The exception: if one of them has a term on the sort key that gives
+ * no bounds (NOT, <>), the partition is read once, as a whole.
  *
  * What always holds for the reads:
  *
@@ -28,7 +28,7 @@ static bool node_names(const struct pq_node *node, const struct statement_key_at
            hf_str_equal(node->path.steps[0].name, attr->name);
 }
 
-/* The list behind an IN, whose members hang at its first. */
+/* The first member of the list behind an IN; the others follow it. */
 static const struct pq_node *list_of(const struct pq_node *in)
 {
     const struct pq_node *list = in->last;
@@ -100,7 +100,7 @@ static bool is_key_term(const struct pq_node *node, const struct statement_key *
            is_bound(node, &key->range) || is_list(node, &key->range);
 }
 
-/* The value was good when the condition was built, so that only memory can be missing now. */
+/* The value was valid when the condition was built, so only memory can be lacking here. */
 static enum hf_status value_of(struct hf_scope *s, const struct statement *statement,
                                const struct pq_node *node, struct hf_value *value)
 {
@@ -122,27 +122,33 @@ enum hf_status hf__partiql_check_type(struct hf_scope *s, const struct statement
 
 /* ---- one item ------------------------------------------------------------------------------- */
 
-/* One of the terms that all must hold. */
-static enum hf_status find_in_term(struct hf_scope *s, const struct statement *statement,
-                                   const struct pq_node *node,
-                                   const struct statement_key_attr *attr, bool lists,
-                                   struct hf_value *value, bool *is_key,
-                                   struct statement_found *found)
+/* The search for the key of one item. */
+struct key_search {
+    struct hf_scope *s;
+    const struct statement *statement;
+    bool lists; /* an IN with one value counts as an equality */
+    struct statement_found *found;
+};
+
+/* Look at one term of those joined by AND: *value is what it gives the attribute. */
+static enum hf_status find_in_term(const struct key_search *search, const struct pq_node *node,
+                                   const struct statement_key_attr *attr, struct hf_value *value,
+                                   bool *is_key)
 {
     const struct pq_node *literal;
     struct hf_value this;
 
     if (!is_equality(node, attr, &literal)) {
-        if (!lists || !is_list(node, attr) || list_length(node) != 1)
+        if (!search->lists || !is_list(node, attr) || list_length(node) != 1)
             return HF_OK;
         literal = list_of(node);
     }
-    TRY(value_of(s, statement, literal, &this));
+    TRY(value_of(search->s, search->statement, literal, &this));
     *is_key = true;
     if (!value->ptr) {
         *value = this;
     } else if (!hf_value_equal(*value, this)) {
-        found->twice = attr->name;
+        search->found->twice = attr->name;
         *is_key = false;
     }
     return HF_OK;
@@ -152,6 +158,10 @@ enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *
                                     const struct statement_key *key, bool lists,
                                     struct statement_found *found)
 {
+    const struct key_search search = {.s = s,
+                                      .statement = statement,
+                                      .lists = lists,
+                                      .found = found};
     const struct pq_node *node = statement->condition;
 
     *found = (struct statement_found){.hash = none};
@@ -160,8 +170,8 @@ enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *
     for (; node; node = node->next) {
         bool is_key = false;
 
-        TRY(find_in_term(s, statement, node, &key->hash, lists, &found->hash, &is_key, found));
-        TRY(find_in_term(s, statement, node, &key->range, lists, &found->range, &is_key, found));
+        TRY(find_in_term(&search, node, &key->hash, &found->hash, &is_key));
+        TRY(find_in_term(&search, node, &key->range, &found->range, &is_key));
         found->more = found->more || !is_key;
         if (node == statement->condition)
             break;
@@ -172,7 +182,7 @@ enum hf_status hf__partiql_find_key(struct hf_scope *s, const struct statement *
 
 /* ---- branches ------------------------------------------------------------------------------- */
 
-/* Recursion: (1) of partiql_tree.h, here and below. */
+/* The depth is limited by (1) of partiql_tree.h, here and below. */
 static bool has_key_term(const struct pq_node *node, const struct statement_key *key)
 {
     if (node->kind != PQ_AND && node->kind != PQ_OR)
@@ -208,7 +218,7 @@ static size_t branches_cap(size_t count)
     return count > STATEMENT_READS_MAX ? STATEMENT_READS_MAX + 1 : count;
 }
 
-/* How many branches there are, at most one more than are allowed. */
+/* Count the branches, up to one more than are allowed. */
 static size_t count_branches(const struct pq_node *node, const struct statement_key *key)
 {
     size_t count = node->kind == PQ_OR ? 0 : 1;
@@ -230,7 +240,7 @@ static size_t count_branches(const struct pq_node *node, const struct statement_
 
 /* ---- bounds --------------------------------------------------------------------------------- */
 
-/* Where the upper bound ends, against a value: all that begins with a prefix lies below it. */
+/* Compare the upper bound with a value; a prefix is above everything that begins with it. */
 static int compare_high(const struct statement_span *span, struct hf_value value)
 {
     struct hf_bytes prefix;
@@ -315,7 +325,7 @@ struct branches {
     struct statement_span *list;
     size_t len;
     size_t cap;
-    bool conflict; /* one branch has two partitions: it is left to the filter */
+    bool conflict; /* a branch asks for two partitions: read everything, and filter */
 };
 
 struct splitter {
@@ -375,7 +385,7 @@ static enum hf_status range_bounds(struct splitter *p, const struct pq_node *nod
     return HF_OK;
 }
 
-/* Does the term speak of the sort key without giving bounds, by NOT or <>? */
+/* Is it a term on the sort key that gives no bounds, with NOT or <>? */
 static bool node_mentions(const struct pq_node *node, const struct statement_key_attr *attr)
 {
     if (node_names(node, attr))
@@ -492,7 +502,7 @@ static enum hf_status branches_split(struct splitter *p, const struct pq_node *n
 
 /* ---- spans ---------------------------------------------------------------------------------- */
 
-/* Branch `at` becomes one read of the whole partition, and takes the others there with it. */
+/* Make branch `at` one read of the whole partition; it replaces the other branches there. */
 static void take_partition(struct branches *b, size_t at)
 {
     size_t kept = at + 1;

@@ -1,14 +1,14 @@
 /*
  * expr/partiql_lex.c: from the text of a statement to tokens.
  *
- * Comments (-- to the end of the line, and between slash and star) are white space. A string in
- * single quotes has a quote in it doubled, and so has a name in double quotes. A character that
- * begins no token, a quote or comment that does not end, and a number whose exponent fits no 32
- * bits make the whole statement unreadable: DynamoDB then says nothing of why.
+ * Comments (-- to the end of the line, and between slash and star) are white space. In a string in
+ * single quotes a quote is doubled, and so it is in a name in double quotes. The whole statement is
+ * refused for a character that begins no token, for a quote or comment that does not end, and for a
+ * number whose exponent exceeds 32 bits; DynamoDB's error does not say why.
  */
 #include "expr/partiql_tree.h"
 
-/* Words that are no names unless they are quoted, in the order of their bytes. */
+/* Words that are names only in quotes, in the order of their bytes. */
 /* clang-format off */
 static const char *const keywords[] = {
     "absolute", "action", "add", "all", "allocate", "alter", "and", "any", "are", "as", "asc",
@@ -97,7 +97,7 @@ static char lexer_look(const struct lexer *l, size_t ahead)
     return l->at + ahead < l->text.len ? l->text.ptr[l->at + ahead] : '\0';
 }
 
-/* Go on by bytes; columns count characters. */
+/* Move on by some bytes; columns count characters. */
 static void lexer_skip(struct lexer *l, size_t len)
 {
     for (; len > 0; len--) {
@@ -146,7 +146,7 @@ static bool skip_blank(struct lexer *l)
     }
 }
 
-/* What stands between two quotes, and they; 0 when the second one is missing. */
+/* The length of a quoted text, with both quotes; 0 when the second one is missing. */
 static size_t quoted_length(const struct lexer *l, char quote)
 {
     size_t len = 1;
@@ -162,8 +162,8 @@ static size_t quoted_length(const struct lexer *l, char quote)
 }
 
 /*
- * Digits, a point, an exponent: 1, 1.5, .5, 1., 1e5. 0 when exponent or scale fit no 32 bits. What
- * looks like an exponent and has no digits is none: "1 e" is a number and a name.
+ * Digits, a point, an exponent: 1, 1.5, .5, 1., 1e5. 0 when exponent or scale exceed 32 bits. An
+ * "e" without digits behind it is no exponent: "1 e" is a number and a name.
  */
 static size_t number_length(const struct lexer *l)
 {

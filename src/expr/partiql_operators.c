@@ -2,9 +2,10 @@
  * expr/partiql_operators.c: expressions of statements: operators and what they join.
  *
  * Operators bind as in PartiQL, from the loosest on: OR, AND, NOT, then = <> IS, then < <= > >= IN
- * BETWEEN LIKE, then ||, then + -, then * / %, then a sign. Each step takes what binds tighter and
- * goes on as long as an operator of its own strength follows. AND and OR chains become one node
- * with many operands, so a long chain is not deep; what nests for real counts p->depth.
+ * BETWEEN LIKE, then ||, then + -, then * / %, then a sign. Each step reads an operand that binds
+ * tighter, then continues while an operator of its own strength follows. A chain of AND or OR
+ * becomes one node with many operands, so a long chain is not deep; real nesting counts in
+ * p->depth.
  */
 #include "expr/partiql_tree.h"
 
@@ -122,7 +123,7 @@ static struct pq_node *parse_between(struct pq_parser *p, struct pq_place place,
     return p->status == HF_OK ? node : NULL;
 }
 
-/* Take the operator of an order, IN, LIKE or BETWEEN that may follow; false: none does. */
+/* Take a comparison, IN, LIKE or BETWEEN, if one follows; false: none does. */
 static bool parse_ordering(struct pq_parser *p, struct pq_node **left)
 {
     static const char *const signs[] = {"<", "<=", ">", ">="};
@@ -171,7 +172,7 @@ static struct pq_node *parse_ordered(struct pq_parser *p)
     return left;
 }
 
-/* Types by the names that a statement may have for them, and those that messages have. */
+/* The names of types in statements, and in messages. */
 static const struct {
     const char *word;
     const char *second; /* of two words */

@@ -1,5 +1,5 @@
 /*
- * expr/partiql_parse.c: statements: from tokens to what is written in them.
+ * expr/partiql_parse.c: from tokens to statements as they are written.
  *
  *     SELECT * | path, ... FROM table[.index] [WHERE ...] [ORDER BY name [ASC|DESC], ...]
  *     INSERT INTO table VALUE {...}
@@ -8,8 +8,8 @@
  *     DELETE FROM table [WHERE ...] [RETURNING ...]
  *     EXISTS(SELECT ...)
  *
- * Clauses of PartiQL that DynamoDB does not do (GROUP BY, LIMIT, DISTINCT ...) are read and noted,
- * since they are refused in other words than what is not well formed.
+ * Clauses of PartiQL that DynamoDB does not support (GROUP BY, LIMIT, DISTINCT ...) are read and
+ * remembered: their errors are not those of a statement that is not well formed.
  */
 #include "expr/partiql_tree.h"
 
@@ -306,7 +306,7 @@ static void parse_exists(struct pq_parser *p, struct pq_statement *out)
         hf__pq_fail(p, "Expected token of type )");
 }
 
-/* An expression is no statement, but is named as what it is. */
+/* An expression is no statement; the error names its kind. */
 static void parse_expression(struct pq_parser *p, struct pq_statement *out)
 {
     static const char *const names[] = {

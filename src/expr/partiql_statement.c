@@ -2,8 +2,8 @@
  * expr/partiql_statement.c: what a statement says, from its tree: table and index, columns, order,
  * what is returned. The parts that become programs are made in partiql_build.c.
  *
- * Errors come in the order: not well formed; nothing that DynamoDB does; parameters that are
- * missing; then clause by clause.
+ * Errors are found in this order: not well formed; not supported by DynamoDB; missing parameters;
+ * then clause by clause.
  */
 #include "expr/partiql_tree.h"
 
@@ -58,7 +58,7 @@ static enum hf_status set_source(struct hf_scope *s, const struct pq_statement *
 
 /* ---- SELECT and ORDER BY -------------------------------------------------------------------- */
 
-/* The part of a path that names its column: up to the indexes behind a name, or all of it. */
+/* The part of a path that names its column: its first names, and the indexes behind them. */
 static size_t head_length(const struct expr_path *path)
 {
     size_t len = 0;
@@ -145,7 +145,7 @@ static enum hf_status group_columns(struct hf_scope *s, struct expr_bound *bound
     return check_names(s, columns, len);
 }
 
-/* The same path twice is a repeated name before it is an overlap. */
+/* The same path twice is reported as a repeated name, not as an overlap. */
 static enum hf_status check_repeats(struct hf_scope *s, const struct expr_path *paths, size_t len)
 {
     for (size_t i = 1; i < len && len <= EXPR_OPERATORS_MAX; i++)
@@ -287,7 +287,7 @@ enum hf_status hf__partiql_parse(struct hf_scope *s, struct hf_str text,
     return set_order(s, &tree, out);
 }
 
-/* The word itself is not in the tree, as quotes are gone there; but its place is. */
+/* The tree has the name without its quotes, but it has the place of the word. */
 enum hf_status hf__partiql_table(struct hf_scope *s, struct hf_str text, struct hf_str *word)
 {
     struct pq_statement tree;

@@ -1,8 +1,8 @@
 /*
- * expr/partiql_term.c: terms of statements: from tokens to trees of paths, literals, lists, calls
- * and what stands in parentheses. How operators join them is in partiql_operators.c.
+ * expr/partiql_term.c: from tokens to trees: paths, literals, lists, calls and parentheses. How
+ * operators join them is in partiql_operators.c.
  *
- * A failed parser looks at the end token for ever, so every loop comes to its end.
+ * After a failure the parser sees only the end token, so every loop ends.
  */
 #include "expr/partiql_tree.h"
 
@@ -156,7 +156,7 @@ static struct pq_node *parse_literal(struct pq_parser *p, enum pq_literal kind)
     return node;
 }
 
-/* What stands where an expression should begin, in DynamoDB's words. */
+/* DynamoDB's words for a token that cannot begin an expression. */
 static struct pq_node *fail_unexpected(struct pq_parser *p)
 {
     static const char *const operators[] = {"is", "like", "in", "between", "and", "or"};
@@ -185,7 +185,7 @@ bool hf__pq_enter(struct pq_parser *p)
 
 /* ---- paths, lists, calls -------------------------------------------------------------------- */
 
-/* The first name of a path becomes its first operand, so that all steps are alike. */
+/* The first name of a path becomes its first operand, so that all steps look the same. */
 static struct pq_node *path_start(struct pq_parser *p)
 {
     struct pq_node *path = hf__pq_node(p, PQ_PATH, hf__pq_place(p, p->token));

@@ -3,11 +3,11 @@
  *
  * What always holds:
  *
- *  (1) A tree is at most PQ_DEPTH_MAX deep, except that chains of one operator (a AND b AND c,
- *      1 + 2 + 3) hang side by side under one node. So walking it may recurse.
- *  (2) The parser knows grammar alone. What the words mean is judged once the whole statement is
- *      known to be well formed, which is DynamoDB's order of errors.
- *  (3) Numbers of nodes stay below 16 bits, since every node stands for a token.
+ *  (1) A tree is at most PQ_DEPTH_MAX deep, as the operands of a chain of one operator (a AND b AND
+ *      c, 1 + 2 + 3) are side by side under one node. So a walk may recurse.
+ *  (2) The parser checks only the grammar. Meaning is checked once the whole statement is known to
+ *      be well formed, as in DynamoDB, whose errors come in that order.
+ *  (3) The number of a node fits 16 bits, since every node is made of a token.
  */
 #ifndef HF_EXPR_PARTIQL_TREE_H
 #define HF_EXPR_PARTIQL_TREE_H
@@ -40,7 +40,7 @@ struct pq_token {
     uint8_t kind;
 };
 
-/* Where a message says that something stands. */
+/* The place of something, for messages. */
 struct pq_place {
     uint16_t line;
     uint16_t column;
@@ -112,7 +112,7 @@ struct pq_order {
 /* A statement as it is written. */
 struct pq_statement {
     enum statement_kind kind;
-    const char *refused; /* it is well formed, but nothing that DynamoDB does: why */
+    const char *refused; /* it is well formed, but DynamoDB does not support it: why */
     bool refused_there;  /* with `refused_at` behind it */
     struct pq_place refused_at;
     bool all; /* SELECT * */

@@ -2,8 +2,8 @@
  * expr/partiql_values.c: literals and parameters of statements as values.
  *
  * A parameter stands for a whole value and never within a list, bag or tuple, except for the tuple
- * of an INSERT, whose members are the attributes. Messages name the place within a value by its
- * trail: root, root.x, root[1].x.
+ * of an INSERT, whose members are the attributes. Messages name a place within a value by its path
+ * from the top, the trail: root, root.x, root[1].x.
  */
 #include "expr/partiql_tree.h"
 

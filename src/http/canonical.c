@@ -37,6 +37,7 @@ static int escape_at(struct hf_str text, size_t at)
 {
     int high, low;
 
+    assert(at < text.len);
     if (text.ptr[at] != '%' || text.len - at < 3)
         return -1;
     high = hex_digit(text.ptr[at + 1]);
@@ -64,6 +65,7 @@ static uint8_t next_decoded(struct hf_str text, size_t *at)
     char c = text.ptr[*at];
 
     *at += escaped >= 0 ? 3 : 1;
+    assert(*at <= text.len);
     if (escaped >= 0)
         return (uint8_t)escaped;
     return (uint8_t)(c == '+' ? ' ' : c);
@@ -166,6 +168,7 @@ enum hf_status hf__sign_param(struct hf_scope *s, struct hf_str query, const cha
             return hf__fail_nomem(s);
         while (from < param.value.len)
             text[len++] = (char)next_decoded(param.value, &from);
+        assert(len <= param.value.len);
         text[len] = '\0';
         *value = hf_str_of(text, len);
         return HF_OK;
@@ -209,9 +212,11 @@ static enum hf_status put_query(struct hf_scope *s, struct hf__buf *out, struct 
     for (at = 0; next_param(query, &at, &param);) {
         if (decodes_to(param.name, "X-Amz-Signature"))
             continue;
+        assert(len < count);
         all[len].name = text_recode(&text, param.name);
         all[len++].value = text_recode(&text, param.value);
     }
+    assert(!text.failed && text.len <= query.len * 3); /* so it has not moved */
     qsort(all, len, sizeof(*all), by_name_and_value);
     for (size_t i = 0; i < len; i++) {
         if (i)

@@ -36,6 +36,7 @@ static const uint8_t kinds[256] = {
 
 bool hf__http_refuse(struct http_reader *reader, int status, const char *text)
 {
+    assert(status >= 400 && status < 600 && text);
     reader->error = (struct http_error){.status = status, .text = text};
     return false;
 }
@@ -65,6 +66,7 @@ static bool is_digit(uint8_t c)
 
 static struct hf_str text_of(const uint8_t *from, const uint8_t *to)
 {
+    assert(from <= to);
     return hf_str_of((const char *)from, (size_t)(to - from));
 }
 
@@ -165,6 +167,7 @@ static bool take_target(struct http_reader *r)
     }
     if (head->path.len == 0)
         head->path = HF_STR("/");
+    assert(head->path.len + head->query.len <= head->target.len + 1);
     return true;
 }
 
@@ -179,6 +182,7 @@ static bool take_version(struct http_reader *r, const uint8_t *p, const uint8_t 
     if (p[5] != '1' || p[7] > '1')
         return hf__http_refuse(r, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
     r->head.minor = p[7] - '0';
+    assert(r->head.minor == 0 || r->head.minor == 1);
     return true;
 }
 
@@ -202,6 +206,7 @@ static bool take_line(struct http_reader *r, const uint8_t **line, const uint8_t
     if (!take_version(r, p + 1, end) || !take_target(r))
         return false;
     *line = p + 11;
+    assert(*line <= end); /* take_version() has seen them */
     return true;
 }
 
@@ -234,6 +239,7 @@ const uint8_t *hf__http_take_field(struct http_reader *reader, const uint8_t *li
     while (last > value && is_blank(last[-1]))
         last--;
     field->value = text_of(value, last);
+    assert(p + 2 <= end && field->name.len > 0);
     return p + 2;
 }
 
@@ -336,6 +342,7 @@ bool hf__http_take_fields(struct http_reader *reader, const uint8_t *p, const ui
 {
     struct http_head *head = &reader->head;
 
+    assert(p < end && end[-2] == '\r' && end[-1] == '\n'); /* so every scan ends */
     while (*p != '\r') {
         struct http_field *field = &head->fields[head->fields_len];
 
@@ -371,6 +378,7 @@ bool hf__http_judge_framing(struct http_reader *reader, const struct seen *seen)
     if (head->length > reader->limits.body_bytes)
         return hf__http_refuse_limit(reader, 413, "the body has", reader->limits.body_bytes,
                                      "bytes");
+    assert(!head->chunked || !head->length); /* one of them frames the body */
     head->keep_alive = !seen->close && (head->minor > 0 || seen->keep_alive);
     return true;
 }
@@ -381,6 +389,7 @@ bool hf__http_take_head(struct http_reader *reader, const uint8_t *bytes)
     const uint8_t *p = bytes + reader->start, *end = bytes + reader->head_len;
     struct seen seen = {0};
 
+    assert(p < end && reader->start < reader->head_len);
     head->fields_len = 0;
     head->host = head->query = (struct hf_str){0};
     head->expect_continue = head->chunked = false;

@@ -3,7 +3,7 @@
  *
  * A signer has the state of one hash. SHA-256 is called by the functions that OpenSSL 3 would
  * rather see replaced by EVP: there each start of a hash takes memory (3.0 frees and allocates the
- * state even if the digest is the same), so it could fail in the midst of a signature. The keyed
+ * state even if the digest is the same), so it could fail in the middle of a signature. The keyed
  * hash is made here of two plain ones (RFC 2104).
  *
  * What always holds:

@@ -57,6 +57,14 @@ struct exchange {
     struct http_reader reader;
 };
 
+static void exchange_check(const struct exchange *x)
+{
+    assert(x->out_head <= x->out.len && x->in.len <= x->in.cap);
+    assert(!x->sent || (x->left.len == 0 && !x->body_apart)); /* (2) */
+    assert(!x->sent || !x->send_failed);
+    assert(!x->answered || x->in.len > 0);
+}
+
 /* ---- the request ---------------------------------------------------------------------------- */
 
 static bool is_token(struct hf_str text)
@@ -137,6 +145,7 @@ static void write_length(struct exchange *x, size_t length)
     do
         digits[--at] = (char)('0' + length % 10);
     while (length /= 10);
+    assert(at < sizeof(digits));
     hf__buf_put_str(&x->out, HF_STR("Content-Length: "));
     hf__buf_put(&x->out, digits + at, sizeof(digits) - at);
     hf__buf_put_str(&x->out, HF_STR("\r\n"));
@@ -174,6 +183,7 @@ static enum hf_status write_request(struct exchange *x)
     if (x->out.failed)
         return hf__fail_nomem(x->patience.s);
     x->left = hf_bytes_of(x->out.ptr, x->out.len);
+    assert(x->left.len == x->out_head + (x->body_apart ? 0 : call->body.len));
     return HF_OK;
 }
 
@@ -261,6 +271,7 @@ static enum hf_status answer_receive(struct exchange *x, bool *more)
     if (result == HTTP_BAD)
         return fail_answer(x);
     x->answered = result == HTTP_DONE;
+    exchange_check(x);
     *more = true;
     return HF_OK;
 }
@@ -296,6 +307,7 @@ static enum hf_status send_request(struct exchange *x)
         size_t part = x->left.len < SEND_MAX ? x->left.len : SEND_MAX, taken = 0;
         CURLcode code = hf__curl.easy_send(x->connection->easy, x->left.ptr, part, &taken);
 
+        assert(part > 0 && taken <= part);
         if (code != CURLE_OK && code != CURLE_AGAIN) {
             x->send_failed = true;
             return HF_OK;
@@ -337,9 +349,12 @@ static enum hf_status exchange_run(struct exchange *x)
     bool try_first = x->connection->fresh || x->body_apart;
     int64_t sent_us;
 
+    assert(x->connection && !x->sent && !x->answered);
     hf__http_begin_answer(&x->reader, &limits, hf_str_equal(x->call->head->method, HF_STR("HEAD")));
     (void)hf__buf_reserve(&x->in, RECEIVE_FIRST);
     TRY(send_request(x));
+    exchange_check(x);
+    assert(x->sent || x->send_failed || x->answered);
     sent_us = hf__patience_clock_us();
     if (try_first || x->send_failed)
         TRY(receive_all(x));

@@ -222,10 +222,10 @@ static enum hf_status write_request(struct hf_scope *s, struct hf_kv *kv,
                                     const struct hf_kv_pair *pair, struct hf_write *write)
 {
     struct pattern_id version = hf__pattern_id_make(hf_scope_env(s));
-    int64_t expires_s = hf__kv_expires_s(hf_scope_env(s), pair->ttl_s);
-    struct hf_value value = pair->value;
+    struct kv_content content = {.value = pair->value,
+                                 .version = id_str(&version),
+                                 .expires_s = hf__kv_expires_s(hf_scope_env(s), pair->ttl_s)};
     struct kv_place place;
-    struct hf_str blob;
 
     *write = (struct hf_write){.table = kv->table};
     TRY(hf__kv_place(s, kv, pair->key, &place));
@@ -233,8 +233,8 @@ static enum hf_status write_request(struct hf_scope *s, struct hf_kv *kv,
         write->del = hf__kv_item_key(s, kv, place.hash, place.sort);
         return HF_OK;
     }
-    TRY(hf__kv_offload(s, kv, &place, id_str(&version), expires_s, &value, &blob));
-    write->put = hf__kv_item(s, kv, &place, value, blob, id_str(&version), expires_s);
+    TRY(hf__kv_offload(s, kv, &place, &content));
+    write->put = hf__kv_item(s, kv, &place, &content);
     return hf__kv_item_fits(s, place.key, write->put);
 }
 

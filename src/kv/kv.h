@@ -123,11 +123,18 @@ struct kv_request {
 /* The version of a write with that id. */
 struct hf_str hf__kv_version(struct hf_scope *s, const struct kv_base *base, struct hf_str id);
 
-/* Put a value, absent: a tombstone; hf_item_check() says whether it is too large. `blob` as
- * hf__kv_offload() has it. */
+/* What is stored under a key. */
+struct kv_content {
+    struct hf_value value; /* absent: a tombstone */
+    struct hf_str blob;    /* the digest of the real value, if it is in the blob store */
+    struct hf_str version;
+    int64_t expires_s; /* 0: never */
+};
+
+/* Put it; hf_item_check() says whether it is too large. */
 void hf__kv_put_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                        const struct kv_base *base, struct hf_value value, struct hf_str blob,
-                        struct hf_str version, int64_t expires_s, struct kv_request *request);
+                        const struct kv_base *base, const struct kv_content *content,
+                        struct kv_request *request);
 void hf__kv_delete_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
                            const struct kv_base *base, struct kv_request *request);
 void hf__kv_check_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
@@ -135,8 +142,7 @@ void hf__kv_check_request(struct hf_scope *s, const struct hf_kv *kv, const stru
 
 /* The item alone, without a condition: what a batch takes. */
 struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct hf_value value, struct hf_str blob, struct hf_str version,
-                           int64_t expires_s);
+                           const struct kv_content *content);
 
 /* HF_INVALID when the item is larger than any may be. */
 enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct hf_item item);
@@ -168,11 +174,10 @@ static inline enum hf_status kv_done(struct hf_scope *s, struct hf_scope_mark ma
 
 /* ---- kv_blob.c: large values ---------------------------------------------------------------- */
 
-/* Put the value into the blob store if it is too large; *value is what the item has instead then,
- * and *blob the digest; absent: it stays where it is. */
+/* Put the value into the blob store if it is too large; then the content has a digest, and another
+ * value instead. */
 enum hf_status hf__kv_offload(struct hf_scope *s, const struct hf_kv *kv,
-                              const struct kv_place *place, struct hf_str version,
-                              int64_t expires_s, struct hf_value *value, struct hf_str *blob);
+                              const struct kv_place *place, struct kv_content *content);
 
 /* Fetch the value of a view, if it is live and has a blob. The view may be a newer one then. */
 enum hf_status hf__kv_load(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,

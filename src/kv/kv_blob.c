@@ -55,28 +55,28 @@ static enum hf_status value_encode(struct hf_scope *s, struct hf_value value,
 
 /* Would the item be larger than one is to be? */
 static bool is_large(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                     struct hf_value value, struct hf_str version, int64_t expires_s)
+                     const struct kv_content *content)
 {
+    struct hf_value value = content->value;
+
+    assert(!content->blob.len);
     if (!kv->blobs || !value.ptr || value.len + SLACK <= kv->blob_over)
         return false;
     return value.len > 2 * kv->blob_over + SLACK ||
-           hf_item_size(hf__kv_item(s, kv, place, value, hf_str_of(NULL, 0), version, expires_s)) >
-               kv->blob_over;
+           hf_item_size(hf__kv_item(s, kv, place, content)) > kv->blob_over;
 }
 
 enum hf_status hf__kv_offload(struct hf_scope *s, const struct hf_kv *kv,
-                              const struct kv_place *place, struct hf_str version,
-                              int64_t expires_s, struct hf_value *value, struct hf_str *blob)
+                              const struct kv_place *place, struct kv_content *content)
 {
     struct hf_bytes bytes;
 
-    *blob = hf_str_of(NULL, 0);
-    if (!is_large(s, kv, place, *value, version, expires_s))
+    if (!is_large(s, kv, place, content))
         return HF_OK;
-    TRY(value_encode(s, *value, &bytes));
+    TRY(value_encode(s, content->value, &bytes));
     assert(bytes.len > 0);
-    TRY(hf_blob_put(s, kv->blobs, bytes, blob)); /* (1) */
-    *value = hf_value_make(s, (struct hf_attr)HF_NULL(""));
+    TRY(hf_blob_put(s, kv->blobs, bytes, &content->blob)); /* (1) */
+    content->value = hf_value_make(s, (struct hf_attr)HF_NULL(""));
     return hf_scope_built(s);
 }
 

@@ -88,9 +88,8 @@ static enum hf_status request_build(struct hf_scope *s, const struct job *job, s
                                     struct kv_request *request, struct hf_transact_write *action)
 {
     const struct hf_kv *kv = job->kv;
-    struct hf_value stored;
+    struct kv_content content;
     struct pattern_id id;
-    struct hf_str blob;
 
     assert(o->plan.what >= KEEP && o->plan.what < REFUSE);
     *action = (struct hf_transact_write){0};
@@ -110,10 +109,11 @@ static enum hf_status request_build(struct hf_scope *s, const struct job *job, s
     }
     id = hf__pattern_id_make(hf_scope_env(s));
     o->version = hf__kv_version(s, &o->base, id_str(&id));
-    stored = o->plan.value;
-    TRY(hf__kv_offload(s, kv, &job->place, o->version, o->plan.expires_s, &stored, &blob));
-    hf__kv_put_request(s, kv, &job->place, &o->base, stored, blob, o->version, o->plan.expires_s,
-                       request);
+    content = (struct kv_content){.value = o->plan.value,
+                                  .version = o->version,
+                                  .expires_s = o->plan.expires_s};
+    TRY(hf__kv_offload(s, kv, &job->place, &content));
+    hf__kv_put_request(s, kv, &job->place, &o->base, &content, request);
     action->put = &request->put;
     TRY(hf__kv_item_fits(s, job->place.key, request->put.item));
     return hf_scope_built(s);

@@ -364,27 +364,28 @@ static struct clause clause_of(struct hf_scope *s, const struct hf_kv *kv,
 }
 
 struct hf_item hf__kv_item(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                           struct hf_value value, struct hf_str blob, struct hf_str version,
-                           int64_t expires_s)
+                           const struct kv_content *content)
 {
+    const struct hf_value value = content->value;
     struct hf_attr attrs[7];
     size_t len = 0;
 
-    assert((value.ptr || !blob.len) && "a blob has its place in the value");
+    assert((value.ptr || !content->blob.len) && "a blob has its place in the value");
     assert((kv->sort.ptr == NULL) == (place->sort.ptr == NULL));
     attrs[len++] = (struct hf_attr){.name = kv->hash, .type = HF_TYPE_S, .text = place->hash};
-    attrs[len++] = (struct hf_attr){.name = kv->version, .type = HF_TYPE_S, .text = version};
+    attrs[len++] =
+        (struct hf_attr){.name = kv->version, .type = HF_TYPE_S, .text = content->version};
     if (kv->sort.ptr)
         attrs[len++] = (struct hf_attr){.name = kv->sort, .type = HF_TYPE_S, .text = place->sort};
     if (value.ptr)
         attrs[len++] = (struct hf_attr){.name = kv->data, .value = value};
     if (value.ptr && kv->spaced) /* (5) */
         attrs[len++] = (struct hf_attr)HF_S(KV_SPACE, hf__kv_head(place->hash));
-    if (blob.len)
-        attrs[len++] = (struct hf_attr)HF_S(KV_BLOB, blob);
-    if (expires_s)
+    if (content->blob.len)
+        attrs[len++] = (struct hf_attr)HF_S(KV_BLOB, content->blob);
+    if (content->expires_s)
         attrs[len++] =
-            (struct hf_attr){.name = kv->expires, .type = HF_TYPE_N, .number = expires_s};
+            (struct hf_attr){.name = kv->expires, .type = HF_TYPE_N, .number = content->expires_s};
     assert(len <= ARRAY_LEN(attrs));
     return hf_item_make(s, attrs, len);
 }
@@ -403,15 +404,14 @@ enum hf_status hf__kv_item_fits(struct hf_scope *s, struct hf_kv_key key, struct
 }
 
 void hf__kv_put_request(struct hf_scope *s, const struct hf_kv *kv, const struct kv_place *place,
-                        const struct kv_base *base, struct hf_value value, struct hf_str blob,
-                        struct hf_str version, int64_t expires_s, struct kv_request *request)
+                        const struct kv_base *base, const struct kv_content *content,
+                        struct kv_request *request)
 {
     struct clause c = clause_of(s, kv, base);
 
     *request = (struct kv_request){.key = hf__kv_item_key(s, kv, place->hash, place->sort),
                                    .put = {.table = kv->table,
-                                           .item = hf__kv_item(s, kv, place, value, blob, version,
-                                                               expires_s),
+                                           .item = hf__kv_item(s, kv, place, content),
                                            .condition = c.text,
                                            .names = c.names,
                                            .values = c.values}};

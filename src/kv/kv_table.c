@@ -123,6 +123,10 @@ static enum hf_status open_kind(struct hf_scope *s, const struct hf_kv *kv,
                                 const struct hf_kv_options *o, const struct forms *f,
                                 int64_t *format)
 {
+    const struct kind_table of = {.db = kv->db,
+                                  .spec = &f->plain,
+                                  .kind = KIND_VALUES,
+                                  .adopt = o->adopt};
     enum hf_status status;
 
     *format = KIND_VALUES_PLAIN;
@@ -130,7 +134,7 @@ static enum hf_status open_kind(struct hf_scope *s, const struct hf_kv *kv,
         *format = KIND_VALUES_SPACED;
     } else if (!kv->sort.ptr && !o->adopt) {
         *format = 0;
-        TRY(hf__kind_open_as(s, kv->db, &f->plain, KIND_VALUES, false, format));
+        TRY(hf__kind_open_as(s, &of, format));
         if (*format)
             return HF_OK;
         status =
@@ -139,7 +143,7 @@ static enum hf_status open_kind(struct hf_scope *s, const struct hf_kv *kv,
             return status;
         *format = status == HF_OK ? KIND_VALUES_SPACED : KIND_VALUES_PLAIN;
     }
-    return hf__kind_open_as(s, kv->db, &f->plain, KIND_VALUES, o->adopt, format);
+    return hf__kind_open_as(s, &of, format);
 }
 
 /* It differs from a table with the index, as the error says: only because there is none? */
@@ -149,7 +153,10 @@ static enum hf_status lacks_index(struct hf_scope *s, const struct hf_kv *kv,
     bool marked;
 
     TRY(hf__pattern_table(s, kv->db, &f->plain, hf_str_of(NULL, 0), true));
-    TRY(hf__kind_look(s, kv->db, &f->plain, KIND_VALUES, o->adopt, &marked));
+    TRY(hf__kind_look(s,
+                      &(struct kind_table){
+                          .db = kv->db, .spec = &f->plain, .kind = KIND_VALUES, .adopt = o->adopt},
+                      &marked));
     return no_index(s, kv);
 }
 
@@ -281,9 +288,12 @@ static enum hf_status add_index(struct hf_scope *s, const struct hf_kv *kv, uint
         TRY(each_value(s, kv, false, NULL));
     TRY(hf_table_ensure(s, kv->db, &f.spaced,
                         HF_OPTIONS(hf_table_options, .add_indexes = true, .wait = &wait)));
-    TRY(hf__kind_raise(s, kv->db, &f.plain, KIND_VALUES, KIND_VALUES_FILLING));
+    TRY(hf__kind_raise(s, &(struct kind_table){.db = kv->db, .spec = &f.plain, .kind = KIND_VALUES},
+                       KIND_VALUES_FILLING));
     TRY(each_value(s, kv, true, added));
-    return hf__kind_raise(s, kv->db, &f.plain, KIND_VALUES, KIND_VALUES_SPACED);
+    return hf__kind_raise(s,
+                          &(struct kind_table){.db = kv->db, .spec = &f.plain, .kind = KIND_VALUES},
+                          KIND_VALUES_SPACED);
 }
 
 enum hf_status hf_kv_add_space_index(struct hf_scope *s, struct hf_db *db,

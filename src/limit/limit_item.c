@@ -445,7 +445,7 @@ static struct hf_item live_entries(struct hf_scope *s, struct hf_item map, bool 
     return hf_item_make(s, attrs, len);
 }
 
-/* (3) All slices anew: those that are over are gone, and one more is in the head. */
+/* (3) All slices again: those that are over are gone, and one more is in the head. */
 static struct hf_update_item slide_request(struct hf_scope *s, const struct limit_ask *ask,
                                            const struct limit_view *view)
 {

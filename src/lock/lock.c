@@ -47,7 +47,9 @@ static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
 
     TRY(hf__pattern_names(s, at, own));
     TRY(hf__kind_keys(s, db, spec.table, KIND_LOCKS, hf_table_ensure(s, db, &spec, &options)));
-    TRY(hf__kind_open_at(s, db, &spec, KIND_LOCKS, at->expires, o->adopt));
+    TRY(hf__kind_open_at(
+        s, &(struct kind_table){.db = db, .spec = &spec, .kind = KIND_LOCKS, .adopt = o->adopt},
+        at->expires));
     if (!o->forget_s)
         return HF_OK;
     options.ttl_attribute = at->expires;

@@ -59,26 +59,38 @@ struct lock_take {
     size_t evict_len; /* at most EVICT_MAX */
 };
 
-/* What the item says of one holder. opener absent: it has none. */
-struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str opener,
-                              uint64_t beat, uint32_t lease_ms, int64_t since_ms,
-                              int64_t renewed_ms);
+/* What the item says of one holder. */
+struct lock_holder {
+    struct hf_str owner;
+    struct hf_str opener; /* absent: it has none */
+    uint64_t beat;
+    uint32_t lease_ms;
+    int64_t since_ms;
+    int64_t renewed_ms;
+};
+struct hf_item hf__lock_entry(struct hf_scope *s, const struct lock_holder *holder);
 
 struct hf_item hf__lock_key(struct hf_scope *s, const struct pattern_at *at, struct hf_str name);
 
 /* The request that takes the lock, evicting those whose lease has ended. */
 struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct lock_take *take);
 
+/* A lock that we hold. */
+struct lock_own {
+    const struct pattern_at *at;
+    struct hf_str name;
+    struct hf_str id;
+    uint64_t fence; /* 0: we do not know which; only to give it back */
+};
+
 /* The request that renews it: the holder's entry is replaced, if it is there and its beat is a
  * lower one. */
-struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pattern_at *at,
-                                            struct hf_str name, struct hf_str id, uint64_t fence,
+struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct lock_own *own,
                                             uint64_t beat, struct hf_item entry,
                                             struct hf_item data);
 
-/* The request that gives it back. fence 0: we do not know which; expires_s 0: it stays. */
-struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pattern_at *at,
-                                            struct hf_str name, struct hf_str id, uint64_t fence,
+/* The request that gives it back. expires_s 0: it stays. */
+struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct lock_own *own,
                                             struct hf_item data, int64_t expires_s);
 
 /* ---- the table ------------------------------------------------------------------------------ */

@@ -143,15 +143,28 @@ static bool has_beat(struct hf_scope *s, const struct hf_lock *lock, struct hf_i
     return at != SIZE_MAX && view.info.holders[at].fence == lock->fence && view.beats[at] == beat;
 }
 
+static struct lock_own own_of(const struct hf_lock *lock)
+{
+    return (struct lock_own){.at = &lock->table->at,
+                             .name = lock->name,
+                             .id = lock_id(lock),
+                             .fence = lock->fence};
+}
+
 static enum hf_status renew_send(struct hf_scope *s, struct hf_lock *lock, uint32_t lease_ms,
                                  struct hf_item data)
 {
     struct hf_lock_table *table = lock->table;
     uint64_t beat = ++lock->beat;
-    struct hf_item entry = hf__lock_entry(s, table->owner, hf_db_opener(table->db), beat, lease_ms,
-                                          lock->since_ms, hf__env_wall_ms(&table->env));
-    struct hf_update_item update = hf__lock_beat_request(s, &table->at, lock->name, lock_id(lock),
-                                                         lock->fence, beat, entry, data);
+    const struct lock_own own = own_of(lock);
+    const struct lock_holder me = {.owner = table->owner,
+                                   .opener = hf_db_opener(table->db),
+                                   .beat = beat,
+                                   .lease_ms = lease_ms,
+                                   .since_ms = lock->since_ms,
+                                   .renewed_ms = hf__env_wall_ms(&table->env)};
+    struct hf_update_item update =
+        hf__lock_beat_request(s, &own, beat, hf__lock_entry(s, &me), data);
     struct hf_item item;
     enum hf_status status;
 
@@ -199,8 +212,8 @@ enum hf_status hf__lock_free_send(struct hf_scope *s, struct hf_lock *lock, stru
     struct hf_lock_table *table = lock->table;
     bool forget = table->forget_s && lock->mode == HF_LOCK_EXCLUSIVE;
     int64_t expires_s = forget ? hf__env_wall_ms(&table->env) / 1000 + table->forget_s : 0;
-    struct hf_update_item update = hf__lock_free_request(s, &table->at, lock->name, lock_id(lock),
-                                                         lock->fence, data, expires_s);
+    const struct lock_own own = own_of(lock);
+    struct hf_update_item update = hf__lock_free_request(s, &own, data, expires_s);
 
     TRY(hf_scope_built(s));
     return hf__pattern_write(s, table->db, &(struct hf_transact_write){.update = &update},

@@ -290,19 +290,19 @@ struct hf_item hf__lock_key(struct hf_scope *s, const struct pattern_at *at, str
     return hf_item_make(s, &key, 1);
 }
 
-struct hf_item hf__lock_entry(struct hf_scope *s, struct hf_str owner, struct hf_str opener,
-                              uint64_t beat, uint32_t lease_ms, int64_t since_ms,
-                              int64_t renewed_ms)
+struct hf_item hf__lock_entry(struct hf_scope *s, const struct lock_holder *holder)
 {
     /* In the order in which items keep them: then nothing has to be sorted. */
-    const struct hf_attr entry[] = {
-        HF_N("beat", beat),   HF_N("lease_ms", lease_ms),     HF_S("opener", opener),
-        HF_S("owner", owner), HF_N("renewed_ms", renewed_ms), HF_N("since_ms", since_ms)};
+    struct hf_attr entry[6] = {HF_N("beat", holder->beat), HF_N("lease_ms", holder->lease_ms)};
+    size_t len = 2;
 
-    if (!opener.len)
-        return HF_ITEM(s, HF_N("beat", beat), HF_N("lease_ms", lease_ms), HF_S("owner", owner),
-                       HF_N("renewed_ms", renewed_ms), HF_N("since_ms", since_ms));
-    return hf_item_make(s, entry, ARRAY_LEN(entry));
+    if (holder->opener.len)
+        entry[len++] = (struct hf_attr)HF_S("opener", holder->opener);
+    entry[len++] = (struct hf_attr)HF_S("owner", holder->owner);
+    entry[len++] = (struct hf_attr)HF_N("renewed_ms", holder->renewed_ms);
+    entry[len++] = (struct hf_attr)HF_N("since_ms", holder->since_ms);
+    assert(len <= ARRAY_LEN(entry));
+    return hf_item_make(s, entry, len);
 }
 
 /* Evict these holders, on the condition that their beats are as they were seen. */
@@ -391,46 +391,45 @@ struct hf_update_item hf__lock_take_request(struct hf_scope *s, const struct loc
     return request_make(&b, take->at, take->name);
 }
 
-struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct pattern_at *at,
-                                            struct hf_str name, struct hf_str id, uint64_t fence,
+struct hf_update_item hf__lock_beat_request(struct hf_scope *s, const struct lock_own *own,
                                             uint64_t beat, struct hf_item entry,
                                             struct hf_item data)
 {
     struct builder b = builder_new(s, 0);
 
-    me_add(&b, id, true);
+    assert(own->fence);
+    me_add(&b, own->id, true);
     NAME(&b, "#beat", "beat");
     VALUE(&b, HF_N(":beat", beat));
     VALUE(&b, HF_M(":me", entry));
-    VALUE(&b, HF_N(":fence", fence));
+    VALUE(&b, HF_N(":fence", own->fence));
     update_text(&b, HF_STR("SET #h = :me"));
     condition_text(&b, HF_STR("#f = :fence AND #h.#beat < :beat"));
     data_add(&b, data);
-    return request_make(&b, at, name);
+    return request_make(&b, own->at, own->name);
 }
 
-struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct pattern_at *at,
-                                            struct hf_str name, struct hf_str id, uint64_t fence,
+struct hf_update_item hf__lock_free_request(struct hf_scope *s, const struct lock_own *own,
                                             struct hf_item data, int64_t expires_s)
 {
     struct builder b = builder_new(s, 0);
 
-    me_add(&b, id, true);
+    me_add(&b, own->id, true);
     NAME(&b, "#held", "held");
     VALUE(&b, HF_N(":one", 1));
     update_text(&b, HF_STR("SET #held = #held - :one"));
-    if (fence) {
+    if (own->fence) {
         condition_text(&b, HF_STR("#f = :fence"));
-        VALUE(&b, HF_N(":fence", fence));
+        VALUE(&b, HF_N(":fence", own->fence));
     } else {
         condition_text(&b, HF_STR("attribute_exists(#f)"));
     }
     if (expires_s) {
         update_text(&b, HF_STR(", #expires = :expires"));
-        name_add(&b, HF_STR("#expires"), at->expires);
+        name_add(&b, HF_STR("#expires"), own->at->expires);
         VALUE(&b, HF_N(":expires", expires_s));
     }
     data_add(&b, data);
     update_text(&b, HF_STR(" REMOVE #h, #f"));
-    return request_make(&b, at, name);
+    return request_make(&b, own->at, own->name);
 }

@@ -161,12 +161,16 @@ static enum hf_status take_send(struct hf_scope *s, struct acquire_call *call,
     struct hf_lock *lock = call->lock;
     int64_t wall_ms = hf__env_wall_ms(&table->env);
     struct lock_view view = {0};
+    const struct lock_holder me = {.owner = table->owner,
+                                   .opener = hf_db_opener(table->db),
+                                   .beat = ++lock->beat,
+                                   .lease_ms = lock->lease_ms,
+                                   .since_ms = wall_ms,
+                                   .renewed_ms = wall_ms};
     struct lock_take take = {.at = &table->at,
                              .name = lock->name,
                              .id = lock_id(lock),
-                             .entry =
-                                 hf__lock_entry(s, table->owner, hf_db_opener(table->db),
-                                                ++lock->beat, lock->lease_ms, wall_ms, wall_ms),
+                             .entry = hf__lock_entry(s, &me),
                              .mode = lock->mode,
                              .permits = call->permits,
                              .wall_ms = wall_ms,

@@ -48,7 +48,9 @@ static enum hf_status table_ensure(struct hf_scope *s, struct hf_db *db,
 
     TRY(hf__pattern_names(s, at, own));
     TRY(hf__pattern_table_begin(s, db, &spec, at->expires, &how));
-    TRY(hf__kind_open_at(s, db, &spec, KIND_ONCE, at->expires, o->adopt));
+    TRY(hf__kind_open_at(
+        s, &(struct kind_table){.db = db, .spec = &spec, .kind = KIND_ONCE, .adopt = o->adopt},
+        at->expires));
     return hf__pattern_table_end(s, db, &spec, at->expires, &how);
 }
 

@@ -254,12 +254,18 @@ static enum hf_status try_once(struct hf_scope *s, struct begin_call *call, enum
     return HF_OK;
 }
 
+/* An attempt that a caller asks for. */
+struct asked {
+    struct hf_str user, key;
+    const struct hf_once_options *options;
+    bool wait; /* while another has begun it */
+};
+
 static enum hf_status attempt_begin(struct hf_scope *s, struct hf_once_table *onces,
-                                    struct hf_str user, struct hf_str key,
-                                    const struct hf_once_options *options, bool wait,
-                                    struct hf_once **once, struct hf_once_record *record)
+                                    const struct asked *asked, struct hf_once **once,
+                                    struct hf_once_record *record)
 {
-    struct once_name name = {.at = &onces->at, .user = user, .key = key};
+    struct once_name name = {.at = &onces->at, .user = asked->user, .key = asked->key};
     struct begin_call call = {.table = onces};
     enum verdict verdict = FREE;
     struct hf_once_options o;
@@ -268,13 +274,13 @@ static enum hf_status attempt_begin(struct hf_scope *s, struct hf_once_table *on
 
     *once = NULL;
     *record = (struct hf_once_record){0};
-    TRY(hf__once_options(s, &name, options, &o));
+    TRY(hf__once_options(s, &name, asked->options, &o));
     TRY(hf__once_hash(s, o.payload, &hash));
     call.once = hf__once_new(onces, &name, hash, &o);
     if (!call.once)
         return hf_scope_fail(s, HF_NOMEM, "no memory for an attempt at once %.*s/%.*s",
-                             HF_FMT(user), HF_FMT(key));
-    status = wait ? wait_for(s, &call, o.poll_ms, &verdict) : try_once(s, &call, &verdict);
+                             HF_FMT(asked->user), HF_FMT(asked->key));
+    status = asked->wait ? wait_for(s, &call, o.poll_ms, &verdict) : try_once(s, &call, &verdict);
     if (status != HF_OK || verdict == OVER) {
         /* Ours is not the one that completed it, or we would not have come here: if it may have
          * been begun, that was refused or has been replaced, unless we know nothing. */
@@ -293,14 +299,17 @@ enum hf_status hf_once_try(struct hf_scope *s, struct hf_once_table *onces, stru
                            struct hf_str key, const struct hf_once_options *options,
                            struct hf_once **once, struct hf_once_record *record)
 {
-    return attempt_begin(s, onces, user, key, options, false, once, record);
+    return attempt_begin(s, onces, &(struct asked){.user = user, .key = key, .options = options},
+                         once, record);
 }
 
 enum hf_status hf_once_begin(struct hf_scope *s, struct hf_once_table *onces, struct hf_str user,
                              struct hf_str key, const struct hf_once_options *options,
                              struct hf_once **once, struct hf_once_record *record)
 {
-    return attempt_begin(s, onces, user, key, options, true, once, record);
+    return attempt_begin(
+        s, onces, &(struct asked){.user = user, .key = key, .options = options, .wait = true}, once,
+        record);
 }
 
 /* ---- doing ---------------------------------------------------------------------------------- */
@@ -366,12 +375,14 @@ enum hf_status hf_once_do(struct hf_scope *s, struct hf_once_table *onces, struc
                           struct hf_str key, const struct hf_once_options *options,
                           hf_once_fn *action, void *action_user, struct hf_once_record *record)
 {
+    struct asked asked = {.user = user, .key = key, .options = options};
     struct hf_once_options o;
     struct hf_once *once;
     enum hf_status status;
 
     OPTIONS_COPY(&o, options);
-    TRY(attempt_begin(s, onces, user, key, options, !o.no_wait, &once, record));
+    asked.wait = !o.no_wait;
+    TRY(attempt_begin(s, onces, &asked, &once, record));
     if (!once)
         return HF_OK;
     status = action_run(s, once, action, action_user, record);

@@ -15,7 +15,7 @@
  *     opener      S  running: through which opening of a directory (opener.c); may be absent
  *     done_ms     N  completed: when, by the wall clock of who did
  *     result      M  completed: what came out; may be absent
- *     until_ms    N  completed: how long it is kept; absent: for ever
+ *     until_ms    N  completed: how long it is kept; absent: forever
  *     hash        S  SHA-256 of the payload; may be absent
  *     expires     N  time to live in seconds, for the database; never before until_ms
  *

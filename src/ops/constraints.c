@@ -1,6 +1,6 @@
 /*
- * ops/constraints.c: what DynamoDB's model says of the members of a request, checked by walking
- * the tables of fields.c.
+ * ops/constraints.c: the constraints of DynamoDB's model on the members of a request, checked by a
+ * walk over the tables of fields.c.
  *
  * Everything that is wrong is reported together:
  *
@@ -12,18 +12,19 @@
  *  (1) At most VIOLATIONS_MAX are collected; the count in the sentence is the number printed.
  *  (2) A TableName that is empty, too long or ill-formed is reported alone, before all else; but
  *      when the Key or the Item is not there at all, then with all else.
- *  (3) A value is checked whether or not another is wrong; lists and structures inside values are
- *      walked even when their length is wrong.
+ *  (3) Every member is checked, also after another was wrong; lists and structures are walked even
+ *      when their length is wrong.
  *
  * Under the 2026 wording, and for members marked FIELD_NEWER, paths are in Pascal case and values
  * are left out.
  */
 #include "ops/private.h"
 
+#include "base/assert_held.h"
 #include "base/utf8.h"
 
 enum {
-    PRINTED_MAX = 1024,   /* of one structure or list; DynamoDB prints object identities there */
+    PRINTED_MAX = 1024, /* bytes of a structure or list, about; DynamoDB prints identities there */
     TABLE_NAME_MAX = 255, /* characters of a name that is no ARN */
     TABLE_NAME_MIN = 1    /* in operations on items; 3 in those on tables */
 };
@@ -39,6 +40,7 @@ static size_t count_of(const struct field *field, const void *base)
 {
     size_t count;
 
+    assert(field->kind >= FIELD_STRS && field->kind <= FIELD_MAP);
     memcpy(&count, (const uint8_t *)base + field->count_at, sizeof(count));
     return count;
 }
@@ -100,6 +102,7 @@ static void put_lower_first(struct hf__buf *out, const char *name)
 {
     char first = name[0];
 
+    assert(first != '\0');
     if (first >= 'A' && first <= 'Z')
         first = (char)(first - 'A' + 'a');
     hf__buf_put_byte(out, (uint8_t)first);
@@ -141,6 +144,7 @@ static void print_element(struct hf_scope *s, struct hf__buf *out, const struct 
     struct hf_str str;
     struct hf_item item;
 
+    assert(element);
     switch (field->kind) {
     case FIELD_STRS:
         memcpy(&str, element, sizeof(str));
@@ -175,6 +179,7 @@ static void print_list(struct hf_scope *s, struct hf__buf *out, const struct fie
     size_t from = out->len;
     bool map = field->kind == FIELD_MAP;
 
+    assert(element); /* a list that is absent is printed as null */
     hf__buf_put_byte(out, map ? '{' : '[');
     for (size_t i = 0; i < count_of(field, base); i++) {
         if (i > 0)
@@ -253,6 +258,7 @@ static bool is_newer(const struct violations *v)
 
 static void put_path(struct violations *v, const struct path_step *step, bool pascal)
 {
+    assert(step->name || step->key.ptr || step->place);
     if (step->up) {
         put_path(v, step->up, pascal);
         hf__buf_put_byte(&v->text, '.');
@@ -286,6 +292,7 @@ static void violation_add(struct violations *v, const struct field *field, const
 {
     bool pascal = in_newer_form || is_newer(v);
 
+    assert(v->at && constraint);
     if (!violation_begin(v))
         return;
     hf__buf_put_str(&v->text, HF_STR("Value "));
@@ -323,8 +330,10 @@ enum hf_status hf__violations_end(struct violations *v)
 {
     struct hf__buf whole = {.scope = v->s};
 
+    assert(!v->at && v->count >= 0 && v->count <= VIOLATIONS_MAX); /* the walk is over (1) */
     if (v->text.failed)
         return hf__fail_nomem(v->s);
+    assert((v->count == 0) == (v->text.len == 0));
     if (v->count == 0)
         return HF_OK;
     hf__buf_format(&whole, "%d validation error%s detected: ", v->count, v->count > 1 ? "s" : "");
@@ -367,6 +376,7 @@ static void check_length(struct violations *v, const struct field *field, const 
 {
     bool in_newer_form = field->rules & FIELD_NEWER;
 
+    assert(field->min >= 0 && max >= 0); /* lengths */
     if (field->rules & FIELD_NO_CHECK)
         return;
     if (field->min && len < (size_t)field->min)
@@ -375,7 +385,7 @@ static void check_length(struct violations *v, const struct field *field, const 
         violation_add(v, field, base, in_newer_form, SHORTER, max);
 }
 
-/* What came as JSON is UTF-8; what a program passes may not be, and would be stored. */
+/* JSON is UTF-8 already. A C program may pass other bytes, which would be stored. */
 static void check_utf8(struct violations *v, const struct field *field, const void *base,
                        struct hf_str text)
 {
@@ -389,7 +399,7 @@ static void check_str(struct violations *v, const struct field *field, const voi
     int64_t max = field->max;
 
     if (field->pattern == PATTERN_TABLE_NAME && !is_arn(field, text)) {
-        /* An empty name that may have one character is too short, and that is all. */
+        /* Of an empty name, where one character is enough, only the length is reported. */
         if (!hf__ops_is_table_name(text) && !(text.len == 0 && field->min == TABLE_NAME_MIN))
             violation_add(v, field, base, false,
                           "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
@@ -415,11 +425,14 @@ static void check_int(struct violations *v, const struct field *field, const voi
 static void check_enum(struct violations *v, const struct field *field, const void *base)
 {
     char constraint[256];
+    int len;
 
     if (enum_of(field, base) > 0 && (size_t)enum_of(field, base) <= field->members->len)
         return;
-    snprintf(constraint, sizeof(constraint), "Member must satisfy enum value set: %s",
-             field->members->printed);
+    assert(enum_of(field, base) != 0); /* that is absent */
+    len = snprintf(constraint, sizeof(constraint), "Member must satisfy enum value set: %s",
+                   field->members->printed);
+    assert(len > 0 && (size_t)len < sizeof(constraint)); /* no set is cut */
     violation_add(v, field, base, false, constraint, INT64_MIN);
 }
 
@@ -435,6 +448,7 @@ static void check_elements(struct violations *v, const struct field *field, cons
     const struct field key = {.kind = FIELD_STR}; /* a map's, where its entry begins */
     struct path_step step = {.up = v->at};
 
+    assert(v->at && (element || !count_of(field, base)));
     v->at = &step;
     for (size_t i = 0; i < count_of(field, base) && v->count < VIOLATIONS_MAX; i++) {
         step.place = i + 1;
@@ -506,6 +520,9 @@ static void check_field(struct violations *v, const struct field *field, const v
 
 static void check_fields(struct violations *v, const struct fields *fields, const void *base)
 {
+    assert(base);
+    if (DEV_CHECKS)
+        hf__fields_check(fields);
     for (size_t i = 0; i < fields->len; i++) {
         const struct field *field = &fields->list[i];
         bool absent = is_absent(field, base);
@@ -526,7 +543,7 @@ static const struct field *table_name_field(const struct op *op)
     return NULL;
 }
 
-/* Of PutItem, GetItem, UpdateItem and DeleteItem: is what they are about missing? */
+/* PutItem, GetItem, UpdateItem, DeleteItem: is the Item or Key missing? */
 static bool lacks_item(const struct op *op, const void *request)
 {
     for (size_t i = 0; i < op->request->len; i++) {
@@ -584,6 +601,7 @@ enum hf_status hf__constraints_collect(struct violations *v, const struct op *op
 {
     const struct field *table = table_name_field(op);
 
+    assert(request && v->count == 0 && !v->at);
     if (table && !lacks_item(op, request))
         TRY(check_table_name(v, table, request));
     TRY(check_newer_update(v, op, request));

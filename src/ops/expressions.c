@@ -2,11 +2,29 @@
  * ops/expressions.c: the expressions of a request, from "may they be there at all" to bound
  * programs.
  *
- * Use of names and values is judged over all expressions of the request together, on what was
- * parsed, so the check for unused ones comes after the last expression was bound.
+ * A name or value is used if any expression of the request uses it, so the check for unused ones
+ * comes after the last expression was bound.
  */
+#include "base/assert_held.h"
 #include "expr/cache.h"
 #include "ops/private.h"
+
+/* Every expression is read once, in an order of its own, and no two are of one kind. */
+static void expressions_check(const struct expressions *e)
+{
+    size_t places = 0;
+
+    assert(e->len >= 1 && e->len <= EXPRESSIONS_MAX && e->legacy_len <= LEGACY_MAX);
+    for (size_t i = 0; i < e->len; i++) {
+        assert(e->list[i].name && e->order[i] < e->len);
+        places |= (size_t)1 << e->order[i];
+        for (size_t k = 0; k < i; k++)
+            assert(e->list[k].kind != e->list[i].kind);
+    }
+    assert(places == ((size_t)1 << e->len) - 1);
+    for (size_t i = 0; i < e->legacy_len; i++)
+        assert(e->legacy[i].name);
+}
 
 static size_t count_given(const struct expressions *e)
 {
@@ -17,7 +35,7 @@ static size_t count_given(const struct expressions *e)
     return count;
 }
 
-/* KeyConditions may stand beside expressions of other kinds, but not beside its own. */
+/* KeyConditions may be combined with expressions, except a KeyConditionExpression. */
 static bool is_excluded(const struct expressions *e, const struct legacy_given *legacy)
 {
     if (!legacy->given || strcmp(legacy->name, "KeyConditions") != 0)
@@ -49,6 +67,7 @@ static enum hf_status check_both(struct hf_scope *s, const struct expressions *e
     for (size_t i = 0; i < e->len; i++)
         if (e->list[i].text.ptr)
             list_put(&with, e->list[i].name, &first_with);
+    assert(!first_with); /* who calls has found one */
     if (without.failed || with.failed)
         return hf__fail_nomem(s);
     return hf__fail(s, HF_INVALID,
@@ -58,7 +77,7 @@ static enum hf_status check_both(struct hf_scope *s, const struct expressions *e
                     (const char *)with.ptr);
 }
 
-/* ExpressionAttributeValues want an expression that can use them: any but a projection. */
+/* ExpressionAttributeValues need an expression that can use them: any but a projection. */
 static enum hf_status check_values_wanted(struct hf_scope *s, const struct expressions *e)
 {
     struct hf__buf missing = {.scope = s};
@@ -72,6 +91,7 @@ static enum hf_status check_values_wanted(struct hf_scope *s, const struct expre
         hf__buf_format(&missing, "%s%s", count ? " and " : "", e->list[i].name);
         count++;
     }
+    assert(count > 0); /* a request with values has an expression that can use them */
     if (missing.failed)
         return hf__fail_nomem(s);
     if (hf__scope_wording(s) == HF__WORDING_2026 && hf__newer_wording(e->op) == NEWER_PREFIXED)
@@ -87,6 +107,8 @@ enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expression
 {
     bool any = count_given(e) > 0;
 
+    if (DEV_CHECKS)
+        expressions_check(e);
     if (any)
         TRY(check_both(s, e));
     if (e->names.ptr && !any)
@@ -97,7 +119,7 @@ enum hf_status hf__expressions_mixed(struct hf_scope *s, const struct expression
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
-/* The keys of both maps are judged first; where a value could not be built, those of the rest. */
+/* Check the keys of both maps first; if a value could not be built, those of the other values. */
 static enum hf_status check_params(struct hf_scope *s, const struct expressions *e,
                                    struct expr_params *params)
 {
@@ -132,10 +154,13 @@ static enum hf_status bind_all(struct hf_scope *s, const struct expressions *e)
         const struct expression *expression = &e->list[e->order[i]];
         const struct expr *program;
 
+        assert(expression->bound);
         if (!expression->text.ptr)
             continue;
+        assert(!*expression->bound); /* it was not given as a legacy parameter, too */
         TRY(hf__expr_cached(s, e->cache, expression->kind, expression->text, &program));
         TRY(hf__expr_bind(s, program, &params, expression->bound));
+        assert(*expression->bound);
     }
     return hf__expr_unused(s, &params);
 }

@@ -37,8 +37,58 @@ struct hf_str hf_op_name(enum hf_op op)
     return (unsigned)op < HF_OP_COUNT ? hf__op(op)->name : hf_str_of(NULL, 0);
 }
 
+/* The bytes of a member in its struct; of lists without their count. */
+static size_t member_size(enum field_kind kind)
+{
+    switch (kind) {
+    case FIELD_STR:
+        return sizeof(struct hf_str);
+    case FIELD_INT:
+    case FIELD_TIME:
+        return sizeof(int64_t);
+    case FIELD_DOUBLE:
+        return sizeof(double);
+    case FIELD_FLAG:
+    case FIELD_ENUM:
+        return sizeof(int);
+    case FIELD_ITEM:
+    case FIELD_NAMES:
+        return sizeof(struct hf_item);
+    case FIELD_VALUE:
+        return sizeof(struct hf_value);
+    default:
+        return sizeof(void *);
+    }
+}
+
+_Static_assert(sizeof(enum hf_flag) == sizeof(int), "enums are read as int");
+_Static_assert(sizeof(enum hf_select) == sizeof(int), "enums are read as int");
+
+void hf__fields_check(const struct fields *fields)
+{
+    assert(fields->name && fields->size > 0);
+    assert(!fields->len || fields->list);
+    for (size_t i = 0; i < fields->len; i++) {
+        const struct field *field = &fields->list[i];
+        bool list = field->kind >= FIELD_STRS;
+
+        assert(field->name || fields->len == 1);
+        assert(field->at + member_size(field->kind) <= fields->size);
+        assert(!list || field->count_at + sizeof(size_t) <= fields->size);
+        assert(!list || field->count_at != field->at);
+        assert((field->kind == FIELD_ENUM) == (field->members != NULL));
+        assert((field->kind == FIELD_STRUCT || field->kind == FIELD_STRUCTS ||
+                field->kind == FIELD_MAP) == (field->sub != NULL));
+        assert(!field->max || field->min <= field->max);
+        assert(!field->element_max || field->kind == FIELD_STRS);
+        for (size_t k = 0; field->name && k < i; k++)
+            assert(strcmp(field->name, fields->list[k].name) != 0);
+    }
+}
+
 int hf__enum_of_name(const struct field_enum *members, struct hf_str name)
 {
+    assert(members->len > 0);
     for (size_t i = 0; i < members->len; i++)
         if (hf_str_equal(hf_str_from(members->names[i]), name))
             return (int)i + 1;

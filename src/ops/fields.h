@@ -119,6 +119,10 @@ struct fields {
     size_t size; /* of the struct */
 };
 
+/* Asserts what always holds of a table: every member lies within the struct, and has what its kind
+ * needs. Not of the tables of members. For DEV_CHECKS. */
+void hf__fields_check(const struct fields *fields);
+
 /* The bytes of one element of a list or map. */
 static inline size_t field_element_size(const struct field *field)
 {
@@ -132,6 +136,7 @@ static inline size_t field_element_size(const struct field *field)
     case FIELD_VALUES:
         return sizeof(struct hf_value);
     default:
+        assert(field->sub && (field->kind == FIELD_STRUCTS || field->kind == FIELD_MAP));
         return field->sub->size;
     }
 }

@@ -2,10 +2,10 @@
  * ops/legacy.c: the parameters that expressions replaced: Expected, QueryFilter, ScanFilter,
  * KeyConditions and AttributeUpdates.
  *
- * Each entry's shape is judged with DynamoDB's own sentences, one entry after the other: which
- * members may stand together, how many arguments an operator takes, of which types. What passes
- * becomes a bound program like that of an expression. Whether an operator of KeyConditions suits a
- * key is found out when the table is known.
+ * Entries are checked one after the other, with DynamoDB's messages: which members may be combined,
+ * how many arguments an operator takes, and of which types. Valid entries become a bound program,
+ * like an expression. Whether an operator of KeyConditions fits the key is checked once the table
+ * is known.
  */
 #include "ops/private.h"
 
@@ -38,9 +38,12 @@ static const struct comparison comparisons[] = {
     [HF_BEGINS_WITH] = {"BEGINS_WITH", COMPARE_BEGINS_WITH, 1, 1, 1 << HF_TYPE_S | 1 << HF_TYPE_B},
 };
 
+_Static_assert(ARRAY_LEN(comparisons) == HF_BEGINS_WITH + 1, "every operator is there");
+
 static const struct comparison *comparison_of(enum hf_comparison comparison)
 {
     assert(comparison > 0 && (size_t)comparison < ARRAY_LEN(comparisons));
+    assert(comparisons[comparison].name); /* no number is left out */
     return &comparisons[comparison];
 }
 
@@ -108,7 +111,7 @@ static enum hf_status fail_for(struct hf_scope *s, const char *what, struct hf_s
     return hf__fail(s, HF_INVALID, BAD_VALUES "%s for Attribute: %.*s", what, HF_FMT(attribute));
 }
 
-/* An entry with a ComparisonOperator; its argument may stand in Value. */
+/* An entry with a ComparisonOperator; its argument may be in Value. */
 static enum hf_status expected_compared(struct hf_scope *s, const struct hf_expected *expected,
                                         struct expr_legacy_condition *out)
 {
@@ -143,6 +146,7 @@ static enum hf_status expected_plain(struct hf_scope *s, const struct hf_expecte
     out->compare = exists ? COMPARE_EQ : COMPARE_NULL;
     out->values = &expected->value;
     out->values_len = exists;
+    assert(exists == (expected->value.ptr != NULL));
     return HF_OK;
 }
 
@@ -259,6 +263,7 @@ static enum hf_status update_entry(struct hf_scope *s, const struct hf_attribute
                   : action == HF_ACTION_PUT ? ACTION_PUT
                                             : ACTION_DELETE;
     out->value = update->value;
+    assert(out->value.ptr || out->action == ACTION_DELETE);
     return HF_OK;
 }
 

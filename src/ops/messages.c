@@ -3,8 +3,8 @@
  * layer.
  *
  * The service moves operations to the newer layer one by one. The older texts are the default;
- * hf__scope_set_wording() switches. Only how an error of a value, an expression or a legacy
- * parameter is framed is decided here; constraints have their own form, in constraints.c.
+ * hf__scope_set_wording() switches. This file frames errors of values, expressions and legacy
+ * parameters; constraints have a form of their own, in constraints.c.
  */
 #include "ops/private.h"
 
@@ -33,6 +33,7 @@ enum hf_status hf__reword(struct hf_scope *s, enum hf_op op, enum hf_status stat
     if (status != HF_INVALID || hf__scope_wording(s) != HF__WORDING_2026 ||
         hf__newer_wording(op) != NEWER_PREFIXED)
         return status;
+    assert(hf_scope_error(s)->status == HF_INVALID);
     hf__buf_put_str(&text, HF_STR(ONE_ERROR));
     hf__buf_put_str(&text, hf_scope_error(s)->message);
     hf__buf_put_byte(&text, '\0');
@@ -73,11 +74,13 @@ enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *rea
     struct hf__buf text = {.scope = s};
     enum hf_status status;
 
+    assert(reasons && len > 0);
     hf__buf_put_str(&text, HF_STR("Transaction cancelled, please refer cancellation reasons for "
                                   "specific reasons ["));
     for (size_t i = 0; i < len; i++) {
         if (i > 0)
             hf__buf_put_str(&text, HF_STR(", "));
+        assert(reasons[i].code.ptr);
         hf__buf_put_str(&text, reasons[i].code);
     }
     hf__buf_put(&text, "]", 2); /* and its NUL */

@@ -37,6 +37,9 @@ struct prepared_write {
 
 enum write_kind { WRITE_PUT, WRITE_UPDATE, WRITE_DELETE, WRITE_CHECK };
 
+/* Asserts what always holds of a write of that kind that was prepared. */
+void hf__prepared_write_check(enum write_kind kind, const struct prepared_write *write);
+
 struct prepared_read {
     struct hf_str table;
     struct expr_bound *projection; /* NULL: all attributes */
@@ -65,6 +68,9 @@ struct prepared_page {
     int64_t total_segments; /* 1 when there are no segments */
     enum hf_return_capacity return_capacity;
 };
+
+/* Asserts what always holds of a page that was prepared. */
+void hf__prepared_page_check(const struct prepared_page *page);
 
 enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *cache,
                                     const struct hf_put_item *request, struct prepared_write *out);
@@ -153,12 +159,12 @@ enum hf_status hf__prepare_plain(struct hf_scope *s, enum hf_op op, const void *
 
 /*
  * One index of a new table, or of UpdateTable: its keys are defined, its projection makes sense.
- * `hash` and `range` are the table's key names (range may be absent). Without attributes it is
- * not asked whether the keys are defined: UpdateTable knows that only with the catalog.
+ * `hash` is the name of the table's partition key; the index may have its sort key. Without
+ * attributes it is not checked whether the keys are defined: UpdateTable needs the catalog for that.
  */
 enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
                                  const struct hf_attribute_definition *attributes,
-                                 size_t attributes_len, struct hf_str hash, struct hf_str range);
+                                 size_t attributes_len, struct hf_str hash);
 
 /* Does it ask for encryption with a key of KMS? NULL, and what is disabled, do not. */
 bool hf__sse_wanted(const struct hf_sse_spec *sse);

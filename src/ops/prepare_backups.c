@@ -110,6 +110,7 @@ static bool is_projected(const struct hf_projection *projection, struct hf_str n
 
 static bool same_projection(const struct hf_projection *a, const struct hf_projection *b)
 {
+    assert(a);
     if (a->type != b->type || a->attributes_len != b->attributes_len)
         return false;
     for (size_t i = 0; i < a->attributes_len; i++)
@@ -132,7 +133,7 @@ static enum hf_status take_source(struct hf_scope *s, const struct hf_index *ind
         if (!sources->taken[i] && same_keys(index, &sources->list[i]) &&
             same_projection(index->projection, sources->list[i].projection)) {
             sources->taken[i] = true;
-            return HF_OK;
+            return HF_OK; /* so of each source there is one index at most */
         }
     }
     return hf__fail(s, HF_INVALID,
@@ -197,6 +198,7 @@ static enum hf_status restore_indexes(struct hf_scope *s, const struct sources *
         *list = all;
         *len = sources->len;
     }
+    assert(*len <= sources->len); /* none is added */
     if (*len == 0)
         *list = NULL;
     return HF_OK;
@@ -240,6 +242,7 @@ static enum hf_status restore_definitions(struct hf_scope *s,
     for (size_t i = 0; i < source->attributes_len; i++)
         if (is_key(out, source->attributes[i].name))
             list[out->attributes_len++] = source->attributes[i];
+    assert(out->attributes_len <= source->attributes_len);
     out->attributes = list;
     return HF_OK;
 }

@@ -1,9 +1,9 @@
 /*
  * ops/prepare_batches.c: BatchGetItem and BatchWriteItem.
  *
- * RequestItems is a map of lists, which the tables of fields.c walk but cannot limit: the limits
- * of the map's keys and values are checked here and reported together with the other constraints.
- * Whether a key is written twice needs the schema, and is the engine's.
+ * RequestItems is a map of lists. The tables of fields.c have no limits for its keys and lists, so
+ * these are checked here and reported together with the other constraints. Whether a key is written
+ * twice depends on the schema: the engine checks that.
  */
 #include "ops/private.h"
 
@@ -25,11 +25,11 @@ enum {
 
 static const struct field *request_items(const struct op *op)
 {
-    assert(strcmp(op->request->list[0].name, "RequestItems") == 0);
+    assert(op->request->len > 0 && strcmp(op->request->list[0].name, "RequestItems") == 0);
     return &op->request->list[0];
 }
 
-/* Text as JSON has it; what the quotes, backslashes and controls of a table's name become. */
+/* Text as a JSON string, with quotes, backslashes and control characters escaped. */
 static void put_quoted(struct hf__buf *out, struct hf_str text)
 {
     hf__buf_put_byte(out, '"');
@@ -211,6 +211,7 @@ static enum hf_status add_for_list(struct violations *v, const struct hf_batch_w
 {
     struct hf_str path;
 
+    assert(writes->writes_len < 1 || writes->writes_len > BATCH_WRITE_MAX);
     if (hf__scope_wording(v->s) != HF__WORDING_2026)
         return add_for_map(v, hf__op(HF_OP_BATCH_WRITE_ITEM), request, WRITES_CONSTRAINT);
     path = hf_scope_format(v->s, "RequestItems.%.*s.member", HF_FMT(writes->table));
@@ -222,7 +223,7 @@ static enum hf_status add_for_list(struct violations *v, const struct hf_batch_w
     return HF_OK;
 }
 
-/* Unlike BatchGetItem, names of tables are looked at only when all else is right. */
+/* Unlike in BatchGetItem, names of tables are checked only when all else is valid. */
 static enum hf_status write_constraints(struct hf_scope *s,
                                         const struct hf_batch_write_item *request)
 {
@@ -241,7 +242,7 @@ static enum hf_status write_constraints(struct hf_scope *s,
     return check_empty(s, op, request->tables, request->tables_len);
 }
 
-/* One of the two, and one only: the service words it as if it were an attribute value. */
+/* Exactly one of the two. The service's error is that of an attribute value. */
 static enum hf_status check_write(struct hf_scope *s, const struct hf_write_request *write)
 {
     size_t size;
@@ -252,6 +253,7 @@ static enum hf_status check_write(struct hf_scope *s, const struct hf_write_requ
                         "exactly one of the supported datatypes");
     if (write->del)
         return hf__check_item(s, HF_OP_BATCH_WRITE_ITEM, write->del->key);
+    assert(write->put);
     TRY(hf__check_item(s, HF_OP_BATCH_WRITE_ITEM, write->put->item));
     return hf__check_item_size(s, write->put->item, &size);
 }

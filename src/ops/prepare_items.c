@@ -7,6 +7,15 @@
  */
 #include "ops/private.h"
 
+void hf__prepared_write_check(enum write_kind kind, const struct prepared_write *write)
+{
+    assert(write->table.ptr);
+    assert((kind == WRITE_PUT) == (write->item.ptr != NULL)); /* a put has an item, */
+    assert((kind == WRITE_PUT) == (write->key.ptr == NULL));  /* all others a key */
+    assert(!write->update || kind == WRITE_UPDATE);
+    assert(write->size <= ITEM_SIZE_MAX && (kind == WRITE_PUT || !write->size));
+}
+
 /* ReturnValues of PutItem and DeleteItem. */
 static enum hf_status check_returns_old(struct hf_scope *s, enum hf_return_values returns)
 {
@@ -62,7 +71,10 @@ enum hf_status hf__prepare_put_item(struct hf_scope *s, struct hf__expr_cache *c
     if (request->expected) /* comes behind the size, an expression before it */
         TRY(hf__check_item_size(s, request->item, &out->size));
     TRY(hf__reword(s, HF_OP_PUT_ITEM, put_conditions(s, request, &expressions, out)));
-    return request->expected ? HF_OK : hf__check_item_size(s, request->item, &out->size);
+    if (!request->expected)
+        TRY(hf__check_item_size(s, request->item, &out->size));
+    hf__prepared_write_check(WRITE_PUT, out);
+    return HF_OK;
 }
 
 static enum hf_status delete_steps(struct hf_scope *s, const struct hf_delete_item *request,
@@ -102,7 +114,9 @@ enum hf_status hf__prepare_delete_item(struct hf_scope *s, struct hf__expr_cache
         .return_metrics = request->return_metrics,
     };
     TRY(hf__constraints(s, HF_OP_DELETE_ITEM, request));
-    return hf__reword(s, HF_OP_DELETE_ITEM, delete_steps(s, request, &expressions, out));
+    TRY(hf__reword(s, HF_OP_DELETE_ITEM, delete_steps(s, request, &expressions, out)));
+    hf__prepared_write_check(WRITE_DELETE, out);
+    return HF_OK;
 }
 
 static enum hf_status update_steps(struct hf_scope *s, const struct hf_update_item *request,
@@ -145,7 +159,9 @@ enum hf_status hf__prepare_update_item(struct hf_scope *s, struct hf__expr_cache
         .return_metrics = request->return_metrics,
     };
     TRY(hf__constraints(s, HF_OP_UPDATE_ITEM, request));
-    return hf__reword(s, HF_OP_UPDATE_ITEM, update_steps(s, request, &expressions, out));
+    TRY(hf__reword(s, HF_OP_UPDATE_ITEM, update_steps(s, request, &expressions, out)));
+    hf__prepared_write_check(WRITE_UPDATE, out);
+    return HF_OK;
 }
 
 enum hf_status hf__prepare_get_item(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -192,5 +208,6 @@ struct hf_str hf__ops_table_name(struct hf_str name_or_arn)
     end = name.len ? memchr(name.ptr, '/', name.len) : NULL;
     if (end)
         name.len = (size_t)(end - name.ptr);
+    assert(name.len <= name_or_arn.len);
     return name;
 }

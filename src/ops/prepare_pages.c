@@ -12,6 +12,16 @@ static int64_t number_of(int64_t given)
     return given == HF_ZERO ? 0 : given;
 }
 
+void hf__prepared_page_check(const struct prepared_page *page)
+{
+    assert(page->table.ptr && page->limit >= 0);
+    assert(page->total_segments >= 1);
+    assert(page->segment >= 0 && page->segment < page->total_segments);
+    assert(!page->key || page->total_segments == 1); /* a query has no segments, */
+    assert(page->key || !page->reverse);             /* a scan no order */
+    assert(page->key || !page->legacy_key);
+}
+
 /* ---- Query ---------------------------------------------------------------------------------- */
 
 static enum hf_status query_legacy(struct hf_scope *s, const struct hf_query *request,
@@ -74,7 +84,9 @@ enum hf_status hf__prepare_query(struct hf_scope *s, struct hf__expr_cache *cach
     TRY(hf__expressions_bind(s, &expressions));
     if (request->key_conditions)
         TRY(hf__legacy_key(s, request->key_conditions, request->key_conditions_len, &key));
+    assert(key); /* one of the two was given, and not both */
     out->key = key;
+    hf__prepared_page_check(out);
     return HF_OK;
 }
 
@@ -146,7 +158,9 @@ enum hf_status hf__prepare_scan(struct hf_scope *s, struct hf__expr_cache *cache
                           request->conditional_operator, &out->filter));
     TRY(hf__check_start(s, HF_OP_SCAN, request->start));
     TRY(check_segments(s, request));
-    return hf__expressions_bind(s, &expressions);
+    TRY(hf__expressions_bind(s, &expressions));
+    hf__prepared_page_check(out);
+    return HF_OK;
 }
 
 /* ---- Select --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * ops/prepare_tables.c: CreateTable and UpdateTable: all that can be judged of a table without
- * knowing the others.
+ * ops/prepare_tables.c: CreateTable and UpdateTable: all checks of a table that need no other
+ * table.
  *
  * A new table is checked in DynamoDB's order: throughput, the table's own keys, local indexes,
  * global indexes, then whether every attribute definition is used. Tables and local indexes have one
@@ -114,6 +114,7 @@ static enum hf_status check_global_keys(struct hf_scope *s, const struct hf_key_
 static enum hf_status fail_same_name(struct hf_scope *s, const struct hf_key_element *keys,
                                      size_t len, bool global)
 {
+    assert(len >= 2);
     if (global && (len > 2 || keys[0].type == keys[1].type))
         return hf__fail(s, HF_INVALID,
                         "The KeySchema contains multiple key attributes with the same name");
@@ -126,6 +127,7 @@ static enum hf_status fail_same_name(struct hf_scope *s, const struct hf_key_ele
 static enum hf_status check_key_schema(struct hf_scope *s, const struct hf_key_element *keys,
                                        size_t len, struct definitions d, bool global)
 {
+    assert(keys && len >= 1); /* constraints ask for one at least */
     for (size_t i = 0; d.list && i < len; i++)
         if (!definition_find(d, keys[i].name))
             return fail_undefined(s, keys, len, d);
@@ -167,6 +169,7 @@ static enum hf_status check_projection(struct hf_scope *s, const struct hf_proje
 {
     const struct hf_str *repeat;
 
+    assert(projection); /* it is required */
     if (!projection->type)
         return hf__fail(s, HF_INVALID, BAD_VALUES "Unknown ProjectionType: null");
     if (projection->attributes && projection->type != HF_PROJECT_INCLUDE)
@@ -187,11 +190,10 @@ static enum hf_status check_projection(struct hf_scope *s, const struct hf_proje
 
 enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *index, bool local,
                                  const struct hf_attribute_definition *attributes,
-                                 size_t attributes_len, struct hf_str hash, struct hf_str range)
+                                 size_t attributes_len, struct hf_str hash)
 {
     struct definitions d = {attributes, attributes_len};
 
-    (void)range; /* an index may have the table's own sort key */
     TRY(check_key_schema(s, index->key_schema, index->key_schema_len, d, !local));
     if (local && index->key_schema_len != 2)
         return hf__fail(s, HF_INVALID,
@@ -211,6 +213,7 @@ static bool name_taken(const struct hf_create_table *request, bool local, size_t
 {
     const struct hf_index *own = local ? request->local_indexes : request->global_indexes;
 
+    assert(i < (local ? request->local_indexes_len : request->global_indexes_len));
     for (size_t k = 0; k < i; k++)
         if (hf_str_equal(own[k].name, own[i].name))
             return true;
@@ -226,19 +229,17 @@ static enum hf_status check_indexes(struct hf_scope *s, const struct hf_create_t
     const struct hf_index *indexes = local ? request->local_indexes : request->global_indexes;
     size_t len = local ? request->local_indexes_len : request->global_indexes_len;
     size_t most = local ? LOCAL_INDEXES_MAX : GLOBAL_INDEXES_MAX;
-    struct hf_str range =
-        request->key_schema_len == 2 ? request->key_schema[1].name : hf_str_of(NULL, 0);
 
     if (indexes && len == 0)
         return hf__fail(s, HF_INVALID, BAD_VALUES "List of %s is empty",
                         local ? "LocalSecondaryIndexes" : "GlobalSecondaryIndexes");
-    if (local && indexes && !range.ptr)
+    if (local && indexes && request->key_schema_len < 2)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "Table KeySchema does not have a range key, which is required "
                                    "when specifying a LocalSecondaryIndex");
     for (size_t i = 0; i < len && i <= most; i++) { /* one past the limit fails below */
         TRY(hf__prepare_index(s, &indexes[i], local, request->attributes, request->attributes_len,
-                              request->key_schema[0].name, range));
+                              request->key_schema[0].name));
         if (!local)
             TRY(hf__check_index_throughput(s, &indexes[i], request->billing));
         if (name_taken(request, local, i))
@@ -305,6 +306,7 @@ static enum hf_status check_all_used(struct hf_scope *s, const struct hf_create_
         hf__buf_put_str(&text, request->attributes[i].name);
     }
     hf__buf_put(&text, "]", 2);
+    assert(used >= request->key_schema_len); /* keys are defined, and have different names */
     if (used == request->attributes_len)
         return HF_OK;
     if (text.failed)
@@ -381,7 +383,7 @@ static bool changes_something(const struct hf_update_table *request)
            hf__has_limits(request->on_demand_throughput) || hf__has_warm(request->warm_throughput);
 }
 
-/* Of an empty list of indexes alone the newer text says nothing. */
+/* The newer wording has no text of its own for an empty list of indexes. */
 static enum hf_status fail_nothing(struct hf_scope *s, const struct hf_update_table *request)
 {
     if (hf__scope_wording(s) == HF__WORDING_2026)
@@ -401,6 +403,7 @@ static enum hf_status fail_nothing(struct hf_scope *s, const struct hf_update_ta
 
 static struct hf_str change_name(const struct hf_index_change *change)
 {
+    assert(change->update || change->create || change->del);
     return change->update   ? change->update->name
            : change->create ? change->create->name
                             : change->del->name;
@@ -420,8 +423,7 @@ static enum hf_status check_change(struct hf_scope *s, const struct hf_index_cha
                         BAD_VALUES "Only one global secondary index action is allowed per "
                                    "GlobalSecondaryIndexUpdate object");
     if (change->create)
-        TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0),
-                              hf_str_of(NULL, 0)));
+        TRY(hf__prepare_index(s, change->create, false, NULL, 0, hf_str_of(NULL, 0)));
     if (change->create && change->create->throughput)
         TRY(hf__check_units(s, change->create->throughput));
     return change->update ? hf__check_index_update(s, change->update) : HF_OK;
@@ -507,6 +509,7 @@ static enum hf_status check_together(struct hf_scope *s, const struct hf_update_
                         : request->replicas_len        ? "Replica"
                                                        : NULL;
 
+    assert(count_kinds(request) >= 1); /* or there was nothing to change */
     if (alone && count_kinds(request) > 1)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "%s modification must be the only operation in the request",

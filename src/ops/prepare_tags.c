@@ -86,6 +86,7 @@ static bool next_part(struct hf_str *rest, struct hf_str *part)
     if (!colon)
         return false;
     *part = hf_str_of(rest->ptr, (size_t)(colon - rest->ptr));
+    assert(part->len < rest->len);
     *rest = hf_str_of(colon + 1, rest->len - part->len - 1);
     return true;
 }

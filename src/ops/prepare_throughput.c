@@ -1,7 +1,7 @@
 /*
- * ops/prepare_throughput.c: the throughput of tables and indexes, as far as a request says it alone:
- * provisioned units, limits of what is billed by request, warm throughput. What the table has
- * already, and so whether something changes or goes down, is the engine's to judge.
+ * ops/prepare_throughput.c: the throughput of tables and indexes in a request: provisioned units,
+ * limits of on-demand tables, warm throughput. Whether a value changes or decreases depends on the
+ * table: the engine checks that.
  */
 #include "ops/private.h"
 
@@ -33,6 +33,7 @@ enum { LIFTED = -1 }; /* in UpdateTable: no limit any more */
 static enum hf_status check_limit(struct hf_scope *s, int64_t limit, int64_t least,
                                   const char *name, struct hf_str index)
 {
+    assert(least == LIFTED || least == 1);
     if (limit == 0 || limit >= 1 || limit == least) /* HF_ZERO is none of them */
         return HF_OK;
     if (index.ptr)

@@ -1,10 +1,10 @@
 /*
  * ops/prepare_transactions.c: TransactWriteItems and TransactGetItems.
  *
- * Actions are read in the order of the request, each through the same steps as the operation of
- * its kind, and the first that fails decides for the whole request. What depends on data, a key of
- * the wrong type among it, becomes a reason for cancelling and is the engine's. Unlike elsewhere an
- * action's expressions come before the values of its key.
+ * Actions are read in the order of the request, each through the same steps as the operation of its
+ * kind, and the first that fails decides for the whole request. What depends on data or the schema,
+ * such as a key of the wrong type, becomes a reason for cancelling, in the engine. Unlike
+ * elsewhere, the expressions of an action are checked before its key.
  */
 #include "ops/private.h"
 
@@ -28,7 +28,9 @@ static enum hf_status prepare_check(struct hf_scope *s, struct hf__expr_cache *c
     out->return_old_on_failure = check->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, check->key);
+    TRY(hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, check->key));
+    hf__prepared_write_check(WRITE_CHECK, out);
+    return HF_OK;
 }
 
 static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -49,7 +51,9 @@ static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cac
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, put->item));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item_size(s, put->item, &out->size);
+    TRY(hf__check_item_size(s, put->item, &out->size));
+    hf__prepared_write_check(WRITE_PUT, out);
+    return HF_OK;
 }
 
 static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -69,7 +73,9 @@ static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *
     out->return_old_on_failure = del->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, del->key);
+    TRY(hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, del->key));
+    hf__prepared_write_check(WRITE_DELETE, out);
+    return HF_OK;
 }
 
 static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *cache,
@@ -92,7 +98,9 @@ static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *
     out->return_old_on_failure = update->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
     TRY(hf__expressions_mixed(s, &expressions));
     TRY(hf__expressions_bind(s, &expressions));
-    return hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, update->key);
+    TRY(hf__check_item(s, HF_OP_TRANSACT_WRITE_ITEMS, update->key));
+    hf__prepared_write_check(WRITE_UPDATE, out);
+    return HF_OK;
 }
 
 static enum hf_status check_one_member(struct hf_scope *s, const struct hf_transact_write *action)
@@ -130,6 +138,7 @@ static enum hf_status prepare_action(struct hf_scope *s, struct hf__expr_cache *
         *size += hf_item_size(action->del->key);
         return prepare_delete(s, cache, action->del, &out->write);
     }
+    assert(action->update); /* exactly one of the four: check_one_member() */
     out->kind = WRITE_UPDATE;
     *size += hf_item_size(action->update->key) + hf_item_size(action->update->values);
     return prepare_update(s, cache, action->update, &out->write);
@@ -189,6 +198,7 @@ enum hf_status hf__prepare_transact_get_items(struct hf_scope *s, struct hf__exp
     if (!*out)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < request->actions_len; i++) {
+        assert(request->actions[i].get); /* it is required */
         TRY(prepare_get(s, cache, request->actions[i].get, &(*out)[i]));
         (*out)[i].read.return_capacity = request->return_capacity;
     }

@@ -1,8 +1,9 @@
 /*
  * ops/values.c: checks of the items, keys and values in a request.
  *
- * What the decoder or HF_ITEM() could not build comes as poison that carries DynamoDB's message;
- * what they could build may still be nested too deeply or have an attribute without a name.
+ * A value that the decoder or HF_ITEM() could not build arrives as poison, with DynamoDB's message
+ * in it. A value that was built may still be nested too deeply, or have an attribute without a
+ * name.
  */
 #include "ops/private.h"
 
@@ -11,12 +12,13 @@
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "    \
     "beyond supported limit"
 
-/* A whole walk, so that one pass finds both; recursion ends at VALUE_DEPTH_MAX. */
+/* One walk finds both; the recursion ends at VALUE_DEPTH_MAX. */
 static enum hf_status check_part(struct hf_scope *s, struct hf_value value, int level)
 {
     enum hf_type type = hf_value_type(value);
     struct value_walk walk;
 
+    assert(value.ptr && level >= 0 && level <= VALUE_DEPTH_MAX + 1);
     if (level > VALUE_DEPTH_MAX)
         return hf__fail(s, HF_INVALID, TOO_DEEP);
     if (type != HF_TYPE_M && type != HF_TYPE_L)
@@ -34,6 +36,7 @@ static enum hf_status check_part(struct hf_scope *s, struct hf_value value, int 
 
 static enum hf_status fail_poison(struct hf_scope *s, enum hf_op op, const struct poison *poison)
 {
+    assert(poison->status != HF_OK);
     return hf__fail_text(s, poison->status, hf__poison_text(s, op, poison));
 }
 
@@ -97,6 +100,7 @@ enum hf_status hf__find_repeat(struct hf_scope *s, const void *first, size_t str
 {
     const struct hf_str **sorted;
 
+    assert(stride >= sizeof(struct hf_str) && (first || !len));
     *repeat = NULL;
     if (len < 2)
         return HF_OK;

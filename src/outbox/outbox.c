@@ -135,12 +135,15 @@ static enum hf_status agree_on_buckets(struct hf_scope *s, struct hf_outbox *out
                               .item = hf_item_with(s, key, config, ARRAY_LEN(config) - usual),
                               .condition = HF_STR("attribute_not_exists(#pk)"),
                               .names = HF_ITEM(s, HF_S("#pk", outbox->at.hash))};
+    const struct kind_table of = {.db = outbox->db,
+                                  .spec = &spec,
+                                  .kind = KIND_OUTBOX,
+                                  .adopt = adopt};
     enum hf_status status;
 
-    TRY(hf__kind_read(s, outbox->db, &spec, KIND_OUTBOX, key, adopt, &found));
+    TRY(hf__kind_read(s, &of, key, &found));
     if (!found.ptr) {
-        status = hf__kind_put(s, outbox->db, &spec, KIND_OUTBOX,
-                              &(struct hf_transact_write){.put = &put}, key, &found);
+        status = hf__kind_put(s, &of, &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
             return status;
         if (status == HF_OK)

@@ -14,7 +14,7 @@
  *     c     m.RELAY   a relay: the number of its heartbeats, which buckets it wants
  *     c     b.n       the owner of a bucket, and the fence, which grows with every new owner
  *
- * An event keeps its seq for ever, so it is found in any state: an id that we made is its seq. It
+ * An event keeps its seq forever, so it is found in any state: an id that we made is its seq. It
  * begins with the time when it is due, in milliseconds, followed by its bucket. That of an urgent
  * one is earlier by OUTBOX_URGENT_MS: so those are in front, whatever else waits.
  */
@@ -44,6 +44,9 @@ enum {
  * works until 2070. */
 #define OUTBOX_URGENT_MS INT64_C(1577836800000)
 #define OUTBOX_URGENT_END "01dxf6dt00"
+
+/* The latest time that a place can have, in milliseconds since 1970. */
+#define OUTBOX_DUE_MAX_MS ((INT64_C(1) << 50) - 1)
 
 /* Called after events were emitted into that bucket, urgent ones or others. UINT32_MAX: neither the
  * bucket is known nor whether they are urgent. */
@@ -88,7 +91,7 @@ struct hf_outbox {
     int64_t look_again_us; /* before that, by the elapsed clock, hf__outbox_look() fails at once */
 };
 
-/* ---- outbox_item.c: how events are stored; nothing is sent here ------------------------------ */
+/* ---- outbox_place.c, outbox_item.c: how events are stored; nothing is sent here ---------------- */
 
 /* `partition` is "p", "f" or "h". */
 struct hf_item hf__outbox_key(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -106,6 +109,11 @@ static inline struct hf_str pk_of(const struct hf_outbox *outbox, struct hf_item
 static inline struct hf_str sk_of(const struct hf_outbox *outbox, struct hf_item item)
 {
     return hf_value_str(hf_item_get(item, outbox->at.sort));
+}
+
+static inline struct hf_attr outbox_key_attr(struct hf_str name, struct hf_str text)
+{
+    return (struct hf_attr){.name = name, .type = HF_TYPE_S, .text = text};
 }
 
 /* The time to live, in seconds since 1970. */
@@ -156,6 +164,9 @@ static inline bool is_urgent_seq(const char *seq)
 /* The seq of the same time among the urgent ones, or among the others. */
 void hf__outbox_seq_among(struct hf_str seq, bool urgent, char to[OUTBOX_SEQ_LEN + 1]);
 
+/* The bucket that a seq names, which may be one that the outbox does not have. False: it is no seq. */
+bool hf__outbox_seq_bucket(struct hf_str seq, uint32_t *bucket);
+
 /* False: it is no seq of this outbox. */
 bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
                            struct outbox_place *place);
@@ -181,19 +192,31 @@ bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_p
 /* The key that its order is kept for; absent: none. */
 struct hf_str hf__outbox_event_key(const struct hf_event *event);
 
-/* The item of an event that waits, with these attributes too, and with this blob (absent: none)
- * instead of the payload. HF_INVALID, HF_LIMIT. */
-enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
-                                const struct hf_event *event, size_t number,
-                                const struct outbox_place *place, struct hf_str blob,
-                                const struct hf_attr *more, size_t more_len, struct hf_item *item);
+/* An event that is emitted: what its item is made from. */
+struct outbox_draft {
+    const struct hf_event *event;
+    size_t number; /* it is the number-th of those that are emitted, for messages */
+    const struct outbox_place *place;
+    struct hf_str blob; /* instead of the payload; absent: none */
+    struct hf_str put;  /* who writes it, by which a lost answer is recognised; absent: nobody */
+};
 
-/* The item of the same event in that partition, with these attributes instead of those of its delivery:
+/* The item of an event that waits. HF_INVALID, HF_LIMIT. */
+enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
+                                const struct outbox_draft *draft, struct hf_item *item);
+
+/* Where an event is moved to, and the attributes that it has there instead of those of its delivery:
  * as many as there is room for, so put the most important ones first. */
+struct outbox_move {
+    const char *partition;
+    const struct outbox_place *place;
+    const struct hf_attr *more;
+    size_t more_len;
+};
+
+/* The item of the same event there. */
 struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outbox,
-                                struct hf_item item, const char *partition,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len);
+                                struct hf_item item, const struct outbox_move *to);
 
 /* Has the item of a pending event room for everything that may be noted in it? */
 bool hf__outbox_has_room(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item);
@@ -320,13 +343,22 @@ uint64_t hf__outbox_unreadable(struct hf_outbox *outbox);
 /* Search such items where relays do not read, once a minute. */
 void hf__outbox_find_strays(struct hf_scope *s, struct hf_outbox *outbox);
 
-/* ---- outbox_claim.c -------------------------------------------------------------------------- */
+/* ---- outbox_claim.c, outbox_claimed.c -------------------------------------------------------- */
 
 /* How an attempt that has failed is counted. */
 enum outbox_try {
     OUTBOX_TRIED,    /* it has to be counted */
     OUTBOX_BEGUN,    /* hf__outbox_begin() or hf__outbox_claim_begin() has counted it */
     OUTBOX_NOT_TRIED /* there was no attempt: the event is given up because of earlier ones */
+};
+
+/* An attempt that has failed, and what comes of it. */
+struct outbox_attempt {
+    const struct hf_error *error; /* may be the scope's */
+    enum outbox_try tried;
+    bool give_up; /* it was the last one: the event becomes a dead letter */
+    int64_t
+        next_us; /* otherwise there is none before that time; not for claims, which have options */
 };
 
 /* hf_outbox_claim() without payloads of the blob store, for relays, which count attempts of suspects
@@ -342,9 +374,9 @@ enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outb
 
 /* hf_outbox_fail(), with how the attempt is counted. */
 enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_claimed_event *event, const struct hf_error *error,
-                               bool for_good, const struct hf_claim_options *options,
-                               enum outbox_try tried);
+                               const struct hf_claimed_event *event,
+                               const struct outbox_attempt *attempt,
+                               const struct hf_claim_options *options);
 
 /* hf_outbox_release(); the event is not claimed before next_us (0: at once). `begun`: an attempt was
  * counted, but did not begin. */
@@ -354,35 +386,49 @@ enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
 
 /* ---- outbox_work.c: what relays do ----------------------------------------------------------- */
 
+/* Which events of a bucket are to be read, and those that were found. */
+struct outbox_reading {
+    uint32_t bucket;
+    struct hf_str after; /* behind that seq; absent: from the start */
+    int64_t now_ms;      /* due at that time */
+    uint32_t skew_ms;    /* or a little later, as clocks of emitters may be ahead; OUTBOX_SKEW_MS at
+                            most. All that is scheduled for that time is read, too */
+    uint32_t limit;
+    bool reject; /* items that are not events become dead letters; otherwise they are logged */
+    /* found: */
+    struct hf_outbox_event *events; /* in the scope */
+    size_t len;
+    bool more; /* there may be others behind them */
+};
+
 /*
- * Events of a bucket that wait, by a consistent read, in order, behind `after` (absent: from the
- * start) and due at now_ms: at most `limit`. Events of emitters whose clocks are ahead by up to skew_ms
- * (OUTBOX_SKEW_MS at most) are among them: to find them, all that is scheduled for that time is read.
- * Events that wait for a retry are among them (next_us), as those behind them may have to wait for
- * them. All are of one answer of the database, so events that were committed before one of them are
- * there, too. *more: there may be others behind them. Items that are not events become dead letters
- * (`reject`), or are logged. Late emitters may add events in front of those that were read: read from
- * the start now and then.
+ * Read events that wait, by a consistent read, in order. Events that wait for a retry are among them
+ * (next_us), as those behind them may have to wait for them. All are of one answer of the database, so
+ * events that were committed before one of them are there, too. Late emitters may add events in front
+ * of those that were read: read from the start now and then.
  */
-enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
-                               struct hf_str after, int64_t now_ms, uint32_t skew_ms,
-                               uint32_t limit, bool reject, struct hf_outbox_event **events,
-                               size_t *len, bool *more);
+enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox,
+                               struct outbox_reading *r);
+
+/* Buckets that are asked for at once, and which of them have what is looked for. */
+struct outbox_looking {
+    const uint32_t *buckets;
+    size_t len;  /* up to OUTBOX_LOOK_MAX */
+    bool *shown; /* of each bucket */
+    bool whole;  /* false: the answer is incomplete, and all are shown */
+};
 
 /*
  * Which of these buckets have events that hf__outbox_read() would read from the start: one request for
- * all, by a consistent read. Not *whole: the answer is incomplete, and all are shown. If it fails, as
- * there are no statements or they are not allowed, read each bucket. It fails at once for the next
- * OUTBOX_LOOK_AGAIN_MS.
+ * all, by a consistent read. If it fails, as there are no statements or they are not allowed, read
+ * each bucket. It fails at once for the next OUTBOX_LOOK_AGAIN_MS.
  */
 enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
-                               const uint32_t *buckets, size_t len, int64_t now_ms,
-                               uint32_t skew_ms, bool *shown, bool *whole);
+                               struct outbox_looking *l, int64_t now_ms, uint32_t skew_ms);
 
 /* The same for items with that sort key or a greater one. */
 enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outbox,
-                                      const uint32_t *buckets, size_t len, struct hf_str from,
-                                      bool *shown);
+                                      struct outbox_looking *l, struct hf_str from);
 
 /* When the next event of the bucket is due that is not due now; INT64_MAX: none is stored. */
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
@@ -412,31 +458,40 @@ bool hf__outbox_is_begun(const struct hf_outbox_event *event, struct hf_str by);
 struct hf_error hf__outbox_crash_error(struct hf_scope *s, uint32_t crashes);
 
 /*
- * Note that an attempt has failed: count it, and do not retry before next_us; or make a dead letter of
- * event->item (give_up). HF_LOST: the event is not there any more with as many attempts as in `event`.
+ * Note that an attempt has failed: count it; a dead letter is made of event->item. HF_LOST: the event is not there any more with as many attempts as in `event`.
  * On success event->attempts is counted up, and its state, error and times are updated; its texts and
  * its item are not. A lost answer is recognised.
  */
 enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
-                                   struct hf_outbox_event *event, const struct hf_error *error,
-                                   int64_t next_us, bool give_up, enum outbox_try tried);
+                                   struct hf_outbox_event *event,
+                                   const struct outbox_attempt *attempt);
 
 static inline enum hf_status hf__outbox_note_failure(struct hf_scope *s, struct hf_outbox *outbox,
                                                      struct hf_outbox_event *event,
                                                      const struct hf_error *error, int64_t next_us,
                                                      bool give_up)
 {
-    return hf__outbox_note_try(s, outbox, event, error, next_us, give_up, OUTBOX_TRIED);
+    return hf__outbox_note_try(s, outbox, event,
+                               &(struct outbox_attempt){.error = error,
+                                                        .give_up = give_up,
+                                                        .next_us = next_us});
 }
 
-/* The items of an event that was delivered, by the claim `done` if any; and of a dead letter, made by
- * `try_id` and with so many attempts. Absent when there is no memory. */
+/* The attempt after which an event becomes a dead letter. */
+struct outbox_last_try {
+    struct hf_str id;  /* by which a lost answer is recognised */
+    uint64_t attempts; /* with this one */
+    const struct outbox_failure *failure;
+    int64_t now_us;
+};
+
+/* The items of an event that was delivered, by the claim `done` if any; and of a dead letter. Absent
+ * when there is no memory. */
 struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbox *outbox,
                                        const struct hf_outbox_event *event, struct hf_str done);
 struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
-                                      const struct hf_outbox_event *event, uint64_t attempts,
-                                      const struct outbox_failure *failure, struct hf_str try_id,
-                                      int64_t now_us);
+                                      const struct hf_outbox_event *event,
+                                      const struct outbox_last_try *last);
 
 /* Make a dead letter: put `failed`, and delete the pending event by `del`, on its condition.
  * HF_CONDITION: that did not hold. */

@@ -45,12 +45,15 @@ static struct hf_put_item waiting_put(struct hf_scope *s, const struct hf_outbox
 {
     const struct hf_attr put[] = {HF_S("put", id)};
     struct outbox_place place;
+    const struct outbox_move back = {.partition = "p",
+                                     .place = &place,
+                                     .more = put,
+                                     .more_len = ARRAY_LEN(put)};
 
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return (struct hf_put_item){.table = outbox->table}; /* an event has a place */
     return (struct hf_put_item){.table = outbox->table,
-                                .item =
-                                    hf__outbox_moved(s, outbox, event->item, "p", &place, put, 1),
+                                .item = hf__outbox_moved(s, outbox, event->item, &back),
                                 .condition = HF_STR("attribute_not_exists(#pk)"),
                                 .names = pk_name(s, outbox)};
 }

@@ -1,5 +1,5 @@
 /*
- * outbox/outbox_claim.c: claims on single events, for competing workers.
+ * outbox/outbox_claim.c: claims on single events, for competing workers: taking them.
  *
  * A claim is four attributes of an event that waits: owner (for people), token (an id of this
  * claim), lease (until when, by the owner's clock) and fence, which grows with every claim and
@@ -11,8 +11,8 @@
  *  (2) The lease is counted from its own write, not from when a batch was begun, and a claim is
  *      taken over only if that lease, as it was seen, has ended by more than the skew, or is one
  *      of the dead (opener.c).
- *  (3) Completing, failing, extending and releasing have the token and the fence of the claim in
- *      their condition.
+ *  (3) Completing, failing, extending and releasing, which are in outbox_claimed.c, have the token and
+ *      the fence of the claim in their condition.
  *  (4) A claim that was taken over is a failed attempt: an event that kills its workers becomes a dead
  *      letter in the end, with a text that says so.
  *  (5) Workers begin at random buckets, and leave a bucket where others claim until they have looked
@@ -27,13 +27,11 @@
  *  (8) After a claim that saw no event at all, the next one first asks for all buckets at once which
  *      of them have events (hf__outbox_look()), and reads only those.
  */
-#include "outbox/outbox.h"
-
+#include "outbox/outbox_claim.h"
 #include "coord/placeholders.h"
 
 enum {
     LIMIT = 50,
-    LEASE_MS = 30000,
     SKEW_MS = 1000,
     MAX_ATTEMPTS = 5,
     BACKOFF_MS = 1000,
@@ -44,14 +42,28 @@ enum {
     TAKE_BACK_MS = 1000
 };
 
+/* A call that claims events: one, or many. */
+struct claiming {
+    struct hf_outbox *outbox;
+    struct hf_claim_options o;
+    struct outbox_only only;
+    bool ahead; /* (7) */
+    struct hf_claimed_event *events;
+    size_t len, cap;
+    uint64_t refused, unsure;
+    uint64_t seen;                                    /* events that were read */
+    uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
+    uint64_t bare[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets without events (8) */
+};
+
 /* ---- options -------------------------------------------------------------------------------- */
 
-static enum hf_status options_read(struct hf_scope *s, const struct hf_claim_options *options,
-                                   struct hf_claim_options *o)
+enum hf_status hf__outbox_claim_options(struct hf_scope *s, const struct hf_claim_options *options,
+                                        struct hf_claim_options *o)
 {
     OPTIONS_COPY(o, options);
     o->limit = o->limit ? o->limit : LIMIT;
-    o->lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
+    o->lease_ms = o->lease_ms ? o->lease_ms : OUTBOX_LEASE_MS;
     o->skew_ms = o->skew_ms ? o->skew_ms : o->lease_ms > SKEW_MS ? SKEW_MS : o->lease_ms / 2;
     o->max_attempts = o->max_attempts ? o->max_attempts : MAX_ATTEMPTS;
     o->backoff_ms = o->backoff_ms ? o->backoff_ms : BACKOFF_MS;
@@ -69,34 +81,17 @@ static enum hf_status options_read(struct hf_scope *s, const struct hf_claim_opt
 
 /* ---- the requests --------------------------------------------------------------------------- */
 
-static int64_t wall_us(const struct hf_outbox *outbox)
-{
-    return outbox->env.wall_us(outbox->env.user);
-}
-
-static struct hf_str token_of(struct hf_item item)
-{
-    return hf_value_str(hf_item_get(item, HF_STR("token")));
-}
-
 static bool is_orphan(const struct hf_outbox *outbox, struct hf_item item)
 {
     return hf__pattern_is_orphan(outbox->db, hf_value_str(hf_item_get(item, HF_STR("opener"))));
-}
-
-static int64_t fence_of(struct hf_item item)
-{
-    int64_t fence;
-
-    return hf_value_i64(hf_item_get(item, HF_STR("fence")), &fence) ? fence : 0;
 }
 
 /* "It is as it was seen": unclaimed, or claimed by one whose lease has ended (1) (2). */
 static struct hf_str seen_condition(struct holders *h, const struct hf_outbox_event *event,
                                     int64_t now_us)
 {
-    struct hf_str token = token_of(event->item);
-    int64_t fence = fence_of(event->item);
+    struct hf_str token = claim_token(event->item);
+    int64_t fence = claim_fence(event->item);
 
     NAMES(h, "#pk", "#token", "#fence");
     if (fence)
@@ -161,30 +156,29 @@ static struct hf_str taken_over(struct hf_scope *s, const struct hf_outbox_event
                   "#error_text = :text, #cause = :cause");
 }
 
-static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_outbox *outbox,
-                                           const struct hf_outbox_event *event,
-                                           const struct hf_claim_options *o, bool ahead,
-                                           struct hf_str token)
+static struct hf_update_item claim_request(struct hf_scope *s, const struct claiming *c,
+                                           const struct hf_outbox_event *event, struct hf_str token)
 {
+    const struct hf_outbox *outbox = c->outbox;
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_str opener = hf_db_opener(outbox->db);
-    int64_t now_us = wall_us(outbox); /* (2) */
+    int64_t now_us = claim_now_us(outbox); /* (2) */
     struct hf_update_item update = {.table = outbox->table,
                                     .key =
                                         hf__outbox_key(s, outbox, "p", event->bucket, event->ref),
                                     .returns = HF_RETURN_ALL_NEW};
-    const bool forget_ahead = !ahead && is_ahead(event);
+    const bool ahead = c->ahead, forget_ahead = !ahead && is_ahead(event);
     struct hf_str left = {0};
 
     update.condition = seen_condition(&h, event, now_us);
     NAMES(&h, "#owner", "#lease", "#opener");
     if (opener.len)
         VALUE(&h, HF_S(":opener", opener));
-    VALUE(&h, HF_S(":owner", o->owner));
+    VALUE(&h, HF_S(":owner", c->o.owner));
     VALUE(&h, HF_S(":token", token));
-    VALUE(&h, HF_N(":lease", now_us + (int64_t)o->lease_ms * 1000));
-    VALUE(&h, HF_N(":fence", fence_of(event->item) + 1));
-    if (token_of(event->item).len)
+    VALUE(&h, HF_N(":lease", now_us + (int64_t)c->o.lease_ms * 1000));
+    VALUE(&h, HF_N(":fence", claim_fence(event->item) + 1));
+    if (claim_token(event->item).len)
         left = taken_over(s, event, now_us, &h);
     if (ahead || forget_ahead)
         NAMES(&h, "#ahead");
@@ -203,53 +197,6 @@ static struct hf_update_item claim_request(struct hf_scope *s, const struct hf_o
     return update;
 }
 
-/* (3) */
-static struct hf_str own_condition(struct holders *h, const struct hf_claimed_event *event)
-{
-    NAMES(h, "#token", "#fence");
-    VALUE(h, HF_S(":token", event->token));
-    VALUE(h, HF_N(":fence", event->fence));
-    return HF_STR("#token = :token AND #fence = :fence");
-}
-
-static struct hf_delete_item own_del(struct hf_scope *s, const struct hf_outbox *outbox,
-                                     const struct hf_claimed_event *event)
-{
-    struct holders h = {.s = s, .at = &outbox->at};
-    struct hf_delete_item del = {.table = outbox->table,
-                                 .key = hf__outbox_key(s, outbox, "p", event->event.bucket,
-                                                       event->event.ref)};
-
-    del.condition = own_condition(&h, event);
-    del.names = hf_item_make(s, h.names, h.names_len);
-    del.values = hf_item_make(s, h.values, h.values_len);
-    return del;
-}
-
-static struct hf_update_item own_update(struct hf_scope *s, const struct hf_outbox *outbox,
-                                        const struct hf_claimed_event *event, struct holders *h,
-                                        struct hf_str update, struct hf_str condition)
-{
-    return (struct hf_update_item){.table = outbox->table,
-                                   .key = hf__outbox_key(s, outbox, "p", event->event.bucket,
-                                                         event->event.ref),
-                                   .update = update,
-                                   .condition = condition,
-                                   .names = hf_item_make(s, h->names, h->names_len),
-                                   .values = hf_item_make(s, h->values, h->values_len)};
-}
-
-static enum hf_status fail_lost(struct hf_scope *s, const struct hf_claimed_event *event,
-                                bool doubtful)
-{
-    enum hf_status status =
-        hf_scope_fail(s, HF_LOST,
-                      "the claim on event %.*s is lost: another worker has it, or it was removed",
-                      HF_FMT(event->event.event.id));
-
-    return doubtful ? hf_scope_doubt(s) : status;
-}
-
 /* ---- claiming ------------------------------------------------------------------------------- */
 
 static bool is_over(const struct hf_outbox *outbox, const struct hf_outbox_event *event,
@@ -263,8 +210,8 @@ static enum hf_status claim_read(struct hf_scope *s, const struct hf_outbox *out
                                  struct hf_item item, struct hf_claimed_event *event)
 {
     TRY(hf__outbox_view(s, outbox, item, &event->event));
-    event->token = token_of(item);
-    event->fence = (uint64_t)fence_of(item);
+    event->token = claim_token(item);
+    event->fence = (uint64_t)claim_fence(item);
     return hf_scope_ok(s);
 }
 
@@ -274,6 +221,10 @@ static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox
 {
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct outbox_failure failure = silent_failure(s, event);
+    const struct outbox_last_try last = {.id = id_str(&id),
+                                         .attempts = event->attempts + UINT64_C(1),
+                                         .failure = &failure,
+                                         .now_us = claim_now_us(outbox)};
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
                                  .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
@@ -283,11 +234,7 @@ static enum hf_status event_exhaust(struct hf_scope *s, struct hf_outbox *outbox
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
     return hf__outbox_make_dead_letter(s, outbox, &del,
-                                       hf__outbox_failed_item(s, outbox, event,
-                                                              event->attempts + UINT64_C(1),
-                                                              &failure, id_str(&id),
-                                                              wall_us(outbox)),
-                                       id_str(&id));
+                                       hf__outbox_failed_item(s, outbox, event, &last), last.id);
 }
 
 /* The same with an event that has no room for a claim: docs/emitting.md. */
@@ -300,19 +247,20 @@ static enum hf_status event_refuse(struct hf_scope *s, struct hf_outbox *outbox,
                                  s, "it has %zu bytes, and only %d or fewer leave room for a claim",
                                  hf_item_size(event->item), HF_EVENT_SIZE_MAX)};
     struct outbox_failure failure = hf__outbox_failure(s, &error);
+    const struct outbox_last_try last = {.id = id_str(&id),
+                                         .attempts = event->attempts,
+                                         .failure = &failure,
+                                         .now_us = claim_now_us(outbox)};
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
                                  .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
 
-    del.condition = seen_condition(&h, event, wall_us(outbox));
+    del.condition = seen_condition(&h, event, last.now_us);
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = hf_item_make(s, h.values, h.values_len);
     TRY(hf_scope_built(s));
     return hf__outbox_make_dead_letter(s, outbox, &del,
-                                       hf__outbox_failed_item(s, outbox, event, event->attempts,
-                                                              &failure, id_str(&id),
-                                                              wall_us(outbox)),
-                                       id_str(&id));
+                                       hf__outbox_failed_item(s, outbox, event, &last), last.id);
 }
 
 static struct hf_update_item take_back_request(struct hf_scope *s, const struct hf_outbox *outbox,
@@ -320,7 +268,7 @@ static struct hf_update_item take_back_request(struct hf_scope *s, const struct 
                                                struct hf_str token)
 {
     struct holders h = {.s = s, .at = &outbox->at};
-    int64_t fence = fence_of(seen->item);
+    int64_t fence = claim_fence(seen->item);
     struct hf_update_item update = {
         .table = outbox->table,
         .key = hf__outbox_key(s, outbox, "p", seen->bucket, seen->ref),
@@ -330,7 +278,7 @@ static struct hf_update_item take_back_request(struct hf_scope *s, const struct 
     NAMES(&h, "#token", "#fence", "#let", "#owner", "#lease");
     VALUE(&h, HF_S(":token", token));
     VALUE(&h, HF_N(":fence", fence + 1));
-    if (!token_of(seen->item).len) { /* another worker's expired claim stays as it is */
+    if (!claim_token(seen->item).len) { /* another worker's expired claim stays as it is */
         NAMES(&h, "#pk");
         update.condition =
             fence ? HF_STR("(#token = :token AND #fence = :fence) OR "
@@ -367,7 +315,7 @@ static bool take_back(struct hf_outbox *outbox, const struct hf_outbox_event *se
         status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                    update.key, &found);
     sure = status == HF_OK ||
-           (status == HF_CONDITION && (!found.ptr || fence_of(found) > fence_of(seen->item)));
+           (status == HF_CONDITION && (!found.ptr || claim_fence(found) > claim_fence(seen->item)));
     hf_scope_free(s);
     if (sure)
         hf__outbox_wake(outbox, seen->bucket, false);
@@ -388,27 +336,27 @@ static enum hf_status claim_undo(struct hf_scope *s, struct hf_outbox *outbox,
 }
 
 /* Claim an event that is due and free. *got: it is ours. HF_CONDITION: another worker was first. */
-static enum hf_status event_claim(struct hf_scope *s, struct hf_outbox *outbox,
+static enum hf_status event_claim(struct hf_scope *s, const struct claiming *c,
                                   const struct hf_outbox_event *seen,
-                                  const struct hf_claim_options *o, bool ahead,
                                   struct hf_claimed_event *event, bool *got)
 {
+    struct hf_outbox *outbox = c->outbox;
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
     struct hf_update_item update;
     struct hf_item item;
     enum hf_status status;
 
     *got = false;
-    if (token_of(seen->item).len && !is_ahead(seen) &&
-        seen->attempts + UINT64_C(1) >= o->max_attempts)
+    if (claim_token(seen->item).len && !is_ahead(seen) &&
+        seen->attempts + UINT64_C(1) >= c->o.max_attempts)
         return event_exhaust(s, outbox, seen);
     if (!hf__outbox_has_room(s, outbox, seen->item))
         return event_refuse(s, outbox, seen);
-    update = claim_request(s, outbox, seen, o, ahead, id_str(&id));
+    update = claim_request(s, c, seen, id_str(&id));
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
                                update.key, &item);
-    if (status == HF_CONDITION && hf_str_equal(token_of(item), id_str(&id)))
+    if (status == HF_CONDITION && hf_str_equal(claim_token(item), id_str(&id)))
         status = HF_OK; /* its answer got lost */
     if (status == HF_CONDITION || (status != HF_OK && !hf_scope_error(s)->may_have_happened))
         return status;
@@ -418,20 +366,6 @@ static enum hf_status event_claim(struct hf_scope *s, struct hf_outbox *outbox,
     *got = true;
     return HF_OK;
 }
-
-/* A call that claims many events. */
-struct claiming {
-    struct hf_outbox *outbox;
-    struct hf_claim_options o;
-    struct outbox_only only;
-    bool ahead; /* (7) */
-    struct hf_claimed_event *events;
-    size_t len, cap;
-    uint64_t refused, unsure;
-    uint64_t seen;                                    /* events that were read */
-    uint64_t left[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets that were left to others (5) */
-    uint64_t bare[(HF_OUTBOX_BUCKETS_MAX + 63) / 64]; /* buckets without events (8) */
-};
 
 static bool bit_of(const uint64_t *bits, uint32_t number)
 {
@@ -519,10 +453,10 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
             continue;
         }
         TRY(status);
-        if (hf__outbox_is_early(&seen, wall_us(c->outbox)))
+        if (hf__outbox_is_early(&seen, claim_now_us(c->outbox)))
             continue;
         TRY(claims_reserve(s, c));
-        status = event_claim(s, c->outbox, &seen, &c->o, c->ahead, &c->events[c->len], &got);
+        status = event_claim(s, c, &seen, &c->events[c->len], &got);
         if (status != HF_OK && status != HF_CONDITION) {
             c->unsure += hf_scope_error(s)->may_have_happened;
             return status;
@@ -542,7 +476,7 @@ static enum hf_status claim_page(struct hf_scope *s, struct claiming *c,
 static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint32_t bucket,
                                    bool patient)
 {
-    struct hf_query query = free_query(s, c, bucket, wall_us(c->outbox));
+    struct hf_query query = free_query(s, c, bucket, claim_now_us(c->outbox));
     bool away = false;
 
     TRY(hf_scope_built(s));
@@ -564,20 +498,20 @@ static enum hf_status claim_bucket(struct hf_scope *s, struct claiming *c, uint3
 static void look_first(struct hf_scope *s, struct claiming *c)
 {
     struct hf_outbox *outbox = c->outbox;
-    int64_t now_ms = wall_us(outbox) / 1000;
+    int64_t now_ms = claim_now_us(outbox) / 1000;
 
     for (uint32_t from = 0; from < outbox->buckets; from += OUTBOX_LOOK_MAX) {
         uint32_t numbers[OUTBOX_LOOK_MAX];
-        bool shown[OUTBOX_LOOK_MAX], whole = false;
+        bool shown[OUTBOX_LOOK_MAX];
+        struct outbox_looking look = {.buckets = numbers, .shown = shown};
         size_t len = 0;
 
         while (len < OUTBOX_LOOK_MAX && from + len < outbox->buckets) {
             numbers[len] = from + (uint32_t)len;
             len++;
         }
-        if (hf__outbox_look(s, outbox, numbers, len, now_ms, OUTBOX_SKEW_MS, shown, &whole) !=
-                HF_OK ||
-            !whole)
+        look.len = len;
+        if (hf__outbox_look(s, outbox, &look, now_ms, OUTBOX_SKEW_MS) != HF_OK || !look.whole)
             return;
         for (size_t i = 0; i < len; i++)
             if (!shown[i])
@@ -622,19 +556,18 @@ static enum hf_status claim_all(struct hf_scope *s, struct claiming *c)
     return HF_OK;
 }
 
-static enum hf_status events_claim(struct hf_scope *s, struct hf_outbox *outbox,
-                                   const struct hf_claim_options *options, bool ahead,
-                                   struct claiming *c, struct hf_claim_list *list)
+static enum hf_status events_claim(struct hf_scope *s, struct claiming *c,
+                                   const struct hf_claim_options *options,
+                                   struct hf_claim_list *list)
 {
     enum hf_status status;
 
-    *c = (struct claiming){.outbox = outbox, .ahead = ahead};
     *list = (struct hf_claim_list){0};
-    TRY(options_read(s, options, &c->o));
+    TRY(hf__outbox_claim_options(s, options, &c->o));
     c->only = (struct outbox_only){.type = c->o.type, .key = c->o.key, .tenant = c->o.tenant};
     TRY(hf__outbox_only_check(s, &c->only));
-    TRY(hf__outbox_take_mode(s, outbox, true));
-    hf__outbox_find_strays(s, outbox);
+    TRY(hf__outbox_take_mode(s, c->outbox, true));
+    hf__outbox_find_strays(s, c->outbox);
     status = claim_all(s, c);
     *list = (struct hf_claim_list){.events = c->events,
                                    .events_len = c->len,
@@ -648,17 +581,17 @@ static enum hf_status events_claim(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf__outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_claim_options *options, struct hf_claim_list *list)
 {
-    struct claiming c;
+    struct claiming c = {.outbox = outbox, .ahead = true};
 
-    return events_claim(s, outbox, options, true, &c, list);
+    return events_claim(s, &c, options, list);
 }
 
 enum hf_status hf_outbox_claim(struct hf_scope *s, struct hf_outbox *outbox,
                                const struct hf_claim_options *options, struct hf_claim_list *list)
 {
-    struct claiming c;
+    struct claiming c = {.outbox = outbox};
 
-    TRY(events_claim(s, outbox, options, false, &c, list));
+    TRY(events_claim(s, &c, options, list));
     for (size_t i = 0; i < c.len; i++)
         hf__outbox_fetch(s, outbox, &c.events[i].event, 1);
     return HF_OK;
@@ -668,13 +601,13 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_claim_options *options,
                                    struct hf_claimed_event *event)
 {
-    struct hf_claim_options o;
+    struct claiming c = {.outbox = outbox};
 
     *event = (struct hf_claimed_event){.fence = 0};
-    TRY(options_read(s, options, &o));
+    TRY(hf__outbox_claim_options(s, options, &c.o));
     TRY(hf__outbox_take_mode(s, outbox, true));
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t now_us = wall_us(outbox);
+        int64_t now_us = claim_now_us(outbox);
         struct hf_outbox_event seen;
         enum hf_status status;
         bool got;
@@ -686,321 +619,14 @@ enum hf_status hf_outbox_claim_one(struct hf_scope *s, struct hf_outbox *outbox,
                                                                 : "was published");
         if (hf__outbox_is_early(&seen, now_us) || seen.next_us > now_us)
             return hf_scope_fail(s, HF_CONDITION, "event %.*s is not due yet", HF_FMT(id));
-        if (token_of(seen.item).len && !is_over(outbox, &seen, &o, now_us))
+        if (claim_token(seen.item).len && !is_over(outbox, &seen, &c.o, now_us))
             return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by %.*s", HF_FMT(id),
                                  HF_FMT(seen.owner));
-        status = event_claim(s, outbox, &seen, &o, false, event, &got);
+        status = event_claim(s, &c, &seen, event, &got);
         if (status == HF_OK && got)
             hf__outbox_fetch(s, outbox, &event->event, 1);
         if (status != HF_CONDITION && (status != HF_OK || got))
             return status;
     }
     return hf_scope_fail(s, HF_LOCKED, "event %.*s is claimed by others", HF_FMT(id));
-}
-
-/* ---- completing ----------------------------------------------------------------------------- */
-
-static enum hf_status event_delete(struct hf_scope *s, struct hf_outbox *outbox,
-                                   const struct hf_claimed_event *event)
-{
-    struct hf_delete_item del = own_del(s, outbox, event);
-    struct hf_item found;
-    enum hf_status status;
-
-    TRY(hf_scope_built(s));
-    status =
-        hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.del = &del}, del.key, &found);
-    if (status != HF_CONDITION)
-        return status;
-    /* It is gone: by a request of ours, as while our lease lasts nobody else completes it. */
-    if (!found.ptr && wall_us(outbox) < event->event.lease_us)
-        return hf_scope_ok(s);
-    return fail_lost(s, event, !found.ptr);
-}
-
-static enum hf_status leave_to_history(struct hf_scope *s, struct hf_outbox *outbox,
-                                       const struct hf_claimed_event *event)
-{
-    struct hf_delete_item del = own_del(s, outbox, event);
-    struct hf_put_item put = {.table = outbox->table,
-                              .item =
-                                  hf__outbox_history_item(s, outbox, &event->event, event->token)};
-    const struct hf_transact_write actions[] = {{.del = &del}, {.put = &put}};
-    struct hf_item found;
-    enum hf_status status;
-    bool doubtful;
-
-    TRY(hf_scope_built(s));
-    if (!outbox->transactions) { /* the history is what may be missing then, after a crash */
-        TRY(hf__outbox_renew(s, outbox, &event->event)); /* and it is in neither for a moment */
-        TRY(event_delete(s, outbox, event));
-        return hf__outbox_write_many(s, outbox,
-                                     &(struct hf_write){.table = outbox->table, .put = put.item},
-                                     1);
-    }
-    status = hf__outbox_transact(s, outbox, actions, ARRAY_LEN(actions));
-    if (status != HF_TX_CANCELED)
-        return status;
-    doubtful = hf_scope_error(s)->may_have_happened;
-    if (!doubtful)
-        return fail_lost(s, event, false);
-    TRY(hf__pattern_read(s, outbox->db, outbox->table,
-                         hf__outbox_key(s, outbox, "h", event->event.bucket, event->event.ref),
-                         &found));
-    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("done"))), event->token))
-        return hf_scope_ok(s);
-    return fail_lost(s, event, true);
-}
-
-enum hf_status hf_outbox_published(struct hf_scope *s, struct hf_outbox *outbox,
-                                   const struct hf_claimed_event *event)
-{
-    return outbox->history_s ? leave_to_history(s, outbox, event) : event_delete(s, outbox, event);
-}
-
-enum hf_status hf_outbox_published_many(struct hf_scope *s, struct hf_outbox *outbox,
-                                        const struct hf_claimed_event *events, size_t len,
-                                        enum hf_status *results)
-{
-    enum hf_status first = HF_OK;
-    bool doubtful = false;
-    size_t failed = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        struct hf_scope_mark mark = hf_scope_mark(s);
-        enum hf_status status = hf_outbox_published(s, outbox, &events[i]);
-
-        if (results)
-            results[i] = status;
-        if (status != HF_OK && first == HF_OK) {
-            first = status;
-            doubtful = hf_scope_error(s)->may_have_happened;
-            failed = i;
-        }
-        hf_scope_rewind(s, mark);
-    }
-    if (first == HF_OK)
-        return hf_scope_ok(s);
-    (void)hf_scope_fail(s, first, "event %.*s: %s", HF_FMT(events[failed].event.event.id),
-                        hf_status_text(first));
-    return doubtful ? hf_scope_doubt(s) : first;
-}
-
-enum hf_status hf_outbox_published_tx(struct hf_scope *s, struct hf_outbox *outbox,
-                                      const struct hf_claimed_event *event,
-                                      struct hf_transact_write *action)
-{
-    struct hf_delete_item *del = hf_scope_alloc(s, sizeof(*del));
-
-    call_begins(s);
-    *action = (struct hf_transact_write){0};
-    if (!del)
-        return hf_scope_built(s);
-    *del = own_del(s, outbox, event);
-    TRY(hf_scope_built(s));
-    action->del = del;
-    return HF_OK;
-}
-
-/* ---- failing -------------------------------------------------------------------------------- */
-
-/* The end of an update that ends a claim: an attempt that was counted before is not a crash (7). */
-static const char *crashes_back(struct holders *h, const struct hf_claimed_event *event, bool begun)
-{
-    if (!begun)
-        return " REMOVE #owner, #token, #lease";
-    NAMES(h, "#crashes", "#begun");
-    if (!event->event.crashes)
-        return " REMOVE #owner, #token, #lease, #begun, #crashes";
-    VALUE(h, HF_N(":crashes", event->event.crashes));
-    return ", #crashes = :crashes REMOVE #owner, #token, #lease, #begun";
-}
-
-static enum hf_status fail_for_now(struct hf_scope *s, struct hf_outbox *outbox,
-                                   const struct hf_claimed_event *event,
-                                   const struct outbox_failure *failure,
-                                   const struct hf_claim_options *o, bool begun)
-{
-    struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct holders h = {.s = s, .at = &outbox->at};
-    struct hf_str condition = own_condition(&h, event);
-    uint64_t attempts = event->event.attempts + UINT64_C(1);
-    int64_t now_us = wall_us(outbox);
-    struct hf_update_item update;
-    const char *back;
-    struct hf_item found;
-    enum hf_status status;
-
-    NAMES(&h, "#attempts", "#tried", "#next", "#error", "#error_text", "#cause", "#try", "#owner",
-          "#lease");
-    VALUE(&h, HF_N(":attempts", attempts));
-    VALUE(&h, HF_N(":tried", now_us));
-    VALUE(&h, HF_N(":next", now_us + (int64_t)hf__backoff_ms(&outbox->env, o->backoff_ms,
-                                                             o->backoff_max_ms, attempts) *
-                                         1000));
-    VALUE(&h, HF_S(":error", failure->name));
-    VALUE(&h, HF_S(":text", failure->text));
-    VALUE(&h, HF_S(":cause", failure->cause));
-    VALUE(&h, HF_S(":try", id_str(&id)));
-    back = crashes_back(&h, event, begun);
-    update = own_update(s, outbox, event, &h,
-                        hf_scope_format(s,
-                                        "SET #attempts = :attempts, #tried = :tried, "
-                                        "#next = :next, #error = :error, #error_text = :text, "
-                                        "#cause = :cause, #try = :try%s",
-                                        back),
-                        condition);
-    TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &found);
-    if (status != HF_CONDITION)
-        return status;
-    if (hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("try"))), id_str(&id)))
-        return hf_scope_ok(s);
-    return fail_lost(s, event, hf_scope_error(s)->may_have_happened);
-}
-
-enum hf_status hf__outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_claimed_event *event, const struct hf_error *error,
-                               bool for_good, const struct hf_claim_options *options,
-                               enum outbox_try tried)
-{
-    struct pattern_id id = hf__pattern_id_make(&outbox->env);
-    struct hf_error copy = *error; /* it may be the scope's, which calls forget */
-    struct outbox_failure failure = hf__outbox_failure(s, &copy);
-    uint64_t attempts = event->event.attempts + (uint64_t)(tried != OUTBOX_NOT_TRIED);
-    struct hf_claim_options o;
-    struct hf_delete_item del;
-    enum hf_status status;
-
-    TRY(options_read(s, options, &o));
-    if (!for_good && attempts - event->event.crashes < o.max_attempts)
-        return fail_for_now(s, outbox, event, &failure, &o, tried == OUTBOX_BEGUN);
-    del = own_del(s, outbox, event);
-    TRY(hf_scope_built(s));
-    status =
-        hf__outbox_make_dead_letter(s, outbox, &del,
-                                    hf__outbox_failed_item(s, outbox, &event->event, attempts,
-                                                           &failure, id_str(&id), wall_us(outbox)),
-                                    id_str(&id));
-    return status == HF_CONDITION ? fail_lost(s, event, hf_scope_error(s)->may_have_happened)
-                                  : status;
-}
-
-enum hf_status hf_outbox_fail(struct hf_scope *s, struct hf_outbox *outbox,
-                              const struct hf_claimed_event *event, const struct hf_error *error,
-                              bool for_good, const struct hf_claim_options *options)
-{
-    const struct hf_error unknown = {.status = HF_INTERNAL,
-                                     .message = HF_STR("the worker gave no reason")};
-
-    if (!error || error->status == HF_OK) /* HF_OK cannot be stored as a failure */
-        error = &unknown;
-    return hf__outbox_fail(s, outbox, event, error, for_good, options, OUTBOX_TRIED);
-}
-
-/* (7) */
-enum hf_status hf__outbox_claim_begin(struct hf_scope *s, struct hf_outbox *outbox,
-                                      const struct hf_claimed_event *event, struct hf_str by)
-{
-    struct hf_error error = hf__outbox_crash_error(s, event->event.crashes + 1);
-    struct outbox_failure failure = hf__outbox_failure(s, &error);
-    struct holders h = {.s = s, .at = &outbox->at};
-    struct hf_str condition = own_condition(&h, event);
-    struct hf_update_item update;
-    struct hf_item found;
-    enum hf_status status;
-
-    NAMES(&h, "#attempts", "#crashes", "#begun", "#tried", "#error", "#error_text", "#cause");
-    VALUE(&h, HF_N(":attempts", event->event.attempts + UINT64_C(1)));
-    VALUE(&h, HF_N(":crashes", event->event.crashes + UINT64_C(1)));
-    VALUE(&h, HF_S(":begun", by));
-    VALUE(&h, HF_N(":tried", wall_us(outbox)));
-    VALUE(&h, HF_S(":error", failure.name));
-    VALUE(&h, HF_S(":text", failure.text));
-    VALUE(&h, HF_S(":cause", failure.cause));
-    update = own_update(s, outbox, event, &h,
-                        HF_STR("SET #attempts = :attempts, #crashes = :crashes, #begun = :begun, "
-                               "#tried = :tried, #error = :error, #error_text = :text, "
-                               "#cause = :cause"),
-                        condition);
-    TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &found);
-    return status == HF_CONDITION ? fail_lost(s, event, hf_scope_error(s)->may_have_happened)
-                                  : status;
-}
-
-/* ---- more time, or none --------------------------------------------------------------------- */
-
-enum hf_status hf_outbox_extend(struct hf_scope *s, struct hf_outbox *outbox,
-                                const struct hf_claimed_event *event, uint32_t lease_ms)
-{
-    struct holders h = {.s = s, .at = &outbox->at};
-    struct hf_update_item update;
-    struct hf_item found;
-    enum hf_status status;
-
-    (void)own_condition(&h, event);
-    NAMES(&h, "#lease");
-    VALUE(&h, HF_N(":lease", wall_us(outbox) + (int64_t)(lease_ms ? lease_ms : LEASE_MS) * 1000));
-    update = own_update(s, outbox, event, &h, HF_STR("SET #lease = :lease"),
-                        HF_STR("#token = :token AND #fence = :fence AND #lease < :lease"));
-    TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &found);
-    if (status != HF_CONDITION)
-        return status;
-    if (hf_str_equal(token_of(found), event->token) &&
-        fence_of(found) == (int64_t)event->fence) /* this lease or a longer one is there */
-        return hf_scope_ok(s);
-    return fail_lost(s, event, hf_scope_error(s)->may_have_happened);
-}
-
-enum hf_status hf__outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
-                                  const struct hf_claimed_event *event, int64_t next_us, bool begun)
-{
-    struct holders h = {.s = s, .at = &outbox->at};
-    struct hf_str condition = own_condition(&h, event);
-    bool first = begun && !event->event.attempts; /* there was no attempt before */
-    struct hf_update_item update;
-    const char *back;
-    struct hf_item found;
-    enum hf_status status;
-
-    NAMES(&h, "#let", "#owner", "#lease");
-    if (next_us) {
-        NAMES(&h, "#next");
-        VALUE(&h, HF_N(":next", next_us));
-    }
-    if (begun)
-        NAMES(&h, "#attempts");
-    if (begun && !first)
-        VALUE(&h, HF_N(":attempts", event->event.attempts));
-    if (first)
-        NAMES(&h, "#tried", "#error", "#error_text", "#cause");
-    back = crashes_back(&h, event, begun);
-    update =
-        own_update(s, outbox, event, &h,
-                   hf_scope_format(s, "SET #let = :token%s%s%s%s", next_us ? ", #next = :next" : "",
-                                   begun && !first ? ", #attempts = :attempts" : "", back,
-                                   first ? ", #attempts, #tried, #error, #error_text, #cause" : ""),
-                   condition);
-    TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, outbox->db, &(struct hf_transact_write){.update = &update},
-                               update.key, &found);
-    if (status == HF_CONDITION &&
-        !hf_str_equal(hf_value_str(hf_item_get(found, HF_STR("let"))), event->token))
-        return fail_lost(s, event, hf_scope_error(s)->may_have_happened);
-    if (status != HF_OK && status != HF_CONDITION)
-        return status;
-    if (!next_us)
-        hf__outbox_wake(outbox, event->event.bucket, false);
-    return hf_scope_ok(s);
-}
-
-enum hf_status hf_outbox_release(struct hf_scope *s, struct hf_outbox *outbox,
-                                 const struct hf_claimed_event *event)
-{
-    return hf__outbox_release(s, outbox, event, 0, false);
 }

@@ -91,15 +91,19 @@ static enum hf_status place_it(struct hf_scope *s, struct hf_outbox *outbox, str
 static enum hf_status build_it(struct hf_scope *s, struct hf_outbox *outbox, struct emission *e,
                                size_t number)
 {
-    const struct hf_attr put[] = {HF_S("put", id_str(&e->put))};
     bool alone = e->chosen && !outbox->transactions;
     struct hf_event event = *e->event;
+    struct outbox_draft draft = {.event = &event,
+                                 .number = number,
+                                 .place = &e->place,
+                                 .blob = e->blob};
 
     e->id = hf_scope_copy(s, e->chosen ? e->event->id : place_seq(&e->place));
     if (e->reserved)
         event.id = hf_str_of(NULL, 0); /* the place says it */
-    return hf__outbox_image(s, outbox, &event, number, &e->place, e->blob, put, alone ? 1 : 0,
-                            &e->item);
+    if (alone)
+        draft.put = id_str(&e->put);
+    return hf__outbox_image(s, outbox, &draft, &e->item);
 }
 
 /* Does it go to the blob store? Then it has a digest from now on, for its size. */
@@ -109,13 +113,17 @@ static enum hf_status payload_weigh(struct hf_scope *s, struct hf_outbox *outbox
     static const char digits[HF_BLOB_DIGEST_LEN] =
         "0000000000000000000000000000000000000000000000000000000000000000";
     struct hf_event bare = *e->event;
+    struct outbox_draft draft = {.event = &bare,
+                                 .number = number,
+                                 .place = &e->place,
+                                 .blob = e->blob};
     struct hf_item item;
 
     if (!hf__outbox_is_large(outbox, e->event) || bare.payload.len <= HF_BLOB_DIGEST_LEN)
         return HF_OK;
     assert(outbox->blobs);
     bare.payload = hf_bytes_of(NULL, 0);
-    TRY(hf__outbox_image(s, outbox, &bare, number, &e->place, e->blob, NULL, 0, &item));
+    TRY(hf__outbox_image(s, outbox, &draft, &item));
     if (hf_item_size(item) + HF_STR("payload").len + e->event->payload.len > outbox->blob_over)
         e->blob = hf_str_of(digits, sizeof(digits));
     return HF_OK;

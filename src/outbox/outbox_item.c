@@ -1,29 +1,15 @@
 /*
  * outbox/outbox_item.c: how events are stored; nothing is sent here.
  *
- * The seq of an event is 26 digits of base 32 (Crockford's, in lower case, so that they sort as
- * bytes do): 10 of the time when it is due, in milliseconds since 1970; 2 of its bucket; 8 of a
- * number that this process counts up from a random start; 6 that are random. What always holds:
+ * Where an event is stored, its seq and its bucket, is in outbox_place.c, with (1) and (2) of what
+ * always holds. Beyond that:
  *
- *  (1) Of two events of one outbox handle that are due at the same time, or both at once, the one
- *      that was emitted later has the greater seq; also when the clock steps back, by up to
- *      OUTBOX_SKEW_MS. When it steps back by more the seqs go back with it, as events would otherwise
- *      be due only when the clock is where it was.
- *  (2) The bucket is that of the key, by a hash that is the same for ever.
  *  (3) What is left out by the caller is left out in the item, and comes back as it would have been
  *      filled in: a text is absent, not empty.
  *  (4) There is room in the item for all that may be added to it later, so that what was emitted
  *      can be claimed, can fail and be kept. Other programs may put items that leave less
  *      (hf__outbox_has_room()): nothing can be noted in those while they wait, so they are given up
  *      at their first failure, and when they move they take along what there is room for.
- *
- * Only an event that was scheduled by its caller has the attribute `due`. One that has none is due
- * at once, whatever its seq says, within OUTBOX_SKEW_MS: so a clock that is a little ahead delays
- * nothing.
- *
- * What is urgent has its place among the urgent ones and the attribute `urgent`. It is due at once,
- * so it is never early, and its time is that of its place and OUTBOX_URGENT_MS. A place among them
- * without the attribute is one of a time before 2020; the attribute in another place means nothing.
  *
  * Attributes: pk, sk; id (when the caller chose it), and the texts of struct hf_event under their
  * names; sequence, time, due, urgent, payload, headers; blob, blob_size: see outbox_blob.c. How it fared:
@@ -34,179 +20,22 @@
  */
 #include "outbox/outbox.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/base32.h"
-
 enum {
-    TIME_DIGITS = 10,
-    BUCKET_DIGITS = 2,
-    COUNT_DIGITS = 8,
-    RANDOM_DIGITS = 6,
     PARTITION_LEN = 5, /* "p.007" */
     ATTRS_MAX = 32,    /* more than an event has */
     ITEM_MAX = 400 * 1024,
     SMALL = HF_EVENT_SIZE_MAX / 8 /* bytes in memory of what is within its limit for sure */
 };
 
-_Static_assert(TIME_DIGITS + BUCKET_DIGITS + COUNT_DIGITS + RANDOM_DIGITS == OUTBOX_SEQ_LEN, "seq");
-_Static_assert(HF_OUTBOX_BUCKETS_MAX <= 32 * 32, "a bucket has two digits");
 _Static_assert(ITEM_MAX - HF_EVENT_SIZE_MAX >=
                    HF_EVENT_ERROR_MAX + OUTBOX_CAUSE_MAX + HF_EVENT_TEXT_MAX + 512,
                "(4)");
 
-_Static_assert(HF_OUTBOX_BUCKETS_MAX <= 1000, "a bucket has three digits in a pk");
-_Static_assert(sizeof(OUTBOX_URGENT_END) - 1 == TIME_DIGITS, "it is compared as a time");
-
 #define DEFAULT_CONTENT "application/json"
 #define DEFAULT_SOURCE "holdfast"
-#define TIME_MAX_MS ((INT64_C(1) << (5 * TIME_DIGITS)) - 1)
-#define COUNT_MAX ((UINT64_C(1) << (5 * COUNT_DIGITS)) - 1)
-
-/* ---- places --------------------------------------------------------------------------------- */
-
-static char *write_digits(char *to, uint64_t number, int digits)
-{
-    return base32_write(to, number, digits, BASE32_LOWER);
-}
-
-static bool read_digits(const char *from, int digits, uint64_t *number)
-{
-    return base32_read(from, digits, BASE32_LOWER, number);
-}
-
-static int64_t clamp_ms(int64_t ms)
-{
-    return ms < 0 ? 0 : ms > TIME_MAX_MS ? TIME_MAX_MS : ms;
-}
-
-static void write_seq(struct outbox_place *place, int64_t ms, uint64_t count, uint64_t random)
-{
-    char *to = write_digits(place->seq, (uint64_t)clamp_ms(ms), TIME_DIGITS);
-
-    to = write_digits(to, place->bucket, BUCKET_DIGITS);
-    to = write_digits(to, count, COUNT_DIGITS);
-    to = write_digits(to, random, RANDOM_DIGITS);
-    *to = '\0';
-    assert(to == place->seq + OUTBOX_SEQ_LEN);
-}
-
-void hf__outbox_seq_floor(int64_t due_ms, char seq[OUTBOX_SEQ_LEN + 1])
-{
-    struct outbox_place place = {.bucket = 0};
-
-    write_seq(&place, due_ms, 0, 0);
-    memcpy(seq, place.seq, OUTBOX_SEQ_LEN + 1);
-}
-
-static uint64_t hash_of(struct hf_str text, uint64_t begin)
-{
-    return fnv_fold(fnv_add(begin, text.ptr, text.len));
-}
-
-/* (2) */
-uint32_t hf__outbox_bucket(const struct hf_outbox *outbox, struct hf_str key)
-{
-    assert(outbox->buckets && outbox->buckets <= HF_OUTBOX_BUCKETS_MAX);
-    return (uint32_t)(hash_of(key, FNV_BEGIN) % outbox->buckets);
-}
-
-static int64_t shift_ms(bool urgent)
-{
-    return urgent ? OUTBOX_URGENT_MS : 0;
-}
-
-void hf__outbox_place_make(struct hf_outbox *outbox, int64_t due_ms, bool urgent, uint32_t bucket,
-                           struct outbox_place *place)
-{
-    int64_t now_ms = hf__env_wall_ms(&outbox->env), ms;
-    uint32_t bits[2];
-    uint64_t count;
-
-    assert(bucket == UINT32_MAX || bucket < outbox->buckets);
-    hf__env_random(&outbox->env, bits, sizeof(bits));
-    pthread_mutex_lock(&outbox->mutex);
-    if (outbox->last_ms < now_ms || outbox->last_ms - now_ms > OUTBOX_SKEW_MS)
-        outbox->last_ms = now_ms; /* (1) */
-    if (outbox->last_count == COUNT_MAX) {
-        outbox->last_count = 0;
-        outbox->last_ms++;
-    }
-    count = ++outbox->last_count;
-    assert(count <= COUNT_MAX);
-    ms = outbox->last_ms;
-    pthread_mutex_unlock(&outbox->mutex);
-    place->bucket = bucket == UINT32_MAX ? bits[1] % outbox->buckets : bucket;
-    write_seq(place, (due_ms > ms ? due_ms : ms) - shift_ms(urgent), count, bits[0]);
-}
-
-void hf__outbox_place_of_id(const struct hf_outbox *outbox, struct hf_str id, struct hf_str key,
-                            int64_t due_ms, bool urgent, struct outbox_place *place)
-{
-    place->bucket = hf__outbox_bucket(outbox, key.len ? key : id);
-    write_seq(place, due_ms - shift_ms(urgent), hash_of(id, FNV_BEGIN),
-              hash_of(id, 0x9E3779B97F4A7C15u));
-}
-
-static int64_t seq_ms(const char *seq)
-{
-    uint64_t ms;
-
-    return read_digits(seq, TIME_DIGITS, &ms) ? (int64_t)ms : 0;
-}
-
-void hf__outbox_seq_among(struct hf_str seq, bool urgent, char to[OUTBOX_SEQ_LEN + 1])
-{
-    int64_t ms = seq_ms(seq.ptr) + shift_ms(is_urgent_seq(seq.ptr)) - shift_ms(urgent);
-
-    assert(seq.len == OUTBOX_SEQ_LEN);
-    memcpy(to, seq.ptr, OUTBOX_SEQ_LEN);
-    write_digits(to, (uint64_t)clamp_ms(ms), TIME_DIGITS);
-    to[OUTBOX_SEQ_LEN] = '\0';
-}
-
-bool hf__outbox_place_read(const struct hf_outbox *outbox, struct hf_str seq,
-                           struct outbox_place *place)
-{
-    uint64_t number, bucket;
-
-    if (seq.len != OUTBOX_SEQ_LEN || !read_digits(seq.ptr, TIME_DIGITS, &number) ||
-        !read_digits(seq.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) || bucket >= outbox->buckets ||
-        !read_digits(seq.ptr + TIME_DIGITS + BUCKET_DIGITS, COUNT_DIGITS, &number) ||
-        !read_digits(seq.ptr + OUTBOX_SEQ_LEN - RANDOM_DIGITS, RANDOM_DIGITS, &number))
-        return false;
-    place->bucket = (uint32_t)bucket;
-    memcpy(place->seq, seq.ptr, OUTBOX_SEQ_LEN);
-    place->seq[OUTBOX_SEQ_LEN] = '\0';
-    return true;
-}
-
-struct hf_str hf__outbox_pk(struct hf_scope *s, const char *partition, uint32_t bucket)
-{
-    assert(partition[0] && !partition[1]);
-    return hf_scope_format(s, "%s.%03" PRIu32, partition, bucket);
-}
-
-static struct hf_attr key_attr(struct hf_str name, struct hf_str text)
-{
-    return (struct hf_attr){.name = name, .type = HF_TYPE_S, .text = text};
-}
-
-struct hf_item hf__outbox_key_of(struct hf_scope *s, const struct hf_outbox *outbox,
-                                 struct hf_str pk, struct hf_str sk)
-{
-    const struct hf_attr key[] = {key_attr(outbox->at.hash, pk), key_attr(outbox->at.sort, sk)};
-
-    return hf_item_make(s, key, ARRAY_LEN(key));
-}
-
-struct hf_item hf__outbox_key(struct hf_scope *s, const struct hf_outbox *outbox,
-                              const char *partition, uint32_t bucket, struct hf_str seq)
-{
-    return hf__outbox_key_of(s, outbox, hf__outbox_pk(s, partition, bucket), seq);
-}
 
 /* ---- from an event to its item -------------------------------------------------------------- */
 
@@ -263,25 +92,12 @@ enum hf_status hf__outbox_check(struct hf_scope *s, const struct hf_event *event
         }
     if (event->sequence > INT64_MAX)
         return fail_invalid(s, event, number, "its sequence number is too large");
-    if (event->due_us / 1000 > TIME_MAX_MS)
+    if (event->due_us / 1000 > OUTBOX_DUE_MAX_MS)
         return fail_invalid(s, event, number, "the time when it is due is too far away");
     if (event->urgent && event->due_us)
         return fail_invalid(s, event, number,
                             "an urgent event is due at once: leave out due_us, or urgent");
     return HF_OK;
-}
-
-bool hf__outbox_place_fits(const struct hf_outbox *outbox, const struct outbox_place *place,
-                           const struct hf_event *event)
-{
-    struct hf_str key = hf__outbox_event_key(event);
-    int64_t place_ms = seq_ms(place->seq) + shift_ms(event->urgent), due_ms = event->due_us / 1000;
-    int64_t now_ms = hf__env_wall_ms(&outbox->env);
-
-    if ((key.len && hf__outbox_bucket(outbox, key) != place->bucket) ||
-        event->urgent != is_urgent_seq(place->seq))
-        return false;
-    return place_ms == due_ms || (due_ms < place_ms && place_ms <= now_ms + OUTBOX_SKEW_MS);
 }
 
 struct hf_str hf__outbox_event_key(const struct hf_event *event)
@@ -333,13 +149,13 @@ static enum hf_status fail_unstorable(struct hf_scope *s, const struct hf_event 
 }
 
 enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outbox,
-                                const struct hf_event *event, size_t number,
-                                const struct outbox_place *place, struct hf_str blob,
-                                const struct hf_attr *more, size_t more_len, struct hf_item *item)
+                                const struct outbox_draft *draft, struct hf_item *item)
 {
+    const struct hf_event *event = draft->event;
+    const struct outbox_place *place = draft->place;
     struct hf_attr attrs[ARRAY_LEN(texts) + 13] = {
-        key_attr(outbox->at.hash, hf__outbox_pk(s, "p", place->bucket)),
-        key_attr(outbox->at.sort, place_seq(place)),
+        outbox_key_attr(outbox->at.hash, hf__outbox_pk(s, "p", place->bucket)),
+        outbox_key_attr(outbox->at.sort, place_seq(place)),
         HF_N("time", event->time_us ? event->time_us : outbox->env.wall_us(outbox->env.user))};
     size_t len = 3 + add_texts(outbox, event, attrs + 3);
 
@@ -350,26 +166,26 @@ enum hf_status hf__outbox_image(struct hf_scope *s, const struct hf_outbox *outb
         attrs[len++] = (struct hf_attr)HF_N("due", event->due_us);
     if (event->urgent)
         attrs[len++] = (struct hf_attr)HF_BOOL("urgent", true);
-    if (blob.len) {
-        attrs[len++] = (struct hf_attr)HF_S("blob", blob);
+    if (draft->blob.len) {
+        attrs[len++] = (struct hf_attr)HF_S("blob", draft->blob);
         attrs[len++] = (struct hf_attr)HF_N("blob_size", event->payload.len);
     } else if (event->payload.len) {
         attrs[len++] = (struct hf_attr)HF_B("payload", event->payload);
     }
     if (event->headers.ptr && hf_item_count(event->headers))
         attrs[len++] = (struct hf_attr)HF_M("headers", event->headers);
-    for (size_t i = 0; i < more_len; i++)
-        attrs[len++] = more[i];
+    if (draft->put.len)
+        attrs[len++] = (struct hf_attr)HF_S("put", draft->put);
     assert(len <= ARRAY_LEN(attrs));
     *item = hf_item_make(s, attrs, len);
     if (hf_item_check(s, *item) != HF_OK)
-        return fail_unstorable(s, event, number);
+        return fail_unstorable(s, event, draft->number);
     if (hf_item_size(*item) > HF_EVENT_SIZE_MAX)
         return hf_scope_fail_limit(
             s, HF_LIMIT, HF_ERROR_LIMIT(HF_EVENT_SIZE_MAX, hf_item_size(*item)),
             "event %zu (%.*s) has %zu bytes, of these %zu of payload: more than "
             "the %d that an event may have",
-            number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
+            draft->number, HF_FMT(event->type), hf_item_size(*item), event->payload.len,
             HF_EVENT_SIZE_MAX);
     return HF_OK;
 }
@@ -388,25 +204,24 @@ static bool is_state(const struct hf_outbox *outbox, struct hf_str name)
 }
 
 static struct hf_item item_move(struct hf_scope *s, const struct hf_outbox *outbox,
-                                struct hf_item item, const char *partition,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len)
+                                struct hf_item item, const struct outbox_move *to)
 {
     struct hf_attr *attrs =
-        hf_scope_alloc(s, (hf_item_count(item) + more_len + 2) * sizeof(*attrs));
+        hf_scope_alloc(s, (hf_item_count(item) + to->more_len + 2) * sizeof(*attrs));
     struct hf_item_walk walk = {0};
     size_t len = 0;
 
     if (!attrs)
         return (struct hf_item){0};
-    attrs[len++] = key_attr(outbox->at.hash, hf__outbox_pk(s, partition, place->bucket));
-    attrs[len++] = key_attr(outbox->at.sort, hf_scope_copy(s, place_seq(place)));
+    attrs[len++] =
+        outbox_key_attr(outbox->at.hash, hf__outbox_pk(s, to->partition, to->place->bucket));
+    attrs[len++] = outbox_key_attr(outbox->at.sort, hf_scope_copy(s, place_seq(to->place)));
     while (hf_item_next(item, &walk))
         if (!is_state(outbox, walk.name))
             attrs[len++] = (struct hf_attr){.name = walk.name, .value = walk.value};
-    for (size_t i = 0; i < more_len; i++)
-        attrs[len++] = more[i];
-    assert(len <= hf_item_count(item) + more_len + 2);
+    for (size_t i = 0; i < to->more_len; i++)
+        attrs[len++] = to->more[i];
+    assert(len <= hf_item_count(item) + to->more_len + 2);
     return hf_item_make(s, attrs, len);
 }
 
@@ -434,16 +249,15 @@ static struct hf_item moved_into(struct hf_scope *s, struct hf_item bare,
 }
 
 struct hf_item hf__outbox_moved(struct hf_scope *s, const struct hf_outbox *outbox,
-                                struct hf_item item, const char *partition,
-                                const struct outbox_place *place, const struct hf_attr *more,
-                                size_t more_len)
+                                struct hf_item item, const struct outbox_move *to)
 {
-    struct hf_item bare, whole = item_move(s, outbox, item, partition, place, more, more_len);
+    const struct outbox_move without = {.partition = to->partition, .place = to->place};
+    struct hf_item bare, whole = item_move(s, outbox, item, to);
 
     if (whole.len < SMALL || hf_item_size(whole) <= ITEM_MAX)
         return whole;
-    bare = item_move(s, outbox, item, partition, place, NULL, 0);
-    return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, more, more_len);
+    bare = item_move(s, outbox, item, &without);
+    return hf_item_size(bare) > ITEM_MAX ? bare : moved_into(s, bare, to->more, to->more_len);
 }
 
 bool hf__outbox_has_room(struct hf_scope *s, const struct hf_outbox *outbox, struct hf_item item)
@@ -585,14 +399,12 @@ static const char *read_place(struct hf_scope *s, const struct hf_outbox *outbox
     const struct pattern_at *at = &outbox->at;
     struct hf_str pk = hf_value_str(value_named(attrs, at->hash));
     struct outbox_place place;
-    uint64_t bucket;
+    uint32_t bucket;
 
     event->ref = hf_value_str(value_named(attrs, at->sort));
-    if (event->ref.len == OUTBOX_SEQ_LEN &&
-        read_digits(event->ref.ptr + TIME_DIGITS, BUCKET_DIGITS, &bucket) &&
-        bucket >= outbox->buckets)
-        return mistake_text(hf_scope_format(s, "its bucket is %llu, and buckets are 0 to %u",
-                                            (unsigned long long)bucket, outbox->buckets - 1));
+    if (hf__outbox_seq_bucket(event->ref, &bucket) && bucket >= outbox->buckets)
+        return mistake_text(hf_scope_format(s, "its bucket is %u, and buckets are 0 to %u", bucket,
+                                            outbox->buckets - 1));
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return mistake_text(
             hf_scope_format(s,
@@ -784,20 +596,4 @@ bool hf__outbox_view_move(struct hf_outbox_event *event, struct hf_item copy)
     inner->headers.ptr = place_in_copy(item, copy, inner->headers.ptr, inner->headers.len);
     event->item = copy;
     return true;
-}
-
-int64_t hf__outbox_due_ms(const struct hf_outbox_event *event)
-{
-    if (event->ref.len != OUTBOX_SEQ_LEN)
-        return 0;
-    return seq_ms(event->ref.ptr) + shift_ms(event->event.urgent);
-}
-
-bool hf__outbox_is_early(const struct hf_outbox_event *event, int64_t now_us)
-{
-    if (event->event.due_us)
-        return event->event.due_us > now_us;
-    if (event->event.urgent)
-        return false;
-    return hf__outbox_due_ms(event) - OUTBOX_SKEW_MS > now_us / 1000;
 }

@@ -154,11 +154,13 @@ static enum hf_status item_make_dead_letter(struct hf_scope *s, struct hf_outbox
                                     HF_S("error_text", failure.text)};
     struct hf_delete_item del = same_del(s, outbox, item);
     size_t first = stays ? 1 : 0;
+    const struct outbox_move to = {.partition = "f",
+                                   .place = &place,
+                                   .more = attrs + first,
+                                   .more_len = ARRAY_LEN(attrs) - first};
 
     TRY(hf_scope_built(s));
-    return hf__outbox_make_dead_letter(s, outbox, &del,
-                                       hf__outbox_moved(s, outbox, item, "f", &place, attrs + first,
-                                                        ARRAY_LEN(attrs) - first),
+    return hf__outbox_make_dead_letter(s, outbox, &del, hf__outbox_moved(s, outbox, item, &to),
                                        id_str(&id));
 }
 
@@ -229,8 +231,9 @@ static enum hf_status look_into_some(struct hf_scope *s, struct hf_outbox *outbo
 {
     struct hf_scope_mark mark = hf_scope_mark(s);
     bool shown[OUTBOX_LOOK_MAX], asked;
+    struct outbox_looking look = {.buckets = buckets, .len = len, .shown = shown};
 
-    asked = len > 1 && hf__outbox_look_behind(s, outbox, buckets, len, from, shown) == HF_OK;
+    asked = len > 1 && hf__outbox_look_behind(s, outbox, &look, from) == HF_OK;
     for (size_t i = 0; i < len; i++) {
         hf_scope_rewind(s, mark);
         if (!asked || shown[i])

@@ -36,51 +36,49 @@ static struct hf_query waiting_query(struct hf_scope *s, const struct hf_outbox 
                              .consistent = HF_YES};
 }
 
-enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
-                               struct hf_str after, int64_t now_ms, uint32_t skew_ms,
-                               uint32_t limit, bool reject, struct hf_outbox_event **events,
-                               size_t *len, bool *more)
+enum hf_status hf__outbox_read(struct hf_scope *s, struct hf_outbox *outbox,
+                               struct outbox_reading *r)
 {
     char to[OUTBOX_SEQ_LEN + 1];
-    struct hf_outbox_event *found = hf_scope_alloc(s, ((size_t)limit + 1) * sizeof(*found));
+    const struct hf_str after = r->after;
     struct hf_query_result result;
     struct hf_query query;
     enum hf_status status;
 
-    *events = found;
-    *len = 0;
-    *more = false;
-    assert(skew_ms <= OUTBOX_SKEW_MS);
-    assert(bucket < outbox->buckets && limit);
-    hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
+    r->events = hf_scope_alloc(s, ((size_t)r->limit + 1) * sizeof(*r->events));
+    r->len = 0;
+    r->more = false;
+    assert(r->skew_ms <= OUTBOX_SKEW_MS);
+    assert(r->bucket < outbox->buckets && r->limit);
+    hf__outbox_seq_floor(r->now_ms + r->skew_ms + 1, to);
     if (after.len && memcmp(after.ptr, to, after.len < sizeof(to) ? after.len : sizeof(to)) >= 0)
         return HF_OK;
-    query = waiting_query(s, outbox, bucket, hf_str_of(NULL, 0), hf_str_from(to));
-    query.limit = limit;
+    query = waiting_query(s, outbox, r->bucket, hf_str_of(NULL, 0), hf_str_from(to));
+    query.limit = r->limit;
     if (after.len)
-        query.start = hf__outbox_key(s, outbox, "p", bucket, after);
+        query.start = hf__outbox_key(s, outbox, "p", r->bucket, after);
     TRY(hf_scope_built(s));
     do {
         TRY(hf_query(s, outbox->db, &query, &result));
         for (size_t i = 0; i < result.items_len; i++) {
-            if (*len == limit) {
-                *more = true;
+            if (r->len == r->limit) {
+                r->more = true;
                 return HF_OK;
             }
-            status = hf__outbox_view(s, outbox, result.items[i], &found[*len]);
-            if (status == HF_CORRUPT && reject)
+            status = hf__outbox_view(s, outbox, result.items[i], &r->events[r->len]);
+            if (status == HF_CORRUPT && r->reject)
                 hf__outbox_reject(s, outbox, result.items[i]);
             else if (status == HF_CORRUPT)
                 hf__outbox_log_skipped(s, outbox);
             else
                 TRY(status);
-            if (status == HF_OK && !hf__outbox_is_early(&found[*len], now_ms * 1000))
-                ++*len;
+            if (status == HF_OK && !hf__outbox_is_early(&r->events[r->len], r->now_ms * 1000))
+                r->len++;
         }
         query.start = result.last;
-    } while (query.start.ptr && !*len); /* (1) */
-    *more = query.start.ptr != NULL;
-    assert(*len <= limit);
+    } while (query.start.ptr && !r->len); /* (1) */
+    r->more = query.start.ptr != NULL;
+    assert(r->len <= r->limit);
     return hf_scope_ok(s);
 }
 
@@ -127,62 +125,58 @@ static void look_later(struct hf_outbox *outbox)
 
 /* Which of these buckets have an item whose sort key compares so with the bound? */
 static enum hf_status buckets_look(struct hf_scope *s, struct hf_outbox *outbox,
-                                   const uint32_t *buckets, size_t len, const char *compare,
-                                   struct hf_str bound, bool *shown, bool *whole)
+                                   struct outbox_looking *l, const char *compare,
+                                   struct hf_str bound)
 {
     struct hf_value parameters[OUTBOX_LOOK_MAX + 1];
-    struct hf_execute_statement request = {.statement = look_statement(s, outbox, len, compare),
+    struct hf_execute_statement request = {.statement = look_statement(s, outbox, l->len, compare),
                                            .parameters = parameters,
-                                           .parameters_len = len + 1,
+                                           .parameters_len = l->len + 1,
                                            .consistent = HF_YES,
                                            .limit = OUTBOX_PAGE};
     struct hf_execute_statement_result result;
     enum hf_status status;
 
-    *whole = false;
+    l->whole = false;
     if (!look_may(outbox))
         return hf_scope_fail(s, HF_UNSUPPORTED,
                              "statements failed a short time ago, or cannot have these names");
-    for (size_t i = 0; i < len; i++) {
-        assert(buckets[i] < HF_OUTBOX_BUCKETS_MAX); /* strays are in one that does not exist */
+    for (size_t i = 0; i < l->len; i++) {
+        assert(l->buckets[i] < HF_OUTBOX_BUCKETS_MAX); /* strays are in one that does not exist */
         parameters[i] =
-            hf_value_make(s, (struct hf_attr)HF_S("", hf__outbox_pk(s, "p", buckets[i])));
+            hf_value_make(s, (struct hf_attr)HF_S("", hf__outbox_pk(s, "p", l->buckets[i])));
     }
-    parameters[len] = hf_value_make(s, (struct hf_attr)HF_S("", bound));
+    parameters[l->len] = hf_value_make(s, (struct hf_attr)HF_S("", bound));
     TRY(hf_scope_built(s));
     status = hf_execute_statement(s, outbox->db, &request, &result);
-    *whole = status == HF_OK && !result.next_token.len;
-    if (!*whole)
+    l->whole = status == HF_OK && !result.next_token.len;
+    if (!l->whole)
         look_later(outbox);
     TRY(status);
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < l->len; i++) {
         struct hf_str pk = hf_value_str(parameters[i]);
 
-        shown[i] = !*whole;
-        for (size_t k = 0; k < result.items_len && !shown[i]; k++)
-            shown[i] = hf_str_equal(pk_of(outbox, result.items[k]), pk);
+        l->shown[i] = !l->whole;
+        for (size_t k = 0; k < result.items_len && !l->shown[i]; k++)
+            l->shown[i] = hf_str_equal(pk_of(outbox, result.items[k]), pk);
     }
     return HF_OK;
 }
 
 enum hf_status hf__outbox_look(struct hf_scope *s, struct hf_outbox *outbox,
-                               const uint32_t *buckets, size_t len, int64_t now_ms,
-                               uint32_t skew_ms, bool *shown, bool *whole)
+                               struct outbox_looking *l, int64_t now_ms, uint32_t skew_ms)
 {
     char to[OUTBOX_SEQ_LEN + 1];
 
     assert(skew_ms <= OUTBOX_SKEW_MS);
     hf__outbox_seq_floor(now_ms + skew_ms + 1, to);
-    return buckets_look(s, outbox, buckets, len, "<", hf_str_from(to), shown, whole);
+    return buckets_look(s, outbox, l, "<", hf_str_from(to));
 }
 
 enum hf_status hf__outbox_look_behind(struct hf_scope *s, struct hf_outbox *outbox,
-                                      const uint32_t *buckets, size_t len, struct hf_str from,
-                                      bool *shown)
+                                      struct outbox_looking *l, struct hf_str from)
 {
-    bool whole;
-
-    return buckets_look(s, outbox, buckets, len, ">=", from, shown, &whole);
+    return buckets_look(s, outbox, l, ">=", from);
 }
 
 enum hf_status hf__outbox_next_due(struct hf_scope *s, struct hf_outbox *outbox, uint32_t bucket,
@@ -265,7 +259,9 @@ struct hf_item hf__outbox_history_item(struct hf_scope *s, const struct hf_outbo
     if (done.len)
         attrs[len++] = (struct hf_attr)HF_S("done", done);
     assert(len <= ARRAY_LEN(attrs));
-    return hf__outbox_moved(s, outbox, event->item, "h", &place, attrs, len);
+    return hf__outbox_moved(
+        s, outbox, event->item,
+        &(struct outbox_move){.partition = "h", .place = &place, .more = attrs, .more_len = len});
 }
 
 enum hf_status hf__outbox_done(struct hf_scope *s, struct hf_outbox *outbox,
@@ -368,12 +364,20 @@ static void failure_values(struct holders *h, const struct outbox_failure *failu
     VALUE(h, HF_S(":cause", failure->cause));
 }
 
-static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
-                                 const struct hf_outbox_event *event,
-                                 const struct outbox_failure *failure, int64_t now_us,
-                                 int64_t next_us, enum outbox_try tried)
+/* A failed attempt that is to be noted. */
+struct noting {
+    struct hf_outbox *outbox;
+    const struct hf_outbox_event *event;
+    const struct outbox_attempt *attempt;
+    struct outbox_failure failure;
+    int64_t now_us;
+};
+
+static enum hf_status note_retry(struct hf_scope *s, const struct noting *n)
 {
-    struct holders h = {.s = s, .at = &outbox->at};
+    const struct hf_outbox_event *event = n->event;
+    const enum outbox_try tried = n->attempt->tried;
+    struct holders h = {.s = s, .at = &n->outbox->at};
     struct hf_update_item update = {
         .condition = same_attempts(&h, attempts_before(event, tried)),
         .update = tried != OUTBOX_BEGUN
@@ -389,36 +393,36 @@ static enum hf_status note_retry(struct hf_scope *s, struct hf_outbox *outbox,
 
     NAMES(&h, "#tried", "#next");
     VALUE(&h, HF_N(":attempts", attempts_after(event, tried)));
-    VALUE(&h, HF_N(":tried", now_us));
-    VALUE(&h, HF_N(":next", next_us));
-    failure_values(&h, failure);
+    VALUE(&h, HF_N(":tried", n->now_us));
+    VALUE(&h, HF_N(":next", n->attempt->next_us));
+    failure_values(&h, &n->failure);
     if (tried == OUTBOX_BEGUN)
         NAMES(&h, "#crashes", "#begun");
     if (tried == OUTBOX_BEGUN && event->crashes)
         VALUE(&h, HF_N(":crashes", event->crashes));
-    return send_change(s, outbox, event, &update, &h);
+    return send_change(s, n->outbox, event, &update, &h);
 }
 
 struct hf_item hf__outbox_failed_item(struct hf_scope *s, const struct hf_outbox *outbox,
-                                      const struct hf_outbox_event *event, uint64_t attempts,
-                                      const struct outbox_failure *failure, struct hf_str try_id,
-                                      int64_t now_us)
+                                      const struct hf_outbox_event *event,
+                                      const struct outbox_last_try *last)
 {
+    const struct outbox_failure *failure = last->failure;
     struct outbox_place place;
-    const struct hf_attr attrs[] = {HF_N("crashes", event->crashes),
-                                    HF_N("ended", now_us),
-                                    HF_S("error", failure->name),
-                                    HF_N("attempts", attempts),
-                                    HF_S("try", try_id),
-                                    HF_N("tried", now_us),
-                                    HF_S("cause", failure->cause),
-                                    HF_S("error_text", failure->text)};
+    const struct hf_attr attrs[] = {
+        HF_N("crashes", event->crashes), HF_N("ended", last->now_us),
+        HF_S("error", failure->name),    HF_N("attempts", last->attempts),
+        HF_S("try", last->id),           HF_N("tried", last->now_us),
+        HF_S("cause", failure->cause),   HF_S("error_text", failure->text)};
     size_t first = event->crashes ? 0 : 1;
 
     if (!hf__outbox_place_read(outbox, event->ref, &place))
         return (struct hf_item){0};
-    return hf__outbox_moved(s, outbox, event->item, "f", &place, attrs + first,
-                            ARRAY_LEN(attrs) - first);
+    return hf__outbox_moved(s, outbox, event->item,
+                            &(struct outbox_move){.partition = "f",
+                                                  .place = &place,
+                                                  .more = attrs + first,
+                                                  .more_len = ARRAY_LEN(attrs) - first});
 }
 
 /* Without transactions, if the item has no room for a mark: put the dead letter, then remove the event.
@@ -501,44 +505,47 @@ enum hf_status hf__outbox_make_dead_letter(struct hf_scope *s, struct hf_outbox 
     return doubtful ? hf_scope_doubt(s) : status;
 }
 
-static enum hf_status note_end(struct hf_scope *s, struct hf_outbox *outbox,
-                               const struct hf_outbox_event *event,
-                               const struct outbox_failure *failure, int64_t now_us,
-                               enum outbox_try tried)
+static enum hf_status note_end(struct hf_scope *s, const struct noting *n)
 {
+    struct hf_outbox *outbox = n->outbox;
+    const struct hf_outbox_event *event = n->event;
     struct pattern_id id = hf__pattern_id_make(&outbox->env);
+    const struct outbox_last_try last = {.id = id_str(&id),
+                                         .attempts = attempts_after(event, n->attempt->tried),
+                                         .failure = &n->failure,
+                                         .now_us = n->now_us};
     struct holders h = {.s = s, .at = &outbox->at};
     struct hf_delete_item del = {.table = outbox->table,
                                  .key = hf__outbox_key(s, outbox, "p", event->bucket, event->ref)};
     enum hf_status status;
 
-    del.condition = same_attempts(&h, attempts_before(event, tried));
+    del.condition = same_attempts(&h, attempts_before(event, n->attempt->tried));
     del.names = hf_item_make(s, h.names, h.names_len);
     del.values = h.values_len ? hf_item_make(s, h.values, h.values_len) : (struct hf_item){0};
     status = hf__outbox_make_dead_letter(s, outbox, &del,
-                                         hf__outbox_failed_item(s, outbox, event,
-                                                                attempts_after(event, tried),
-                                                                failure, id_str(&id), now_us),
-                                         id_str(&id));
+                                         hf__outbox_failed_item(s, outbox, event, &last), last.id);
     return status == HF_CONDITION ? fail_lost(s, event) : status;
 }
 
 enum hf_status hf__outbox_note_try(struct hf_scope *s, struct hf_outbox *outbox,
-                                   struct hf_outbox_event *event, const struct hf_error *error,
-                                   int64_t next_us, bool give_up, enum outbox_try tried)
+                                   struct hf_outbox_event *event,
+                                   const struct outbox_attempt *attempt)
 {
-    int64_t now_us = outbox->env.wall_us(outbox->env.user);
-    struct hf_error copy = *error; /* it may be the scope's, which calls forget */
-    struct outbox_failure failure = hf__outbox_failure(s, &copy);
+    const bool give_up = attempt->give_up;
+    struct hf_error copy = *attempt->error; /* it may be the scope's, which calls forget */
+    struct noting n = {.outbox = outbox,
+                       .event = event,
+                       .attempt = attempt,
+                       .failure = hf__outbox_failure(s, &copy),
+                       .now_us = outbox->env.wall_us(outbox->env.user)};
 
     TRY(hf_scope_built(s));
-    TRY(give_up ? note_end(s, outbox, event, &failure, now_us, tried)
-                : note_retry(s, outbox, event, &failure, now_us, next_us, tried));
-    event->attempts = (uint32_t)attempts_after(event, tried);
-    event->error = failure.status;
-    event->tried_us = now_us;
-    event->next_us = give_up ? 0 : next_us;
-    event->ended_us = give_up ? now_us : 0;
+    TRY(give_up ? note_end(s, &n) : note_retry(s, &n));
+    event->attempts = (uint32_t)attempts_after(event, attempt->tried);
+    event->error = n.failure.status;
+    event->tried_us = n.now_us;
+    event->next_us = give_up ? 0 : attempt->next_us;
+    event->ended_us = give_up ? n.now_us : 0;
     event->state = give_up ? HF_OUTBOX_FAILED : HF_OUTBOX_PENDING;
     return HF_OK;
 }

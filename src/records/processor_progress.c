@@ -3,7 +3,7 @@
  *
  *  (1) Figures are taken under one mutex, so they add up at any moment.
  *  (2) The rate is that of the last samples, which are about a second apart, so that a slow start
- *      or a long pause does not spoil it for ever.
+ *      or a long pause does not spoil it forever.
  *  (3) A checkpoint is an item as JSON: the figures, and a place in the index.
  */
 #include "base/assert_held.h"

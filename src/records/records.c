@@ -37,12 +37,15 @@ static enum hf_status agree_on_shards(struct hf_scope *s, struct hf_records *rec
                               .condition = HF_STR("attribute_not_exists(#account)"),
                               .names = hf__records_names(s, records, "#account", NULL)};
     int64_t number;
+    const struct kind_table of = {.db = records->db,
+                                  .spec = spec,
+                                  .kind = KIND_RECORDS,
+                                  .adopt = adopt};
     enum hf_status status;
 
-    TRY(hf__kind_read(s, records->db, spec, KIND_RECORDS, where, adopt, &found));
+    TRY(hf__kind_read(s, &of, where, &found));
     if (!found.ptr) {
-        status = hf__kind_put(s, records->db, spec, KIND_RECORDS,
-                              &(struct hf_transact_write){.put = &put}, where, &found);
+        status = hf__kind_put(s, &of, &(struct hf_transact_write){.put = &put}, where, &found);
         if (status != HF_OK && status != HF_CONDITION)
             return status;
         if (status == HF_OK)

@@ -67,7 +67,7 @@ enum hf_status hf__records_texts(struct hf_scope *s, struct hf_records *records)
 struct hf_item hf__records_names(struct hf_scope *s, const struct hf_records *records,
                                  const char *text, const char *more);
 
-/* Which shard a record is in: the same for ever. */
+/* Which shard a record is in: the same forever. */
 uint64_t hf__record_hash(struct record_key key);
 uint32_t hf__records_shard(struct record_key key, uint32_t shards);
 

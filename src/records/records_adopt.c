@@ -8,7 +8,7 @@
  *
  *  (1) Only what has Processed and no place is changed, on the condition that it still is so. Any
  *      number may adopt at once.
- *  (2) A record that is adopted begins anew, like one that was reset. What other programs keep in
+ *  (2) A record that is adopted starts over, like one that was reset. What other programs keep in
  *      it stays.
  */
 #include <holdfast/pages.h>

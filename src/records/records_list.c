@@ -158,36 +158,48 @@ static bool same_state(const struct hf_record_info *info, enum hf_record_state s
     return info->item.ptr && info->state == state;
 }
 
+/* A list of the records in one state that is being made. */
+struct state_list {
+    struct hf_records *records;
+    enum hf_record_state state;
+    uint64_t limit; /* 0: none */
+    struct grower out;
+};
+
+static bool is_full(const struct state_list *l)
+{
+    return l->limit && l->out.len == l->limit;
+}
+
 /* Read what the keys name, and keep what is in that state, until the limit: *taken keys were used.
  */
-static enum hf_status keys_read(struct hf_scope *s, struct hf_records *records,
-                                enum hf_record_state state, const struct hf_get *gets, size_t len,
-                                uint64_t limit, struct grower *out, size_t *taken)
+static enum hf_status keys_read(struct hf_scope *s, struct state_list *l, const struct hf_get *gets,
+                                size_t len, size_t *taken)
 {
     struct hf_get_many_result got;
 
     *taken = 0;
-    TRY(hf_get_many(s, records->db, gets, len, HF_OPTIONS(hf_many_options, .consistent = true),
+    TRY(hf_get_many(s, l->records->db, gets, len, HF_OPTIONS(hf_many_options, .consistent = true),
                     &got));
     for (size_t i = 0; i < len; i++) {
         struct hf_record_info info;
 
-        TRY(hf__records_view(s, records, got.items[i], &info));
-        if (same_state(&info, state))
-            TRY(list_append(s, out, info));
+        TRY(hf__records_view(s, l->records, got.items[i], &info));
+        if (same_state(&info, l->state))
+            TRY(list_append(s, &l->out, info));
         *taken = i + 1;
-        if (limit && out->len == limit)
+        if (is_full(l))
             break;
     }
     return HF_OK;
 }
 
 /* One shard, from `start` on. *last is the key that was looked at last, if not all were (2). */
-static enum hf_status list_shard(struct hf_scope *s, struct hf_records *records,
-                                 enum hf_record_state state, uint32_t shard, struct hf_item start,
-                                 uint64_t limit, struct grower *out, struct record_key *last)
+static enum hf_status list_shard(struct hf_scope *s, struct state_list *l, uint32_t shard,
+                                 struct hf_item start, struct record_key *last)
 {
-    struct hf_query query = hf__records_shard_query(s, records, state, shard, start);
+    struct hf_records *records = l->records;
+    struct hf_query query = hf__records_shard_query(s, records, l->state, shard, start);
     enum hf_status status = HF_OK;
     struct hf_pages *pages;
     bool ended = false;
@@ -206,10 +218,10 @@ static enum hf_status list_shard(struct hf_scope *s, struct hf_records *records,
                                 hf__records_key(s, records, hf__records_key_of(records, item))};
         ended = status == HF_OK && len < BATCH;
         if (status == HF_OK && len)
-            status = keys_read(s, records, state, gets, len, limit, out, &taken);
-        if (status == HF_OK && limit && out->len == limit && (taken < len || !ended))
+            status = keys_read(s, l, gets, len, &taken);
+        if (status == HF_OK && is_full(l) && (taken < len || !ended))
             *last = hf__records_key_of(records, gets[taken - 1].key);
-        assert(taken <= len && (!limit || out->len <= limit));
+        assert(taken <= len && (!l->limit || l->out.len <= l->limit));
     }
     hf_pages_free(pages);
     return status;
@@ -259,12 +271,13 @@ static enum hf_status list_index(struct hf_scope *s, struct hf_records *records,
                                  struct hf_record_list *list)
 {
     struct hf_record_list_options o;
-    struct grower out = {0};
+    struct state_list l = {.records = records, .state = state};
     struct record_key last;
     uint32_t shard;
 
     *list = (struct hf_record_list){0};
     OPTIONS_COPY(&o, options);
+    l.limit = o.limit;
     TRY(cursor_read(s, records, o.after, &shard, &last));
     for (; shard < records->shards; shard++) {
         struct hf_item start = {0};
@@ -274,15 +287,15 @@ static enum hf_status list_index(struct hf_scope *s, struct hf_records *records,
 
         if (last.account.len)
             start = hf_item_with(s, hf__records_key(s, records, last), place, 1);
-        TRY(list_shard(s, records, state, shard, start, o.limit, &out, &last));
-        if (o.limit && out.len == o.limit)
+        TRY(list_shard(s, &l, shard, start, &last));
+        if (is_full(&l))
             break;
     }
-    list->records = out.records;
-    list->records_len = out.len;
+    list->records = l.out.records;
+    list->records_len = l.out.len;
     if (last.account.len)
         list->next = cursor_make(s, shard, last);
-    else if (o.limit && out.len == o.limit && shard + 1 < records->shards)
+    else if (is_full(&l) && shard + 1 < records->shards)
         list->next = cursor_make(s, shard + 1, last);
     return hf_scope_built(s);
 }

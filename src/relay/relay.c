@@ -146,7 +146,8 @@ void hf__relay_wake(struct hf_relay *relay, uint32_t bucket, bool urgent)
             if (bucket != UINT32_MAX)
                 break;
             news = bucket_wake(&relay->reader.buckets[i], !urgent) || news;
-            relay->reader.buckets[i].urgent.anew = true; /* by hand, it may be in its old place */
+            relay->reader.buckets[i].urgent.from_start =
+                true; /* by hand, it may be in its old place */
         }
     }
     if (news)
@@ -341,7 +342,7 @@ static struct task task_note(struct hf_relay *relay, int64_t now_us)
     return task;
 }
 
-/* The breaker is open: it may be time to find out whether it has to be. */
+/* The breaker is open: it may be time for a probe. */
 static struct task task_probe(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     struct task task = {.kind = TASK_NONE};
@@ -484,7 +485,8 @@ void hf_relay_resume(struct hf_relay *relay)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* How long the oldest that is not delivered is due; those that wait to be tried again, too. */
+/* The lag: how long ago the oldest event that is not delivered was due. Events that wait for a
+ * retry count, too. */
 static int64_t lag_compute_ms(struct hf_relay *relay, uint64_t *waiting)
 {
     int64_t now_us = relay->env.wall_us(relay->env.user), oldest_us = now_us;

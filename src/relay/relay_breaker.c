@@ -46,7 +46,7 @@ void hf__rate_spend(struct hf_relay *relay, size_t spent)
 
 /* ---- the breaker ---------------------------------------------------------------------------- */
 
-/* (2) Is it to be reported? Not the same again within the longest wait. */
+/* (2) Report it? The same failure is reported once within the longest delay. */
 static bool outage_is_news(struct hf_relay *relay, struct hf_str text, int64_t now_us)
 {
     uint64_t hash = fnv_add(FNV_BEGIN, text.ptr, text.len);

@@ -80,8 +80,8 @@ static struct hf_claim_options options_of(const struct hf_relay *relay, size_t l
 
 /* ---- the lag -------------------------------------------------------------------------------- */
 
-/* It waits, and is due; or, with until_us 0, it is done with. What there is no room for is not
- * known. */
+/* Remember an event that waits and is due, for the lag; with until_us 0 forget it. If there is no
+ * room, it is not remembered. */
 static void known_update(struct hf_relay *relay, const struct hf_outbox_event *event,
                          int64_t until_us)
 {
@@ -188,15 +188,17 @@ static void note_failed(struct relay_worker *worker, const struct hf_claimed_eve
                              .may_retry = !delivery->for_good};
     bool gives_up = delivery->for_good ||
                     event->event.attempts - event->event.crashes + 1 >= relay->o.max_attempts;
-    enum hf_status status = hf__outbox_fail(worker->io, relay->outbox, event, &error,
-                                            delivery->for_good, &options, tried);
+    struct outbox_attempt attempt = {.error = &error,
+                                     .tried = tried,
+                                     .give_up = delivery->for_good};
+    enum hf_status status = hf__outbox_fail(worker->io, relay->outbox, event, &attempt, &options);
 
     outcome_report(worker, event, status,
                    gives_up ? &relay->metrics.given_up : &relay->metrics.retried,
                    gives_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
 }
 
-/* Give it back. What was counted is not to stay so: relay_suspect.c. */
+/* Release it. An attempt that was counted in advance is subtracted again: relay_suspect.c. */
 static void claim_release(struct relay_worker *worker, const struct hf_claimed_event *event,
                           int64_t next_us, bool begun)
 {
@@ -250,7 +252,8 @@ static void outcomes_note(struct relay_worker *worker, const struct hf_claimed_e
                        NULL);
 }
 
-/* Fetch what is in a blob store, and send what there is (3). *asked: there was something. */
+/* Fetch payloads from the blob store, and send the events that have theirs (3). *asked: the sink
+ * was called. */
 static enum hf_status fetch_and_send(struct relay_worker *worker,
                                      const struct hf_claimed_event *events, size_t len,
                                      struct hf_delivery *deliveries, bool *asked)
@@ -353,7 +356,8 @@ static size_t chunk_len(const struct hf_relay *relay, const struct hf_claim_list
     return len;
 }
 
-/* Wait until it may begin: alone, or not beside one that is. False: the relay stops. (4) */
+/* Wait until it may begin: an event that has to run alone waits for all others, all others wait for
+ * it. False: the relay stops. (4) */
 static bool sender_enter(struct relay_worker *worker, bool alone)
 {
     struct hf_relay *relay = worker->relay;
@@ -480,7 +484,7 @@ static void claims_send(struct relay_worker *worker, const struct hf_claim_list 
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
-/* The claims are the worker's from now on; or, without a list, no more. (1) */
+/* Give the claims of the list to the worker; without a list, it has none any more. (1) */
 static void claims_set(struct relay_worker *worker, const struct hf_claim_list *list,
                        int64_t claimed_us)
 {

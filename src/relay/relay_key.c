@@ -77,7 +77,7 @@ static void held_unlink(struct hf_relay *relay, struct held *held)
     *link = held->chain;
 }
 
-/* The view is behind the item, where that of one without an item is not. */
+/* The view is stored behind the item; an event without an item has its view elsewhere. */
 static size_t view_offset(size_t item_len)
 {
     size_t align = _Alignof(struct hf_outbox_event);
@@ -122,7 +122,7 @@ enum hf_status hf__held_view(struct hf_scope *s, const struct hf_relay *relay,
     return HF_OK;
 }
 
-/* A dry run remembers all that it has delivered; its place will do. */
+/* A dry run remembers all events that it has delivered, by their places. */
 static struct held *held_shrink(struct hf_relay *relay, struct held *held)
 {
     struct held *less = hf__env_zalloc(&relay->env, sizeof(*less)),
@@ -300,7 +300,8 @@ static void key_free(struct hf_relay *relay, struct relay_key *key)
     hf__env_free(&relay->env, key, sizeof(*key) + key->name_len);
 }
 
-/* How many of one key may wait here. When the bucket has a lot already: one, unless it is urgent. */
+/* How many events of one key may wait in memory: one if the bucket has many already, unless the
+ * event is urgent. */
 static size_t key_room(const struct hf_relay *relay, const struct relay_bucket *bucket,
                        const char *seq)
 {
@@ -478,7 +479,7 @@ void hf__relay_key_unskip(struct relay_key *key)
     key->fetch_us = 0;
 }
 
-/* One with a lower sequence may be a little later by its place, and not be read yet. */
+/* An event with a lower sequence may have a slightly later place, and not be read yet. */
 static bool waits_for_more(const struct hf_relay *relay, const struct relay_key *key)
 {
     const struct relay_bucket *bucket = key->bucket;
@@ -528,7 +529,7 @@ void hf__bucket_advance(struct hf_relay *relay, struct relay_bucket *bucket)
 
 /* ---- all of a bucket ------------------------------------------------------------------------ */
 
-/* What runs or was delivered belongs to nobody then, and is freed by who has it. */
+/* Events that run or were delivered become orphans; the worker that has one frees it. */
 static void held_detach(struct hf_relay *relay, struct held *held)
 {
     struct relay_bucket *bucket = held->bucket;
@@ -636,7 +637,7 @@ static void key_check(const struct relay_key *key)
     assert(!key->check || key->skips);
 }
 
-/* Urgent keys are first, and the ends are where they are said to be. */
+/* Urgent keys are first, and both ends of the list are right. */
 static void queue_check(const struct key_queue *ready)
 {
     struct relay_key *const *link = &ready->first;

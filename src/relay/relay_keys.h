@@ -67,9 +67,9 @@ struct held {
 };
 
 /*
- * Events of one key; an event without one is alone in a key of its own. Of those in the table some
- * are held, in order. With `skips` there may be others, all behind `after`, which is where to read
- * on at fetch_us.
+ * The events of one key; an event without a key is alone in a struct of its own. Some events of the
+ * table are held, in order. With `skips` there may be more in the table, all behind `after`: they
+ * are read from there on, at fetch_us.
  */
 struct relay_key {
     struct relay_key *chain;                  /* in its slot of keys.by_name */

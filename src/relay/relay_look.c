@@ -1,9 +1,9 @@
 /*
  * relay/relay_look.c: one request for all buckets in which nothing is expected.
  *
- * A bucket that is empty has to be swept every poll_ms all the same, as another process may have
- * emitted something. Instead of a query for each of them, one statement asks all: which have
- * something that is due? Those are swept at once.
+ * An empty bucket has to be swept every poll_ms too, as another process may have emitted into it.
+ * Instead of a query for each bucket, one statement asks for all: which have an event that is due?
+ * Those are swept at once.
  *
  *  (1) A look reads what a sweep would: from the start of the bucket up to what is due soon, and
  *      consistently. So a bucket that it shows to be empty counts as swept.
@@ -96,21 +96,25 @@ void hf__look_run(struct relay_worker *worker)
     int64_t now_ms = relay->env.wall_us(relay->env.user) / 1000, asked_us = relay_now_us(relay);
     enum hf_status status = HF_OK;
     struct look look;
-    bool whole = true;
+    struct outbox_looking asked;
 
     hf__relay_begin(relay, worker->io, relay->o.lease_ms / 2);
     pthread_mutex_lock(&relay->mutex);
     look_plan(relay, &look, asked_us);
     pthread_mutex_unlock(&relay->mutex);
+    asked = (struct outbox_looking){.buckets = look.numbers,
+                                    .len = look.len,
+                                    .shown = look.shown,
+                                    .whole = true};
     if (look.len) /* all may have been woken or lost since it was chosen */
-        status = hf__outbox_look(worker->io, relay->outbox, look.numbers, look.len,
+        status = hf__outbox_look(worker->io, relay->outbox, &asked,
                                  now_ms + hf__relay_read_ahead_ms(relay),
-                                 look.far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, look.shown, &whole);
+                                 look.far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS);
     hf__relay_consumed(relay, worker->io);
     pthread_mutex_lock(&relay->mutex);
     if (status == HF_OK)
         look_take(relay, &look, asked_us);
-    if (status != HF_OK || !whole) /* (4) */
+    if (status != HF_OK || !asked.whole) /* (4) */
         relay->reader.look_again_us = relay_now_us(relay) + OUTBOX_LOOK_AGAIN_MS * INT64_C(1000);
     relay->reader.looking = false;
     relay->metrics.reads++;

@@ -50,7 +50,7 @@ void hf__members_check(const struct hf_relay *relay)
     assert(!ours || !relay->o.competing);
 }
 
-/* The list is sorted, and the plan is of it. Of the heartbeat thread. */
+/* Assert that the list is sorted, and that the plan is about it. For the heartbeat thread. */
 static void plan_check(const struct hf_relay *relay)
 {
     const struct relay_members *members = &relay->members;
@@ -77,8 +77,9 @@ static uint64_t bucket_weight(uint32_t bucket, const struct pattern_id *id)
 }
 
 /*
- * Each bucket goes to whom it likes best among those who have room. Who comes or goes changes the
- * order of the others for no bucket, so few move besides those that have to.
+ * Rendezvous hashing: each bucket ranks all relays, and goes to the first one that has room. A
+ * relay that joins or leaves does not change how a bucket ranks the others, so few buckets move
+ * that do not have to.
  */
 void hf__member_plan(const struct pattern_id *ids, size_t ids_len, uint32_t *plan, uint32_t buckets,
                      uint32_t *loads)
@@ -266,8 +267,8 @@ static void bucket_taken(struct hf_relay *relay, uint32_t number, bool from_sile
 }
 
 /*
- * Take what is to be ours, until `until_us` (4). *missing: how many are to be ours and are not;
- * *soon_us: when the owner of one of them is silent for its lease.
+ * Take the buckets that the plan gives us, until `until_us` (4). *missing: how many of them we do
+ * not have; *soon_us: when the lease of the owner of one of them ends.
  */
 static enum hf_status buckets_take(struct hf_relay *relay, int64_t until_us, uint32_t *missing,
                                    bool *more, int64_t *soon_us)
@@ -343,7 +344,8 @@ static enum hf_status buckets_release(struct hf_relay *relay)
     return HF_OK;
 }
 
-/* Buckets that were taken from one who ended, and have no suspects left, are as all others. */
+/* Buckets that were taken over from a relay that ended, and have no suspects left, need no more
+ * care. */
 static enum hf_status windows_forget(struct hf_relay *relay)
 {
     for (uint32_t i = 0; i < relay->outbox->buckets; i++) {

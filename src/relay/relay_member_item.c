@@ -60,7 +60,7 @@ static struct hf_item row_key(const struct hf_relay *relay, uint32_t bucket)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Say that we live. For the first time, too: nobody else has our id. */
+/* The heartbeat. The first one creates the item: nobody else has our id. */
 enum hf_status hf__member_send_beat(struct hf_relay *relay, bool first)
 {
     struct hf_scope *s = relay->heartbeat.scope;
@@ -113,7 +113,8 @@ enum hf_status hf__member_send_beat(struct hf_relay *relay, bool first)
     return status;
 }
 
-/* (2) From nobody, or from one who is gone. HF_CONDITION: somebody was faster. */
+/* (2) Take a bucket without an owner, or whose owner has ended. HF_CONDITION: another relay was
+ * faster. */
 enum hf_status hf__member_send_take(struct hf_relay *relay, uint32_t bucket, uint32_t window)
 {
     struct hf_scope *s = relay->heartbeat.scope;

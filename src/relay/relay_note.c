@@ -45,8 +45,9 @@ void hf__note_add(struct hf_relay *relay, struct held *held)
     relay->noter.len++;
 }
 
-/* Who notes does not send; but when many wait for it all do, as what was not noted is delivered
- * again by who comes after us, and keeps others from being read. */
+/* A worker that notes does not send. But when many deliveries are not noted, all workers note:
+ * after a crash those events would be delivered again, and until then they take the room of others.
+ */
 bool hf__note_may(const struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     size_t most =
@@ -148,7 +149,7 @@ static void note_ended(struct hf_relay *relay, struct held **helds, size_t len,
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* Where it is will do, unless it is reported or goes to the history. */
+/* Its place is enough, unless the event is reported or goes to the history. */
 static enum hf_status view_to_note(struct relay_worker *worker, const struct held *held,
                                    struct hf_outbox_event *event)
 {

@@ -23,8 +23,8 @@ enum {
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* When it may be tried, on the elapsed clock; 0: now. Clocks that differ do not make it later than
- * the longest wait there is. */
+/* When it may be tried, on the elapsed clock; 0: now. Never later than the longest delay from now,
+ * even if clocks differ. */
 static int64_t waits_until(const struct hf_relay *relay, const struct relay_page *page,
                            const struct hf_outbox_event *event, int64_t now_us)
 {
@@ -39,8 +39,8 @@ static int64_t waits_until(const struct hf_relay *relay, const struct relay_page
     return wait_us > 0 ? now_us + wait_us : 0;
 }
 
-/* Is it behind what its key has to wait for? Then it is not for this page, or the first of what is
- * to be read on. */
+/* Is it behind an event that its key waits for? Then it is skipped; the key is read on from the
+ * first of these. */
 static bool is_passed_over(struct relay_key *key, const struct relay_page *page,
                            const struct hf_outbox_event *event, const char *seq, int64_t now_us)
 {
@@ -107,8 +107,9 @@ static void event_take(struct hf_relay *relay, struct relay_bucket *bucket, stru
 }
 
 /*
- * It was sent while the page was read. When it failed it is still there, with one more attempt, for
- * its key to be read on from it; so those behind it in this page are not for now.
+ * It was sent while the page was read. If it failed it is still in the table, with one more
+ * attempt, and its key is read again from it on. So the later events of its key in this page are
+ * skipped.
  */
 static void event_pass_over(struct hf_relay *relay, struct relay_bucket *bucket,
                             const struct relay_page *page, const struct hf_outbox_event *event,
@@ -134,8 +135,8 @@ static void place_advance(char to[RELAY_SEQ_SIZE], const struct relay_page *page
         memcpy(to, end, RELAY_SEQ_SIZE);
 }
 
-/* The same for a key, which is never read on behind what the page did not show. One that is kept
- * from reading on by urgent ones that are too new, of which there are many, rests a little. */
+/* The same for a key: it is never read on from behind the end of the page. A key that cannot be
+ * read on because of many urgent events that are too new waits a little. */
 static void key_advance(struct relay_key *key, const struct relay_page *page, int64_t now_us)
 {
     bool in_lane = hf__urgent_has(page, page->last);
@@ -149,8 +150,8 @@ static void key_advance(struct relay_key *key, const struct relay_page *page, in
         key->fetch_us = hf__urgent_pause_until(now_us);
 }
 
-/* Keys whose events were all in the page, from where they were to be read on, have no others up to
- * its end. */
+/* If the page begins where a key was to be read on, the key has no other events up to the end of
+ * the page. */
 static void keys_cover(struct hf_relay *relay, struct relay_bucket *bucket,
                        const struct relay_page *page, bool at_end, int64_t now_us)
 {
@@ -172,8 +173,8 @@ static void keys_cover(struct hf_relay *relay, struct relay_bucket *bucket,
 }
 
 /*
- * (7) What was new within RELAY_OVERLAP_MS, fading, is about what the next page has to pass over.
- * At the end of a bucket nothing is read again before some more may have come.
+ * (7) The next page has to pass over about as many events as were new within RELAY_OVERLAP_MS;
+ * older counts fade. At the end of a bucket nothing is read before new events may have come.
  */
 static void bucket_rest(struct relay_bucket *bucket, size_t taken, bool more, int64_t now_us)
 {
@@ -190,7 +191,8 @@ static void bucket_rest(struct relay_bucket *bucket, size_t taken, bool more, in
         bucket->not_before_us = now_us + rest_us;
 }
 
-/* A page in which all was known shows nothing new the next time either, unless it is larger. */
+/* If all events of a page were known, the next page of that size shows nothing new: it has to be
+ * larger. */
 static void cursor_advance(struct hf_relay *relay, struct relay_bucket *bucket,
                            const struct relay_page *page, bool due_more, int64_t now_us)
 {
@@ -214,7 +216,7 @@ static void cursor_advance(struct hf_relay *relay, struct relay_bucket *bucket,
     bucket->not_before_us = now_us + STALLED_MS * 1000;
 }
 
-/* When to look for the far ahead again: soon, if there is something. */
+/* When to look again for events of clocks that are far ahead: soon, if there are any. */
 static void far_schedule(struct relay_bucket *bucket, const struct relay_page *page, int64_t now_us)
 {
     const struct hf_outbox_event *last = page->len ? &page->events[page->len - 1] : NULL;

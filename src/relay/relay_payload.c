@@ -133,8 +133,8 @@ void hf__sending_add(struct sending *to, struct held *held, const struct hf_outb
     to->helds[to->len++] = held;
 }
 
-/* Fetching takes its time, and buckets may be lost meanwhile, with which the keys of their events
- * go: so the keys are those of the beginning, and are only compared. */
+/* Buckets may be lost while payloads are fetched, and the keys of their events are freed. So these
+ * are the keys from before, which are only compared. */
 struct fetching {
     struct sending all;
     const struct relay_key **keys;
@@ -169,7 +169,7 @@ static void fetching_end(struct relay_worker *worker, struct fetching *f)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* Is one of its key set apart that is before it? One whose bucket was lost before has no key. */
+/* Is an earlier event of its key set apart? An event whose bucket was lost has no key. */
 static bool is_behind(const struct fetching *f, size_t at)
 {
     for (size_t i = 0; i < at; i++)

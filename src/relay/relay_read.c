@@ -169,8 +169,8 @@ bool hf__relay_read_is_short(const struct hf_relay *relay, const struct relay_bu
     return bucket->ready < ((size_t)relay->o.batch + 1) / 2;
 }
 
-/* When what is before the cursor is to be looked through again: the longer a backlog is worked off
- * the more remains of it there are. */
+/* When to sweep the part before the cursor again. During a long backlog more events are left behind
+ * there. */
 static int64_t sweep_at(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     return bucket->sweep_us + (bucket->more ? (int64_t)relay->o.poll_ms * 1000 * SWEEP_LATE : 0);
@@ -252,7 +252,7 @@ bool hf__relay_read_is_dry(const struct hf_relay *relay, struct relay_bucket *bu
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* (2) No cursor is behind what is sure, also when the clock was set back. */
+/* (2) No cursor is beyond `sure`, even if the clock was set back. */
 static void bound_page(struct relay_bucket *bucket, struct relay_page *page)
 {
     int64_t sure_ms = page->wall_us / 1000 - RELAY_OVERLAP_MS;
@@ -374,16 +374,24 @@ static enum hf_status read_page(struct relay_worker *worker, struct relay_bucket
                                 struct relay_page *page)
 {
     struct hf_relay *relay = worker->relay;
-    struct hf_str after = page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0);
+    struct outbox_reading r = {.bucket = bucket->number,
+                               .after =
+                                   page->after[0] ? hf_str_from(page->after) : hf_str_of(NULL, 0),
+                               .limit = page->limit,
+                               .reject = !relay->o.dry_run};
+    enum hf_status status;
 
-    if (page->kind == PAGE_URGENT)
-        return hf__outbox_read(worker->io, relay->outbox, bucket->number, after,
-                               OUTBOX_URGENT_MS - 1, 0, page->limit, !relay->o.dry_run,
-                               &page->events, &page->len, &page->more);
-    return hf__outbox_read(worker->io, relay->outbox, bucket->number, after,
-                           page->wall_us / 1000 + hf__relay_read_ahead_ms(relay),
-                           page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS, page->limit,
-                           !relay->o.dry_run, &page->events, &page->len, &page->more);
+    if (page->kind == PAGE_URGENT) {
+        r.now_ms = OUTBOX_URGENT_MS - 1;
+    } else {
+        r.now_ms = page->wall_us / 1000 + hf__relay_read_ahead_ms(relay);
+        r.skew_ms = page->far ? OUTBOX_SKEW_MS : RELAY_SKEW_MS;
+    }
+    status = hf__outbox_read(worker->io, relay->outbox, &r);
+    page->events = r.events;
+    page->len = r.len;
+    page->more = r.more;
+    return status;
 }
 
 void hf__relay_read_run(struct relay_worker *worker, struct relay_bucket *bucket)

@@ -28,9 +28,9 @@ enum bucket_state {
 
 /* Urgent events have places before all others, and a cursor of their own: relay_urgent.c. */
 struct urgent_progress {
-    bool woken; /* there may be urgent events behind `cursor` */
-    bool anew;  /* there may be some before it */
-    bool whole; /* all urgent events were read since the bucket is ours */
+    bool woken;      /* there may be urgent events behind `cursor` */
+    bool from_start; /* there may be some before it */
+    bool whole;      /* all urgent events were read since the bucket is ours */
     char cursor[RELAY_SEQ_SIZE];
     int64_t poll_us; /* when to look for them while other events prevent sweeps */
     int64_t not_before_us;
@@ -109,8 +109,8 @@ struct relay_page {
 
 /* ---- relay_read.c --------------------------------------------------------------------------- */
 
-/* The bucket that has waited longest to be read and can be; NULL: none. *next_us: when one will
- * want to be. */
+/* Of the buckets that can be read now, the one that has waited longest; NULL: none. *next_us: when
+ * the next one has to be read. */
 struct relay_bucket *hf__relay_read_choose(struct hf_relay *relay, int64_t now_us,
                                            int64_t *next_us);
 void hf__relay_read_run(struct relay_worker *worker, struct relay_bucket *bucket);

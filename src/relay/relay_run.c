@@ -88,7 +88,7 @@ static int64_t heartbeat_step(struct hf_relay *relay)
     return stuck_us < next_us ? stuck_us : next_us;
 }
 
-/* From here on until it is over, what is called on this thread is called by the relay. */
+/* From here on until it ends, calls on this thread are calls by the relay. */
 static void thread_mark(struct hf_relay *relay, pthread_t *thread, bool *inside, bool begins)
 {
     pthread_mutex_lock(&relay->mutex);
@@ -133,7 +133,7 @@ static int64_t watch_run(void *user)
     return left_us > 0 ? left_us : 0;
 }
 
-/* (3) The threads end. `left`: but for those that a sink keeps. (4) */
+/* (3) Wait for the threads to end. `left`: except those that are stuck in a sink. (4) */
 static void threads_join(struct hf_relay *relay, bool left)
 {
     pthread_mutex_lock(&relay->mutex);
@@ -232,8 +232,8 @@ enum ending {
     ENDING_LEFT /* it did not (4) */
 };
 
-/* Until all that is under way has ended. It is canceled when the scope ends, or `at_once`; without
- * a scope that is so too, and it is waited for without a limit. */
+/* Wait until everything that is under way has ended. It is canceled when the deadline of the scope
+ * passes, or `at_once`. Without a scope it is canceled, too, and the wait has no limit. */
 static enum ending wait_for_end(struct hf_scope *s, struct hf_relay *relay, bool at_once)
 {
     enum ending ending = ENDING_BY_ITSELF;

@@ -58,8 +58,8 @@ static bool batch_lingers(const struct hf_relay *relay, int64_t now_us, int64_t 
     return true;
 }
 
-/* (7) Is nothing under way beside which nothing may be, and is the next one no such beside others?
- */
+/* (7) May the next one begin? Not beside an event that has to run alone; and if it has to run
+ * alone, not beside any other. */
 static bool alone_may(const struct hf_relay *relay)
 {
     return !relay->sender.alone && (relay->sender.running <= relay->metrics.stuck ||
@@ -307,7 +307,7 @@ static void failure_noted(struct hf_relay *relay, struct held *held,
     hf__relay_key_requeue(relay, key);
 }
 
-/* It is not ours to note any more, or this is a dry run, which does not try again. */
+/* We may not note it any more, or this is a dry run, which does not retry. */
 static void forget_failure(struct hf_relay *relay, struct held *held)
 {
     struct relay_key *key;
@@ -334,9 +334,12 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     uint32_t failures = event->attempts - event->crashes + 1;
     bool give_up = delivery->for_good || failures >= relay->o.max_attempts ||
                    !hf__outbox_has_room(worker->io, worker->relay->outbox, event->item);
-    enum outbox_try tried = held->begun                              ? OUTBOX_BEGUN
-                            : event->crashes >= relay->o.max_crashes ? OUTBOX_NOT_TRIED
-                                                                     : OUTBOX_TRIED;
+    struct outbox_attempt attempt = {.error = &error,
+                                     .tried = held->begun ? OUTBOX_BEGUN
+                                              : event->crashes >= relay->o.max_crashes
+                                                  ? OUTBOX_NOT_TRIED
+                                                  : OUTBOX_TRIED,
+                                     .give_up = give_up};
     uint32_t wait_ms = hf__relay_backoff_ms(relay, relay->o.backoff_ms, failures);
     enum hf_status status;
     int64_t now_us;
@@ -353,9 +356,8 @@ static void note_failure(struct relay_worker *worker, struct held *held,
         forget_failure(relay, held);
         return;
     }
-    status = hf__outbox_note_try(worker->io, relay->outbox, event, &error,
-                                 relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000,
-                                 give_up, tried);
+    attempt.next_us = relay->env.wall_us(relay->env.user) + (int64_t)wait_ms * 1000;
+    status = hf__outbox_note_try(worker->io, relay->outbox, event, &attempt);
     hf__relay_consumed(relay, worker->io);
     if (status == HF_OK)
         hf__relay_report_event(relay, event, give_up ? HF_RELAY_GIVEN_UP : HF_RELAY_RETRY, &error);
@@ -368,8 +370,8 @@ static void note_failure(struct relay_worker *worker, struct held *held,
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/* What the sink said of each. `whole`: it could be reached. What is nobody's fault, or has no event
- * any more, is tried again at `again_us`. */
+/* Take the outcome of each delivery. `whole`: the sink could be reached. Events that are not to
+ * blame, or were set apart, are retried at `again_us`. */
 static void outcomes_apply(struct relay_worker *worker, struct sending *sent, bool whole,
                            int64_t again_us)
 {

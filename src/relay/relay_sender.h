@@ -128,7 +128,7 @@ void hf__rate_spend(struct hf_relay *relay, size_t spent);
 enum hf_status hf__sending_room(struct hf_scope *s, size_t len, struct sending *to);
 void hf__sending_add(struct sending *to, struct held *held, const struct hf_outbox_event *event);
 
-/* Fetch the payloads that are in a blob store, in `work`, whose deadline begins anew; blob_error
+/* Fetch the payloads that are in a blob store, in `work`, whose deadline starts over; blob_error
  * says which could not be fetched. */
 void hf__payload_fetch(struct relay_worker *worker, struct hf_outbox_event *events, size_t len);
 

@@ -103,7 +103,7 @@ static struct hf_error timeout_error(struct hf_scope *s, uint64_t for_ms)
                                                  (unsigned long long)for_ms)};
 }
 
-/* Let one fail that a worker of an ordered relay has under way. (2) */
+/* Fail an event that a worker of an ordered relay is sending. (2) */
 static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
                                    const struct hf_outbox_event *sent, uint64_t for_ms)
 {
@@ -118,8 +118,11 @@ static enum hf_status give_up_held(struct hf_relay *relay, struct held *held,
     pthread_mutex_unlock(&relay->mutex);
     if (!ours)
         return HF_OK;
-    status = hf__outbox_note_try(relay->heartbeat.scope, relay->outbox, &event, &error, 0, true,
-                                 begun ? OUTBOX_BEGUN : OUTBOX_TRIED);
+    status =
+        hf__outbox_note_try(relay->heartbeat.scope, relay->outbox, &event,
+                            &(struct outbox_attempt){.error = &error,
+                                                     .tried = begun ? OUTBOX_BEGUN : OUTBOX_TRIED,
+                                                     .give_up = true});
     if (status != HF_OK && status != HF_LOST)
         return status;
     if (status == HF_OK)
@@ -138,8 +141,9 @@ static enum hf_status give_up_claim(struct hf_relay *relay, const struct hf_clai
                                     uint64_t for_ms)
 {
     struct hf_error error = timeout_error(relay->heartbeat.scope, for_ms);
-    enum hf_status status = hf__outbox_fail(relay->heartbeat.scope, relay->outbox, event, &error,
-                                            true, NULL, OUTBOX_TRIED);
+    const struct outbox_attempt attempt = {.error = &error, .give_up = true};
+    enum hf_status status =
+        hf__outbox_fail(relay->heartbeat.scope, relay->outbox, event, &attempt, NULL);
 
     if (status == HF_LOST)
         return HF_OK;
@@ -173,8 +177,8 @@ static enum hf_status call_give_up(struct hf_relay *relay, struct relay_worker *
     return HF_OK;
 }
 
-/* Competing: what the worker has claimed besides is others' at once, and with HF_STUCK_RELEASE what
- * is in the call. */
+/* Competing: release the other claims of the worker at once, and with HF_STUCK_RELEASE those of the
+ * call, too. */
 static enum hf_status release_claims(struct hf_relay *relay, struct relay_worker *worker,
                                      const struct relay_call *call)
 {

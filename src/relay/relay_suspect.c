@@ -53,13 +53,13 @@ void hf__suspect_begin(struct hf_relay *relay, struct relay_bucket *bucket, uint
     hf__outbox_seq_floor(until_ms, bucket->until[1]);
 }
 
-/* Was it there when the bucket was taken, as far as its place shows? */
+/* Was it stored before the bucket was taken, judging by its place? */
 static bool place_is_old(const struct relay_bucket *bucket, const char *seq)
 {
     return hf__seq_compare(seq, bucket->until[is_urgent_seq(seq)]) < 0;
 }
 
-/* Is something held of that bucket that was there when it was taken, and is not delivered? */
+/* Does the bucket have a held event that was stored before it was taken and is not delivered? */
 static bool holds_suspects(const struct hf_relay *relay, const struct relay_bucket *bucket)
 {
     for (size_t i = 0; i < RELAY_SLOTS; i++)
@@ -149,8 +149,8 @@ static bool count_begin(struct relay_worker *worker, struct held *held,
     return status == HF_OK;
 }
 
-/* A batch that is counted. Counting takes its time, and buckets may be lost meanwhile, with which
- * the keys of their events go: so the keys are those of the beginning, and are only compared. */
+/* A batch whose attempts are counted. Buckets may be lost meanwhile, and the keys of their events
+ * are freed. So these are the keys from before, which are only compared. */
 struct counting {
     struct relay_worker *worker;
     struct sending all;
@@ -247,8 +247,8 @@ enum hf_status hf__suspect_count(struct relay_worker *worker, struct sending *to
 }
 
 /*
- * It has to be sure before anything else begins that ends the process: so it is tried until half of
- * the lease is over. HF_LOST: it was not counted, or is another's.
+ * The count has to be right before another event begins that may crash the process, so it is tried
+ * until half of the lease is over. HF_LOST: it was not counted, or the event is another relay's.
  */
 static void event_uncount(struct relay_worker *worker, const struct hf_outbox_event *event)
 {

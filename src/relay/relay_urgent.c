@@ -62,7 +62,7 @@ void hf__urgent_bound(struct relay_bucket *bucket, struct relay_page *page)
     if (hf__seq_compare(bucket->urgent.cursor, page->sure_urgent) > 0)
         memcpy(bucket->urgent.cursor, page->sure_urgent, sizeof(page->sure_urgent));
     if (!page->two_orders && bucket->urgent.woken) {
-        bucket->urgent.woken = bucket->urgent.anew = false;
+        bucket->urgent.woken = bucket->urgent.from_start = false;
         bucket->woken = true;
     }
 }
@@ -72,10 +72,10 @@ void hf__urgent_plan(struct relay_bucket *bucket, struct relay_page *page)
     assert(page->two_orders);
     page->kind = PAGE_URGENT;
     page->limit += (uint32_t)bucket->held + bucket->urgent.extra;
-    if (bucket->urgent.anew)
+    if (bucket->urgent.from_start)
         memset(bucket->urgent.cursor, 0, sizeof(bucket->urgent.cursor));
     memcpy(page->after, bucket->urgent.cursor, sizeof(page->after));
-    bucket->urgent.woken = bucket->urgent.anew = false;
+    bucket->urgent.woken = bucket->urgent.from_start = false;
 }
 
 bool hf__urgent_has(const struct relay_page *page, const char *seq)

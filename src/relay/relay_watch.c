@@ -50,8 +50,8 @@ static enum hf_status shard_latest(struct hf_relay *relay, struct hf_scope *s, s
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-/* Those that are written to. Some databases say of every shard where it ends, namely behind the
- * record that is the last so far; if they all do, the last one is written to. */
+/* The open shards. Some databases report an end for every shard, behind its newest record; if all
+ * have one, the last shard is the open one. */
 static enum hf_status list_open(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
                                 struct relay_shard *shards, size_t *len)
 {
@@ -105,7 +105,7 @@ static enum hf_status list_make(struct hf_relay *relay, struct hf_scope *s, stru
 
 /* ---- news ----------------------------------------------------------------------------------- */
 
-/* The bucket into which something came by that record; UINT32_MAX: none of it is ours. */
+/* The bucket of the event that the record is about; UINT32_MAX: not an event of ours. */
 static uint32_t record_bucket(const struct hf_relay *relay, const struct hf_record *record,
                               bool *urgent)
 {
@@ -122,7 +122,7 @@ static uint32_t record_bucket(const struct hf_relay *relay, const struct hf_reco
     return place.bucket;
 }
 
-/* Ask one shard, and say where to go on in *to. False in *lives: it has ended. */
+/* Read one shard; *to is where to read on. *lives false: the shard has ended. */
 static enum hf_status shard_ask(struct hf_relay *relay, struct hf_scope *s, struct hf_str arn,
                                 const struct relay_shard *shard, struct relay_shard *to,
                                 bool *lives)

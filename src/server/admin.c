@@ -1,6 +1,6 @@
 /*
  * server/admin.c: /_holdfast/: what users' tests need of a server, offered only with --admin; and
- * the check, which is always offered.
+ * check and top, which are always offered.
  *
  *     GET    /_holdfast/          what can be asked here, the clock and the faults
  *     GET    /_holdfast/clock     the clock of the database
@@ -11,6 +11,7 @@
  *     DELETE /_holdfast/faults    none
  *     ...    /_holdfast/snapshots take everything, put it back: admin_snapshots.c
  *     ...    /_holdfast/check     verify everything: checker.h
+ *     GET    /_holdfast/top       hot tables and partitions, the largest items: hot.h
  *
  * Requests and answers are JSON, read and written by the same walker as DynamoDB's. With keys these
  * requests have to be signed as all others.
@@ -21,6 +22,7 @@
 #include <holdfast/faults.h>
 
 #include "ops/table.h"
+#include "server/hot.h"
 #include "server/private.h"
 #include "wire/wire.h"
 
@@ -383,6 +385,7 @@ static const struct admin_path {
     {"DELETE", PREFIX "/snapshots/NAME", hf__admin_snapshots_delete},
     {"GET", CHECKS_PATH, hf__admin_check_get},
     {"POST", CHECKS_PATH, hf__admin_check_post},
+    {"GET", HOT_PATH, hf__admin_top},
 };
 
 /* Is it that path? NAME in the pattern stands for whatever is there between two slashes. */
@@ -432,7 +435,7 @@ bool hf__admin_path(const struct server *server, struct hf_str path)
 {
     size_t len = sizeof(PREFIX) - 1;
 
-    if (hf_str_equal(path, HF_STR(CHECKS_PATH)))
+    if (hf_str_equal(path, HF_STR(CHECKS_PATH)) || hf_str_equal(path, HF_STR(HOT_PATH)))
         return true;
     return server->options.admin && path.len >= len && memcmp(path.ptr, PREFIX, len) == 0 &&
            (path.len == len || path.ptr[len] == '/');
@@ -476,6 +479,8 @@ void hf__admin_handle(struct answer *answer, struct hf_bytes body)
             answer, 405,
             hf_str_equal(head->path, HF_STR(CHECKS_PATH))
                 ? HF_STR("this path supports GET and POST")
+            : hf_str_equal(head->path, HF_STR(HOT_PATH))
+                ? HF_STR("this path supports GET")
                 : HF_STR("this path does not support the method; GET /_holdfast/ lists paths and "
                          "methods"));
     else

@@ -16,6 +16,7 @@
 
 #include "base/utf8.h"
 #include "ops/fields.h"
+#include "server/hot.h"
 #include "server/metrics.h"
 #include "wire/wire.h"
 
@@ -197,11 +198,14 @@ static bool may_take_long(enum hf_op op)
     }
 }
 
+/* The call, and who counts what it is about: before the answer, which may take over the scope. */
 static enum hf_status perform_call(struct answer *answer, const struct op *op, struct hf_bytes body,
-                                   struct hf__patience *patience, void **response)
+                                   struct hf__patience *patience, uint64_t now_ns, void **response)
 {
-    struct hf_scope *s = answer->context->scope;
+    struct context *context = answer->context;
+    struct hf_scope *s = context->scope;
     void *request = hf__scope_array(s, 1, op->request->size);
+    enum hf_status status;
 
     *response = hf__scope_array(s, 1, op->response->size);
     if (!request || !*response)
@@ -209,7 +213,11 @@ static enum hf_status perform_call(struct answer *answer, const struct op *op, s
     TRY(hf__wire_read(s, op->request, hf_str_of((const char *)body.ptr, body.len), request));
     hf__scope_set_pending_sync(s, &answer->conn->pending_sync);
     hf__scope_set_patience(s, patience);
-    return hf_db_call(s, answer->context->server->db, op->op, request, *response);
+    status = hf_db_call(s, context->server->db, op->op, request, *response);
+    if (!patience || !patience->lost) /* otherwise a worker repeats it */
+        hf__hot_call(context->hot, s, context->server->engine, op, request, body.len,
+                     status != HF_OK, now_ns);
+    return status;
 }
 
 /* A client that asks where to go on (endpoint discovery) is to stay here: the engine does not know
@@ -328,7 +336,7 @@ void hf__call_handle(struct answer *answer, struct hf_bytes body)
     if (may_take_long(op->op) && leave_to_worker(answer))
         return;
     status = perform_call(answer, op, body, patience_of(context, answer->conn, begun, &patience),
-                          &response);
+                          begun, &response);
     if (patience.lost && leave_to_worker(answer))
         return;
     if (status != HF_OK)

@@ -80,6 +80,7 @@ struct context {
     struct hf_scope *scope; /* of the request being handled */
     struct auth *auth;
     struct metrics *metrics;
+    struct hot *hot;
     uint64_t random[2]; /* for request ids */
     int64_t date_s;
     char date[48]; /* of the Date field, for that second */
@@ -287,6 +288,7 @@ struct server {
     struct tls_context *tls;
     struct syncer syncer;        /* while it runs, with the option only */
     struct metrics *metrics;     /* one per loop and worker */
+    struct hot *hot;             /* the same */
     struct snapshots *snapshots; /* NULL: of /_holdfast/ only the check is offered */
     struct checker checker;
 };
@@ -306,6 +308,12 @@ static inline struct conn *conn_of(uv_stream_t *stream)
 {
     return stream->data;
 }
+
+/* ---- listen.c: sockets ---------------------------------------------------------------------- */
+
+/* Make the listeners of the server, and learn its port and whether all are of this machine. What was
+ * opened before a failure is closed with the server. */
+enum hf_status hf__listen_open(struct hf_scope *s, struct server *server);
 
 /* ---- answers -------------------------------------------------------------------------------- */
 

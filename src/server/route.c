@@ -8,6 +8,7 @@
  *     GET /readyz       it takes requests, and writes are possible, or it is read-only
  *     GET /metrics      figures for Prometheus
  *     /_holdfast/check  verify everything: checker.c
+ *     /_holdfast/top    hot tables and partitions: hot.c
  *     /_holdfast/       for users' tests, when it was asked for: admin.c
  *
  * Everything else is what DynamoDB says to a path it does not know.

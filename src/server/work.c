@@ -14,6 +14,7 @@
 #include "base/assert_held.h"
 #include "base/sched_slice.h"
 #include "ops/fields.h"
+#include "server/hot.h"
 #include "server/metrics.h"
 #include "server/private.h"
 
@@ -349,6 +350,7 @@ static enum hf_status init_worker(struct hf_scope *s, struct server *server, siz
     worker->context = (struct context){
         .server = server,
         .metrics = hf__metrics_thread(server->metrics, server->loops_len + number),
+        .hot = hf__hot_thread(server->hot, server->loops_len + number),
         .worker = true,
     };
     hf__env_random(&server->env, worker->context.random, sizeof(worker->context.random));

@@ -129,9 +129,17 @@ struct aws_service {
                            struct hf_delivery *const *deliveries, size_t len);
 };
 
+/* A sink that sends by a service. */
+struct aws_sender {
+    struct aws *aws;
+    const struct aws_service *service;
+    void *self; /* the sink */
+    const struct aws_options *limits;
+    bool target_is_fixed; /* false: events name it */
+};
+
 /* Make entries of the deliveries and send them. */
-enum hf_status hf__aws_send(struct hf_scope *s, struct aws *aws, const struct aws_service *service,
-                            void *self, const struct aws_options *limits, bool target_is_fixed,
+enum hf_status hf__aws_send(struct hf_scope *s, const struct aws_sender *sender,
                             struct hf_delivery *deliveries, size_t len);
 
 /* What the service says about an entry. */

@@ -24,11 +24,7 @@
 
 struct run {
     struct hf_scope *s;
-    struct aws *aws;
-    const struct aws_service *service;
-    void *self;
-    const struct aws_options *limits;
-    bool target_is_fixed;
+    const struct aws_sender *by;
 };
 
 /* ---- outcomes ------------------------------------------------------------------------------- */
@@ -97,14 +93,14 @@ static enum hf_status take_answer(const struct run *run, struct hf_str body,
         deliveries[i]->status = HF_IO;
         deliveries[i]->error = hf_str_of(no_outcome, 0);
     }
-    status = run->service->read(run->s, run->self, body, deliveries, len);
+    status = run->by->service->read(run->s, run->by->self, body, deliveries, len);
     for (size_t i = 0; i < len; i++) {
         if (status != HF_OK) { /* (1) nothing of an invalid document counts */
             hf__delivery_fail(run->s, deliveries[i], HF_IO, false,
-                              "the answer of %s could not be read", hf__aws_name(run->aws));
+                              "the answer of %s could not be read", hf__aws_name(run->by->aws));
         } else if (deliveries[i]->error.ptr == no_outcome) {
             hf__delivery_fail(run->s, deliveries[i], HF_IO, false, "%s reported no outcome for it",
-                              hf__aws_name(run->aws));
+                              hf__aws_name(run->by->aws));
         }
     }
     for (size_t i = 0; i < len; i++)
@@ -112,7 +108,7 @@ static enum hf_status take_answer(const struct run *run, struct hf_str body,
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK)
-        return hf__aws_unreadable(run->s, run->aws, "is not a valid answer to the call");
+        return hf__aws_unreadable(run->s, run->by->aws, "is not a valid answer to the call");
     if (is_service_failure(deliveries, len))
         return hf__fail(run->s, deliveries[0]->status, "%.*s", HF_FMT(deliveries[0]->error));
     return HF_OK;
@@ -126,7 +122,7 @@ static enum hf_status take_refusal(const struct run *run, enum aws_blame blame,
 {
     assert(blame != AWS_NOBODY && hf_scope_error(run->s)->status != HF_OK && len > 0);
     *halve = false;
-    if (blame == AWS_SINK || (blame == AWS_TARGET && run->target_is_fixed))
+    if (blame == AWS_SINK || (blame == AWS_TARGET && run->by->target_is_fixed))
         return hf_scope_error(run->s)->status;
     if (blame == AWS_TARGET) {
         for (size_t i = 0; i < len; i++)
@@ -149,8 +145,8 @@ static enum hf_status send_call(const struct run *run, struct aws_entry *const *
     assert(len > 0 && len <= AWS_BATCH);
     for (size_t i = 1; i < len; i++)
         assert(hf_str_equal(entries[i]->target, entries[0]->target));
-    TRY(run->service->request(run->s, run->self, entries, len, &request));
-    TRY(hf__aws_call(run->s, run->aws, &request, &answer));
+    TRY(run->by->service->request(run->s, run->by->self, entries, len, &request));
+    TRY(hf__aws_call(run->s, run->by->aws, &request, &answer));
     if (answer.blame == AWS_NOBODY)
         return take_answer(run, answer.body, entries, len);
     TRY(take_refusal(run, answer.blame, entries, len, &halve));
@@ -168,7 +164,7 @@ static enum hf_status make_entry(const struct run *run, struct hf_delivery *deli
     enum hf_status status;
 
     *entry = (struct aws_entry){.delivery = delivery};
-    status = run->service->make(run->s, run->self, &delivery->event->event, entry);
+    status = run->by->service->make(run->s, run->by->self, &delivery->event->event, entry);
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK) {
@@ -176,10 +172,11 @@ static enum hf_status make_entry(const struct run *run, struct hf_delivery *deli
         hf__scope_error_clear(run->s);
         return HF_OK;
     }
-    if (entry->bytes > run->limits->max_bytes) {
+    if (entry->bytes > run->by->limits->max_bytes) {
         hf__delivery_fail(run->s, delivery, HF_LIMIT, true,
                           "it has %zu bytes as %s counts them; the limit is %llu", entry->bytes,
-                          hf__aws_name(run->aws), (unsigned long long)run->limits->max_bytes);
+                          hf__aws_name(run->by->aws),
+                          (unsigned long long)run->by->limits->max_bytes);
         return HF_OK;
     }
     assert(entry->text.len > 0);
@@ -197,26 +194,20 @@ static size_t entries_gather(const struct run *run, struct aws_entry *all, size_
     for (size_t i = first; i < len && count < AWS_BATCH; i++) {
         if (!all[i].ready || !hf_str_equal(all[i].target, all[first].target))
             continue;
-        if (count > 0 && bytes + all[i].bytes > run->limits->batch_bytes)
+        if (count > 0 && bytes + all[i].bytes > run->by->limits->batch_bytes)
             break;
         bytes += all[i].bytes;
         all[i].ready = false;
         entries[count++] = &all[i];
     }
-    assert(count > 0 && (count == 1 || bytes <= run->limits->batch_bytes)); /* (2) */
+    assert(count > 0 && (count == 1 || bytes <= run->by->limits->batch_bytes)); /* (2) */
     return count;
 }
 
-enum hf_status hf__aws_send(struct hf_scope *s, struct aws *aws, const struct aws_service *service,
-                            void *self, const struct aws_options *limits, bool target_is_fixed,
+enum hf_status hf__aws_send(struct hf_scope *s, const struct aws_sender *sender,
                             struct hf_delivery *deliveries, size_t len)
 {
-    const struct run run = {.s = s,
-                            .aws = aws,
-                            .service = service,
-                            .self = self,
-                            .limits = limits,
-                            .target_is_fixed = target_is_fixed};
+    const struct run run = {.s = s, .by = sender};
     struct aws_entry *all = hf__scope_array(s, len, sizeof(*all));
 
     if (!all)

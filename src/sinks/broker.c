@@ -315,16 +315,25 @@ static void put_into_wave(struct waves *waves, const struct hf_delivery *deliver
         waves->count = waves->wave[at] + 1;
 }
 
-/* One wave; `part` and `from` have room for it. */
-static enum hf_status send_wave(struct hf_scope *s, void *self, const struct waves *waves,
-                                size_t wave, struct hf_delivery *deliveries, size_t len,
-                                struct hf_delivery *part, size_t *from, broker_send_fn *send)
+/* Deliveries that are sent wave by wave. */
+struct sending {
+    void *self;
+    broker_send_fn *send;
+    struct hf_delivery *deliveries;
+    size_t len;
+    struct hf_delivery *part; /* room for those of one wave */
+    size_t *from;             /* and for where each of them came from */
+};
+
+static enum hf_status send_wave(struct hf_scope *s, const struct sending *sending,
+                                const struct waves *waves, size_t wave)
 {
+    struct hf_delivery *deliveries = sending->deliveries, *part = sending->part;
+    size_t *from = sending->from, part_len = 0;
     enum hf_status status = HF_OK;
-    size_t part_len = 0;
 
     assert(wave < waves->count);
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < sending->len; i++) {
         if (waves->wave[i] != wave)
             continue;
         assert((wave > 0) == (waves->before[i] != SIZE_MAX));
@@ -336,7 +345,7 @@ static enum hf_status send_wave(struct hf_scope *s, void *self, const struct wav
         }
     }
     if (part_len > 0)
-        status = send(s, self, part, part_len);
+        status = sending->send(s, sending->self, part, part_len);
     for (size_t i = 0; i < part_len; i++)
         deliveries[from[i]] = part[i];
     return status;
@@ -346,8 +355,7 @@ enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_d
                                      size_t len, broker_send_fn *send)
 {
     struct waves waves = {.slots_len = 2, .count = 1};
-    struct hf_delivery *part;
-    size_t *from;
+    struct sending sending = {.self = self, .send = send, .deliveries = deliveries, .len = len};
 
     while (waves.slots_len < 2 * len)
         waves.slots_len *= 2;
@@ -361,12 +369,12 @@ enum hf_status hf__broker_send_waves(struct hf_scope *s, void *self, struct hf_d
     assert(waves.count <= len);
     if (waves.count == 1)
         return send(s, self, deliveries, len);
-    part = hf__scope_array(s, len, sizeof(*part));
-    from = hf__scope_array(s, len, sizeof(*from));
-    if (!part || !from)
+    sending.part = hf__scope_array(s, len, sizeof(*sending.part));
+    sending.from = hf__scope_array(s, len, sizeof(*sending.from));
+    if (!sending.part || !sending.from)
         return hf__fail_nomem(s);
     for (size_t wave = 0; wave < waves.count; wave++)
-        TRY(send_wave(s, self, &waves, wave, deliveries, len, part, from, send));
+        TRY(send_wave(s, &sending, &waves, wave));
     return HF_OK;
 }
 

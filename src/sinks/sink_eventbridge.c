@@ -249,8 +249,13 @@ static enum hf_status eventbridge_send(struct hf_scope *s, void *self,
     static const struct aws_service service = {entry_make, request_make, read_answer};
     struct eventbridge *bridge = self;
 
-    return hf__aws_send(s, bridge->aws, &service, bridge, &bridge->options.aws,
-                        bridge->bus.is_fixed, deliveries, len);
+    const struct aws_sender sender = {.aws = bridge->aws,
+                                      .service = &service,
+                                      .self = bridge,
+                                      .limits = &bridge->options.aws,
+                                      .target_is_fixed = bridge->bus.is_fixed};
+
+    return hf__aws_send(s, &sender, deliveries, len);
 }
 
 static void eventbridge_close(void *self)

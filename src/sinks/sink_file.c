@@ -3,7 +3,7 @@
  *
  *     open, lock -> is it still the file of that name? -> repair its end -> write -> sync -> unlock
  *
- * The file is looked up anew for each batch, so it can be renamed away at any time, by logrotate
+ * The file is looked up again for each batch, so it can be renamed away at any time, by logrotate
  * for one: the next batch goes to a new file. Several relays may write to one file, as each holds
  * its lock (flock) while it does.
  *

@@ -209,8 +209,13 @@ static enum hf_status sns_send(struct hf_scope *s, void *self, struct hf_deliver
     static const struct aws_service service = {entry_make, request_make, read_answer};
     struct sns *sns = self;
 
-    return hf__aws_send(s, sns->aws, &service, sns, &sns->options.aws, sns->topic.is_fixed,
-                        deliveries, len);
+    const struct aws_sender sender = {.aws = sns->aws,
+                                      .service = &service,
+                                      .self = sns,
+                                      .limits = &sns->options.aws,
+                                      .target_is_fixed = sns->topic.is_fixed};
+
+    return hf__aws_send(s, &sender, deliveries, len);
 }
 
 static void sns_close(void *self)

@@ -185,8 +185,13 @@ static enum hf_status sqs_send(struct hf_scope *s, void *self, struct hf_deliver
     static const struct aws_service service = {entry_make, request_make, read_answer};
     struct sqs *sqs = self;
 
-    return hf__aws_send(s, sqs->aws, &service, sqs, &sqs->options.aws, sqs->queue.is_fixed,
-                        deliveries, len);
+    const struct aws_sender sender = {.aws = sqs->aws,
+                                      .service = &service,
+                                      .self = sqs,
+                                      .limits = &sqs->options.aws,
+                                      .target_is_fixed = sqs->queue.is_fixed};
+
+    return hf__aws_send(s, &sender, deliveries, len);
 }
 
 static void sqs_close(void *self)

@@ -13,7 +13,7 @@
  *  (2) Changes of one item are handed over in order. Those of a batch that failed come again, and
  *      nothing that is behind them in the shard, or in its children, before they were taken.
  *  (3) Among consumers of a name a shard is read by its owner alone, as long as that one is not
- *      stopped for a whole lease in the midst of a batch.
+ *      stopped for a whole lease in the middle of a batch.
  *  (4) When a run ends, positions are written and leases given back before it returns. A handler
  *      that does not return within stop_ms is left: its shard is given back as one that is stuck,
  *      its thread is joined by the next run, or when the consumer is closed.
@@ -445,7 +445,7 @@ static enum hf_status do_alone(struct hf_scope *s, struct hf_consumer *c)
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* What the next run reads from is made anew, but for a place in time that nothing else remembers. */
+/* What the next run reads from is made again, but for a place in time that nothing else remembers. */
 static void forget_iterator(const struct hf_consumer *c, struct shard *shard)
 {
     if (shard->place != PLACE_TIME || has_name(c))

@@ -148,7 +148,10 @@ enum hf_status hf__shard_lease_table(struct hf_scope *s, struct hf_consumer *c)
     struct pattern_open how = {KIND_POSITIONS, .adopt = c->o.adopt};
 
     TRY(hf__pattern_table_begin(s, c->db, &spec, HF_STR("expires"), &how));
-    TRY(hf__kind_open(s, c->db, &spec, KIND_POSITIONS, c->o.adopt));
+    TRY(hf__kind_open(s, &(struct kind_table){.db = c->db,
+                                              .spec = &spec,
+                                              .kind = KIND_POSITIONS,
+                                              .adopt = c->o.adopt}));
     return hf__pattern_table_end(s, c->db, &spec, HF_STR("expires"), &how);
 }
 

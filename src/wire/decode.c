@@ -15,6 +15,8 @@
 
 #include <math.h>
 
+#include "base/assert_held.h"
+
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 bool hf__wire_read_kept(struct wire_json *json, struct json_string text, struct hf_str *out)
@@ -24,6 +26,7 @@ bool hf__wire_read_kept(struct wire_json *json, struct json_string text, struct 
     if (!room)
         return hf__wire_read_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
+    assert(out->len <= text.raw.len); /* an escape is longer than what it stands for */
     return true;
 }
 
@@ -36,6 +39,7 @@ bool hf__wire_read_unescaped(struct wire_json *json, struct json_string text, st
     if (!room)
         return hf__wire_read_nomem(json);
     *out = hf_str_of(room, hf__json_unescape(text.raw, room));
+    assert(out->len <= text.raw.len); /* an escape is longer than what it stands for */
     return true;
 }
 
@@ -212,6 +216,7 @@ static bool read_enum(struct wire_json *json, const struct field *field, int *ou
     if (!hf__wire_read_string(json, "String", &raw) || !hf__wire_read_keep(json, raw, &text))
         return false;
     *out = hf__enum_of_name(field->members, text);
+    assert(*out >= 0 && (size_t)*out <= field->members->len);
     if (*out == 0 && !json->is_answer)
         *out = hf__scope_keep_text(json->scope, text);
     return true;
@@ -252,6 +257,7 @@ static void *next_element(struct wire_json *json, struct elements *elements, siz
     }
     element = elements->ptr + elements->len * size;
     elements->len++;
+    assert(elements->len <= elements->cap);
     memset(element, 0, size);
     return element;
 }
@@ -260,6 +266,7 @@ static void store_elements(const struct field *field, uint8_t *out, struct eleme
 {
     const void *ptr = elements.ptr ? (const void *)elements.ptr : &nothing;
 
+    assert(field->kind >= FIELD_STRS && (elements.ptr || !elements.len));
     memcpy(out + field->at, &ptr, sizeof(ptr));
     memcpy(out + field->count_at, &elements.len, sizeof(elements.len));
 }
@@ -269,10 +276,12 @@ static bool read_struct_at(struct wire_json *json, const struct fields *fields, 
 {
     enum json_kind kind = hf__json_kind(&json->in);
     char type[128];
+    int len;
 
     if (kind == JSON_OBJECT)
         return read_struct(json, fields, out);
-    snprintf(type, sizeof(type), "class com.amazonaws.dynamodb.v20120810.%s", fields->name);
+    len = snprintf(type, sizeof(type), "class com.amazonaws.dynamodb.v20120810.%s", fields->name);
+    assert(len > 0 && (size_t)len < sizeof(type));
     return hf__wire_read_not_compound(json, kind, scalar, type);
 }
 
@@ -324,6 +333,7 @@ static struct hf_str entry_key(const struct elements *entries, size_t size, size
 {
     struct hf_str key;
 
+    assert(at < entries->len && size >= sizeof(key));
     memcpy(&key, entries->ptr + at * size, sizeof(key));
     return key;
 }
@@ -385,6 +395,8 @@ static bool drop_repeated(struct wire_json *json, struct elements *entries, size
     for (uint32_t i = 0; i < entries->len; i++)
         order[i] = i;
     sort_entries(entries, size, order);
+    for (size_t i = 0; DEV_CHECKS && i + 1 < entries->len; i++)
+        assert(entry_before(entries, size, order[i], order[i + 1]));
     for (size_t i = 0; i + 1 < entries->len; i++)
         if (hf_str_equal(entry_key(entries, size, order[i]),
                          entry_key(entries, size, order[i + 1])))
@@ -396,6 +408,7 @@ static bool drop_repeated(struct wire_json *json, struct elements *entries, size
             memcpy(entries->ptr + kept * size, entries->ptr + i * size, size);
         kept++;
     }
+    assert(kept >= 1 && kept <= entries->len); /* the last of equal ones stays */
     entries->len = kept;
     hf__scope_rewind(json->scope, mark);
     return true;
@@ -413,10 +426,12 @@ static bool not_a_map(struct wire_json *json, enum json_kind kind, const struct 
     bool list = sub->len == 1 && !sub->list[0].name;
     const struct fields *of = list ? sub->list[0].sub : sub;
     char type[192];
+    int len;
 
-    snprintf(type, sizeof(type), "java.util.Map<java.lang.String, %s%s%s%s>",
-             list ? "java.util.List<" : "", "com.amazonaws.dynamodb.v20120810.",
-             of ? of->name : "AttributeMap", list ? ">" : "");
+    len = snprintf(type, sizeof(type), "java.util.Map<java.lang.String, %s%s%s%s>",
+                   list ? "java.util.List<" : "", "com.amazonaws.dynamodb.v20120810.",
+                   of ? of->name : "AttributeMap", list ? ">" : "");
+    assert(len > 0 && (size_t)len < sizeof(type));
     return hf__wire_read_not_compound(json, kind, FIELD_SCALAR, type);
 }
 
@@ -520,6 +535,7 @@ static void clear_field(const struct field *field, uint8_t *out)
         [FIELD_STRUCT] = sizeof(void *),
     };
 
+    _Static_assert(ARRAY_LEN(sizes) == FIELD_STRUCT + 1, "lists and maps are behind it");
     if (field->kind <= FIELD_STRUCT) {
         memset(out + field->at, 0, sizes[field->kind]);
     } else {
@@ -531,6 +547,7 @@ static void clear_field(const struct field *field, uint8_t *out)
 /* The field of that name; `hint` is where to look first, as members mostly come in one order. */
 static const struct field *find_field(const struct fields *fields, struct hf_str name, size_t *hint)
 {
+    assert(*hint == 0 || *hint < fields->len);
     for (size_t i = 0; i < fields->len; i++) {
         size_t at = *hint + i < fields->len ? *hint + i : *hint + i - fields->len;
         const struct field *field = &fields->list[at];
@@ -579,6 +596,7 @@ static bool read_struct(struct wire_json *json, const struct fields *fields, voi
 {
     size_t hint = 0;
 
+    assert(out);
     for (bool more = hf__json_enter(&json->in, '}'); more; more = hf__json_more(&json->in, '}')) {
         const struct field *field;
         struct json_string raw;
@@ -610,6 +628,8 @@ static enum hf_status read_whole(struct wire_json *json, const struct fields *fi
     enum json_kind kind;
     bool done;
 
+    if (DEV_CHECKS)
+        hf__fields_check(fields);
     if (!text.ptr)
         text = HF_STR("");
     json->in.at = text.ptr;
@@ -625,6 +645,7 @@ static enum hf_status read_whole(struct wire_json *json, const struct fields *fi
         hf__wire_read_malformed(json);
         return hf__wire_read_fail(json, text);
     }
+    assert(json->in.error == READ_NONE && json->in.at <= json->in.end);
     return HF_OK;
 }
 

@@ -9,6 +9,8 @@
  */
 #include "wire/private.h"
 
+#include "base/assert_held.h"
+
 static void write_struct(struct hf__buf *buf, const struct fields *fields, const uint8_t *in,
                          struct wire_frame *frame);
 
@@ -28,6 +30,7 @@ static void write_time(struct hf__buf *buf, int64_t us)
     if (rest == 0)
         return;
     rest = rest < 0 ? -rest : rest;
+    assert(rest < MICROS);
     for (size_t i = MICRO_DIGITS; i > 0; i--, rest /= 10)
         decimals[i] = (char)('0' + rest % 10);
     while (decimals[len - 1] == '0')
@@ -49,6 +52,7 @@ static size_t count_at(const uint8_t *in, const struct field *field)
 {
     size_t count;
 
+    assert(field->kind >= FIELD_STRS);
     memcpy(&count, in + field->count_at, sizeof(count));
     return count;
 }
@@ -125,6 +129,7 @@ static void write_names(struct hf__buf *buf, struct hf_item names)
 /* `frame` is NULL when everything is wanted. */
 static void write_item(struct hf__buf *buf, struct hf_item item, struct wire_frame *frame)
 {
+    assert(!frame || buf == &frame->text); /* holes are places in it */
     if (frame && item.len >= WIRE_HOLE_MIN && !hf__item_poisoned(item)) {
         struct wire_hole hole = {buf->len, item};
 
@@ -137,6 +142,7 @@ static void write_item(struct hf__buf *buf, struct hf_item item, struct wire_fra
 static void write_list(struct hf__buf *buf, const struct field *field, const void *list,
                        size_t count, struct wire_frame *frame)
 {
+    assert(list || !count);
     hf__buf_put_byte(buf, '[');
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
@@ -170,6 +176,7 @@ static void write_map(struct hf__buf *buf, const struct field *field, const uint
 {
     const struct fields *sub = field->sub;
 
+    assert((entries || !count) && sub->size >= sizeof(struct hf_str)); /* the key is first */
     hf__buf_put_byte(buf, '{');
     for (size_t i = 0; i < count; i++) {
         const uint8_t *entry = entries + i * sub->size;
@@ -272,7 +279,21 @@ static void write_struct(struct hf__buf *buf, const struct fields *fields, const
 
 void hf__wire_write(struct hf__buf *buf, const struct fields *fields, const void *in)
 {
+    if (DEV_CHECKS)
+        hf__fields_check(fields);
     write_struct(buf, fields, in, NULL);
+}
+
+/* Holes are in the text, in its order, and none is small. */
+static void frame_check(const struct wire_frame *frame)
+{
+    const struct wire_hole *holes;
+    size_t len = hf__wire_holes(frame, &holes);
+
+    for (size_t i = 0; i < len && !frame->text.failed; i++) {
+        assert(holes[i].at <= frame->text.len && holes[i].item.len >= WIRE_HOLE_MIN);
+        assert(i == 0 || holes[i - 1].at <= holes[i].at);
+    }
 }
 
 void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const void *in,
@@ -280,6 +301,8 @@ void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const
 {
     *frame = (struct wire_frame){.text = {.scope = s}, .holes = {.scope = s}};
     write_struct(&frame->text, fields, in, frame);
+    if (DEV_CHECKS)
+        frame_check(frame);
 }
 
 size_t hf__wire_holes(const struct wire_frame *frame, const struct wire_hole **holes)

@@ -82,6 +82,7 @@ static void write_message(struct hf__buf *buf, const struct hf_error *error)
 
 static void write_reasons(struct hf__buf *buf, const struct hf_error *error)
 {
+    assert(error->reasons);
     hf__buf_put_str(buf, HF_STR(",\"CancellationReasons\":["));
     for (size_t i = 0; i < error->reasons_len; i++) {
         const struct hf_cancel_reason *reason = &error->reasons[i];
@@ -103,6 +104,7 @@ static void write_reasons(struct hf__buf *buf, const struct hf_error *error)
 
 void hf__wire_write_error(struct hf__buf *buf, const struct hf_error *error)
 {
+    assert(error->status != HF_OK);
     hf__buf_put_str(buf, HF_STR("{\"__type\":\""));
     hf__buf_put_str(buf, hf_str_from(hf__wire_type_of(error)));
     hf__buf_put_byte(buf, '"');

@@ -103,6 +103,7 @@ static bool quick_n(struct wire_json *json, const char *from)
     to = hf__buf_reserve(&json->flat, 2 + sizeof(number.bytes));
     if (!to)
         return false;
+    assert(number.len > 0 && number.len <= sizeof(number.bytes));
     to[0] = HF_TYPE_N;
     to[1] = number.len;
     memcpy(to + 2, number.bytes, sizeof(number.bytes)); /* all of it: that is quicker */
@@ -202,6 +203,7 @@ static bool read_binary(struct wire_json *json, struct hf_bytes *bytes)
     case BASE64_CHARACTER:
         return hf__wire_read_type_error(json, "Invalid base 64 character");
     }
+    assert(len <= hf__base64_decoded_max(text.len));
     *bytes = hf_bytes_of(out, len);
     return true;
 }
@@ -331,6 +333,7 @@ static void poison_duplicates(struct wire_json *json, enum hf_type type, const c
 {
     struct poison poison = {.status = HF_INVALID, .key = json->attr};
 
+    assert(*array == '[' && array < json->in.at);
     if (json->poison.ptr)
         return;
     if (type == HF_TYPE_NS) {
@@ -392,6 +395,7 @@ static bool read_set(struct wire_json *json, enum hf_type type)
     bool any = false;
     size_t open, repeat;
 
+    assert(type == HF_TYPE_SS || type == HF_TYPE_NS || type == HF_TYPE_BS);
     if (kind != JSON_ARRAY)
         return hf__wire_read_not_compound(json, kind, FIELD_SCALAR, NULL);
     open = hf__build_open(&json->flat, type);

@@ -171,6 +171,7 @@ void hf__wire_write_str(struct hf__buf *buf, struct hf_str text)
     uint8_t *to = hf__buf_reserve(buf, text.len + 2);
     size_t at;
 
+    assert(text.ptr || !text.len);
     if (!to)
         return;
     *to = '"';
@@ -182,6 +183,7 @@ void hf__wire_write_str(struct hf__buf *buf, struct hf_str text)
     at = plain_run(text.ptr, text.len);
     memcpy(to + 1, text.ptr, at);
     buf->len += 1 + at;
+    assert(at <= text.len);
     while (at < text.len) {
         size_t run;
 
@@ -231,6 +233,7 @@ static void write_fraction(struct hf__buf *buf, double value)
         if (hf__json_double(hf_str_of(text, len)) == value)
             break;
     }
+    assert(len > 0 && len < sizeof(text));
     hf__buf_put(buf, text, len);
 }
 

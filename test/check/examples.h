@@ -135,6 +135,4 @@ extern struct order {
 #elif defined(EXAMPLE_README)
 extern struct hf_bytes json;
 extern struct hf_put_item order;
-extern struct hf_create_table orders;
-enum hf_status put_days(struct hf_scope *s, struct hf_db *db, struct hf_str table);
 #endif

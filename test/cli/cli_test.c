@@ -141,12 +141,28 @@ TEST(cli, help_and_version)
     CHECK(strstr(d.out, "\nbroker sinks: ") != NULL);
     CHECK(strstr(d.out, "\nbuilt with RocksDB: ") != NULL);
     RUN(0, "--help");
-    CHECK(strstr(d.out, "\nData:\n  table list    lists\n  table show    shows\n"
+    CHECK(strstr(d.out, "\nData:\n  table         list, show\n"
                         "\nRest:\n  serve         serves\n"
-                        "  help          show this list, or the options of a command\n"
                         "  version       show the version and the build options\n") != NULL);
+    CHECK(strstr(d.out, "\n  help exit-codes   what") != NULL);
     CHECK(strstr(d.out, "DynamoDB-compatible database and a set of") != NULL);
     CHECK(strstr(d.out, "hidden") == NULL);
+    RUN(0, "help", "commands");
+    CHECK_OUT("Data:\n  table list    lists\n  table show    shows\n"
+              "\nRest:\n  serve         serves\n");
+    d.cli.nouns = &(struct cli_noun){"table", "all about tables", "They have rows.", NULL};
+    d.cli.nouns_len = 1;
+    RUN(0, "--help");
+    CHECK(strstr(d.out, "\nData:\n  table         all about tables\n") != NULL);
+    RUN(0, "table", "--help");
+    CHECK(strncmp(d.out,
+                  "Usage: holdfast table COMMAND [options]\n\nThey have rows.\n\nCommands:\n",
+                  68) == 0);
+    d.cli.nouns_len = 0;
+    d.cli.bold = true;
+    RUN(0, "help", "commands");
+    CHECK(strncmp(d.out, "\033[1mData:\033[0m\n", 14) == 0);
+    d.cli.bold = false;
     RUN(0, "help", "table", "list");
     CHECK(strncmp(d.out, "Usage: holdfast table list\n", 27) == 0);
     RUN(0, "table", "--help");
@@ -172,7 +188,7 @@ TEST(cli, completion_of_commands)
 
     desk_open(&d, t);
     RUN(0, "complete", "");
-    CHECK_OUT("help\nversion\nserve\ntable\ntable\n"); /* the shell takes doubles out */
+    CHECK_OUT("help\nversion\nserve\ntable\n");
     RUN(0, "complete", "se");
     CHECK_OUT("serve\n");
     RUN(0, "complete", "table", "");
@@ -185,6 +201,14 @@ TEST(cli, completion_of_commands)
     CHECK_OUT("batch\n");
     RUN(0, "complete", "serve", "-db");
     CHECK_OUT("-dbPath\n");
+    RUN(0, "complete", "help", "se");
+    CHECK_OUT("serve\n");
+    RUN(0, "complete", "help", "f");
+    CHECK_OUT("files\n");
+    RUN(0, "complete", "--db", "x", "table", "s");
+    CHECK_OUT("show\n");
+    RUN(0, "complete", "--e");
+    CHECK_OUT("--env-file\n");
     desk_close(&d);
 }
 

@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -21,37 +20,15 @@ import unittest
 import urllib.error
 import urllib.request
 
-COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-WAIT_S = 60
-OK, FAILED, USAGE, NOT_FOUND, CONDITION, DENIED, UNAVAILABLE, TIMEOUT, CORRUPT = range(9)
-
-SERVER = None
-
-
-def clean_env(**more):
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
-           and not k.lower().endswith("_proxy")}
-    env.update(more)
-    return env
-
-
-def setUpModule():
-    global SERVER
-    SERVER = subprocess.Popen([COMMAND, "serve", "--in-memory", "--port", "0"], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_env())
-    SERVER.url = re.search(r"http://\S+", SERVER.stdout.readline()).group(0)
-
-
-def tearDownModule():
-    SERVER.terminate()
-    SERVER.communicate(timeout=WAIT_S)
+import process as shared
+from process import (COMMAND, CONDITION, CORRUPT, DENIED, FAILED, NOT_FOUND, OK, SOURCE, TIMEOUT, UNAVAILABLE, USAGE,
+                     WAIT_S, clean_env, main, setUpModule, tearDownModule)  # noqa: F401
 
 
 def call(operation, **body):
     """An operation of the server, as any client has it."""
     request = urllib.request.Request(
-        SERVER.url, json.dumps(body).encode(),
+        shared.SERVER.url, json.dumps(body).encode(),
         {"X-Amz-Target": "DynamoDB_20120810." + operation,
          "Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
          "Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/dynamodb/"
@@ -60,45 +37,14 @@ def call(operation, **body):
         return json.load(answer)
 
 
-class WithDatabase(unittest.TestCase):
-    count = 0
-
-    def setUp(self):
-        WithDatabase.count += 1
-        self.env = clean_env(HOLDFAST_DB=SERVER.url,
-                             HOLDFAST_PREFIX="t%d-" % WithDatabase.count)
-        self.dir = tempfile.mkdtemp(prefix="holdfast-commands-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
-    def path(self, name):
-        return os.path.join(self.dir, name)
-
-    def run_(self, *args, env=None, **more):
-        done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=WAIT_S,
-                              env=env or self.env, **more)
-        return done.returncode, done.stdout, done.stderr
-
-    def ok(self, *args, **more):
-        code, out, err = self.run_(*args, **more)
-        self.assertEqual((code, err), (0, ""), args)
-        return out
-
+class WithDatabase(shared.Commands):
     def json(self, *args, **more):
         return json.loads(self.ok(*args, "--json", **more))
 
     def fails(self, code, error, *args, **more):
-        got, out, err = self.run_(*args, **more)
-        self.assertEqual((got, out), (code, ""), (args, err))
-        self.assertIn(error, err)
+        err = super().fails(code, error, *args, **more)
         self.assertTrue(err.startswith("holdfast %s %s: " % args[:2]), err)
         return err
-
-    def start(self, *args):
-        process = subprocess.Popen([COMMAND, *args], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, env=self.env,
-                                   start_new_session=True)
-        self.addCleanup(self.end, process)
-        return process
 
     def hanging(self):
         """A program that hangs the first time, for as long as its starter lives, and then not; and
@@ -115,17 +61,6 @@ class WithDatabase(unittest.TestCase):
         while not holds():
             self.assertLess(time.monotonic(), time_over, what)
             time.sleep(0.05)
-
-    def end(self, process):
-        """With the program that it may have started, which outlives a SIGKILL."""
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        if process.stdout.closed:
-            process.wait(WAIT_S)
-        else:
-            process.communicate(timeout=WAIT_S)
 
 
 ORDERS = {"TableName": "orders",
@@ -676,6 +611,14 @@ class Counter(WithDatabase):
 
 
 class Once(WithDatabase):
+    def test_in_a_directory(self):
+        """Opened after waiting for it, it ends as on a server: done before is code 0, and errors are shown."""
+        db = ("--db", "embedded:" + self.path("once.db"))
+        self.assertEqual(self.run_("once", "run", *db, "k", "--", "echo", "ran"), (0, "ran\n", ""))
+        self.assertEqual(self.run_("once", "run", *db, "k", "--", "echo", "ran"), (0, "", ""))
+        self.assertEqual(self.run_("once", "run", *db, "--payload", "a", "p", "--", "true"), (0, "", ""))
+        self.fails(CONDITION, "payload", "once", "run", *db, "--payload", "b", "p", "--", "true")
+
     def test_done_is_done(self):
         program = ("sh", "-c", 'echo "$HOLDFAST_ONCE_KEY $HOLDFAST_ONCE_TRY"; exit $0')
         self.assertEqual(self.run_("once", "run", "k", "--", *program, "9"), (9, "k 1\n", ""))
@@ -872,7 +815,7 @@ class Forwards(http.server.BaseHTTPRequestHandler):
         answer = self.asked(target)
         try:
             if not answer:
-                with urllib.request.urlopen(urllib.request.Request(SERVER.url, body, fields),
+                with urllib.request.urlopen(urllib.request.Request(shared.SERVER.url, body, fields),
                                             timeout=WAIT_S) as got:
                     answer = got.status, got.read()
         except urllib.error.HTTPError as error:
@@ -944,7 +887,7 @@ class Errors(WithDatabase):
 
     def test_databases_that_cannot_be(self):
         self.fails(USAGE, "ftp://x", "table", "ls", "--db", "ftp://x")
-        self.fails(USAGE, "color", "table", "ls", "--db", SERVER.url + "?color=red")
+        self.fails(USAGE, "color", "table", "ls", "--db", shared.SERVER.url + "?color=red")
         self.fails(USAGE, "--profile", "table", "ls", "--db", "memory:", "--profile", "x")
         self.fails(NOT_FOUND, "/nowhere", "table", "ls", "--db", "embedded:/nowhere/x")
         self.fails(FAILED, "/nowhere", "kv", "set", "a", "b", "--db", "embedded:/nowhere/x")
@@ -2304,16 +2247,10 @@ class Streams(WithDatabase):
         self.fails(USAGE, "TABLE", "streams", "tail")
 
 
-def commands():
-    """Every command with two words, as the help has them."""
-    out = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
-
-
 class WithDirectory(WithDatabase):
     """A directory with two tables: made once, copied for each test."""
     made = None
-    LINE = r"about \d+ %: [\d.]+ of about [\d.]+ MB read, \d+ keys compared, [\d.]+ MB/s"
+    LINE = r"about \d+ %: [\d.]+ of about [\d.]+ MB read, \d+ keys compared, [\d.]+ MB/s, (done|(checksums|comparing)(, about [\w ]+ left)?)"
 
     def setUp(self):
         super().setUp()
@@ -2588,11 +2525,11 @@ class EnvFile(WithDatabase):
         file = self.path("env")
         with open(file, "w") as out:
             out.write("# here\nHOLDFAST_DB='%s'\nHOLDFAST_PREFIX=file- # not the other\nMORE=1\n"
-                      % SERVER.url)
+                      % shared.SERVER.url)
         bare = clean_env()
         self.ok("--env-file", file, "kv", "set", "a", "1", env=bare)
         self.assertEqual("1\n", self.ok("--env-file=" + file, "kv", "get", "a", env=bare))
-        self.assertEqual("1\n", self.ok("kv", "get", "a", "--db", SERVER.url, "--prefix", "file-",
+        self.assertEqual("1\n", self.ok("kv", "get", "a", "--db", shared.SERVER.url, "--prefix", "file-",
                                         env=bare))
         code, _, _ = self.run_("--env-file", file, "kv", "get", "a")  # another prefix is set
         self.assertEqual(3, code)
@@ -2608,112 +2545,7 @@ class EnvFile(WithDatabase):
         self.assertEqual(err, "holdfast: %s, line 3: missing '='; write NAME=VALUE\n" % file)
 
 
-class Texts(WithDatabase):
-    def test_every_command_has_help_with_an_example(self):
-        self.assertGreater(len(commands()), 20)
-        for words in commands():
-            with self.subTest(words):
-                text = self.ok(*words.split(), "--help")
-                self.assertTrue(text.startswith("Usage: holdfast " + words))
-                self.assertIn("\nExamples:\n", text)
-                if not words.startswith("iam "):
-                    self.assertIn("--db URL", text)
-                self.assertLessEqual(max(map(len, text.split("\nExamples:")[0].splitlines())), 80)
-                self.assertEqual(text, self.ok("help", *words.split()))
-
-    def test_all_but_programs_can_answer_in_json(self):
-        for words in commands():
-            if words.split()[0] != "iam" and words not in (
-                    "lock run", "once run", "streams tail", "events subscribe", "events consume",
-                    "blobs get"):
-                self.assertIn("--json ", self.ok(*words.split(), "--help"), words)
-        self.ok("once", "run", "k", "--", "true")
-        self.assertEqual(self.json("once", "clear", "k"),
-                         {"user": "global", "key": "k", "cleared": True})
-        self.ok("limit", "check", "n", "-l", "1")
-        self.assertEqual(self.json("limit", "reset", "n"), {"name": "n"})
-        self.assertEqual(self.json("table", "delete", "limits", "--yes"), {"name": "limits"})
-
-    def test_nouns_have_help(self):
-        for noun in sorted({words.split()[0] for words in commands()}):
-            text = self.ok(noun, "--help")
-            self.assertIn("holdfast %s COMMAND" % noun, text)
-            self.assertEqual(self.ok("help", noun), text)
-            self.assertEqual(self.run_(noun), (USAGE, text, ""))
-            code, _, err = self.run_(noun, "nonsense")
-            self.assertEqual(code, USAGE)
-            self.assertIn("unknown command '%s nonsense'" % noun, err)
-
-    def test_manual_pages_have_every_option_and_no_other(self):
-        alone = ["relay", "check", "healthcheck", "query", "scan", "sql"]
-        for noun in sorted({words.split()[0] for words in commands()} | set(alone)):
-            with self.subTest(noun):
-                path = os.path.join(SOURCE, "docs/man/holdfast-%s.1" % noun)
-                with open(path, encoding="ascii") as file:
-                    page = file.read()
-                items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
-                listed = set(re.findall(r"Fl -([a-z][a-z-]+)", items))
-                known = set()
-                for words in commands() + alone:
-                    if words.split()[0] == noun:
-                        self.assertIn(".Nm holdfast " + words, page)
-                        text = self.ok(*words.split(), "--help")
-                        known |= set(re.findall(r"(?m)^  (?:-\w, |    )--([a-z-]+)", text))
-                self.assertEqual(listed, known)
-                done = subprocess.run(["groff", "-mdoc", "-Tascii", "-ww", path], text=True,
-                                      capture_output=True, timeout=WAIT_S)
-                self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_the_manual_of_all_has_every_command(self):
-        with open(os.path.join(SOURCE, "docs/man/holdfast.1"), encoding="ascii") as file:
-            page = file.read()
-        listed = set()
-        for noun, verbs in re.findall(r"(?m)^\.It Cm (\w+)( .*|)$", page):
-            if noun == "help":
-                verbs = ""
-            listed |= {noun + " " + verb for verb in re.findall(r"\w+", verbs)} or {noun}
-        for words in commands():
-            self.assertIn(".Xr holdfast-%s 1" % words.split()[0], page)
-        out = self.ok("--help")
-        self.assertEqual(listed, set(commands()) |
-                         set(re.findall(r"(?m)^  ([a-z]+)  +[a-z]", out.split("Exit codes:")[0])))
-        self.assertTrue({"serve", "help", "version"} < listed)
-
-    def test_completion(self):
-        def complete(*words):
-            return set(self.ok("complete", *words).split())
-        self.assertEqual(complete("lo"), {"lock"})
-        self.assertEqual(complete("lock", ""), {"run", "ls", "show", "break", "import"})
-        self.assertEqual(complete("lock", "run", "--w"), {"--wait"})
-        self.assertEqual(complete("kv", "set", "a", "--type", "j"), {"json"})
-        self.assertEqual(complete("kv", "set", "a", "-f", ""), {":file"})
-        self.assertEqual(complete("lock", "show", ""), set())
-        self.assertEqual(complete("lock", "run", "a", "--", ""), {":file"})
-
-    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
-    def test_completion_in_zsh(self):
-        script = ('compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -l -- "$@"; }; '
-                  '_files() { print -l FILES "$@"; }; compdef() { :; }; '
-                  'words=("$@[2,-1]"); CURRENT=$#words; PREFIX=$words[-1]; . "$1"; _holdfast')
-        for words, expected in [(["lo"], {"lock"}), (["kv", "set", "a", "--type", "j"], {"json"}),
-                                (["kv", "set", "-f", ""], {"FILES"})]:
-            done = subprocess.run(
-                ["zsh", "-fc", script, "zsh", os.path.join(SOURCE, "packaging/completion/_holdfast"),
-                 COMMAND, *words], capture_output=True, text=True, timeout=WAIT_S)
-            self.assertEqual((done.stderr, set(done.stdout.split())), ("", expected))
-
-    @unittest.skipUnless(shutil.which("fish"), "no fish")
-    def test_completion_in_fish(self):
-        env = clean_env(PATH=os.path.dirname(COMMAND) + ":" + os.environ["PATH"], HOME=self.dir)
-        for line, expected in [("holdfast lo", {"lock"}), ("holdfast lock run --w", {"--wait"})]:
-            done = subprocess.run(
-                ["fish", "-c", 'source "$argv[1]"; complete -C "$argv[2]"',
-                 os.path.join(SOURCE, "packaging/completion/holdfast.fish"), line],
-                capture_output=True, text=True, timeout=WAIT_S, env=env)
-            self.assertEqual(set(done.stdout.split()), expected)
-
-
-APART = (LockRun, Outbox, Events, Check, CheckOnline, Texts)  # tests of their own: CMakeLists.txt
+APART = (LockRun, Outbox, Events, Check, CheckOnline)  # tests of their own: CMakeLists.txt
 
 
 def Others():
@@ -2725,4 +2557,4 @@ def Others():
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
+    main()

@@ -46,7 +46,7 @@ TEST(events, what_was_printed_can_be_typed)
                  {"a%2Fb/c/d", "a/b", "c/d"}, {"100%25/%41", "100%", "%41"},
                  {"%252F", "%2F", ""},        {"\xC3\xBC/\xC3\xB6", "\xC3\xBC", "\xC3\xB6"},
                  {"a b/\n", "a b", "\n"}};
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct desk d;
 
     desk_open(&d, t);
@@ -66,7 +66,7 @@ TEST(events, what_was_printed_can_be_typed)
 TEST(events, streams_that_cannot_be)
 {
     static const char *const bad[] = {"", "/7", "%", "a%2", "a%2/x", "a%xy/b", "%4"};
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct desk d;
 
     desk_open(&d, t);
@@ -106,7 +106,7 @@ TEST(events, expectations)
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-static const struct hf_stream_key orders = {{"ord\"er", 6}, {"7", 1}};
+static const struct hf_event_stream_key orders = {{"ord\"er", 6}, {"7", 1}};
 
 TEST(events, lines_say_only_what_they_want)
 {

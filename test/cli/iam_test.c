@@ -219,8 +219,8 @@ static void follow_events(struct hf_scope *s, struct hf_db *db)
     hf_events_close(store);
 }
 
-static enum hf_status ignore(struct hf_scope *s, struct hf_stream_key stream,
-                             const struct hf_stream_info *info, void *user)
+static enum hf_status ignore(struct hf_scope *s, struct hf_event_stream_key stream,
+                             const struct hf_event_stream_info *info, void *user)
 {
     (void)s, (void)stream, (void)info, (void)user;
     return HF_OK;
@@ -243,10 +243,10 @@ static enum hf_status give(struct hf_scope *s, void *bytes, size_t cap, size_t *
 static void look_after_events(struct hf_scope *s, struct hf_db *db)
 {
     struct hf_events *store = open_events(s, db, false);
-    const struct hf_stream_key large = {HF_STR("large"), HF_STR("1")},
-                               order = {HF_STR("order"), HF_STR("1")};
+    const struct hf_event_stream_key large = {HF_STR("large"), HF_STR("1")},
+                                     order = {HF_STR("order"), HF_STR("1")};
     struct hf_events_verified verified;
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_events_swept swept;
     FILE *lines = tmpfile();
     uint64_t count, done;

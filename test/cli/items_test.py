@@ -45,6 +45,7 @@ class Items(Commands):
         self.put(customer="-5", day=-1)  # a number is no option
         self.assertIn('"day":-1', self.ok("item", "get", "orders", "--", "-5", "-1"))
         self.fails(NOT_FOUND, "not found", "item", "get", "nothing", "x")
+        self.fails(NOT_FOUND, "nothing", "item", "put", "nothing", '{"a":1}')  # which table it is
 
     def test_conditions(self):
         self.put(customer="ann", day=1, v=1)
@@ -140,6 +141,18 @@ class Items(Commands):
         self.assertIn("consumed 0 read units and 2 write units in 1 calls", err)  # one for the index
         self.assertIn("0.5 read units", self.run_("query", "orders", "a", "--capacity")[2])
         self.assertIn("0.5 read units", self.run_("sql", "SELECT * FROM orders WHERE customer = 'a'", "--capacity")[2])
+
+    def test_a_limit_is_what_is_read(self):
+        for day in range(10):
+            self.ok("item", "put", "orders", json.dumps({"customer": "a", "day": day, "text": "x" * 4000, "odd": day % 2}))
+        code, out, err = self.run_("sql", " select day FROM orders WHERE customer = 'a'", "-n", "1", "--capacity")
+        self.assertEqual((code, out), (0, '{"day":0}\n'))
+        self.assertIn("consumed 1 read units", err)  # two items of half a unit each, of ten
+        self.assertIn("there are more items", err)
+        where = "SELECT day FROM orders WHERE customer = 'a' AND odd = 1"
+        for limit, count in (("1", 1), ("3", 3), ("4", 4), ("5", 5), ("6", 5)):
+            code, out, err = self.run_("sql", where, "-n", limit)
+            self.assertEqual((code, len(out.splitlines()), "more items" in err), (0, count, int(limit) < 5), limit)
 
     def test_statements(self):
         self.assertEqual(self.ok("sql", "INSERT INTO orders VALUE {'customer': 'ann', 'day': 1, 's': <<'a'>>}"), "")
@@ -285,7 +298,7 @@ class TableWords(Commands):
                              ("attribute a has two types", "orders", "-k", "a", "-i", "x=a:N"),
                              ("an index is NAME=KEY", "orders", "-k", "a", "-i", "x"),
                              ("a local index has one key", "orders", "-k", "a,b", "--local-index", "x=c,d"),
-                             ("--file says all", "orders", "-f", "x.json")]:
+                             ("--file says all", "orders", "-k", "a", "-f", "x.json")]:
             self.fails(USAGE, error, "table", "create", *args)
         self.assertEqual(self.ok("table", "ls"), "")
 

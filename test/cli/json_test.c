@@ -242,6 +242,12 @@ TEST(rows, width_is_what_is_printed)
                  {"\xe6\x97\xa5", 2},
                  {"e\xcc\x81", 1},
                  {"\xf0\x9f\x98\x80", 2},
+                 {"\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd", 2}, /* with a skin tone */
+                 {"\xe2\x9c\x85", 2},
+                 {"\xe0\xb8\x81\xe0\xb8\xb4", 1}, /* Thai, with a vowel above */
+                 {"\xd9\x85\xd9\x8f", 1},
+                 {"\xe1\x84\x92\xe1\x85\xa1", 2}, /* a syllable of two parts */
+                 {"\xe2\x80\xae", 0},
                  {"\xff\xc3", 2},
                  {"\xe2\x82", 2}};
 

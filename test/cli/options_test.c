@@ -1,6 +1,8 @@
 /* cli/options_test.c: the parser, the help and the completion; (n) is an invariant of options.c. */
+#include "cli/frame/manual.h"
 #include "cli/frame/nearest.h"
 #include "cli/frame/options.h"
+#include "cli/frame/text.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -318,7 +320,7 @@ static struct hf_str help_text(struct hf_scope *s, size_t width)
     FILE *out = open_memstream(&text, &len);
     struct hf_str copy;
 
-    hf__options_help(out, &table, width);
+    hf__options_help(out, &table, width, false);
     fclose(out);
     copy = hf_scope_copy(s, hf_str_of(text, len));
     free(text);
@@ -358,7 +360,7 @@ static void check_wrap(const char *expected, const char *text, size_t indent, si
     size_t len = 0;
     FILE *out = open_memstream(&got, &len);
 
-    hf__options_wrap(out, text, indent, indent, width);
+    hf__texts_wrap(out, text, indent, indent, width);
     fclose(out);
     CHECK_STR(expected, hf_str_of(got, len));
     free(got);
@@ -374,6 +376,52 @@ TEST(options, wrapping)
     check_wrap("", "", 0, 10);
     check_wrap("aaa\n[b c]\n", "aaa [b c]", 0, 7); /* brackets are not torn */
     check_wrap("aaa [b\n", "aaa [b", 0, 7);
+}
+
+static void check_text(const char *expected, const char *text, size_t width)
+{
+    char *got = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&got, &len);
+
+    hf__texts_print(out, text, width);
+    fclose(out);
+    CHECK_STR(expected, hf_str_of(got, len));
+    free(got);
+}
+
+TEST(options, texts_have_paragraphs_lists_and_lines_as_they_are)
+{
+    check_text("aaa\nbbb\n\nccc\n", "aaa bbb\n\nccc", 5);
+    check_text("List:\n  a    one\n       two\n  bbb  three\n\nEnd.\n",
+               "List:\n  a\tone two\n  bbb\tthree\n\nEnd.", 12);
+    check_text("  a   b \n", "  a   b ", 3); /* as it is */
+    check_text("  a-term-that-is-much-too-long-for-it\n      x\n  ab  y\n",
+               "  a-term-that-is-much-too-long-for-it\tx\n  ab\ty", 60);
+    check_text("", "", 10);
+    check_text("", "\n\n", 10);
+}
+
+static void check_escape(const char *expected, const char *text)
+{
+    char *got = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&got, &len);
+
+    hf__manual_escape(out, hf_str_from(text));
+    fclose(out);
+    CHECK_STR(expected, hf_str_of(got, len));
+    free(got);
+}
+
+TEST(options, nothing_in_a_text_means_anything_to_roff)
+{
+    check_escape("plain", "plain");
+    check_escape("\\&.TH x", ".TH x");
+    check_escape("\\(aqbr", "'br");
+    check_escape("a\\efB \\e\\(dq", "a\\fB \\\"");
+    check_escape("\\-\\-x \\(ti/\\(ga\\(ha", "--x ~/`^");
+    check_escape("", "");
 }
 
 static void check_complete(const char *expected, size_t len, const char *const *words)

@@ -24,7 +24,7 @@ SERVER = None
 
 def clean_env(**more):
     env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_"))
+           if not k.startswith(("HOLDFAST_", "AWS_", "LISTEN_", "NOTIFY_", "XDG_CONFIG_"))
            and not k.lower().endswith("_proxy")}
     env.update(more)
     return env
@@ -35,6 +35,12 @@ def serve(*args):
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_env())
     server.url = re.search(r"https?://\S+", server.stdout.readline()).group(0)
     return server
+
+
+def commands():
+    """Every command, as the help has them."""
+    out = subprocess.run([COMMAND, "help", "commands"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?m)^  ([a-z]+(?: [a-z-]+)?)  +\w", out)
 
 
 def setUpModule():
@@ -87,11 +93,14 @@ class Commands(unittest.TestCase):
         return process
 
     def end(self, process):
+        """With the program that it may have started, which outlives a SIGKILL."""
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        if not process.stdout.closed:
+        if process.stdout.closed:
+            process.wait(WAIT_S)
+        else:
             process.communicate(timeout=WAIT_S)
 
     def on_terminal(self, *args, columns=0, code=0):
@@ -114,6 +123,7 @@ class Commands(unittest.TestCase):
         self.assertNotIn("\\x00", text, args)
         self.assertNotIn("\0", text, args)
         return text.splitlines()
+
 
 def main():
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

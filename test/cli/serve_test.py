@@ -857,40 +857,6 @@ def options_of_help():
 class Papers(InDirectory):
     """What describes the command from outside agrees with it."""
 
-    def test_manual_has_every_option_and_no_other(self):
-        with open(os.path.join(SOURCE, "docs/man/holdfast-serve.1"), encoding="ascii") as file:
-            page = file.read()
-        items = "\n".join(re.findall(r"(?m)^\.It .*$", page))
-        listed = {"-" + name for name in re.findall(r"Fl (-?[A-Za-z-]{2,})", items)}
-        self.assertEqual(listed, options_of_help())
-        self.assertGreater(len(listed), 30)
-
-    def test_manual_has_every_default_and_variable(self):
-        with open(os.path.join(SOURCE, "docs/man/holdfast-serve.1"), encoding="ascii") as file:
-            page = file.read()
-        _, help_text, _ = run("serve", "--help")
-        for variable in re.findall(r"\[variable: (\w+)\]", help_text):
-            self.assertIn(".It Ev " + variable, page)
-        for default in re.findall(r"\[default: ([^]]+)\]", help_text):
-            self.assertIn(default, page)
-
-    @unittest.skipUnless(shutil.which("groff"), "no groff")
-    def test_manual_is_well_formed(self):
-        for page in ["holdfast.1", "holdfast-serve.1"]:
-            done = subprocess.run(
-                ["groff", "-mdoc", "-Tascii", "-ww", os.path.join(SOURCE, "docs/man", page)],
-                capture_output=True, text=True, timeout=WAIT_S)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_exit_codes_are_the_same_everywhere(self):
-        with open(os.path.join(SOURCE, "docs/man/holdfast.1"), encoding="ascii") as file:
-            page = re.findall(r"(?m)^\.It (\d+)$", file.read())
-        with open(os.path.join(SOURCE, "src/cli/frame/cli.h"), encoding="ascii") as file:
-            code = re.findall(r"CLI_\w+ = (\d+)[, ]", file.read().split("enum { CLI_SIGNAL")[0])
-        shown = re.findall(r"(?m)^  (\d+)  ", run("--help")[1])
-        self.assertEqual(page, code)
-        self.assertEqual(shown, code)
-
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
     def test_units(self):
         source = os.path.join(SOURCE, "packaging/systemd")
@@ -913,34 +879,6 @@ class Papers(InDirectory):
             capture_output=True, text=True, timeout=WAIT_S)
         complaints = [line for line in done.stderr.splitlines() if "holdfast." in line]
         self.assertEqual((done.returncode, complaints), (0, []))
-
-    @unittest.skipUnless(shutil.which("bash"), "no bash")
-    def test_completion_in_bash(self):
-        os.mkdir(self.path("folder"))
-        with open(self.path("file.pem"), "w", encoding="ascii"):
-            pass
-
-        def complete(*words):
-            script = ('compopt() { :; }; . "$1"; shift; COMP_WORDS=("$@"); '
-                      'COMP_CWORD=$(($# - 1)); _holdfast; printf "%s\\n" "${COMPREPLY[@]}"')
-            done = subprocess.run(
-                ["bash", "-uc", script, "bash",
-                 os.path.join(SOURCE, "packaging/completion/holdfast.bash"), COMMAND, *words],
-                capture_output=True, text=True, timeout=WAIT_S, cwd=self.dir)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            return set(done.stdout.split())
-
-        self.assertEqual(complete("ser"), {"serve"})
-        self.assertLessEqual({"serve", "help", "version", "lock"}, complete(""))
-        self.assertEqual(complete("serve", "--sync", ""), {"full", "batch", "none"})
-        self.assertEqual(complete("serve", "--sync", "=", "b"), {"batch"})
-        self.assertEqual(complete("serve", "--sync", "="), {"full", "batch", "none"})
-        self.assertEqual(complete("serve", "--in"), {"--in-memory", "--input", "--insecure-any-key"})
-        self.assertEqual(complete("serve", "-dbP"), {"-dbPath"})
-        self.assertEqual(complete("serve", "--db-path", "f"), {"folder"})
-        self.assertEqual(complete("serve", "--tls-cert", "f"), {"folder", "file.pem"})
-        ours = {word for word in options_of_help() if word.startswith("--")}
-        self.assertEqual(complete("serve", "--"), ours)
 
 
 if __name__ == "__main__":

@@ -95,10 +95,10 @@ class Lists(Commands):
                     rows = [row[:4] for row in rows]
                 self.check_table(self.on_terminal(*words), names, rows)
                 self.assertEqual(len(json.loads(self.ok(*words, "--json"))[list_]), len(rows))
-        out = self.ok("--help")
-        every = {words for words in re.findall(r"(?m)^  ([a-z]+ [a-z]+)  ", out)
-                 if "--jsonl" in self.ok(*words.split(), "--help")}
-        self.assertEqual(every - known, {"events parked", "outbox failed"})
+        every = {words for words in process.commands()
+                 if " " in words and "--jsonl" in self.ok(*words.split(), "--help")}
+        elsewhere = {"events parked", "outbox failed", "config ls", "table update"}
+        self.assertEqual(every - known, elsewhere)
         tree = self.on_terminal("events", "tree", self.event)
         self.assertEqual([line.split()[:2] for line in tree],
                          [["Placed", "order/a"], ["Paid", "order/b"]])
@@ -174,6 +174,18 @@ class Lists(Commands):
             self.assertTrue(rest.startswith(shown_as), rest)
             rest = rest[len(shown_as):]
             self.assertEqual(len(rest) - len(rest.lstrip()), width - columns + 2, rest)
+
+    def test_wide_characters_in_headings(self):
+        self.ok("table", "create", "t", "--key", "id:S", "-q")
+        for id_, value in (("a", "x"), ("bb", "yyyyyyyy")):
+            self.ok("item", "put", "t", json.dumps({"id": id_, "日本語": value, "e\u0301te\u0301": value, "z": 1}))
+        heading, *rows = self.on_terminal("scan", "t")
+        columns = dict(zip("日本語", (2, 2, 2)), **{"\u0301": 0})
+        places = [sum(columns.get(c, 1) for c in heading[:heading.index(name)])
+                  for name in ("日本語", "e\u0301te\u0301", "z")]
+        row = next(line for line in rows if "yyyyyyyy" in line)
+        self.assertEqual([row[place] for place in places], ["y", "y", "1"])
+        self.assertEqual([row[place - 2:place] for place in places], ["  "] * 3)
 
     def test_times(self):
         """Local with the offset on a terminal, UTC elsewhere; what is shown can be typed."""
@@ -519,9 +531,29 @@ class Errors(Commands):
         out = self.ok("--help")
         self.assertIn("holdfast is a DynamoDB-compatible database and a set of durable", out)
         headings = re.findall(r"(?m)^([A-Z][a-z ]+):$", out)
-        self.assertEqual(headings, ["Data", "Patterns", "Server", "Tools", "Exit codes"])
-        self.assertRegex(out, r"(?s)\nServer:\n  serve .*\nTools:\n.*  help .*  version ")
+        self.assertEqual(headings, ["Data", "Patterns", "Server", "Tools", "More"])
+        self.assertRegex(out, r"(?s)\nData:\n  item .*\n  query .*\nServer:\n  serve .*\nTools:\n.*  version ")
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.assertLessEqual(len(out.splitlines()), 2 * 35)
+
+    def test_headings_are_bold_on_a_terminal(self):
+        self.env.update(TERM="xterm")
+        for words, heading in ((["--help"], "Data"), (["kv"], "Commands"), (["kv", "get", "--help"], "Help")):
+            bold = "\033[1m%s:\033[0m" % heading
+            code = USAGE if words == ["kv"] else OK
+            self.assertIn(bold, self.on_terminal(*words, code=code))
+            self.assertNotIn("\033", self.run_(*words)[1])
+            for more in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+                before, self.env = self.env, {**self.env, **more}
+                lines = self.on_terminal(*words, code=code)
+                self.env = before
+                self.assertIn(heading + ":", lines)
+                self.assertNotIn("\033", "".join(lines))
+
+    def test_help_on_a_narrow_terminal(self):
+        for columns in (1, 40, 60, 300):
+            lines = self.on_terminal("--help", columns=columns)
+            self.assertLessEqual(max(map(len, lines)), max(60, min(columns, 100)))
 
     def test_the_admin_interface_says_how_to_get_it(self):
         for path in ("/_holdfast/", "/_holdfast/clock"):

@@ -172,7 +172,7 @@ TEST(threads, that_waited_for_a_failure_fail_with_it)
         CHECK_STATUS(HF_IO, askers[i].status);
         CHECK(askers[i].may_retry);
     }
-    /* One had three attempts; a straggler may have begun anew. */
+    /* One had three attempts; a straggler may have started over. */
     CHECK(atomic_load(&mock.mock.requests) <= 6);
     CHECK(real_ms() - began < 3000);
     /* While the old ones are valid, nobody fails. */

@@ -235,7 +235,7 @@ TEST(timer, runs_when_due_or_woken_and_not_after_its_end)
         CHECK(reaches(&asleep, i));
     }
     CHECK_INT(19, atomic_load(&asleep.calls));
-    hf__timer_wake_in(second, 1000); /* it sleeps for ever: now is in time */
+    hf__timer_wake_in(second, 1000); /* it sleeps forever: now is in time */
     CHECK(reaches(&asleep, 20));
     CHECK_OK(hf__timer_start(s, count_up, &seldom, &third));
     CHECK(reaches(&seldom, 1));

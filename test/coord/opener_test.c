@@ -3,7 +3,7 @@
  * open and was killed; and whose do not: everybody else's.
  *
  * A child is this program again, with its orders in the environment. It takes one of everything
- * that is leased, for a minute, tells so on a pipe, and waits to be killed, in the midst of what it
+ * that is leased, for a minute, tells so on a pipe, and waits to be killed, in the middle of what it
  * handles. Its parent then tries to get each.
  */
 #include <holdfast/client.h>
@@ -334,7 +334,8 @@ static void relay_and_claim(struct all *a, bool free)
     hf_scope_timeout_ms(a->s, 0);
     CHECK_INT(free, ear_len(ear));
     hf_relay_metrics(relay, &metrics);
-    CHECK_INT(free ? 2 : 0, metrics.taken_over);
+    /* Of two buckets; the child may have been killed before it had the second. */
+    CHECK(free ? metrics.taken_over == 1 || metrics.taken_over == 2 : metrics.taken_over == 0);
     hf_relay_close(relay);
     ear_close(ear);
     CHECK_OK(hf_outbox_claim(a->s, a->claimed, NULL, &claims));

@@ -283,7 +283,7 @@ static bool is_next(const struct sim *sim, const struct inside *a)
     return a->wake_us < (int64_t)HISTORY_MAX_S * 1000000;
 }
 
-/* (1) Give way for that long, longer when paused, for ever when it dies. */
+/* (1) Give way for that long, longer when paused, forever when it dies. */
 static void wait_us(struct inside *a, int64_t us)
 {
     struct sim *sim = a->actor.sim;

@@ -6,7 +6,7 @@
  * next. Each actor is a process on a host of its own: it has its own clocks (which differ in what
  * they show and a little in how fast they run), its own memory, and its own way to the database, on
  * which requests and answers take time, get lost, are done late or twice. It may be paused for long
- * at any call or sleep, or die there, and then it starts anew.
+ * at any call or sleep, or die there, and then it starts again.
  *
  * Everything is drawn from a seed. sim_each() runs many, prints the one that failed, and with
  * HF_SIM_SEED=n runs that one alone, with HF_SIM_TRACE=1 with all that the database is asked for;
@@ -40,7 +40,7 @@ struct sim_luck {
     uint32_t refused;       /* throttled: certainly not done */
     uint32_t slow;          /* takes up to slow_ms instead of up to 5 ms */
     uint32_t pauses;        /* of each thousand calls and sleeps: for up to pause_ms */
-    uint32_t deaths;        /* of each thousand calls and sleeps: ends here, starts anew later */
+    uint32_t deaths;        /* of each thousand calls and sleeps: ends here, starts again later */
     uint32_t slow_ms;
     uint32_t pause_ms;
     uint32_t wall_skew_ms; /* wall clocks differ by up to so much */
@@ -95,7 +95,7 @@ struct actor *sim_actor(struct sim *sim, size_t number);
 /* Sleep on the actor's own clock. */
 void actor_sleep_ms(struct actor *a, uint32_t ms);
 
-/* The actor dies here, whatever the luck, and starts anew some time later. */
+/* The actor dies here, whatever the luck, and starts again some time later. */
 _Noreturn void actor_die(struct actor *a);
 
 /* The history fails, and ends; the actor does not return from it. */

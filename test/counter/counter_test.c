@@ -414,7 +414,7 @@ KIT_TEST(counter, what_cannot_be)
     CHECK_STATUS(HF_CORRUPT, hf_counter_set(s, c, named("bad"), 1, NULL));
     put.item =
         HF_ITEM(s, HF_S("key", HF_STR("%count.global.bad")), HF_N("count", 1),
-                HF_N("gone", 0)); /* no revision, and not absent: it would be tried for ever */
+                HF_N("gone", 0)); /* no revision, and not absent: it would be tried forever */
     CHECK_OK(hf_put_item(s, k->db, &put, NULL));
     CHECK_STATUS(HF_CORRUPT, hf_counter_add(s, c, named("bad"), 1, NULL, NULL));
     hf_counters_close(c);

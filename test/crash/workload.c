@@ -372,7 +372,7 @@ static enum hf_status fill_scratch(struct hf_scope *s, struct hf_db *db)
     return HF_OK;
 }
 
-/* What upkeep is in the midst of, it finishes first. */
+/* What upkeep is in the middle of, it finishes first. */
 static enum hf_status restore_again(struct hf_scope *s, struct hf_db *db)
 {
     struct hf_delete_table del = {.table = HF_STR("again")};

@@ -167,7 +167,7 @@ TEST(batch, of_writes_to_one_key_the_last_wins)
     many_close(&m);
 }
 
-/* (3): the last entry is handed back for ever; all others are done, and it is told which. */
+/* (3): the last entry is handed back forever; all others are done, and it is told which. */
 TEST(batch, what_is_left_is_told_exactly)
 {
     const struct hf_fault fault = {.kind = HF_FAULT_UNPROCESSED};

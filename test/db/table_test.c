@@ -355,7 +355,7 @@ TEST(table, a_table_of_another_creator_is_waited_for)
     world_close(&w);
 }
 
-/* DELETING for three looks, then gone: it is made anew. */
+/* DELETING for three looks, then gone: it is made again. */
 static enum hf_status deleting_service(struct hf_scope *s, struct between *b, enum hf_op op,
                                        const void *request, void *response)
 {

@@ -1,7 +1,7 @@
 /*
  * engine/backups_test.c: backups with more items than one batch, beside writers, and in processes
- * that are killed half-way. (n) is an invariant of engine/backups.c. What the answers look like is
- * in test/conformance/backups/; failing memory and stores are in sweep_test.c.
+ * that are killed half-way. (n) is an invariant of engine/backup/backups.c. What the answers look
+ * like is in test/conformance/backups/; failing memory and stores are in sweep_test.c.
  */
 #include "help.h"
 
@@ -301,7 +301,7 @@ static int run_upkeep(struct world *w)
     return hf_engine_upkeep(w->scope, w->db, NULL) == HF_OK ? 0 : 1;
 }
 
-/* The copy is half there; it is begun anew, and nothing of the half is left. */
+/* The copy is half there; it is started over, and nothing of the half is left. */
 TEST(backups, that_were_killed_half_way_are_made_anew)
 {
     static const char *const points[] = {"before_backup_chunk:2", "after_backup_chunk:2",

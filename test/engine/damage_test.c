@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/layout.h"
-#include "engine/schema.h"
+#include "engine/table/schema.h"
 #include "store/store.h"
 
 #define STREAM_TABLE                                                                               \

@@ -121,3 +121,41 @@ TEST(pending_sync, ends_with_a_reset)
     CHECK(hf__store_written(o.store) == hf__store_durable(o.store));
     world_close(&o.w);
 }
+
+/* The same for programs: writes return before they are durable, and hf_db_sync() waits for all of them. */
+TEST(pending_sync, of_a_scope_that_syncs_later)
+{
+    struct pending o;
+
+    pending_open(t, &o);
+    CHECK_OK(hf_db_sync(o.w.scope, o.w.db)); /* nothing waits */
+    hf_scope_sync_later(o.w.scope, true);
+    CHECK_OK(hf_db_sync(o.w.scope, o.w.db));
+    CHECK_OK(put(&o, 1));
+    CHECK_OK(put(&o, 2));
+    CHECK(hf__store_written(o.store) > hf__store_durable(o.store));
+    CHECK_OK(hf_db_sync(o.w.scope, o.w.db));
+    CHECK_INT(hf__store_written(o.store), hf__store_durable(o.store));
+    CHECK_OK(put(&o, 3)); /* it stays on */
+    CHECK(hf__store_written(o.store) > hf__store_durable(o.store));
+    hf_scope_sync_later(o.w.scope, false);
+    CHECK_OK(put(&o, 4));
+    CHECK_INT(hf__store_written(o.store), hf__store_durable(o.store));
+    CHECK_STATUS(HF_INVALID, hf_db_sync(o.w.scope, NULL));
+    world_close(&o.w);
+}
+
+/* A sync that fails is an error of each call until one succeeds: none may take the writes for durable. */
+TEST(pending_sync, of_a_scope_is_not_forgotten_when_it_fails)
+{
+    struct pending o;
+
+    pending_open(t, &o);
+    hf_scope_sync_later(o.w.scope, true);
+    CHECK_OK(put(&o, 1));
+    o.faults.fail_at = o.faults.calls + 1;
+    CHECK_STATUS(HF_IO, hf_db_sync(o.w.scope, o.w.db));
+    CHECK(hf_scope_error(o.w.scope)->may_have_happened);
+    CHECK(hf_db_sync(o.w.scope, o.w.db) != HF_OK);
+    world_close(&o.w);
+}

@@ -4,7 +4,7 @@
 #include "help.h"
 
 #include "engine/engine.h"
-#include "engine/streams.h"
+#include "engine/stream/streams.h"
 
 struct listing {
     char ids[SHARDS_MAX][80];

@@ -169,7 +169,7 @@ static void random_rounds(struct test *t, const char *kind)
         random_operations(&w);
         CHECK_OK(hf_engine_snapshot_restore(w.scope, w.db, which->snapshot));
         CHECK_DUMP(&w, which->text);
-        /* A backup that is being made is begun anew by opening, and so is not as it was. */
+        /* A backup that is being made is started over by opening, and so is not as it was. */
         if (test_random_below(t, 3) == 0 && !strstr(which->text, "CREATING")) {
             world_reopen(&w);
             if (strcmp(kind, "memory:") == 0)

@@ -15,7 +15,7 @@
  *  (5) A copy of the store as it is now, opened as after a crash, is as (2) says and passes a
  *      check.
  *  (6) Nothing leaks.
- *  (7) What upkeep was in the midst of, it finishes after a crash.
+ *  (7) What upkeep was in the middle of, it finishes after a crash.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static void find_stream(struct bench *b)
     b->iterator = iterator.iterator;
 }
 
-/* Always the same: clocks and randomness start anew. In memory when there is no path. */
+/* Always the same: clocks and randomness start again. In memory when there is no path. */
 static void bench_open_in(struct bench *b, struct test *t, const char *path)
 {
     const struct store_options plain = {.sync = STORE_SYNC_NONE};

@@ -70,7 +70,7 @@ TEST(tokens, last_ten_minutes_across_reopening)
     CHECK(!is_error(callf(&w, "TransactWriteItems", ADD_ONE, "once")));
     CHECK_INT(2, value_of_n(&w));
 
-    /* Upkeep drops the old one's age, not the token that was used anew. */
+    /* Upkeep drops the old one's age, not the token that was used again. */
     test_advance_ms(t, 1);
     upkeep(&w);
     CHECK(!is_error(callf(&w, "TransactWriteItems", ADD_ONE, "once")));

@@ -5,10 +5,10 @@
 #include "help.h"
 
 #include "base/buf.h"
-#include "engine/catalog.h"
 #include "engine/engine.h"
 #include "engine/layout.h"
-#include "engine/maintenance.h"
+#include "engine/maintenance/maintenance.h"
+#include "engine/table/catalog.h"
 #include "store/store.h"
 
 #define ENABLE_TTL                                                                                 \

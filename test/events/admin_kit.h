@@ -12,9 +12,9 @@
 
 #include <stdio.h>
 
-static inline struct hf_stream_key order_of(const char *id)
+static inline struct hf_event_stream_key order_of(const char *id)
 {
-    return (struct hf_stream_key){HF_STR("order"), hf_str_from(id)};
+    return (struct hf_event_stream_key){HF_STR("order"), hf_str_from(id)};
 }
 
 /* How many items of the table have such a partition key: all that begins like it. */

@@ -35,7 +35,7 @@ static enum hf_status read_text(struct hf_scope *s, void *bytes, size_t cap, siz
     return HF_OK;
 }
 
-static const struct hf_stream_key stream = {{"order", 5}, {"7", 1}};
+static const struct hf_event_stream_key stream = {{"order", 5}, {"7", 1}};
 
 static enum hf_status append(struct hf_scope *s, struct hf_events *store, const char *id)
 {
@@ -73,7 +73,7 @@ static enum hf_status use_archive(struct hf_scope *s, struct hf_events *store)
 
 static enum hf_status use_limits(struct hf_scope *s, struct hf_events *store)
 {
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     enum hf_status status = hf_events_limit_stream(s, store, stream, 10000000, 100);
 
     if (status == HF_OK)
@@ -97,7 +97,7 @@ static enum hf_status use_export(struct hf_scope *s, struct hf_events *store)
 /* There is something to sweep each time. */
 static enum hf_status use_sweep(struct hf_scope *s, struct hf_events *store)
 {
-    const struct hf_stream_key other = {HF_STR("order"), HF_STR("swept")};
+    const struct hf_event_stream_key other = {HF_STR("order"), HF_STR("swept")};
     struct hf_new_event event = {.type = HF_STR("t")};
     struct hf_append one = {.stream = other, .events = &event, .events_len = 1};
     struct hf_events_swept swept;

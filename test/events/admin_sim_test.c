@@ -37,9 +37,9 @@ struct model {
     size_t swept, moved, large; /* over all histories */
 };
 
-static struct hf_stream_key stream_of(size_t number)
+static struct hf_event_stream_key stream_of(size_t number)
 {
-    return (struct hf_stream_key){HF_STR("s"), hf_str_from(stream_ids[number])};
+    return (struct hf_event_stream_key){HF_STR("s"), hf_str_from(stream_ids[number])};
 }
 
 static struct hf_events *open_by(struct actor *a)
@@ -99,7 +99,7 @@ static void mover(struct actor *a)
     struct hf_events *store = open_by(a);
 
     for (int i = 0; i < 6; i++) {
-        struct hf_stream_key stream = stream_of(sim_random_below(a->sim, STREAMS));
+        struct hf_event_stream_key stream = stream_of(sim_random_below(a->sim, STREAMS));
 
         hf_scope_reset(a->s);
         m->moved +=
@@ -116,8 +116,8 @@ static void sweeper(struct actor *a)
     struct hf_events *store = open_by(a);
 
     for (int i = 0; i < 4; i++) {
-        struct hf_stream_key stream = stream_of(sim_random_below(a->sim, STREAMS));
-        struct hf_stream_info info;
+        struct hf_event_stream_key stream = stream_of(sim_random_below(a->sim, STREAMS));
+        struct hf_event_stream_info info;
         struct hf_events_swept swept = {0};
         enum hf_status status;
 
@@ -163,7 +163,7 @@ static void check_told(struct actor *a, struct hf_events *store)
 
     for (size_t i = 0; i < m->told_len; i++) { /* (2) */
         struct told *told = &m->told[i];
-        struct hf_stream_info info;
+        struct hf_event_stream_info info;
         struct hf_stored_event event;
 
         hf_scope_reset(a->s);

@@ -13,7 +13,7 @@
 
 #include "events_kit.h"
 
-#define ACCOUNT(number) ((struct hf_stream_key){HF_STR("account"), HF_STR(number)})
+#define ACCOUNT(number) ((struct hf_event_stream_key){HF_STR("account"), HF_STR(number)})
 
 struct account {
     int64_t cents;

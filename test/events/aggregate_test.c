@@ -64,7 +64,8 @@ KIT_TEST_TX(aggregate, loading_follows_all_pages)
     hf_events_close(store);
 }
 
-static enum hf_status fill(struct hf_scope *s, void *state, struct hf_stream_key stream, void *user)
+static enum hf_status fill(struct hf_scope *s, void *state, struct hf_event_stream_key stream,
+                           void *user)
 {
     (void)s;
     (void)user;
@@ -525,7 +526,7 @@ struct complaints {
     char text[200];
 };
 
-static void complain(const struct hf_error *error, struct hf_stream_key stream, void *user)
+static void complain(const struct hf_error *error, struct hf_event_stream_key stream, void *user)
 {
     struct complaints *complaints = user;
 

@@ -15,7 +15,8 @@ static void delete_for_good(struct hf_scope *s, struct hf_events *other)
     CHECK_OK(hf_events_tombstone(s, other, ORDER("1"), HF_EXPECT_ANY, 0));
 }
 
-static void append_one(struct hf_scope *s, struct hf_events *other, struct hf_stream_key stream)
+static void append_one(struct hf_scope *s, struct hf_events *other,
+                       struct hf_event_stream_key stream)
 {
     struct hf_new_event event = {.type = HF_STR("faster")};
     struct hf_append append = {.stream = stream, .events = &event, .events_len = 1};

@@ -79,9 +79,9 @@ static struct hf_events *open_by(struct actor *a)
     return store;
 }
 
-static struct hf_stream_key stream_of(struct hf_scope *s, int stream)
+static struct hf_event_stream_key stream_of(struct hf_scope *s, int stream)
 {
-    return (struct hf_stream_key){HF_STR("sim"), hf_scope_format(s, "%d", stream)};
+    return (struct hf_event_stream_key){HF_STR("sim"), hf_scope_format(s, "%d", stream)};
 }
 
 /* ---- writers -------------------------------------------------------------------------------- */

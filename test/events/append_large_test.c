@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "../db/between.h"
+
 enum { MANY = 250 };
 
 /* How many items there are with that partition key. */
@@ -50,6 +52,53 @@ static void check_read(struct kit *k, struct hf_events *store, struct hf_events_
     check_run(&page, first, len, o.backward ? -1 : 1);
     CHECK_INT(next, page.next);
     CHECK_INT(MANY + 4, page.version);
+}
+
+/* A service that does not heed the limit of a query. */
+static enum hf_status without_limit(struct hf_scope *s, struct between *b, enum hf_op op,
+                                    const void *request, void *response)
+{
+    struct hf_query query;
+
+    if (op != HF_OP_QUERY)
+        return between_pass(s, b, op, request, response);
+    query = *(const struct hf_query *)request;
+    query.limit = 0;
+    return between_pass(s, b, op, &query, response);
+}
+
+/* More items than were asked for are not written beyond the array that they are for. */
+KIT_TEST_TX(append_large, a_service_that_does_not_heed_limits_overwrites_nothing)
+{
+    struct between between = between_of(k->db);
+    struct hf_events *store = open_store(k), *unlimited;
+    struct hf_stored_event around[3], *event = &around[1];
+    struct hf_events_reader *reader;
+    const struct hf_stored_event *events;
+    struct hf_appended done;
+    size_t read = 0, len;
+
+    CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_NONE, 0, MANY, &done));
+    memset(around, 'x', sizeof(around));
+    between.on_call = without_limit;
+    CHECK_OK(hf_events_open(k->scope, &between.db, HF_OPTIONS(hf_events_options, .table = k->table),
+                            &unlimited));
+    CHECK_OK(hf_events_get(k->scope, unlimited, done.ids[77], event));
+    CHECK_INT(78, event->version);
+    CHECK(memcmp(&around[0], &around[2], sizeof(around[0])) == 0);
+    CHECK_OK(hf_events_reader_open(k->scope, unlimited,
+                                   HF_OPTIONS(hf_events_all_options, .limit = 7), &reader));
+    test_advance_ms(k->t, 1000);
+    for (int round = 0; round < MANY && read < MANY; round++) {
+        CHECK_OK(hf_events_reader_next(k->scope, reader, &events, &len));
+        CHECK(len <= 7);
+        for (size_t i = 0; i < len; i++)
+            CHECK_INT(++read, events[i].version);
+    }
+    CHECK_INT(MANY, read);
+    hf_events_reader_close(reader);
+    hf_events_close(unlimited);
+    hf_events_close(store);
 }
 
 /* D5.5: many events are appended as a whole. Two before it, MANY, two behind it, read from all

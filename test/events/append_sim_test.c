@@ -2,7 +2,7 @@
  * test/events/append_sim_test.c: appending under bad luck, by seed. Hosts append events with ids, a
  * few at a time, or more than a transaction takes, or in a transaction of their own, to streams
  * that others append to as well; and repeat each until they are told that it is done, also after
- * they have died in the midst of it.
+ * they have died in the middle of it.
  *
  * What has to hold in the end:
  *
@@ -35,9 +35,9 @@ struct ledger {
     uint64_t repeated, large, built; /* over all histories */
 };
 
-static struct hf_stream_key stream_of(int number)
+static struct hf_event_stream_key stream_of(int number)
 {
-    return (struct hf_stream_key){HF_STR("s"), number ? HF_STR("one") : HF_STR("other")};
+    return (struct hf_event_stream_key){HF_STR("s"), number ? HF_STR("one") : HF_STR("other")};
 }
 
 static struct hf_events *open_by(struct actor *a)

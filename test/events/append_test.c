@@ -118,12 +118,12 @@ KIT_TEST_TX(append, streams_of_any_name_are_apart)
     struct hf_appended done;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct hf_stream_key key = {hf_str_from(names[i].domain), hf_str_from(names[i].id)};
+        struct hf_event_stream_key key = {hf_str_from(names[i].domain), hf_str_from(names[i].id)};
 
         CHECK_OK(append_some(k, store, key, HF_EXPECT_NONE, 0, i + 1, &done));
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct hf_stream_key key = {hf_str_from(names[i].domain), hf_str_from(names[i].id)};
+        struct hf_event_stream_key key = {hf_str_from(names[i].domain), hf_str_from(names[i].id)};
         struct hf_stored_event event;
 
         CHECK_OK(hf_events_read(k->scope, store, key, NULL, &page));
@@ -164,8 +164,8 @@ KIT_TEST_TX(append, payloads_are_bytes)
     hf_events_close(store);
 }
 
-static struct hf_append one_with_id(struct kit *k, struct hf_stream_key stream, const char *id,
-                                    const char *payload)
+static struct hf_append one_with_id(struct kit *k, struct hf_event_stream_key stream,
+                                    const char *id, const char *payload)
 {
     struct hf_new_event *event = hf_scope_alloc(k->scope, sizeof(*event));
 
@@ -286,7 +286,7 @@ KIT_TEST_TX(append, an_id_that_is_a_position_is_taken)
     struct hf_new_event events[2] = {{.type = HF_STR("t2"), .payload = PAYLOAD("2")},
                                      {.type = HF_STR("t3"), .payload = PAYLOAD("3")}};
     struct hf_append append = {.stream = ORDER("1"), .events = events, .events_len = 1};
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_appended first, done;
 
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 3, &first));
@@ -512,8 +512,8 @@ KIT_TEST_TX(append, texts_are_limited)
     struct hf_stored_event found;
 
     memset(text, 'x', HF_EVENTS_ID_MAX + 1);
-    append.stream = (struct hf_stream_key){hf_str_of(text, HF_EVENTS_DOMAIN_MAX),
-                                           hf_str_of(text, HF_EVENTS_ID_MAX)};
+    append.stream = (struct hf_event_stream_key){hf_str_of(text, HF_EVENTS_DOMAIN_MAX),
+                                                 hf_str_of(text, HF_EVENTS_ID_MAX)};
     event = (struct hf_new_event){.type = hf_str_of(text, HF_EVENTS_TYPE_MAX),
                                   .id = hf_str_of(text, HF_EVENTS_ID_MAX),
                                   .content_type = hf_str_of(text, HF_EVENTS_TYPE_MAX),

@@ -49,11 +49,11 @@ static void run_threads(struct stage *stage, void *(*run)(void *))
         CHECK_INT(0, pthread_join(threads[i], NULL));
 }
 
-static struct hf_stream_key stream_of(int number)
+static struct hf_event_stream_key stream_of(int number)
 {
     static const char *const names[STREAMS] = {"a", "b", "c"};
 
-    return (struct hf_stream_key){HF_STR("order"), hf_str_from(names[number % STREAMS])};
+    return (struct hf_event_stream_key){HF_STR("order"), hf_str_from(names[number % STREAMS])};
 }
 
 /* Each event has an id that says whose it is and which, so that losses and doubles show. */
@@ -266,9 +266,9 @@ TEST(threads, without_memory_all_of_an_append_is_there_or_nothing)
         if (s)
             hf_scope_reset(s);
         if (store) {
-            struct hf_stream_key a = {HF_STR("a"),
-                                      hf_scope_format(s, "%llu", (unsigned long long)round)};
-            struct hf_stream_key b = {HF_STR("b"), a.id};
+            struct hf_event_stream_key a = {HF_STR("a"),
+                                            hf_scope_format(s, "%llu", (unsigned long long)round)};
+            struct hf_event_stream_key b = {HF_STR("b"), a.id};
             uint64_t version;
 
             CHECK_OK(hf_events_read(s, store, a, NULL, &page));

@@ -86,7 +86,8 @@ static uint64_t version_of(struct kit *k, struct hf_events *store, const char *i
     struct hf_events_page page;
 
     CHECK_OK(hf_events_read(k->scope, store,
-                            (struct hf_stream_key){HF_STR("order"), hf_str_from(id)}, NULL, &page));
+                            (struct hf_event_stream_key){HF_STR("order"), hf_str_from(id)}, NULL,
+                            &page));
     CHECK_INT(page.version, page.events_len);
     return page.version;
 }
@@ -145,7 +146,7 @@ KIT_TEST_TX(append_tx, what_is_not_committed_does_not_happen)
     close_work(&w);
 }
 
-/* (4): others were faster: it is built anew, or the expectation is told to be wrong. */
+/* (4): others were faster: it is built again, or the expectation is told to be wrong. */
 KIT_TEST_TX(append_tx, others_who_are_faster_let_it_be_built_anew)
 {
     struct work w = work_of(k);

@@ -141,7 +141,7 @@ static void check_sweep(struct hf_scope *s, struct hf_events *store, struct hf_b
 /* ---- commits that fail, answers that get lost ----------------------------------------------- */
 
 static enum hf_status append_no(struct hf_scope *s, struct hf_events *store,
-                                struct hf_stream_key stream, int number, size_t len)
+                                struct hf_event_stream_key stream, int number, size_t len)
 {
     struct hf_new_event event = {.id = hf_scope_format(s, "event-%d", number),
                                  .type = HF_STR("happened"),
@@ -207,7 +207,7 @@ KIT_TEST_TX(blob_kill, commits_that_fail_leave_what_is_swept)
     stage_close(&st);
 }
 
-/* The event is there, though nobody was told: its blob stays, and it is not put anew. */
+/* The event is there, though nobody was told: its blob stays, and it is not put again. */
 KIT_TEST_TX(blob_kill, answers_that_get_lost_lose_no_payload)
 {
     const struct hf_fault faults[] = {
@@ -254,7 +254,7 @@ KIT_TEST_TX(blob_kill, any_bad_luck_leaves_events_with_their_payloads)
     tries = tries < TRIES ? tries : TRIES;
     for (uint32_t i = 0; i < tries; i++) {
         struct hf_scope_mark mark = hf_scope_mark(k->scope);
-        struct hf_stream_key stream = i % 3 ? ORDER("1") : ORDER("2");
+        struct hf_event_stream_key stream = i % 3 ? ORDER("1") : ORDER("2");
 
         CHECK_OK(hf_faulty_set(k->scope, k->db, faults, sizeof(faults) / sizeof(faults[0])));
         hf_scope_timeout_ms(k->scope, 100);

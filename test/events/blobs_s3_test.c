@@ -89,7 +89,7 @@ static void bench_close(struct bench *b)
     hf_scope_free(b->k.scope);
 }
 
-static void append_blob(struct bench *b, struct hf_stream_key stream, const char *id)
+static void append_blob(struct bench *b, struct hf_event_stream_key stream, const char *id)
 {
     uint8_t *bytes = hf_scope_alloc(b->k.scope, LARGE);
     struct hf_new_event event = {.id = hf_str_from(id),

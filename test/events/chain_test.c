@@ -5,7 +5,7 @@
 #include "events_kit.h"
 
 /* The hashes of a stream, computed again from what is read. */
-static void check_chain(struct kit *k, struct hf_events *store, struct hf_stream_key stream,
+static void check_chain(struct kit *k, struct hf_events *store, struct hf_event_stream_key stream,
                         size_t expected)
 {
     struct hf_events_page page;
@@ -105,7 +105,7 @@ TEST(chain, covers_every_field)
     events[13].correlation = HF_STR("p");
     events[14].compensates = HF_STR("s");
     events[15].meta = (struct hf_item){NULL, 0};
-    events[16].stream = (struct hf_stream_key){HF_STR("di"), HF_STR("")};
+    events[16].stream = (struct hf_event_stream_key){HF_STR("di"), HF_STR("")};
     events[17].causation = HF_STR("ao"); /* bytes that move from one field to the next */
     events[17].correlation = HF_STR("");
     for (size_t i = 0; i < 18; i++) {

@@ -12,7 +12,7 @@
     {                                                                                              \
         (const uint8_t *)(text), sizeof(text) - 1                                                  \
     }
-#define ORDER(number) ((struct hf_stream_key){HF_STR("order"), HF_STR(number)})
+#define ORDER(number) ((struct hf_event_stream_key){HF_STR("order"), HF_STR(number)})
 
 static inline struct hf_str payload_of(const struct hf_stored_event *event)
 {
@@ -37,7 +37,7 @@ static inline struct hf_events *open_store(struct kit *k)
 
 /* Append `count` events of the types "t1", "t2", and so on, with "1", "2" as payload. */
 static inline enum hf_status append_some(struct kit *k, struct hf_events *store,
-                                         struct hf_stream_key stream, enum hf_expect expect,
+                                         struct hf_event_stream_key stream, enum hf_expect expect,
                                          uint64_t version, size_t count, struct hf_appended *done)
 {
     struct hf_new_event *events = hf_scope_alloc(k->scope, (count + 1) * sizeof(*events));

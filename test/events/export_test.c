@@ -98,7 +98,7 @@ static struct hf_events *open_other(struct kit *k)
     return store;
 }
 
-/* Without what an import makes anew: positions and hashes. */
+/* Without what an import makes again: positions and hashes. */
 static struct hf_str without_places(struct kit *k, const struct file *file)
 {
     char *text = hf_scope_alloc(k->scope, file->len + 1), *to = text;
@@ -217,7 +217,7 @@ KIT_TEST_TX(export, many_streams_keep_their_order)
     for (int i = 0; i < 30; i++) {
         struct hf_str id = hf_scope_format(k->scope, "%d", i);
 
-        append.stream = (struct hf_stream_key){HF_STR("big"), id};
+        append.stream = (struct hf_event_stream_key){HF_STR("big"), id};
         CHECK_OK(hf_events_append(k->scope, other, &append, 1, NULL, NULL));
     }
     for (int i = 0; i < 50; i++) {
@@ -251,7 +251,7 @@ KIT_TEST_TX(export, versions_come_to_an_end)
     CHECK_STATUS(HF_LIMIT, append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 200, NULL));
     CHECK_OK(append_some(k, store, ORDER("2"), HF_EXPECT_ANY, 0, 5, NULL));
     for (int i = 1; i <= 2; i++) {
-        struct hf_stream_key stream = i == 1 ? ORDER("1") : ORDER("2");
+        struct hf_event_stream_key stream = i == 1 ? ORDER("1") : ORDER("2");
 
         CHECK_OK(hf_events_read(k->scope, store, stream,
                                 HF_OPTIONS(hf_events_read_options, .from = 10000000000000001,
@@ -335,7 +335,7 @@ KIT_TEST_TX(export, nothing_is_replaced_by_nothing)
 {
     static const char *const files[] = {"", "\n  \n", "id;type\n1;a\n"};
     struct hf_events *store = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     uint64_t count;
 
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_NONE, 0, 3, NULL));
@@ -357,7 +357,7 @@ KIT_TEST_TX(export, nothing_is_replaced_by_nothing)
 KIT_TEST_TX(export, what_is_not_read_is_not_exported)
 {
     struct hf_events *store = open_store(k), *other = open_other(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_events_page page;
     struct file file, again;
     uint64_t count;
@@ -525,7 +525,8 @@ KIT_TEST_TX(export, bad_lines_are_named)
         CHECK_INT(cases[i].in, count);
         free(file.text);
     }
-    CHECK_OK(hf_events_tombstone(k->scope, store, (struct hf_stream_key){HF_STR("d"), HF_STR("s")},
+    CHECK_OK(hf_events_tombstone(k->scope, store,
+                                 (struct hf_event_stream_key){HF_STR("d"), HF_STR("s")},
                                  HF_EXPECT_ANY, 0));
     hf_events_close(store);
 }

@@ -335,7 +335,8 @@ static inline uint64_t stage_version(struct stage *st, const char *id)
     struct hf_events_page page;
 
     CHECK_OK(hf_events_read(st->k->scope, st->store,
-                            (struct hf_stream_key){HF_STR("d"), hf_str_from(id)}, NULL, &page));
+                            (struct hf_event_stream_key){HF_STR("d"), hf_str_from(id)}, NULL,
+                            &page));
     return page.version;
 }
 

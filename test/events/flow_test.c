@@ -246,7 +246,7 @@ KIT_TEST_TX(flow, an_aggregate_decides_on_its_state)
     stage_close(&st);
 }
 
-/* (1) D5 14: two processes validate against the same state, and one of them has to do it anew. */
+/* (1) D5 14: two processes validate against the same state, and one of them has to do it again. */
 KIT_TEST_TX(flow, races_across_processes_are_caught_and_taken_anew)
 {
     struct hf_events *elsewhere = open_store(k);
@@ -341,7 +341,7 @@ KIT_TEST_TX(flow, states_that_were_only_looked_at_have_to_be_the_same)
 
 KIT_TEST_TX(flow, snapshots_are_made_of_aggregates)
 {
-    struct hf_stream_key stream = {HF_STR("d"), HF_STR("7")};
+    struct hf_event_stream_key stream = {HF_STR("d"), HF_STR("7")};
     struct hf_snapshot snapshot;
     struct stage st;
 

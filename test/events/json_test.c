@@ -88,8 +88,8 @@ TEST(events_json, everything_comes_back)
 
     for (size_t i = 0; i < sizeof(hash); i++)
         hash[i] = (uint8_t)(i * 9 + 3);
-    event.stream = (struct hf_stream_key){HF_STR("a/b::\"c\"\\ \xC3\xA9 \xF0\x9F\x98\x80"),
-                                          HF_STR("line\nbreak\x01%2E.")};
+    event.stream = (struct hf_event_stream_key){HF_STR("a/b::\"c\"\\ \xC3\xA9 \xF0\x9F\x98\x80"),
+                                                HF_STR("line\nbreak\x01%2E.")};
     event.version = UINT64_MAX;
     event.schema = UINT32_MAX;
     event.causation = HF_STR("cause\r\n");

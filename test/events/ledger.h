@@ -8,7 +8,7 @@
  * Writers append to the same few streams: events with ids that they chose, and without; to one
  * stream and to several; with any version expected and an exact one; more than fit into a
  * transaction, by number and by size. Each keeps a journal, a file that only grows: before an
- * append it says what it is about to do, afterwards what it was told. Who starts anew finishes what
+ * append it says what it is about to do, afterwards what it was told. Who starts again finishes what
  * its former life had begun, by appending the same again. At times an append of long ago is
  * repeated.
  *
@@ -110,7 +110,7 @@ struct origin {
 };
 
 struct op plan_op(uint64_t seed, int writer, uint32_t number);
-struct hf_stream_key plan_stream(struct hf_scope *s, int stream);
+struct hf_event_stream_key plan_stream(struct hf_scope *s, int stream);
 struct hf_append *plan_appends(struct hf_scope *s, const struct op *op, int64_t expected);
 bool plan_origin(const struct hf_stored_event *event, struct origin *origin);
 /* The same line in every log, without its end. */

@@ -55,9 +55,9 @@ struct op plan_op(uint64_t seed, int writer, uint32_t number)
     return op;
 }
 
-struct hf_stream_key plan_stream(struct hf_scope *s, int stream)
+struct hf_event_stream_key plan_stream(struct hf_scope *s, int stream)
 {
-    return (struct hf_stream_key){HF_STR("ledger"), hf_scope_format(s, "s/%d", stream)};
+    return (struct hf_event_stream_key){HF_STR("ledger"), hf_scope_format(s, "s/%d", stream)};
 }
 
 static struct hf_new_event plan_event(struct hf_scope *s, const struct op *op, size_t part,

@@ -5,7 +5,7 @@
 #include "events/store/events.h"
 #include "events_kit.h"
 
-static const struct hf_stream_key stream = {{"order", 5}, {"1", 1}};
+static const struct hf_event_stream_key stream = {{"order", 5}, {"1", 1}};
 
 static void check_page(struct kit *k, struct hf_events *store, struct hf_events_read_options o,
                        uint64_t first, size_t len, uint64_t next)
@@ -54,9 +54,9 @@ KIT_TEST_TX(read, any_part_of_a_stream)
     CHECK_STATUS(HF_INVALID, hf_events_read(k->scope, store, stream,
                                             HF_OPTIONS(hf_events_read_options, .limit = 100001),
                                             &(struct hf_events_page){0}));
-    CHECK_STATUS(HF_INVALID,
-                 hf_events_read(k->scope, store, (struct hf_stream_key){HF_STR(""), HF_STR("1")},
-                                NULL, &(struct hf_events_page){0}));
+    CHECK_STATUS(HF_INVALID, hf_events_read(k->scope, store,
+                                            (struct hf_event_stream_key){HF_STR(""), HF_STR("1")},
+                                            NULL, &(struct hf_events_page){0}));
     hf_events_close(store);
 }
 
@@ -342,7 +342,7 @@ KIT_TEST_TX(store, a_prefix_and_provisioned_capacity)
     CHECK_OK(hf_events_read(k->scope, same, stream, NULL, &page));
     CHECK_INT(2, page.events_len);
     hf_events_close(same);
-    CHECK_OK(hf_events_reset(k->scope, store)); /* and it is made anew as it was */
+    CHECK_OK(hf_events_reset(k->scope, store)); /* and it is made again as it was */
     CHECK_OK(
         hf_describe_table(k->scope, k->db, &(struct hf_describe_table){.table = k->table}, &table));
     CHECK_INT(9, table.table->throughput->write_units);

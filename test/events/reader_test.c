@@ -47,7 +47,7 @@ static struct hf_str types_with(struct kit *k, struct hf_events *store,
 }
 
 static struct hf_appended append_one(struct kit *k, struct hf_events *store,
-                                     struct hf_stream_key stream, const char *type)
+                                     struct hf_event_stream_key stream, const char *type)
 {
     struct hf_new_event event = {.type = hf_str_from(type)};
     struct hf_append append = {.stream = stream, .events = &event, .events_len = 1};
@@ -132,7 +132,7 @@ KIT_TEST_TX(reader, from_where_and_up_to_where)
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     second = page.events[1];
 
-    all.after = second.position; /* in the midst of an append */
+    all.after = second.position; /* in the middle of an append */
     CHECK_STR("t3,a,b,c", types_with(k, store, all));
     all.until = three.position;
     CHECK_STR("t3,a,b", types_with(k, store, all));
@@ -172,7 +172,7 @@ KIT_TEST_TX(reader, from_the_midst_of_the_last_append)
 KIT_TEST_TX(reader, only_some)
 {
     struct hf_events *store = open_store(k);
-    struct hf_stream_key item = {HF_STR("item"), HF_STR("")};
+    struct hf_event_stream_key item = {HF_STR("item"), HF_STR("")};
     struct hf_events_reader *r;
     struct hf_str end;
 

@@ -63,7 +63,8 @@ KIT_TEST_TX(revert, a_tree_is_taken_back_newest_first_and_leaves_before_parents)
     CHECK_STR("root.1.2", event.causation);
     CHECK_STR("root", event.correlation);
     CHECK_STR("9", event.stream.id);
-    CHECK_OK(hf_events_read(k->scope, st.store, (struct hf_stream_key){HF_STR("d"), HF_STR("7")},
+    CHECK_OK(hf_events_read(k->scope, st.store,
+                            (struct hf_event_stream_key){HF_STR("d"), HF_STR("7")},
                             HF_OPTIONS(hf_events_read_options, .from = 6), &page));
     CHECK_INT(5, page.events_len);
     CHECK_STR("-f", page.events[0].type);

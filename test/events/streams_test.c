@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct hf_stream_key order_of(const char *id)
+static struct hf_event_stream_key order_of(const char *id)
 {
-    return (struct hf_stream_key){HF_STR("order"), hf_str_from(id)};
+    return (struct hf_event_stream_key){HF_STR("order"), hf_str_from(id)};
 }
 
 /* "3-7" or "none": the versions that are read. */
@@ -40,7 +40,7 @@ static struct hf_str versions_of(struct kit *k, struct hf_events *store, const c
 KIT_TEST_TX(streams, info)
 {
     struct hf_events *store = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_appended done;
 
     CHECK_STATUS(HF_NOT_FOUND, hf_events_stream_info(k->scope, store, ORDER("1"), &info));
@@ -53,15 +53,15 @@ KIT_TEST_TX(streams, info)
     CHECK_INT(32, info.hash.len);
     CHECK(!info.max_age_s && !info.max_count && !info.archived && !info.deleted);
     CHECK_STATUS(HF_INVALID,
-                 hf_events_stream_info(k->scope, store, (struct hf_stream_key){.id = HF_STR("x")},
-                                       &info));
+                 hf_events_stream_info(k->scope, store,
+                                       (struct hf_event_stream_key){.id = HF_STR("x")}, &info));
     hf_events_close(store);
 }
 
 KIT_TEST_TX(streams, truncated_events_are_not_read)
 {
     struct hf_events *store = open_store(k), *other = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_stored_event event;
     struct hf_events_page page;
     struct hf_appended done;
@@ -104,7 +104,7 @@ KIT_TEST_TX(streams, truncated_events_are_not_read)
 KIT_TEST_TX(streams, limits_are_honoured_as_events_come_and_age)
 {
     struct hf_events *store = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_appended done;
 
     CHECK_STATUS(HF_NOT_FOUND, hf_events_limit_stream(k->scope, store, ORDER("1"), 0, 3));
@@ -141,7 +141,7 @@ KIT_TEST_TX(streams, limits_are_honoured_as_events_come_and_age)
 KIT_TEST_TX(streams, the_end)
 {
     struct hf_events *store = open_store(k), *other = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_events_page page;
     struct hf_stored_event event;
     struct hf_appended done;
@@ -187,7 +187,7 @@ KIT_TEST_TX(streams, the_end)
 KIT_TEST_TX(streams, lost_answers_do_no_harm)
 {
     struct hf_events *store = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     CHECK_OK(append_some(k, store, ORDER("1"), HF_EXPECT_ANY, 0, 5, NULL));
     kit_fault(k, HF_FAULT_LOST_ANSWER, "UpdateItem", 1);
@@ -242,7 +242,7 @@ KIT_TEST_TX(streams, archived_and_back)
 {
     enum { COMMITS = 30 };
     struct hf_events *store = open_store(k), *other = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
     struct hf_stored_event event;
     struct hf_appended done;
     struct hf_str before;
@@ -299,7 +299,7 @@ KIT_TEST_TX(streams, an_archive_that_was_interrupted_is_repeated)
                 kit_no_faults(k);
                 interrupted += !ended;
                 CHECK_INT(COMMITS, commits_in(k, 'a', "1") + commits_in(k, 'z', "1"));
-                /* Begin anew, to be interrupted one call later. */
+                /* Begin again, to be interrupted one call later. */
                 CHECK_OK(way ? hf_events_unarchive(k->scope, store, ORDER("1"))
                              : hf_events_archive(k->scope, store, ORDER("1")));
                 CHECK_INT(way ? COMMITS : 0, commits_in(k, 'a', "1"));
@@ -344,8 +344,8 @@ struct listed {
     enum hf_status then;
 };
 
-static enum hf_status list_one(struct hf_scope *s, struct hf_stream_key stream,
-                               const struct hf_stream_info *info, void *user)
+static enum hf_status list_one(struct hf_scope *s, struct hf_event_stream_key stream,
+                               const struct hf_event_stream_info *info, void *user)
 {
     struct listed *listed = user;
 
@@ -371,7 +371,7 @@ KIT_TEST_TX(streams, all_are_listed)
 
     CHECK_OK(append_some(k, store, ORDER("a.b%/c"), HF_EXPECT_ANY, 0, 2, NULL));
     CHECK_OK(append_some(k, store, ORDER(""), HF_EXPECT_ANY, 0, 1, NULL));
-    CHECK_OK(append_some(k, store, (struct hf_stream_key){HF_STR("x::y"), HF_STR("z")},
+    CHECK_OK(append_some(k, store, (struct hf_event_stream_key){HF_STR("x::y"), HF_STR("z")},
                          HF_EXPECT_ANY, 0, 1, NULL));
     CHECK_OK(hf_events_tombstone(k->scope, store, ORDER(""), HF_EXPECT_ANY, 0));
     CHECK_OK(hf_events_streams(s, store, hf_str_of(NULL, 0), list_one, &listed));

@@ -183,7 +183,8 @@ KIT_TEST_TX(group, events_that_are_gone)
 }
 
 /* Two events of the stream, the payload of the first one in the blob store. */
-static void append_large_one(struct kit *k, struct hf_events *store, struct hf_stream_key stream)
+static void append_large_one(struct kit *k, struct hf_events *store,
+                             struct hf_event_stream_key stream)
 {
     static const uint8_t large[1000] = {'x'};
     struct hf_new_event events[] = {{.id =
@@ -429,10 +430,10 @@ KIT_TEST_TX(group, long_names)
 
     memset(domain, '.', sizeof(domain)); /* three bytes each, in a key */
     memset(id, '.', sizeof(id));
-    CHECK_OK(
-        append_some(k, store,
-                    (struct hf_stream_key){hf_str_of(domain, sizeof(domain)), hf_str_of(id, 400)},
-                    HF_EXPECT_ANY, 0, 2, NULL));
+    CHECK_OK(append_some(k, store,
+                         (struct hf_event_stream_key){hf_str_of(domain, sizeof(domain)),
+                                                      hf_str_of(id, 400)},
+                         HF_EXPECT_ANY, 0, 2, NULL));
     run(k, group);
     CHECK_INT(1, count_of(seen.types, "t1"));
     hf_group_close(group);

@@ -8,7 +8,7 @@
  *      only.
  *  (2) A holder hands events over in their order, without leaving one out, from the checkpoint on.
  *  (3) A projection has counted each event once in the end, and never more than there are; also
- *      when it is told to begin anew in between.
+ *      when it is told to start over in between.
  *  (4) In the end all is handled, and fences of later leases are higher.
  *  (5) An event that ends whoever handles it is parked after max_attempts of that, and one before
  *      anybody was careful; no other is, and those behind it go on.
@@ -243,7 +243,7 @@ static uint64_t stored_version(struct sim *sim, struct history *m)
 
     if (hf_subscription_info(s, m->truth, HF_STR("q"), &info) != HF_OK || !info.checkpoint.ptr)
         return 0;
-    CHECK_OK(hf_events_read(s, m->truth, (struct hf_stream_key){HF_STR("s"), HF_STR("1")},
+    CHECK_OK(hf_events_read(s, m->truth, (struct hf_event_stream_key){HF_STR("s"), HF_STR("1")},
                             HF_OPTIONS(hf_events_read_options, .limit = 1000), &page));
     for (size_t i = 0; i < page.events_len; i++)
         if (memcmp(page.events[i].position.ptr, info.checkpoint.ptr, HF_POSITION_LEN) <= 0)
@@ -277,7 +277,7 @@ static void check_end(struct sim *sim, struct history *m, bool projection)
     struct hf_scope *s = sim_scope(sim);
     struct hf_events_page page;
 
-    CHECK_OK(hf_events_read(s, m->truth, (struct hf_stream_key){HF_STR("s"), HF_STR("1")},
+    CHECK_OK(hf_events_read(s, m->truth, (struct hf_event_stream_key){HF_STR("s"), HF_STR("1")},
                             HF_OPTIONS(hf_events_read_options, .limit = 1000), &page));
     for (uint64_t i = 1; i <= page.version; i++) {
         struct hf_get_item get = {.table = totals_table,

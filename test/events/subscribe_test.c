@@ -23,7 +23,7 @@ struct seen {
     int told[8];
     char told_text[200];
     struct kit *k;             /* when it stops, */
-    struct hf_events *rebuild; /* tell it to begin anew */
+    struct hf_events *rebuild; /* tell it to start over */
 };
 
 static enum hf_status note(struct hf_scope *s, const struct hf_stored_event *event, void *user)
@@ -89,7 +89,7 @@ static struct hf_subscription *subscribe(struct kit *k, struct hf_events *store,
     return sub;
 }
 
-static void append_type(struct kit *k, struct hf_events *store, struct hf_stream_key stream,
+static void append_type(struct kit *k, struct hf_events *store, struct hf_event_stream_key stream,
                         const char *type)
 {
     struct hf_new_event event = {.type = hf_str_from(type)};
@@ -182,7 +182,7 @@ KIT_TEST_TX(subscribe, start_positions_and_filters)
 
     append_type(k, store, ORDER("1"), "a");
     append_type(k, store, ORDER("1"), "b");
-    append_type(k, store, (struct hf_stream_key){HF_STR("item"), HF_STR("")}, "x");
+    append_type(k, store, (struct hf_event_stream_key){HF_STR("item"), HF_STR("")}, "x");
     test_advance_ms(k->t, DAY);
     from_us = k->t->wall_us;
     append_type(k, store, ORDER("1"), "c");
@@ -213,7 +213,7 @@ KIT_TEST_TX(subscribe, start_positions_and_filters)
                     hf_subscription_close(end);
                 }
             append_type(k, store, ORDER("1"), "new");
-            append_type(k, store, (struct hf_stream_key){HF_STR("item"), HF_STR("")}, "x");
+            append_type(k, store, (struct hf_event_stream_key){HF_STR("item"), HF_STR("")}, "x");
         }
         if (cases[i].options.start == HF_START_END) {
             hf_subscription_close(sub);
@@ -384,7 +384,7 @@ KIT_TEST_TX(subscribe, stops_in_front_of_what_cannot_be_handled)
     hf_events_close(store);
 }
 
-/* The lease is free for who begins anew then. */
+/* The lease is free for who starts over then. */
 KIT_TEST_TX(subscribe, gives_up_while_it_is_told_to_begin_anew)
 {
     struct hf_events *store = open_store(k);

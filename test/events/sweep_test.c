@@ -236,7 +236,7 @@ KIT_TEST_TX(sweep, limits_take_what_they_hide)
 KIT_TEST_TX(sweep, a_deleted_stream_leaves_its_tombstone)
 {
     struct hf_events *store = open_store(k);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     for (int i = 0; i < 40; i++)
         append_ids(k, store, "1", 1 + i, 1);

@@ -21,7 +21,7 @@ static struct hf_events *filled(struct kit *k)
 static void check_bad(struct kit *k, struct hf_events *store, uint64_t version, const char *what)
 {
     struct hf_events_verified verified;
-    struct hf_stream_key stream = ORDER("1");
+    struct hf_event_stream_key stream = ORDER("1");
 
     CHECK_STATUS(HF_CORRUPT, hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_STR("order", verified.bad.domain);
@@ -51,7 +51,7 @@ KIT_TEST_TX(verify, all_is_well)
 {
     struct hf_events *store = filled(k);
     struct hf_events_verified verified;
-    struct hf_stream_key stream = ORDER("1");
+    struct hf_event_stream_key stream = ORDER("1");
 
     CHECK_OK(hf_events_verify(k->scope, store, NULL, NULL, &verified));
     CHECK_INT(2, verified.streams);
@@ -88,7 +88,7 @@ static enum hf_status hear(uint64_t done, uint64_t total, void *user)
 KIT_TEST_TX(verify, progress_is_told)
 {
     struct hf_events *store = filled(k);
-    struct hf_stream_key stream = ORDER("long");
+    struct hf_event_stream_key stream = ORDER("long");
     struct hf_events_verified verified;
     struct heard heard = {.calls = 0};
 
@@ -279,7 +279,7 @@ KIT_TEST_TX(verify, keys_and_positions_that_are_none)
     struct hf_events_verified verified;
     struct hf_events_swept swept;
     struct hf_stored_event event;
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     CHECK_INT(HF_POSITION_LEN, forged.len);
     put_raw(k, hf_item_with(k->scope, second, &p, 1));

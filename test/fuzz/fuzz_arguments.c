@@ -131,7 +131,7 @@ static void parse(struct hf_scope *s, const struct options_table *table, size_t 
         MUST(options.operands_len <= len && (table->operands || !options.operands_len));
         break;
     case OPTIONS_HELP:
-        hf__options_help(nowhere, table, WIDTH);
+        hf__options_help(nowhere, table, WIDTH, true);
         break;
     case OPTIONS_BAD:
         MUST(options.error.len > 0);

@@ -17,7 +17,7 @@
 #include "cli/frame/options.h"
 #include "cli/frame/time_arg.h"
 #include "cli/serve/keys.h"
-#include "cli/table/table_spec.h"
+#include "cli/table/table_file.h"
 #include "files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -74,10 +74,9 @@ static void read_json(struct hf_scope *s, struct hf_str text)
 
 static void read_table(struct hf_scope *s, struct hf_str text)
 {
-    struct hf_create_table spec;
-    struct hf_str error = {NULL, 0};
+    struct table_file file = {.s = s, .parameters = &(struct option_list){NULL, 0}};
 
-    MUST(hf__cli_table_spec_read(s, text, &spec, &error) || error.len > 0);
+    MUST(hf__cli_table_file_read(&file, text) || file.error.len > 0);
 }
 
 static void read_keys(struct hf_scope *s, struct hf_str text)
@@ -94,7 +93,7 @@ static void read_keys(struct hf_scope *s, struct hf_str text)
 
 static void read_lines(struct hf_scope *s, struct hf_str text)
 {
-    struct hf_stream_key stream = {HF_STR("order"), HF_STR("7")};
+    struct hf_event_stream_key stream = {HF_STR("order"), HF_STR("7")};
     struct events_line *lines;
     struct hf_str error = {NULL, 0};
     size_t len;

@@ -165,7 +165,7 @@ static enum hf_status look_records(struct hf_scope *s, struct hf_item item)
 
 static enum hf_status look_events(struct hf_scope *s, struct hf_item item, unsigned which)
 {
-    struct hf_stream_key stream = {HF_STR("order"), HF_STR("7")};
+    struct hf_event_stream_key stream = {HF_STR("order"), HF_STR("7")};
     struct hf_stored_event event;
     struct events_commit commit;
     struct events_place place;

@@ -2,7 +2,7 @@
  * test/fuzz/fuzz_sign.c: server/auth.c and http/sign.c on any head.
  *
  * The input is a request as text: "METHOD target", a line "Name: value" for each field, an empty
- * line, the body. Nothing in it can be a signature of ours, as the secret is made anew for each
+ * line, the body. Nothing in it can be a signature of ours, as the secret is made again for each
  * run:
  *
  *  - with keys it never passes;

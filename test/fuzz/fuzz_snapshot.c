@@ -20,7 +20,7 @@
 #include <xxhash.h>
 
 #include "compares.h"
-#include "engine/snapshot.h"
+#include "engine/backup/snapshot.h"
 #include "files.h"
 #include "requests.h"
 

@@ -333,7 +333,7 @@ TEST(transport, a_connection_that_is_idle_for_too_long_is_not_used)
     listener_close(&l);
 }
 
-/* Connections to places that are not called any more do not stay for ever. */
+/* Connections to places that are not called any more do not stay forever. */
 TEST(transport, old_connections_to_other_places_go_too)
 {
     struct transport_options options = {.env = test_env(t), .idle_ms = 5000};

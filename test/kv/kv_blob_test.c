@@ -247,7 +247,7 @@ KIT_TEST(kv_blob, without_a_store_and_without_the_blob)
     }
     CHECK_STATUS(HF_CORRUPT, hf_kv_get(k->scope, st.kv, key("a"), NULL, &entry));
     CHECK(strstr(hf_scope_error_text(k->scope), "key \"a\" of table "));
-    set(&st, "a", text_of(k, 'b', LARGE)); /* and is set anew */
+    set(&st, "a", text_of(k, 'b', LARGE)); /* and is set again */
     CHECK_INT(LARGE, hf_value_str(get(&st, "a").value).len);
     stage_close(&st);
 }

@@ -207,7 +207,7 @@ KIT_TEST_TX(kv_index, adding_can_be_begun_again)
     }
 }
 
-/* One value is deleted, one is set anew, and one comes, by a program that opened the table just
+/* One value is deleted, one is set again, and one comes, by a program that opened the table just
  * now. */
 static void change_between(void)
 {

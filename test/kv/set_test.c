@@ -246,7 +246,7 @@ KIT_TEST(set, equality_of_ones_own)
 
 /* ---- with plain values ---------------------------------------------------------------------- */
 
-/* A list that was set as it is, a set that is replaced, deleted, made anew. */
+/* A list that was set as it is, a set that is replaced, deleted, made again. */
 KIT_TEST(set, with_plain_writes)
 {
     struct hf_kv *kv = open_kv(k);

@@ -124,7 +124,7 @@ struct chaos;
 struct chaos *chaos_open(uint16_t target);
 uint16_t chaos_port(const struct chaos *chaos);
 
-/* From the next request on; counts begin anew. */
+/* From the next request on; counts start over. */
 void chaos_play(struct chaos *chaos, const struct chaos_script *script);
 struct chaos_count chaos_counts(struct chaos *chaos);
 

@@ -80,6 +80,17 @@ struct hf_str rig_do(struct rig *rig, const char *operation, const char *json)
     return answer;
 }
 
+static const char *no_variable(const char *name, void *user)
+{
+    (void)user;
+    return strcmp(name, "AWS_EC2_METADATA_DISABLED") == 0 ? "true" : NULL;
+}
+
+struct hf_env rig_plain_env(void)
+{
+    return (struct hf_env){.size = sizeof(struct hf_env), .getenv = no_variable};
+}
+
 size_t occurrences(struct hf_str text, const char *part)
 {
     char wanted[256];

@@ -40,6 +40,9 @@ void rig_start_server(struct rig *rig);
 /* "http://127.0.0.1:PORT" of the proxy. */
 struct hf_str rig_url(const struct rig *rig, struct hf_scope *s);
 
+/* A world of clients without variables, and without a metadata service that could be asked. */
+struct hf_env rig_plain_env(void);
+
 /* What the engine answers, or its error as JSON; lives until the next call. ' stands for ". */
 struct hf_str rig_true(struct rig *rig, const char *operation, const char *json);
 

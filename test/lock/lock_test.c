@@ -350,11 +350,17 @@ KIT_TEST(lock, a_late_renewal_is_refused)
     struct hf_scope *s = k->scope;
     struct hf_lock_table *ann = table_of(k, "ann");
     struct hf_lock *lock = get(k, ann, "job", NULL);
+    const struct lock_own own = {.at = &ann->at,
+                                 .name = HF_STR("job"),
+                                 .id = lock_id(lock),
+                                 .fence = hf_lock_fence(lock)};
+    const struct lock_holder me = {.owner = HF_STR("ann"),
+                                   .beat = 2,
+                                   .lease_ms = 20000,
+                                   .since_ms = 1767225600000,
+                                   .renewed_ms = 1767225600000};
     struct hf_update_item late =
-        hf__lock_beat_request(s, &ann->at, HF_STR("job"), lock_id(lock), hf_lock_fence(lock), 2,
-                              hf__lock_entry(s, HF_STR("ann"), (struct hf_str){0}, 2, 20000,
-                                             1767225600000, 1767225600000),
-                              (struct hf_item){0});
+        hf__lock_beat_request(s, &own, 2, hf__lock_entry(s, &me), (struct hf_item){0});
 
     CHECK_OK(hf_update_item(s, k->db, &late, NULL));
     lock->beat = 2;

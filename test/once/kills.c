@@ -1,5 +1,5 @@
 /*
- * test/once/kills.c: do-once with real processes that are killed in the midst of it (L7).
+ * test/once/kills.c: do-once with real processes that are killed in the middle of it (L7).
  *
  * A server over TCP, and ten workers that all want the same keys done, through the network client
  * and a wrapper that loses a fifth of all calls: half of them before they are done, half of them
@@ -447,7 +447,7 @@ int main(int argc, char **argv)
     if (waitpid(server, &how, 0) != server || how != 0)
         fail("the server ended in another way", 0);
     if (shared->suicides * 5 < shared->acted)
-        fail("too few were killed in the midst of it", 0);
+        fail("too few were killed in the middle of it", 0);
     printf("%u keys, %d workers: %llu attempts, %llu of them fenced, %llu killed in the midst, "
            "%u kills besides; %d failures; %lld s\n",
            shared->keys, workers, (unsigned long long)shared->acted,

@@ -203,7 +203,7 @@ static inline void stage_settle(struct stage *stage)
             return;
         test_advance_ms(stage->k->t, wait_ms ? wait_ms : 1);
     }
-    fail_msg("events wait for ever; so far: %.*s", (int)stage->len, stage->log);
+    fail_msg("events wait forever; so far: %.*s", (int)stage->len, stage->log);
 }
 
 #endif

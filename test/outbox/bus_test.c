@@ -464,7 +464,7 @@ KIT_TEST(bus, an_event_without_a_handler_may_wait_for_one)
     stage_on(&st, "t", &a);
     stage_settle(&st);
     CHECK_LOG("a:t", &st);
-    stage_emit(&st, "u"); /* but not for ever */
+    stage_emit(&st, "u"); /* but not forever */
     stage_settle(&st);
     CHECK_INT(1, stage_failed(&st).events_len);
     CHECK_INT(STAGE_ATTEMPTS, stage_failed(&st).events[0].attempts);

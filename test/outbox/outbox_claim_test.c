@@ -1,6 +1,6 @@
 /*
  * outbox/outbox_claim_test.c: claims on events: safety (disjoint, a live lease is refused, a
- * stale worker changes nothing) and liveness (all are claimed, what is over is claimed anew), on
+ * stale worker changes nothing) and liveness (all are claimed, what is over is claimed again), on
  * every kind of database. (n) is an invariant of outbox_claim.c.
  */
 #include <holdfast/engine.h>
@@ -200,7 +200,7 @@ KIT_TEST(outbox_claim, leases_have_their_own_anchors)
     hf_outbox_close(outbox);
 }
 
-/* (2) A live lease is refused; one that has ended by more than the skew is claimed anew. */
+/* (2) A live lease is refused; one that has ended by more than the skew is claimed again. */
 KIT_TEST(outbox_claim, only_what_is_over_is_taken_over)
 {
     struct hf_outbox *outbox = open_outbox(k, 2, 0);

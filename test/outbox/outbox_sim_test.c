@@ -354,15 +354,16 @@ static void failing_relay(struct actor *a)
     struct hf_outbox *outbox = open_by(a);
 
     for (int round = 0; round < 6; round++) {
+        struct outbox_reading r = {.now_ms = hf__env_wall_ms(&outbox->env),
+                                   .skew_ms = OUTBOX_SKEW_MS,
+                                   .limit = 10};
         struct hf_outbox_event *events;
-        size_t len;
-        bool more;
 
         hf_scope_reset(a->s);
-        if (hf__outbox_read(a->s, outbox, 0, hf_str_of(NULL, 0), hf__env_wall_ms(&outbox->env),
-                            OUTBOX_SKEW_MS, 10, false, &events, &len, &more) != HF_OK)
+        if (hf__outbox_read(a->s, outbox, &r) != HF_OK)
             continue;
-        for (size_t i = 0; i < len; i++) {
+        events = r.events;
+        for (size_t i = 0; i < r.len; i++) {
             size_t number = events[i].event.sequence - 1;
             bool last = m->retried && events[i].attempts > 2;
             enum hf_status status;

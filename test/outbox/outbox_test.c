@@ -48,14 +48,15 @@ static struct hf_str emit(struct kit *k, struct hf_outbox *outbox, const char *t
 static size_t read_all(struct kit *k, struct hf_outbox *outbox, uint32_t bucket,
                        struct hf_outbox_event **events)
 {
-    size_t len;
-    bool more;
+    struct outbox_reading r = {.bucket = bucket,
+                               .now_ms = hf__env_wall_ms(&outbox->env),
+                               .skew_ms = OUTBOX_SKEW_MS,
+                               .limit = 1000};
 
-    CHECK_OK(hf__outbox_read(k->scope, outbox, bucket, hf_str_of(NULL, 0),
-                             hf__env_wall_ms(&outbox->env), OUTBOX_SKEW_MS, 1000, false, events,
-                             &len, &more));
-    CHECK(!more);
-    return len;
+    CHECK_OK(hf__outbox_read(k->scope, outbox, &r));
+    CHECK(!r.more);
+    *events = r.events;
+    return r.len;
 }
 
 static size_t waiting(struct kit *k, struct hf_outbox *outbox)
@@ -178,98 +179,6 @@ KIT_TEST(outbox, the_kind_of_work_is_stamped)
 }
 
 /* ---- outbox_item.c -------------------------------------------------------------------------- */
-
-/* (2) Frozen: who changes the hash loses the order of what is stored. */
-TEST(outbox_item, the_hash_is_frozen)
-{
-    struct hf_outbox outbox = {.buckets = 1000};
-
-    CHECK_INT(921, hf__outbox_bucket(&outbox, HF_STR("ann")));
-    CHECK_INT(832, hf__outbox_bucket(&outbox, HF_STR("order/4711")));
-    outbox.buckets = 16;
-    CHECK_INT(1, hf__outbox_bucket(&outbox, HF_STR("ann")));
-}
-
-TEST(outbox_item, keys_spread_over_the_buckets)
-{
-    struct hf_outbox outbox = {.buckets = 16};
-    struct hf_scope *s = hf_scope_new(test_env(t));
-    int counts[16] = {0};
-
-    for (int i = 0; i < 16000; i++)
-        counts[hf__outbox_bucket(&outbox, hf_scope_format(s, "order-%d", i))]++;
-    for (int i = 0; i < 16; i++)
-        CHECK(counts[i] > 800 && counts[i] < 1200);
-    hf_scope_free(s);
-}
-
-/* (1) Seqs grow, whatever the clock does, and name their bucket. */
-TEST(outbox_item, seqs_only_grow)
-{
-    struct hf_outbox outbox = {.env = *test_env(t), .buckets = 1000};
-    struct outbox_place last = {0}, place, back;
-
-    pthread_mutex_init(&outbox.mutex, NULL);
-    for (int i = 0; i < 5000; i++) {
-        test_advance_ms(t, (int64_t)test_random_below(t, 3));
-        if (i % 1000 == 999)
-            t->wall_us -= 10000000;
-        hf__outbox_place_make(&outbox, 0, false, 77, &place);
-        CHECK_INT(OUTBOX_SEQ_LEN, strlen(place.seq));
-        CHECK(strcmp(place.seq, last.seq) > 0);
-        CHECK(hf__outbox_place_read(&outbox, place_seq(&place), &back));
-        CHECK_INT(77, back.bucket);
-        last = place;
-    }
-    t->wall_us -= (int64_t)3600 * 1000000; /* too far: nobody wants to wait for an hour */
-    hf__outbox_place_make(&outbox, 0, false, 77, &place);
-    CHECK(strcmp(place.seq, last.seq) < 0);
-    /* Those that are due at the same time are in their order, too. */
-    hf__outbox_place_make(&outbox, INT64_C(1800000000000), false, 77, &last);
-    test_advance_ms(t, 5000);
-    hf__outbox_place_make(&outbox, INT64_C(1800000000000), false, 77, &place);
-    CHECK(strcmp(place.seq, last.seq) > 0);
-    pthread_mutex_destroy(&outbox.mutex);
-}
-
-/* Urgent ones are before all others, and in their order. */
-TEST(outbox_item, urgent_places_come_first)
-{
-    struct hf_outbox outbox = {.env = *test_env(t), .buckets = 8};
-    struct outbox_place usual, urgent, next;
-    char end[OUTBOX_SEQ_LEN + 1];
-
-    pthread_mutex_init(&outbox.mutex, NULL);
-    hf__outbox_seq_floor(OUTBOX_URGENT_MS, end);
-    CHECK_INT(0, strncmp(end, OUTBOX_URGENT_END "000000", strlen(OUTBOX_URGENT_END) + 6));
-    CHECK(!is_urgent_seq(end));
-    hf__outbox_seq_floor(OUTBOX_URGENT_MS - 1, end);
-    CHECK(is_urgent_seq(end));
-    hf__outbox_place_make(&outbox, 0, false, 7, &usual);
-    test_advance_ms(t, 5);
-    hf__outbox_place_make(&outbox, 0, true, 7, &urgent);
-    hf__outbox_place_make(&outbox, 0, true, 7, &next);
-    CHECK(!is_urgent_seq(usual.seq) && is_urgent_seq(urgent.seq));
-    CHECK(strcmp(urgent.seq, usual.seq) < 0 && strcmp(urgent.seq, next.seq) < 0);
-    CHECK(hf__outbox_place_fits(&outbox, &urgent, &(struct hf_event){.urgent = true}));
-    CHECK(!hf__outbox_place_fits(&outbox, &urgent, &(struct hf_event){.urgent = false}));
-    CHECK(!hf__outbox_place_fits(&outbox, &usual, &(struct hf_event){.urgent = true}));
-    pthread_mutex_destroy(&outbox.mutex);
-}
-
-TEST(outbox_item, what_is_no_seq)
-{
-    struct hf_outbox outbox = {.buckets = 2};
-    struct outbox_place place;
-
-    CHECK(hf__outbox_place_read(&outbox, HF_STR("01kdvv9c0001abcdefgh012345"), &place));
-    CHECK_INT(1, place.bucket);
-    CHECK(!hf__outbox_place_read(&outbox, HF_STR("01kdvv9c0002abcdefgh012345"), &place));
-    CHECK(!hf__outbox_place_read(&outbox, HF_STR("01KDVV9C0001abcdefgh012345"), &place));
-    CHECK(!hf__outbox_place_read(&outbox, HF_STR("01kdvv9c0001abcdefgh01234"), &place));
-    CHECK(!hf__outbox_place_read(&outbox, HF_STR("01kdvv9c0001abcdefgh01234i"), &place));
-    CHECK(!hf__outbox_place_read(&outbox, HF_STR(""), &place));
-}
 
 static struct hf_event full_event(struct hf_scope *s)
 {
@@ -486,7 +395,7 @@ TEST(outbox_item, failures_are_cut_and_grouped)
 
     for (size_t i = 0; i + 1 < sizeof(text); i += 2)
         memcpy(text + i, "\xC3\xA4", 2);
-    text[0] = 'a'; /* the limit is in the midst of a character now */
+    text[0] = 'a'; /* the limit is in the middle of a character now */
     memmove(text + 1, text + 2, sizeof(text) - 2);
     f = hf__outbox_failure(s,
                            &(struct hf_error){.status = HF_IO, .message = hf_str_of(text, 2999)});
@@ -866,22 +775,20 @@ KIT_TEST(outbox_emit, any_number_each_alone)
 KIT_TEST(outbox_work, what_is_due_is_read_in_parts)
 {
     struct hf_outbox *outbox = open_outbox(k, 1, 0);
-    struct hf_outbox_event *events;
-    struct hf_str after = {NULL, 0};
-    size_t total = 0, len;
-    bool more = true;
+    struct outbox_reading r = {.skew_ms = OUTBOX_SKEW_MS, .limit = 10, .more = true};
+    size_t total = 0;
 
     for (int i = 0; i < 25; i++)
         emit(k, outbox, "t", "k");
-    for (int rounds = 0; more; rounds++) {
+    for (int rounds = 0; r.more; rounds++) {
         CHECK(rounds < 5);
-        CHECK_OK(hf__outbox_read(k->scope, outbox, 0, after, hf__env_wall_ms(&outbox->env),
-                                 OUTBOX_SKEW_MS, 10, false, &events, &len, &more));
-        for (size_t i = 0; i < len; i++) {
-            CHECK(!after.len || memcmp(events[i].ref.ptr, after.ptr, OUTBOX_SEQ_LEN) > 0);
-            after = events[i].ref;
+        r.now_ms = hf__env_wall_ms(&outbox->env);
+        CHECK_OK(hf__outbox_read(k->scope, outbox, &r));
+        for (size_t i = 0; i < r.len; i++) {
+            CHECK(!r.after.len || memcmp(r.events[i].ref.ptr, r.after.ptr, OUTBOX_SEQ_LEN) > 0);
+            r.after = r.events[i].ref;
         }
-        total += len;
+        total += r.len;
     }
     CHECK_INT(25, total);
     hf_outbox_close(outbox);

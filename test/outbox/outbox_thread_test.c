@@ -121,15 +121,14 @@ TEST(outbox_thread, the_order_of_a_key_is_that_of_its_emitter)
     stage_open(stage);
     run_threads(stage, emit_some);
     for (uint32_t bucket = 0; bucket < 4; bucket++) {
-        struct hf_outbox_event *events;
-        size_t len;
-        bool more;
+        struct outbox_reading r = {.bucket = bucket,
+                                   .now_ms = hf__env_wall_ms(&stage->outbox->env),
+                                   .skew_ms = OUTBOX_SKEW_MS,
+                                   .limit = ALL};
 
-        CHECK_OK(hf__outbox_read(stage->s, stage->outbox, bucket, hf_str_of(NULL, 0),
-                                 hf__env_wall_ms(&stage->outbox->env), OUTBOX_SKEW_MS, ALL, false,
-                                 &events, &len, &more));
-        for (size_t i = 0; i < len; i++) {
-            uint64_t number = events[i].event.sequence, thread = (number - 1) / EVENTS;
+        CHECK_OK(hf__outbox_read(stage->s, stage->outbox, &r));
+        for (size_t i = 0; i < r.len; i++) {
+            uint64_t number = r.events[i].event.sequence, thread = (number - 1) / EVENTS;
 
             CHECK(number > last[thread]);
             last[thread] = number;

@@ -138,7 +138,7 @@ static void some_are_deadly(struct test *t, const char *mode, int deadly)
     }
     CHECK_OK(hf_outbox_retry(s, outbox, &failed.events[0].event.id, 1, NULL));
     CHECK_OK(hf_outbox_get(s, outbox, failed.events[0].event.id, &again));
-    CHECK_INT(0, again.crashes); /* it begins anew */
+    CHECK_INT(0, again.crashes); /* it starts over */
     CHECK_INT(0, again.attempts);
     hf_outbox_close(outbox);
     hf_db_close(db);

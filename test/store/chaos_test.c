@@ -1,7 +1,7 @@
 /*
  * store/chaos_test.c: everything that happens to a store, in any order and combination: modes of
  * syncing, writes and syncs that fail, a disk without room, a process without descriptors, kill -9
- * at any time, closes in the midst of it. A child does it, round after round on one directory, and
+ * at any time, closes in the middle of it. A child does it, round after round on one directory, and
  * gets it from a seed. After each round the parent opens the directory to be read, and at times to
  * be written: it is never refused, and what was acked, or seen by a parent, is there.
  *
@@ -135,7 +135,7 @@ CHILD(store_chaos)
     alarm(ROUND_S);
     if (roll(&dice, 4) == 0)
         set_fault(&dice, true);
-    if (roll(&dice, 6) == 0) /* in the midst of opening, too */
+    if (roll(&dice, 6) == 0) /* in the middle of opening, too */
         ualarm(1 + roll(&dice, 30000), 0);
     status = hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store);
     if (status == HF_CORRUPT)

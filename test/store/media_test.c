@@ -141,8 +141,8 @@ TEST(store_media, damage_under_an_open_store_is_an_error)
 
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         int out, status;
-        pid_t pid =
-            test_child("store_media", (const char *[]){test_quick_directory(t), ways[i], NULL}, &out);
+        pid_t pid = test_child("store_media",
+                               (const char *[]){test_quick_directory(t), ways[i], NULL}, &out);
 
         close(out);
         CHECK_INT(pid, waitpid(pid, &status, 0));

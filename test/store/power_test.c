@@ -124,13 +124,13 @@ static bool find(int fd, unsigned *file)
     return false;
 }
 
-static void created(int fd, const char *name, bool anew)
+static void created(int fd, const char *name, bool again)
 {
     struct event *event;
     struct stat info;
     unsigned file;
 
-    if (fstat(fd, &info) || !S_ISREG(info.st_mode) || (!anew && find(fd, &file)))
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode) || (!again && find(fd, &file)))
         return;
     if (rec.known_len == ARRAY_LEN(rec.known))
         abort();

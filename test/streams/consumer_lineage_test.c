@@ -270,7 +270,7 @@ TEST(lineage, trimmed_records_are_a_gap)
     stage_close(&stage);
 }
 
-/* In the midst of reading, with an iterator that points to what is gone. */
+/* In the middle of reading, with an iterator that points to what is gone. */
 static enum hf_status take_and_trim(struct hf_scope *s, const struct hf_change *changes, size_t len,
                                     void *user)
 {

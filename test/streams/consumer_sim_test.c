@@ -236,7 +236,7 @@ static void history(struct sim *sim, void *user)
     CHECK_OK(hf_table_ensure(sim_scope(sim), sim_db(sim), &spec, NULL));
     for (int i = 0; i < CONSUMERS; i++)
         sim_start(sim, names[i], consumer, m);
-    /* When it dies it begins anew, with more changes. */
+    /* When it dies it starts over, with more changes. */
     sim_start(sim, "p", producer, m);
     sim_watch(sim, watch, m);
     sim_run(sim);

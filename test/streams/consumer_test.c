@@ -24,9 +24,9 @@ struct seen {
     int fail; /* so many batches are not taken */
     int gaps;
     char first_shard[128], first_sequence[64], last_sequence[64], last_id[64];
-    struct hf_consumer *other; /* runs in the midst of the first batch */
+    struct hf_consumer *other; /* runs in the middle of the first batch */
     struct seen *others;
-    int64_t advance_ms; /* the clock jumps in the midst of the first batch */
+    int64_t advance_ms; /* the clock jumps in the middle of the first batch */
     bool canceled;
     struct hf_scope *cancel; /* after the first batch */
 };
@@ -303,7 +303,7 @@ KIT_TEST(consumer, goes_on_where_it_was)
     CHECK_INT(3 * ITEMS, none.total);
 }
 
-/* What a run does that is ended in the midst of it is not lost and does not come twice. */
+/* What a run does that is ended in the middle of it is not lost and does not come twice. */
 KIT_TEST(consumer, a_canceled_run_writes_its_positions)
 {
     struct seen seen = {.k = k};
@@ -593,7 +593,7 @@ KIT_TEST(consumer, says_what_cannot_be)
 
 /* ---- several, one after the other ----------------------------------------------------------- */
 
-/* A first consumer is stopped in the midst of a batch for longer than a lease. Another takes over
+/* A first consumer is stopped in the middle of a batch for longer than a lease. Another takes over
  * and does everything; the position that the first one would write is refused. */
 KIT_TEST(consumer, a_stale_position_is_refused)
 {
@@ -623,7 +623,7 @@ KIT_TEST(consumer, a_stale_position_is_refused)
     CHECK_INT(0, again.total);
 }
 
-/* A consumer that was closed in the midst of nothing leaves its shards free at once. */
+/* A consumer that was closed in the middle of nothing leaves its shards free at once. */
 KIT_TEST(consumer, shards_are_handed_over_at_the_end)
 {
     struct seen seen = {.k = k};

@@ -22,22 +22,15 @@ struct settings {
     struct hf_str bytes; /* put: what is put */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define BLOBS_SPECS                                                                                \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "blobs",                                                                              \
-     .value = "URL",                                                                               \
-     .env = "HOLDFAST_BLOBS",                                                                      \
-     .text = "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "      \
+    OPT_TEXT("blobs", "URL", blobs,                                                                \
+             "The blob store: dir:PATH, or s3://BUCKET/PREFIX with ?endpoint=URL, ?region=, "      \
              "?path_style=1, ?create=1. By default the one beside an embedded database.",          \
-     FIELD(blobs)},                                                                                \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "part", .value = "NAME",                                      \
-        .text =                                                                                    \
+             .env = "HOLDFAST_BLOBS"),                                                             \
+        OPT_TEXT(                                                                                  \
+            "part", "NAME", part,                                                                  \
             "Part of the store, for patterns that share it. Blobs of events, an outbox or keys "   \
-            "are in the part named like their table, including its prefix.",                       \
-        FIELD(part)                                                                                \
-    }
+            "are in the part named like their table, including its prefix.")
 
 static bool is_directory(struct hf_str url)
 {
@@ -144,12 +137,8 @@ static enum hf_status blobs_put(struct command_ctx *c)
                          hf__rows_number(c->cli, "size", bytes.len));
 }
 
-const struct command hf__blobs_put_command = {COMMAND_SETTINGS(struct settings),
-                                              .max = 1,
-                                              .place = &blobs_place,
-                                              .table = COMMAND_MAKES,
-                                              .check = blobs_put_check,
-                                              .body = blobs_put};
+COMMAND_OF(blobs_put, blobs_put, COMMAND_SETTINGS(struct settings), .max = 1, .place = &blobs_place,
+           .table = COMMAND_MAKES, .check = blobs_put_check);
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
@@ -180,19 +169,13 @@ static enum hf_status blobs_get(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__blobs_get_command = {
-    COMMAND_SETTINGS(struct settings), .min = 1,         .max = 1, .place = &blobs_place,
-    .check = directory_check,          .body = blobs_get};
+COMMAND_OF(blobs_get, blobs_get, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &blobs_place, .check = directory_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     BLOBS_SPECS,
     DATABASE_LIST(struct settings),
 };
@@ -235,6 +218,5 @@ static enum hf_status blobs_ls(struct command_ctx *c)
     return status == HF_CANCELED ? HF_OK : status;
 }
 
-const struct command hf__blobs_ls_command = {COMMAND_SETTINGS(struct settings),
-                                             .place = &blobs_place, .check = directory_check,
-                                             .body = blobs_ls};
+COMMAND_OF(blobs_ls, blobs_ls, COMMAND_SETTINGS(struct settings), .place = &blobs_place,
+           .check = directory_check);

@@ -19,6 +19,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define LEFT_MAX_MS (1e3 * 60 * 60 * 24 * 30) /* longer times left are guesses */
+
 struct settings {
     bool json;
     bool quiet;
@@ -27,38 +29,20 @@ struct settings {
     struct hf_str region;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.kind = OPTION_FLAG,
-     .name = "json",
-     .text = "Print the result as a JSON object, also when damage is found.",
-     FIELD(json)},
-    {.kind = OPTION_FLAG,
-     .letter = 'q',
-     .name = "quiet",
-     .text = "Print nothing but errors.",
-     FIELD(quiet)},
-    {.kind = OPTION_FLAG,
-     .name = "progress",
-     .text =
-         "Print the progress to standard error, one line per second. On a terminal the progress "
-         "is shown in one line by default, unless --quiet is given or the output of --json goes "
-         "elsewhere.",
-     FIELD(progress)},
-    {.heading = "Server",
-     .kind = OPTION_TEXT,
-     .name = "profile",
-     .value = "NAME",
-     .text =
-         "Profile in AWS's config files. By default credentials come from where AWS's tools find "
-         "them.",
-     FIELD(profile)},
-    {.kind = OPTION_TEXT,
-     .name = "region",
-     .value = "NAME",
-     .text = "Region to sign requests for.",
-     FIELD(region)},
+    OPT_FLAG("json", json, "Print the result as a JSON object, also when damage is found."),
+    OPT_FLAG("quiet", quiet, "Print nothing but errors.", .letter = 'q'),
+    OPT_FLAG(
+        "progress", progress,
+        "Print the progress to standard error, one line per second. On a terminal the progress "
+        "is shown in one line by default, unless --quiet is given or the output of --json goes "
+        "elsewhere."),
+    OPT_TEXT(
+        "profile", "NAME", profile,
+        "Profile in AWS's config files. By default credentials come from where AWS's tools find "
+        "them.",
+        .heading = "Server"),
+    OPT_TEXT("region", "NAME", region, "Region to sign requests for."),
 };
 
 static const struct option_example examples[] = {
@@ -79,10 +63,7 @@ const struct options_table hf__check_options = {
         "database while it serves requests; all but the journal, which it read when it started. "
         "If a check is already running there, this command waits for it. Ctrl-C ends the wait; "
         "the server's check goes on.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes = "Exit codes: 0 no damage found, 8 something is damaged, 3 no such database, 6 the "
              "directory is open for writing, or the server is not reachable. For others see "
              "holdfast(1).",
@@ -131,19 +112,41 @@ static double bytes_to_mb(double bytes)
     return bytes / 1e6;
 }
 
+/* Which part of the check runs, and how long the rest may take. */
+static struct hf_str part_text(struct hf_scope *s, const struct hf_check_progress *p, double rate,
+                               bool done)
+{
+    const char *part = p->keys ? "comparing" : "checksums";
+    double left_ms = rate > 0 ? (double)(p->about_bytes - p->bytes) * 1e3 / rate : -1;
+    struct hf_str text;
+
+    if (done)
+        return HF_STR("done");
+    if (left_ms < 0 || left_ms > LEFT_MAX_MS || p->about_bytes <= p->bytes)
+        return hf_str_from(part);
+    text = hf_scope_format(s, "%s, about %.*s left", part,
+                           HF_FMT(hf__rows_duration(s, (uint64_t)left_ms)));
+    return text.ptr ? text : hf_str_from(part);
+}
+
 static enum hf_status on_progress(const struct hf_check_progress *p, void *user)
 {
     struct progress *progress = user;
     bool done = p->about_bytes > 0 && p->bytes >= p->about_bytes && p->keys > 0;
 
+    double rate = hf__progress_rate(progress, p->bytes);
+    struct hf_scope *s = progress->cli->scope;
+    struct hf_scope_mark mark = hf_scope_mark(s);
+
     if (!hf__progress_due(progress, done))
         return HF_OK;
     hf__progress_print(progress,
                        "about %.0f %%: %.1f of about %.1f MB read, %" PRIu64
-                       " keys compared, %.1f MB/s",
+                       " keys compared, %.1f MB/s, %.*s",
                        p->about_bytes ? 100.0 * (double)p->bytes / (double)p->about_bytes : 0.0,
                        bytes_to_mb((double)p->bytes), bytes_to_mb((double)p->about_bytes), p->keys,
-                       bytes_to_mb(hf__progress_rate(progress, p->bytes)));
+                       bytes_to_mb(rate), HF_FMT(part_text(s, p, rate, done)));
+    hf_scope_rewind(s, mark);
     return HF_OK;
 }
 
@@ -254,10 +257,5 @@ static enum hf_status check_body(struct command_ctx *c)
 }
 
 /* What it looks at is its operand, not --db. */
-const struct command hf__check_command = {.settings_size = sizeof(struct settings),
-                                          .min = 1,
-                                          .max = 1,
-                                          .guarded = true,
-                                          .reports_signal = true,
-                                          .check = check_check,
-                                          .body = check_body};
+COMMAND_OF(check, check_body, .settings_size = sizeof(struct settings), .min = 1, .max = 1,
+           .guarded = true, .reports_signal = true, .check = check_check);

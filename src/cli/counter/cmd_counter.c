@@ -31,32 +31,15 @@ struct settings {
     int64_t number;                   /* the operand */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define KEY_SPECS                                                                                  \
-    {.heading = "Counter",                                                                         \
-     .kind = OPTION_TEXT,                                                                          \
-     .letter = 'n',                                                                                \
-     .name = "namespace",                                                                          \
-     .value = "TEXT",                                                                              \
-     .text = "Namespace of the counter; \"global\" by default.",                                   \
-     FIELD(space)},                                                                                \
-        {.kind = OPTION_TEXT,                                                                      \
-         .letter = 'p',                                                                            \
-         .name = "partition",                                                                      \
-         .value = "TEXT",                                                                          \
-         .text = "Partition of the counter, in a partitioned table.",                              \
-         FIELD(partition)},                                                                        \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .name = "shards",                                                                         \
-         .value = "NUMBER",                                                                        \
-         .max = HF_COUNTER_SHARDS_MAX,                                                             \
-         .text = "Number of items the counter is spread over, for many concurrent adds.",          \
-         FIELD(shards)},                                                                           \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME",                                     \
-        .text = "Table; by default \"keys\", or \"partitioned_keys\" with partitions.",            \
-        FIELD(table)                                                                               \
-    }
+    OPT_TEXT("namespace", "TEXT", space, "Namespace of the counter; \"global\" by default.",       \
+             .letter = 'n', .heading = "Counter"),                                                 \
+        OPT_TEXT("partition", "TEXT", partition,                                                   \
+                 "Partition of the counter, in a partitioned table.", .letter = 'p'),              \
+        OPT_NUMBER("shards", shards, 0, HF_COUNTER_SHARDS_MAX,                                     \
+                   "Number of items the counter is spread over, for many concurrent adds."),       \
+        OPT_TEXT("table", "NAME", table,                                                           \
+                 "Table; by default \"keys\", or \"partitioned_keys\" with partitions.")
 
 static enum hf_status counters_open(struct command_ctx *c)
 {
@@ -116,27 +99,14 @@ static enum hf_status value_print(struct command_ctx *c, int64_t value,
 /* ---- add ------------------------------------------------------------------------------------ */
 
 static const struct option_spec add_specs[] = {
-    {.heading = "Add",
-     .kind = OPTION_TEXT,
-     .name = "floor",
-     .value = "NUMBER",
-     .text = "Do not go below this number; exit code 4 instead.",
-     FIELD(floor)},
-    {.kind = OPTION_TEXT,
-     .name = "ceiling",
-     .value = "NUMBER",
-     .text = "Do not go above this number; exit code 4 instead.",
-     FIELD(ceiling)},
-    {.kind = OPTION_TEXT,
-     .name = "request",
-     .value = "ID",
-     .text = "Id of this add: with the same id it is counted once, however often you repeat it.",
-     FIELD(request)},
-    {.kind = OPTION_FLAG,
-     .name = "plain",
-     .text = "Do a single unconditional write, which costs least; if its response is lost, it may "
-             "have been counted.",
-     FIELD(plain)},
+    OPT_TEXT("floor", "NUMBER", floor, "Do not go below this number; exit code 4 instead.",
+             .heading = "Add"),
+    OPT_TEXT("ceiling", "NUMBER", ceiling, "Do not go above this number; exit code 4 instead."),
+    OPT_TEXT("request", "ID", request,
+             "Id of this add: with the same id it is counted once, however often you repeat it."),
+    OPT_FLAG("plain", plain,
+             "Do a single unconditional write, which costs least; if its response is lost, it may "
+             "have been counted."),
     KEY_SPECS,
     DATABASE_ONE(struct settings),
 };
@@ -197,13 +167,8 @@ static enum hf_status counter_add(struct command_ctx *c)
     return value_print(c, value, &again);
 }
 
-const struct command hf__counter_add_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 2,
-                                                .place = &counters_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = counter_add_check,
-                                                .body = counter_add};
+COMMAND_OF(counter_add, counter_add, COMMAND_SETTINGS(struct settings), .min = 1, .max = 2,
+           .place = &counters_place, .table = COMMAND_MAKES, .check = counter_add_check);
 
 /* ---- get ------------------------------------------------------------------------------------ */
 
@@ -261,12 +226,8 @@ static enum hf_status counter_get(struct command_ctx *c)
     return value_print(c, value, NULL);
 }
 
-const struct command hf__counter_get_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = COMMAND_MANY,
-                                                .place = &counters_place,
-                                                .table = COMMAND_LOOKS,
-                                                .body = counter_get};
+COMMAND_OF(counter_get, counter_get, COMMAND_SETTINGS(struct settings), .min = 1,
+           .max = COMMAND_MANY, .place = &counters_place, .table = COMMAND_LOOKS);
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
@@ -306,13 +267,8 @@ static enum hf_status counter_set(struct command_ctx *c)
                              : value_print(c, was, NULL);
 }
 
-const struct command hf__counter_set_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 2,
-                                                .max = 2,
-                                                .place = &counters_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = counter_set_check,
-                                                .body = counter_set};
+COMMAND_OF(counter_set, counter_set, COMMAND_SETTINGS(struct settings), .min = 2, .max = 2,
+           .place = &counters_place, .table = COMMAND_MAKES, .check = counter_set_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
@@ -341,45 +297,22 @@ static enum hf_status counter_delete(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("id", hf__command_operand(c, 0)));
 }
 
-const struct command hf__counter_delete_command = {COMMAND_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = 1,
-                                                   .place = &counters_place,
-                                                   .table = COMMAND_LOOKS,
-                                                   .body = counter_delete};
+COMMAND_OF(counter_delete, counter_delete, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &counters_place, .table = COMMAND_LOOKS);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many; with --json, \"next\" says where to continue.",
-     FIELD(limit)},
-    {.kind = OPTION_TEXT,
-     .name = "after",
-     .value = "CURSOR",
-     .text = "Continue a list: the \"next\" that it printed with --json.",
-     FIELD(after)},
-    {.heading = "Counters",
-     .kind = OPTION_TEXT,
-     .letter = 'n',
-     .name = "namespace",
-     .value = "TEXT",
-     .text = "Namespace of the counters; \"global\" by default.",
-     FIELD(space)},
-    {.kind = OPTION_TEXT,
-     .letter = 'p',
-     .name = "partition",
-     .value = "TEXT",
-     .text = "Partition of the counters, in a partitioned table.",
-     FIELD(partition)},
-    {.kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text = "Table; by default \"keys\", or \"partitioned_keys\" with partitions.",
-     FIELD(table)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX,
+               "At most this many; with --json, \"next\" says where to continue."),
+    OPT_TEXT("after", "CURSOR", after,
+             "Continue a list: the \"next\" that it printed with --json."),
+    OPT_TEXT("namespace", "TEXT", space, "Namespace of the counters; \"global\" by default.",
+             .letter = 'n', .heading = "Counters"),
+    OPT_TEXT("partition", "TEXT", partition, "Partition of the counters, in a partitioned table.",
+             .letter = 'p'),
+    OPT_TEXT("table", "NAME", table,
+             "Table; by default \"keys\", or \"partitioned_keys\" with partitions."),
     DATABASE_LIST(struct settings),
 };
 
@@ -417,9 +350,5 @@ static enum hf_status counters_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__counter_ls_command = {COMMAND_SETTINGS(struct settings),
-                                               .max = 1,
-                                               .place = &counters_place,
-                                               .table = COMMAND_LOOKS,
-                                               .list = "counters",
-                                               .body = counters_list};
+COMMAND_OF(counter_ls, counters_list, COMMAND_SETTINGS(struct settings), .max = 1,
+           .place = &counters_place, .table = COMMAND_LOOKS, .list = "counters");

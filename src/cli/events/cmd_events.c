@@ -20,16 +20,14 @@ struct settings {
     bool backward;
     bool archived;
     bool payload;
-    struct hf_stream_key stream; /* read: the operand */
+    struct hf_event_stream_key stream; /* read: the operand */
     int64_t since_us, before_us;
 };
 
 #define FIELD(member) .offset = offsetof(struct settings, member)
 #define LIMIT_SPEC                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_NUMBER, .name = "limit", .value = "NUMBER", .max = UINT32_MAX,              \
-        .text = "At most this many; with --json, \"next\" says where to continue.", FIELD(limit)   \
-    }
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX,                                                      \
+               "At most this many; with --json, \"next\" says where to continue.")
 #define OUTPUT_SPECS                                                                               \
     EVENTS_SPECS(struct settings), DATABASE_JSON(struct settings),                                 \
         DATABASE_JSONL(struct settings), DATABASE_QUIET(struct settings),                          \
@@ -143,22 +141,11 @@ static const struct option_spec read_specs[] = {
      .max = UINT64_MAX,
      .text = "Last version.",
      FIELD(to)},
-    {.kind = OPTION_TEXT,
-     .name = "since",
-     .value = "WHEN",
-     .text = "Only events that happened at or after this: a time such as 2026-11-15T09:30:00Z, or "
-             "how long ago, such as 15m.",
-     FIELD(since)},
-    {.kind = OPTION_TEXT,
-     .name = "before",
-     .value = "WHEN",
-     .text = "Only events that happened before this.",
-     FIELD(before)},
-    {.kind = OPTION_FLAG,
-     .letter = 'r',
-     .name = "reverse",
-     .text = "Newest first.",
-     FIELD(backward)},
+    OPT_TEXT("since", "WHEN", since,
+             "Only events that happened at or after this: a time such as 2026-11-15T09:30:00Z, or "
+             "how long ago, such as 15m."),
+    OPT_TEXT("before", "WHEN", before, "Only events that happened before this."),
+    OPT_FLAG("reverse", backward, "Newest first.", .letter = 'r'),
     LIMIT_SPEC,
     OUTPUT_SPECS,
 };
@@ -222,40 +209,17 @@ const struct command hf__events_read_command = LIST_COMMAND(1, read_check, read_
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static const struct option_spec all_specs[] = {
-    {.heading = "Events",
-     .kind = OPTION_TEXT,
-     .name = "after",
-     .value = "POSITION",
-     .text = "Only events after this position; by default from the first event.",
-     FIELD(after)},
-    {.kind = OPTION_TEXT,
-     .name = "since",
-     .value = "WHEN",
-     .text =
-         "Only events that were appended at or after this: a time such as 2026-11-15T09:30:00Z, "
-         "or how long ago, such as 15m.",
-     FIELD(since)},
-    {.kind = OPTION_TEXT,
-     .name = "until",
-     .value = "POSITION",
-     .text = "Last position, included.",
-     FIELD(until)},
-    {.kind = OPTION_TEXT,
-     .letter = 'd',
-     .name = "domain",
-     .value = "TEXT",
-     .text = "Only events of this domain.",
-     FIELD(domain)},
-    {.kind = OPTION_TEXT,
-     .letter = 't',
-     .name = "type",
-     .value = "TEXT",
-     .text = "Only events of this type; may end with *.",
-     FIELD(type)},
-    {.kind = OPTION_FLAG,
-     .name = "archived",
-     .text = "Include events of archived streams.",
-     FIELD(archived)},
+    OPT_TEXT("after", "POSITION", after,
+             "Only events after this position; by default from the first event.",
+             .heading = "Events"),
+    OPT_TEXT(
+        "since", "WHEN", since,
+        "Only events that were appended at or after this: a time such as 2026-11-15T09:30:00Z, "
+        "or how long ago, such as 15m."),
+    OPT_TEXT("until", "POSITION", until, "Last position, included."),
+    OPT_TEXT("domain", "TEXT", domain, "Only events of this domain.", .letter = 'd'),
+    OPT_TEXT("type", "TEXT", type, "Only events of this type; may end with *.", .letter = 't'),
+    OPT_FLAG("archived", archived, "Include events of archived streams."),
     LIMIT_SPEC,
     OUTPUT_SPECS,
 };
@@ -384,16 +348,9 @@ const struct command hf__events_correlated_command = LIST_COMMAND(1, NULL, corre
 /* ---- get ------------------------------------------------------------------------------------ */
 
 static const struct option_spec get_specs[] = {
-    {.heading = "Output",
-     .kind = OPTION_FLAG,
-     .letter = 'p',
-     .name = "payload",
-     .text = "Print only the payload, byte for byte.",
-     FIELD(payload)},
-    {.kind = OPTION_FLAG,
-     .name = "json",
-     .text = "Print the event as a JSON object.",
-     FIELD(database.json)},
+    OPT_FLAG("payload", payload, "Print only the payload, byte for byte.", .letter = 'p',
+             .heading = "Output"),
+    OPT_FLAG("json", database.json, "Print the event as a JSON object."),
     DATABASE_QUIET(struct settings),
     EVENTS_SPECS(struct settings),
     DATABASE_SPECS(struct settings),
@@ -433,25 +390,15 @@ static enum hf_status event_get(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__events_get_command = {EVENTS_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &hf__cli_events_place,
-                                               .table = COMMAND_EMPTY,
-                                               .check = get_check,
-                                               .body = event_get};
+COMMAND_OF(events_get, event_get, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = get_check);
 
 /* ---- tree ----------------------------------------------------------------------------------- */
 
 static const struct option_spec tree_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "depth",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 1000,
-     .fallback = "100",
-     .text = "Depth limit: a deeper tree is considered a cycle, with exit code 4.",
-     FIELD(depth)},
+    OPT_NUMBER("depth", depth, 1, 1000,
+               "Depth limit: a deeper tree is considered a cycle, with exit code 4.",
+               .fallback = "100"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
@@ -519,6 +466,5 @@ static enum hf_status tree_print(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__events_tree_command = {
-    EVENTS_SETTINGS(struct settings), .min = 1,          .max = 1, .place = &hf__cli_events_place,
-    .table = COMMAND_EMPTY,           .body = tree_print};
+COMMAND_OF(events_tree, tree_print, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);

@@ -26,96 +26,40 @@ struct settings {
     struct run *run;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define CONSUME "events consume"
 
 /* ---- consume -------------------------------------------------------------------------------- */
 
 static const struct option_spec consume_specs[] = {
-    {.heading = "Events, when the group is new",
-     .kind = OPTION_TEXT,
-     .letter = 's',
-     .name = "stream",
-     .value = "STREAM",
-     .text = "Only events of this stream; all streams by default.",
-     FIELD(stream)},
+    OPT_TEXT("stream", "STREAM", stream, "Only events of this stream; all streams by default.",
+             .letter = 's', .heading = "Events, when the group is new"),
     EVENTS_WALK_SPECS(struct settings),
 
-    {.heading = "Settings",
-     .kind = OPTION_FLAG,
-     .name = "ordered",
-     .text = "Handle the events of one stream one after the other, in order. All consumers of a "
+    OPT_FLAG("ordered", ordered,
+             "Handle the events of one stream one after the other, in order. All consumers of a "
              "group must agree on this. By default events are handled independently, in no order.",
-     FIELD(ordered)},
-    {.kind = OPTION_NUMBER,
-     .letter = 'w',
-     .name = "workers",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 256,
-     .fallback = "4",
-     .text = "Number of events that are handled at once.",
-     FIELD(workers)},
-    {.kind = OPTION_FLAG,
-     .name = "until-end",
-     .text = "End when all stored events are handled or parked; by default wait for new ones.",
-     FIELD(until_end)},
-    {.kind = OPTION_NUMBER,
-     .name = "attempts",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 1000000,
-     .fallback = "10",
-     .text = "Attempts before an event is parked.",
-     FIELD(attempts)},
-    {.kind = OPTION_DURATION,
-     .name = "backoff",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "1s",
-     .text = "Delay before the first retry, doubled for each further one.",
-     FIELD(backoff_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "stuck",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "5m",
-     .text = "Report a program that runs longer than this as stuck.",
-     FIELD(stuck_ms)},
-    {.kind = OPTION_CHOICE,
-     .name = "if-stuck",
-     .value = "WHAT",
-     .choices = "leave release give-up",
-     .fallback = "leave",
-     .text = "What to do about a stuck program. leave: wait; release: let other consumers of the "
-             "group take over; give-up: park the event.",
-     FIELD(stuck)},
-    {.kind = OPTION_DURATION,
-     .name = "poll",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "500ms",
-     .text = "How often to look for new events.",
-     FIELD(poll_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "lease",
-     .value = "TIME",
-     .min = 100,
-     .max = OPTION_DAY_MS,
-     .fallback = "30s",
-     .text = "Lease: others take over from a consumer that was silent for this long.",
-     FIELD(lease_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "stop-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "30s",
-     .text = "How long events in progress may take after a signal.",
-     FIELD(stop_ms)},
+             .heading = "Settings"),
+    OPT_NUMBER("workers", workers, 1, 256, "Number of events that are handled at once.",
+               .letter = 'w', .fallback = "4"),
+    OPT_FLAG("until-end", until_end,
+             "End when all stored events are handled or parked; by default wait for new ones."),
+    OPT_NUMBER("attempts", attempts, 1, 1000000, "Attempts before an event is parked.",
+               .fallback = "10"),
+    OPT_TIME("backoff", backoff_ms, 1, OPTION_DAY_MS,
+             "Delay before the first retry, doubled for each further one.", .fallback = "1s"),
+    OPT_TIME("stuck", stuck_ms, 1, OPTION_DAY_MS,
+             "Report a program that runs longer than this as stuck.", .fallback = "5m"),
+    OPT_CHOICE("if-stuck", "leave release give-up", stuck,
+               "What to do about a stuck program. leave: wait; release: let other consumers of the "
+               "group take over; give-up: park the event.",
+               .fallback = "leave"),
+    OPT_TIME("poll", poll_ms, 1, OPTION_DAY_MS, "How often to look for new events.",
+             .fallback = "500ms"),
+    OPT_TIME("lease", lease_ms, 100, OPTION_DAY_MS,
+             "Lease: others take over from a consumer that was silent for this long.",
+             .fallback = "30s"),
+    OPT_TIME("stop-timeout", stop_ms, 1, OPTION_DAY_MS,
+             "How long events in progress may take after a signal.", .fallback = "30s"),
     EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_QUIET(struct settings),
@@ -148,7 +92,7 @@ struct run {
     struct cli *cli;
     const struct settings *settings;
     struct hf_str name;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     int64_t since_us;
     struct events_program program;
     struct guard *guard;
@@ -314,15 +258,9 @@ static enum hf_status events_consume(struct command_ctx *c)
 }
 
 /* It needs the table: it would wait in vain. */
-const struct command hf__events_consume_command = {EVENTS_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = COMMAND_MANY,
-                                                   .guarded = true,
-                                                   .ends_by_signal = true,
-                                                   .place = &hf__cli_events_place,
-                                                   .table = COMMAND_NEEDS,
-                                                   .check = consume_check,
-                                                   .body = events_consume};
+COMMAND_OF(events_consume, events_consume, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = COMMAND_MANY, .guarded = true, .ends_by_signal = true,
+           .place = &hf__cli_events_place, .table = COMMAND_NEEDS, .check = consume_check);
 
 /* ---- group ---------------------------------------------------------------------------------- */
 
@@ -392,9 +330,5 @@ static enum hf_status events_group(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_group_command = {EVENTS_SETTINGS(struct settings),
-                                                 .min = 1,
-                                                 .max = 1,
-                                                 .place = &hf__cli_events_place,
-                                                 .table = COMMAND_EMPTY,
-                                                 .body = events_group};
+COMMAND_OF(events_group, events_group, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);

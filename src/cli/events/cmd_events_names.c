@@ -20,16 +20,12 @@ struct settings {
     struct hf_group *opened; /* NULL: it is about a subscription */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define OUTPUT_SPECS                                                                               \
     EVENTS_SPECS(struct settings), DATABASE_JSON(struct settings),                                 \
         DATABASE_QUIET(struct settings), DATABASE_SPECS(struct settings)
 
 #define GROUP_SPEC                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .letter = 'g', .name = "group",                                       \
-        .text = "NAME is a consumer group ('events consume').", FIELD(group)                       \
-    }
+    OPT_FLAG("group", group, "NAME is a consumer group ('events consume').", .letter = 'g')
 
 /* The group that is meant with --group; group_end() closes it. */
 static enum hf_status group_open(struct command_ctx *c)
@@ -79,21 +75,14 @@ static enum hf_status subscription_print(struct command_ctx *c)
         hf__rows_text("failure", info.failure));
 }
 
-const struct command hf__events_subscription_command = {EVENTS_SETTINGS(struct settings),
-                                                        .min = 1,
-                                                        .max = 1,
-                                                        .place = &hf__cli_events_place,
-                                                        .table = COMMAND_EMPTY,
-                                                        .body = subscription_print};
+COMMAND_OF(events_subscription, subscription_print, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = 1, .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 /* ---- rebuild, forget ------------------------------------------------------------------------ */
 
 static const struct option_spec rebuild_specs[] = {
-    {.kind = OPTION_TEXT,
-     .name = "after",
-     .value = "POSITION",
-     .text = "Start after this position; by default with the first event.",
-     FIELD(after)},
+    OPT_TEXT("after", "POSITION", after,
+             "Start after this position; by default with the first event."),
     OUTPUT_SPECS,
 };
 
@@ -118,19 +107,11 @@ static enum hf_status subscription_rebuild(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("name", name));
 }
 
-const struct command hf__events_rebuild_command = {EVENTS_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = 1,
-                                                   .place = &hf__cli_events_place,
-                                                   .table = COMMAND_EMPTY,
-                                                   .body = subscription_rebuild};
+COMMAND_OF(events_rebuild, subscription_rebuild, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = 1, .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 static const struct option_spec forget_specs[] = {
-    {.kind = OPTION_FLAG,
-     .letter = 'y',
-     .name = "yes",
-     .text = "Confirm. Without it nothing is done.",
-     FIELD(yes)},
+    OPT_FLAG("yes", yes, "Confirm. Without it nothing is done.", .letter = 'y'),
     GROUP_SPEC,
     OUTPUT_SPECS,
 };
@@ -184,24 +165,14 @@ static enum hf_status events_forget(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("name", hf__command_operand(c, 0)));
 }
 
-const struct command hf__events_forget_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .check = forget_check,
-                                                  .body = events_forget};
+COMMAND_OF(events_forget, events_forget, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = forget_check);
 
 /* ---- parked --------------------------------------------------------------------------------- */
 
 static const struct option_spec parked_specs[] = {
     GROUP_SPEC,
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     EVENTS_SPECS(struct settings),
     DATABASE_LIST(struct settings),
 };
@@ -280,17 +251,13 @@ static enum hf_status events_parked(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_parked_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .body = events_parked};
+COMMAND_OF(events_parked, events_parked, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 /* ---- replay, discard ------------------------------------------------------------------------ */
 
 static const struct option_spec chosen_specs[] = {
-    {.kind = OPTION_FLAG, .name = "all", .text = "All parked events.", FIELD(all)},
+    OPT_FLAG("all", all, "All parked events."),
     GROUP_SPEC,
     OUTPUT_SPECS,
 };

@@ -22,16 +22,11 @@ struct settings {
     struct events_program started; /* what they say of the program */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define COMMAND "events revert"
 
 static const struct option_spec specs[] = {
-    {.heading = "Settings",
-     .kind = OPTION_FLAG,
-     .letter = 'p',
-     .name = "preview",
-     .text = "Only show which events would be reverted.",
-     FIELD(preview)},
+    OPT_FLAG("preview", preview, "Only show which events would be reverted.", .letter = 'p',
+             .heading = "Settings"),
     EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
@@ -54,10 +49,7 @@ const struct options_table hf__events_revert_options = {
         "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
         "HOLDFAST_EVENT_POSITION. It prints lines as 'events append --lines' reads them, such as "
         "{\"type\":\"canceled\"}. They go to the stream of the event unless they name another.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes =
         "Running it again changes nothing, and shows what was done. If the program does not end "
         "with 0, nothing is appended and the exit code is 1.",
@@ -213,11 +205,6 @@ static enum hf_status events_revert(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_revert_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = COMMAND_MANY,
-                                                  .guarded = true,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .check = revert_check,
-                                                  .body = events_revert};
+COMMAND_OF(events_revert, events_revert, EVENTS_SETTINGS(struct settings), .min = 1,
+           .max = COMMAND_MANY, .guarded = true, .place = &hf__cli_events_place,
+           .table = COMMAND_EMPTY, .check = revert_check);

@@ -20,12 +20,11 @@ struct settings {
     uint64_t older_ms;
     struct hf_str expect;
     bool yes;
-    struct hf_stream_key stream; /* the first operand */
-    uint64_t version;            /* truncate, delete */
+    struct hf_event_stream_key stream; /* the first operand */
+    uint64_t version;                  /* truncate, delete */
     enum hf_expect expected;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define OUTPUT_SPECS                                                                               \
     EVENTS_SPECS(struct settings), DATABASE_JSON(struct settings),                                 \
         DATABASE_QUIET(struct settings), DATABASE_SPECS(struct settings)
@@ -56,8 +55,9 @@ static struct hf_str hex_of(struct cli *cli, struct hf_bytes bytes)
 
 enum { INFO_LIMITS = 4, INFO_LIMITS_END = 8, INFO_FIELDS = 11 };
 
-static void info_fields(struct cli *cli, struct hf_stream_key stream,
-                        const struct hf_stream_info *info, struct rows_field fields[INFO_FIELDS])
+static void info_fields(struct cli *cli, struct hf_event_stream_key stream,
+                        const struct hf_event_stream_info *info,
+                        struct rows_field fields[INFO_FIELDS])
 {
     const struct rows_field all[] = {
         hf__rows_text("stream", hf__cli_events_stream_text(cli->scope, stream)),
@@ -88,7 +88,7 @@ static enum hf_status info_print(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
     struct rows_field fields[INFO_FIELDS];
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     TRY(hf_events_stream_info(c->scope, c->place, settings->stream, &info));
     info_fields(c->cli, settings->stream, &info, fields);
@@ -107,23 +107,13 @@ const struct options_table hf__events_info_options = {
     COMMAND_SPECS_OF(plain, info),
 };
 
-const struct command hf__events_info_command = {EVENTS_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 1,
-                                                .place = &hf__cli_events_place,
-                                                .table = COMMAND_EMPTY,
-                                                .check = stream_check,
-                                                .body = info_print};
+COMMAND_OF(events_info, info_print, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = stream_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     EVENTS_SPECS(struct settings),
     DATABASE_LIST(struct settings),
 };
@@ -141,8 +131,8 @@ const struct options_table hf__events_ls_options = {
     COMMAND_SPECS(ls),
 };
 
-static enum hf_status stream_add(struct hf_scope *s, struct hf_stream_key stream,
-                                 const struct hf_stream_info *info, void *user)
+static enum hf_status stream_add(struct hf_scope *s, struct hf_event_stream_key stream,
+                                 const struct hf_event_stream_info *info, void *user)
 {
     struct command_ctx *c = user;
     const struct settings *settings = c->settings;
@@ -167,9 +157,8 @@ static enum hf_status streams_list(struct command_ctx *c)
     return status == HF_CANCELED ? HF_OK : status;
 }
 
-const struct command hf__events_ls_command = {
-    EVENTS_SETTINGS(struct settings), .max = 1,          .place = &hf__cli_events_place,
-    .table = COMMAND_LOOKS,           .list = "streams", .body = streams_list};
+COMMAND_OF(events_ls, streams_list, EVENTS_SETTINGS(struct settings), .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_LOOKS, .list = "streams");
 
 /* ---- truncate ------------------------------------------------------------------------------- */
 
@@ -204,30 +193,16 @@ static enum hf_status stream_truncate(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_truncate_command = {EVENTS_SETTINGS(struct settings),
-                                                    .min = 2,
-                                                    .max = 2,
-                                                    .place = &hf__cli_events_place,
-                                                    .table = COMMAND_EMPTY,
-                                                    .check = truncate_check,
-                                                    .body = stream_truncate};
+COMMAND_OF(events_truncate, stream_truncate, EVENTS_SETTINGS(struct settings), .min = 2, .max = 2,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = truncate_check);
 
 /* ---- limit ---------------------------------------------------------------------------------- */
 
 static const struct option_spec limit_specs[] = {
-    {.heading = "Limits",
-     .kind = OPTION_DURATION,
-     .name = "max-age",
-     .value = "TIME",
-     .max = (uint64_t)UINT32_MAX * SECOND_MS,
-     .text = "Hide events older than this; 0: no limit.",
-     FIELD(max_age_ms)},
-    {.kind = OPTION_NUMBER,
-     .name = "max-count",
-     .value = "NUMBER",
-     .max = UINT64_MAX,
-     .text = "Keep only this many events, the newest; 0: no limit.",
-     FIELD(max_count)},
+    OPT_TIME("max-age", max_age_ms, 0, (uint64_t)UINT32_MAX *SECOND_MS,
+             "Hide events older than this; 0: no limit.", .heading = "Limits"),
+    OPT_NUMBER("max-count", max_count, 0, UINT64_MAX,
+               "Keep only this many events, the newest; 0: no limit."),
     OUTPUT_SPECS,
 };
 
@@ -261,7 +236,7 @@ static enum hf_status stream_limit(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
     uint32_t max_age_s = (uint32_t)((settings->max_age_ms + SECOND_MS - 1) / SECOND_MS);
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
     TRY(hf_events_stream_info(c->scope, c->place, settings->stream, &info));
     TRY(hf_events_limit_stream(c->scope, c->place, settings->stream,
@@ -270,30 +245,17 @@ static enum hf_status stream_limit(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_limit_command = {EVENTS_SETTINGS(struct settings),
-                                                 .min = 1,
-                                                 .max = 1,
-                                                 .place = &hf__cli_events_place,
-                                                 .table = COMMAND_EMPTY,
-                                                 .check = limit_check,
-                                                 .body = stream_limit};
+COMMAND_OF(events_limit, stream_limit, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = limit_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
-    {.kind = OPTION_FLAG,
-     .letter = 'y',
-     .name = "yes",
-     .text = "Confirm. Without it nothing is deleted.",
-     FIELD(yes)},
-    {.kind = OPTION_TEXT,
-     .letter = 'e',
-     .name = "expect",
-     .value = "WHAT",
-     .fallback = "any",
-     .text = "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
+    OPT_FLAG("yes", yes, "Confirm. Without it nothing is deleted.", .letter = 'y'),
+    OPT_TEXT("expect", "WHAT", expect,
+             "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
              "exit code is 4.",
-     FIELD(expect)},
+             .letter = 'e', .fallback = "any"),
     OUTPUT_SPECS,
 };
 
@@ -335,13 +297,8 @@ static enum hf_status stream_delete(struct command_ctx *c)
 }
 
 /* It needs the table: what is deleted stays so. */
-const struct command hf__events_delete_command = {EVENTS_SETTINGS(struct settings),
-                                                  .min = 1,
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_NEEDS,
-                                                  .check = delete_check,
-                                                  .body = stream_delete};
+COMMAND_OF(events_delete, stream_delete, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_NEEDS, .check = delete_check);
 
 /* ---- archive, unarchive --------------------------------------------------------------------- */
 
@@ -379,13 +336,8 @@ static enum hf_status stream_archive(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_archive_command = {EVENTS_SETTINGS(struct settings),
-                                                   .min = 1,
-                                                   .max = 1,
-                                                   .place = &hf__cli_events_place,
-                                                   .table = COMMAND_EMPTY,
-                                                   .check = stream_check,
-                                                   .body = stream_archive};
+COMMAND_OF(events_archive, stream_archive, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = stream_check);
 
 static enum hf_status stream_unarchive(struct command_ctx *c)
 {
@@ -396,25 +348,15 @@ static enum hf_status stream_unarchive(struct command_ctx *c)
     return info_print(c);
 }
 
-const struct command hf__events_unarchive_command = {EVENTS_SETTINGS(struct settings),
-                                                     .min = 1,
-                                                     .max = 1,
-                                                     .place = &hf__cli_events_place,
-                                                     .table = COMMAND_EMPTY,
-                                                     .check = stream_check,
-                                                     .body = stream_unarchive};
+COMMAND_OF(events_unarchive, stream_unarchive, EVENTS_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = stream_check);
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
 static const struct option_spec sweep_specs[] = {
-    {.kind = OPTION_DURATION,
-     .name = "older",
-     .value = "TIME",
-     .min = SECOND_MS,
-     .max = (uint64_t)UINT32_MAX * SECOND_MS,
-     .fallback = "24h",
-     .text = "Keep data younger than this: it may belong to an append in progress.",
-     FIELD(older_ms)},
+    OPT_TIME("older", older_ms, SECOND_MS, (uint64_t)UINT32_MAX *SECOND_MS,
+             "Keep data younger than this: it may belong to an append in progress.",
+             .fallback = "24h"),
     OUTPUT_SPECS,
 };
 
@@ -443,6 +385,5 @@ static enum hf_status events_sweep(struct command_ctx *c)
                          hf__rows_number(c->cli, "blobs", swept.blobs));
 }
 
-const struct command hf__events_sweep_command = {EVENTS_SETTINGS(struct settings),
-                                                 .place = &hf__cli_events_place,
-                                                 .table = COMMAND_EMPTY, .body = events_sweep};
+COMMAND_OF(events_sweep, events_sweep, EVENTS_SETTINGS(struct settings),
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);

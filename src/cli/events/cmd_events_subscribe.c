@@ -30,106 +30,48 @@ struct settings {
     struct run *run;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define COMMAND "events subscribe"
 
 static const struct option_spec specs[] = {
-    {.heading = "Events",
-     .kind = OPTION_TEXT,
-     .letter = 's',
-     .name = "stream",
-     .value = "STREAM",
-     .text = "Only events of this stream, by version; by default all streams in the global order.",
-     FIELD(stream)},
+    OPT_TEXT("stream", "STREAM", stream,
+             "Only events of this stream, by version; by default all streams in the global order.",
+             .letter = 's', .heading = "Events"),
     EVENTS_WALK_SPECS(struct settings),
-    {.kind = OPTION_FLAG,
-     .name = "archived",
-     .text = "Include events of archived streams.",
-     FIELD(archived)},
-    {.kind = OPTION_NUMBER,
-     .letter = 'c',
-     .name = "count",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "Stop after this many events.",
-     FIELD(count)},
-    {.kind = OPTION_FLAG,
-     .name = "until-end",
-     .text = "End when all stored events are handled; by default wait for new ones.",
-     FIELD(until_end)},
-    {.kind = OPTION_DURATION,
-     .name = "poll",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "500ms",
-     .text = "How often to look for new events.",
-     FIELD(poll_ms)},
+    OPT_FLAG("archived", archived, "Include events of archived streams."),
+    OPT_NUMBER("count", count, 0, UINT32_MAX, "Stop after this many events.", .letter = 'c'),
+    OPT_FLAG("until-end", until_end,
+             "End when all stored events are handled; by default wait for new ones."),
+    OPT_TIME("poll", poll_ms, 1, OPTION_DAY_MS, "How often to look for new events.",
+             .fallback = "500ms"),
 
-    {.heading = "Named subscriptions",
-     .kind = OPTION_TEXT,
-     .letter = 'n',
-     .name = "name",
-     .value = "NAME",
-     .text =
-         "Store the checkpoint under this name: the next run continues there, whatever the start "
-         "options say. If several processes use the same name, one works and the others wait to "
-         "take over.",
-     FIELD(name)},
-    {.kind = OPTION_DURATION,
-     .name = "lease",
-     .value = "TIME",
-     .min = 100,
-     .max = OPTION_DAY_MS,
-     .fallback = "20s",
-     .text =
-         "Lease: another process of this name takes over from one that was silent for this long.",
-     FIELD(lease_ms)},
-    {.kind = OPTION_NUMBER,
-     .name = "attempts",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 1000000,
-     .fallback = "10",
-     .text = "With --name: attempts before an event is given up.",
-     FIELD(attempts)},
-    {.kind = OPTION_DURATION,
-     .name = "backoff",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "100ms",
-     .text = "Delay before the first retry, doubled for each further one.",
-     FIELD(backoff_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "stuck",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "5m",
-     .text = "With --name: report a program that runs longer than this as stuck.",
-     FIELD(stuck_ms)},
-    {.kind = OPTION_CHOICE,
-     .name = "if-stuck",
-     .value = "WHAT",
-     .choices = "leave release give-up",
-     .fallback = "leave",
-     .text = "What to do about a stuck program. leave: wait; release: let another process of this "
-             "name take over; give-up: park the event.",
-     FIELD(stuck)},
-    {.kind = OPTION_FLAG,
-     .name = "park",
-     .text = "Park an event that is given up, and continue; by default the command ends with exit "
-             "code 1.",
-     FIELD(park)},
-    {.kind = OPTION_DURATION,
-     .name = "stop-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "30s",
-     .text = "With --name: how long the event in progress may take after a signal.",
-     FIELD(stop_ms)},
+    OPT_TEXT(
+        "name", "NAME", name,
+        "Store the checkpoint under this name: the next run continues there, whatever the start "
+        "options say. If several processes use the same name, one works and the others wait to "
+        "take over.",
+        .letter = 'n', .heading = "Named subscriptions"),
+    OPT_TIME(
+        "lease", lease_ms, 100, OPTION_DAY_MS,
+        "Lease: another process of this name takes over from one that was silent for this long.",
+        .fallback = "20s"),
+    OPT_NUMBER("attempts", attempts, 1, 1000000,
+               "With --name: attempts before an event is given up.", .fallback = "10"),
+    OPT_TIME("backoff", backoff_ms, 1, OPTION_DAY_MS,
+             "Delay before the first retry, doubled for each further one.", .fallback = "100ms"),
+    OPT_TIME("stuck", stuck_ms, 1, OPTION_DAY_MS,
+             "With --name: report a program that runs longer than this as stuck.",
+             .fallback = "5m"),
+    OPT_CHOICE(
+        "if-stuck", "leave release give-up", stuck,
+        "What to do about a stuck program. leave: wait; release: let another process of this "
+        "name take over; give-up: park the event.",
+        .fallback = "leave"),
+    OPT_FLAG("park", park,
+             "Park an event that is given up, and continue; by default the command ends with exit "
+             "code 1."),
+    OPT_TIME("stop-timeout", stop_ms, 1, OPTION_DAY_MS,
+             "With --name: how long the event in progress may take after a signal.",
+             .fallback = "30s"),
     EVENTS_PROGRAM_SPECS(struct settings, "Program"),
     EVENTS_SPECS(struct settings),
     DATABASE_QUIET(struct settings),
@@ -153,10 +95,7 @@ const struct options_table hf__events_subscribe_options = {
         "gets the line on its standard input, and the variables HOLDFAST_EVENT_ID, "
         "HOLDFAST_EVENT_TYPE, HOLDFAST_EVENT_STREAM, HOLDFAST_EVENT_VERSION and "
         "HOLDFAST_EVENT_POSITION. Exit code 0 means that the event is handled.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes =
         "With --name each event is delivered at least once: again after a crash, or when the "
         "program has failed. SIGTERM and SIGINT let the event in progress finish; then the exit "
@@ -168,7 +107,7 @@ const struct options_table hf__events_subscribe_options = {
 struct run {
     struct cli *cli;
     const struct settings *settings;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     int64_t since_us;
     uint64_t behind; /* of a stream: the version before the first */
     struct events_program program;
@@ -482,11 +421,6 @@ static enum hf_status events_subscribe(struct command_ctx *c)
 }
 
 /* It needs the table: it would wait in vain. */
-const struct command hf__events_subscribe_command = {EVENTS_SETTINGS(struct settings),
-                                                     .max = COMMAND_MANY,
-                                                     .guarded = true,
-                                                     .ends_by_signal = true,
-                                                     .place = &hf__cli_events_place,
-                                                     .table = COMMAND_NEEDS,
-                                                     .check = subscribe_check,
-                                                     .body = events_subscribe};
+COMMAND_OF(events_subscribe, events_subscribe, EVENTS_SETTINGS(struct settings),
+           .max = COMMAND_MANY, .guarded = true, .ends_by_signal = true,
+           .place = &hf__cli_events_place, .table = COMMAND_NEEDS, .check = subscribe_check);

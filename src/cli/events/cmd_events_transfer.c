@@ -23,11 +23,9 @@ struct settings {
     struct hf_str domain, after, until;
     uint64_t batch;
     bool replace, renumber, yes;
-    int input;                   /* import: where from */
-    struct hf_stream_key stream; /* verify: the operand */
+    int input;                         /* import: where from */
+    struct hf_event_stream_key stream; /* verify: the operand */
 };
-
-#define FIELD(member) .offset = offsetof(struct settings, member)
 
 /* A transfer under way. */
 struct transfer {
@@ -72,40 +70,16 @@ static struct transfer transfer_of(struct command_ctx *c)
 /* ---- export --------------------------------------------------------------------------------- */
 
 static const struct option_spec export_specs[] = {
-    {.heading = "Events",
-     .kind = OPTION_TEXT,
-     .letter = 'd',
-     .name = "domain",
-     .value = "TEXT",
-     .text = "Only events of this domain.",
-     FIELD(domain)},
-    {.kind = OPTION_TEXT,
-     .name = "after",
-     .value = "POSITION",
-     .text = "Only events after this position.",
-     FIELD(after)},
-    {.kind = OPTION_TEXT,
-     .name = "until",
-     .value = "POSITION",
-     .text = "Last position, included.",
-     FIELD(until)},
-    {.heading = "Settings",
-     .kind = OPTION_TEXT,
-     .letter = 'f',
-     .name = "file",
-     .value = "FILE",
-     .fallback = "-",
-     .text = "File to write; - is standard output. An existing file is replaced when the export is "
+    OPT_TEXT("domain", "TEXT", domain, "Only events of this domain.", .letter = 'd',
+             .heading = "Events"),
+    OPT_TEXT("after", "POSITION", after, "Only events after this position."),
+    OPT_TEXT("until", "POSITION", until, "Last position, included."),
+    OPT_TEXT("file", "FILE", file,
+             "File to write; - is standard output. An existing file is replaced when the export is "
              "complete, and keeps its mode; a new one is readable by its owner only.",
-     FIELD(file)},
-    {.kind = OPTION_NUMBER,
-     .name = "batch",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 10000,
-     .fallback = "200",
-     .text = "Number of events that are read at a time.",
-     FIELD(batch)},
+             .letter = 'f', .fallback = "-", .heading = "Settings"),
+    OPT_NUMBER("batch", batch, 1, 10000, "Number of events that are read at a time.",
+               .fallback = "200"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
@@ -229,37 +203,21 @@ static enum hf_status events_export(struct command_ctx *c)
                                                       : HF_OK;
 }
 
-const struct command hf__events_export_command = {EVENTS_SETTINGS(struct settings), .guarded = true,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY, .body = events_export};
+COMMAND_OF(events_export, events_export, EVENTS_SETTINGS(struct settings), .guarded = true,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 /* ---- import --------------------------------------------------------------------------------- */
 
 static const struct option_spec import_specs[] = {
-    {.heading = "Settings",
-     .kind = OPTION_FLAG,
-     .name = "replace",
-     .text = "First delete everything in the table; needs --yes.",
-     FIELD(replace)},
-    {.kind = OPTION_FLAG,
-     .letter = 'y',
-     .name = "yes",
-     .text = "Confirm that --replace deletes all events.",
-     FIELD(yes)},
-    {.kind = OPTION_FLAG,
-     .name = "renumber",
-     .text =
-         "Append after the existing events of a stream, instead of failing when a version is not "
-         "the next one.",
-     FIELD(renumber)},
-    {.kind = OPTION_NUMBER,
-     .name = "batch",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 10000,
-     .fallback = "24",
-     .text = "Number of events per transaction; at most 24.",
-     FIELD(batch)},
+    OPT_FLAG("replace", replace, "First delete everything in the table; needs --yes.",
+             .heading = "Settings"),
+    OPT_FLAG("yes", yes, "Confirm that --replace deletes all events.", .letter = 'y'),
+    OPT_FLAG(
+        "renumber", renumber,
+        "Append after the existing events of a stream, instead of failing when a version is not "
+        "the next one."),
+    OPT_NUMBER("batch", batch, 1, 10000, "Number of events per transaction; at most 24.",
+               .fallback = "24"),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
@@ -366,14 +324,9 @@ static enum hf_status import_open(struct command_ctx *c)
 static const struct command_place import_place = {import_open, hf__cli_events_place_close,
                                                   "events append"};
 
-const struct command hf__events_import_command = {EVENTS_SETTINGS(struct settings),
-                                                  .max = 1,
-                                                  .guarded = true,
-                                                  .place = &import_place,
-                                                  .table = COMMAND_MAKES,
-                                                  .check = import_check,
-                                                  .body = events_import,
-                                                  .end = import_end};
+COMMAND_OF(events_import, events_import, EVENTS_SETTINGS(struct settings), .max = 1,
+           .guarded = true, .place = &import_place, .table = COMMAND_MAKES, .check = import_check,
+           .end = import_end);
 
 /* ---- verify --------------------------------------------------------------------------------- */
 
@@ -450,9 +403,5 @@ static enum hf_status events_verify(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__events_verify_command = {EVENTS_SETTINGS(struct settings),
-                                                  .max = 1,
-                                                  .place = &hf__cli_events_place,
-                                                  .table = COMMAND_EMPTY,
-                                                  .check = verify_check,
-                                                  .body = events_verify};
+COMMAND_OF(events_verify, events_verify, EVENTS_SETTINGS(struct settings), .max = 1,
+           .place = &hf__cli_events_place, .table = COMMAND_EMPTY, .check = verify_check);

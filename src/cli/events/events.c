@@ -81,7 +81,7 @@ static struct hf_str percent_decode(struct hf_scope *s, const char *text, size_t
 }
 
 bool hf__cli_events_stream(struct cli *cli, const char *command, const char *text,
-                           struct hf_stream_key *stream)
+                           struct hf_event_stream_key *stream)
 {
     const char *slash = strchr(text, '/');
     size_t len = slash ? (size_t)(slash - text) : strlen(text);
@@ -97,7 +97,7 @@ bool hf__cli_events_stream(struct cli *cli, const char *command, const char *tex
     return false;
 }
 
-struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_stream_key stream)
+struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_event_stream_key stream)
 {
     char *domain = hf_scope_alloc(s, stream.domain.len * 3 + 1);
     size_t len = 0;

@@ -8,8 +8,8 @@
  *     };
  *     static const struct option_spec specs[] = {..., EVENTS_SPECS(struct settings), ...};
  *
- *     const struct command hf__events_info_command = {
- *         EVENTS_SETTINGS(struct settings), .place = &hf__cli_events_place, ...};
+ *     COMMAND_OF(events_info, info_print, EVENTS_SETTINGS(struct settings),
+ *                .place = &hf__cli_events_place, ...);
  */
 #ifndef HF_CLI_EVENTS_EVENTS_H
 #define HF_CLI_EVENTS_EVENTS_H
@@ -29,52 +29,27 @@ struct events_settings {
 
 /* Its options, for a struct whose member `store` is the settings. */
 #define EVENTS_SPECS(type)                                                                         \
-    {.heading = "Store",                                                                           \
-     .kind = OPTION_TEXT,                                                                          \
-     .name = "table",                                                                              \
-     .value = "NAME",                                                                              \
-     .fallback = "events",                                                                         \
-     .text = "The table of the events.",                                                           \
-     .offset = offsetof(type, store.table)},                                                       \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text =                                                                                    \
+    OPT_TEXT_IN(type, "table", "NAME", store.table, "The table of the events.",                    \
+                .fallback = "events", .heading = "Store"),                                         \
+        OPT_TEXT_IN(                                                                               \
+            type, "blobs", "URL", store.blobs,                                                     \
             "Blob store for payloads larger than an item: dir:PATH or s3://BUCKET. By default "    \
             "beside an embedded database; other databases have none.",                             \
-        .offset = offsetof(type, store.blobs)                                                      \
-    }
+            .env = "HOLDFAST_BLOBS")
 
 /* Options of commands that read all streams or one: which events, and where to start. */
 #define EVENTS_WALK_SPECS(type_)                                                                   \
-    {.kind = OPTION_TEXT,                                                                          \
-     .letter = 'd',                                                                                \
-     .name = "domain",                                                                             \
-     .value = "TEXT",                                                                              \
-     .text = "Only events of this domain.",                                                        \
-     .offset = offsetof(type_, domain)},                                                           \
-        {.kind = OPTION_TEXT,                                                                      \
-         .letter = 't',                                                                            \
-         .name = "type",                                                                           \
-         .value = "TEXT",                                                                          \
-         .text = "Only events of this type; may end with *.",                                      \
-         .offset = offsetof(type_, type)},                                                         \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "after",                                                                          \
-         .value = "POSITION",                                                                      \
-         .text =                                                                                   \
-             "Start after this position, or with --stream after this version; by default with "    \
-             "the first event.",                                                                   \
-         .offset = offsetof(type_, after)},                                                        \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "since",                                                                          \
-         .value = "WHEN",                                                                          \
-         .text = "Start with events that were appended at or after this: a time such as "          \
-                 "2026-11-15T09:30:00Z, or how long ago, such as 15m.",                            \
-         .offset = offsetof(type_, since)},                                                        \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "latest", .text = "Start with new events only.",              \
-        .offset = offsetof(type_, latest)                                                          \
-    }
+    OPT_TEXT_IN(type_, "domain", "TEXT", domain, "Only events of this domain.", .letter = 'd'),    \
+        OPT_TEXT_IN(type_, "type", "TEXT", type, "Only events of this type; may end with *.",      \
+                    .letter = 't'),                                                                \
+        OPT_TEXT_IN(                                                                               \
+            type_, "after", "POSITION", after,                                                     \
+            "Start after this position, or with --stream after this version; by default with "     \
+            "the first event."),                                                                   \
+        OPT_TEXT_IN(type_, "since", "WHEN", since,                                                 \
+                    "Start with events that were appended at or after this: a time such as "       \
+                    "2026-11-15T09:30:00Z, or how long ago, such as 15m."),                        \
+        OPT_FLAG_IN(type_, "latest", latest, "Start with new events only.")
 
 /* How the settings of these commands begin: hf__cli_events_place finds the store's there. */
 struct events_common {
@@ -99,10 +74,10 @@ void hf__cli_events_place_close(void *place);
  * is written %2F or %25; the id is taken as it is. False: it cannot be, which was shown.
  */
 bool hf__cli_events_stream(struct cli *cli, const char *command, const char *text,
-                           struct hf_stream_key *stream);
+                           struct hf_event_stream_key *stream);
 
 /* The same the other way, in the scope; absent: no memory. */
-struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_stream_key stream);
+struct hf_str hf__cli_events_stream_text(struct hf_scope *s, struct hf_event_stream_key stream);
 
 /* "any", "none", "exists" or a version; absent is "any". False: it was shown. */
 bool hf__cli_events_expect(struct cli *cli, const char *command, struct hf_str text,

@@ -40,7 +40,7 @@ static size_t count_lines(struct hf_str text)
 
 /* The line with the name of its stream. Absent: it is no JSON object, and *error says why. */
 static struct hf_str with_stream(struct hf_scope *s, struct hf_str line,
-                                 struct hf_stream_key stream, struct hf_str *error)
+                                 struct hf_event_stream_key stream, struct hf_str *error)
 {
     const struct json_node *json = hf__cli_json_read(s, line, error);
     const char *brace = memchr(line.ptr, '{', line.len);
@@ -72,7 +72,7 @@ static struct hf_str with_stream(struct hf_scope *s, struct hf_str line,
     return line;
 }
 
-static bool read_line(struct hf_scope *s, struct hf_str text, struct hf_stream_key stream,
+static bool read_line(struct hf_scope *s, struct hf_str text, struct hf_event_stream_key stream,
                       struct events_line *line, struct hf_str *error)
 {
     struct hf_stored_event event;
@@ -98,7 +98,7 @@ static bool read_line(struct hf_scope *s, struct hf_str text, struct hf_stream_k
     return true;
 }
 
-bool hf__cli_events_lines(struct hf_scope *s, struct hf_str text, struct hf_stream_key stream,
+bool hf__cli_events_lines(struct hf_scope *s, struct hf_str text, struct hf_event_stream_key stream,
                           struct events_line **lines, size_t *len, struct hf_str *error)
 {
     size_t count = count_lines(text);

@@ -12,7 +12,7 @@
 #include <holdfast/events.h>
 
 struct events_line {
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct hf_new_event event;
 };
 
@@ -21,7 +21,7 @@ struct events_line {
  * domain they have to. False, and *error that names the line, when one is no event or there are
  * more than HF_EVENTS_APPEND_MAX.
  */
-bool hf__cli_events_lines(struct hf_scope *s, struct hf_str text, struct hf_stream_key stream,
+bool hf__cli_events_lines(struct hf_scope *s, struct hf_str text, struct hf_event_stream_key stream,
                           struct events_line **lines, size_t *len, struct hf_str *error);
 
 #endif

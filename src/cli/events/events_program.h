@@ -16,25 +16,14 @@ struct events_program_settings {
 
 /* Its options, for a struct whose member `program` is the settings. */
 #define EVENTS_PROGRAM_SPECS(type, title)                                                          \
-    {.heading = title,                                                                             \
-     .kind = OPTION_TEXT,                                                                          \
-     .letter = 'x',                                                                                \
-     .name = "exec",                                                                               \
-     .value = "CMD",                                                                               \
-     .text = "Shell command (sh -c) to run for each event. Or give a program after --.",           \
-     .offset = offsetof(type, program.exec)},                                                      \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "run-timeout",                                                                    \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "Stop a program after this time; it has failed then.",                            \
-         .offset = offsetof(type, program.run_timeout_ms)},                                        \
-    {                                                                                              \
-        .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
-        .fallback = "10s",                                                                         \
-        .text = "How long to wait between SIGTERM and SIGKILL when a program is stopped.",         \
-        .offset = offsetof(type, program.kill_after_ms)                                            \
-    }
+    OPT_TEXT_IN(type, "exec", "CMD", program.exec,                                                 \
+                "Shell command (sh -c) to run for each event. Or give a program after --.",        \
+                .letter = 'x', .heading = title),                                                  \
+        OPT_TIME_IN(type, "run-timeout", program.run_timeout_ms, 0, OPTION_DAY_MS,                 \
+                    "Stop a program after this time; it has failed then."),                        \
+        OPT_TIME_IN(type, "kill-after", program.kill_after_ms, 0, OPTION_DAY_MS,                   \
+                    "How long to wait between SIGTERM and SIGKILL when a program is stopped.",     \
+                    .fallback = "10s")
 
 struct events_program {
     const char *const *args;

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -162,6 +163,8 @@ static void take_signal(struct guard *guard, int number, const siginfo_t *info)
     if (!guard->signal)
         guard->signal = number;
     hf_scope_cancel(guard->scope);
+    if (guard->bell >= 0)
+        (void)eventfd_write(guard->bell, 1);
 }
 
 /* What is due now. Returns when there is more to do, 0 for never. */
@@ -231,6 +234,7 @@ bool hf__guard_begin(struct guard *guard, struct hf_scope *scope)
 
     memset(guard, 0, sizeof(*guard));
     guard->scope = scope;
+    guard->bell = -1;
     pthread_mutex_init(&guard->mutex, NULL);
     for (int fd = 0; fd < CHILD_FILES; fd++)
         guard->inherited[fd] = fcntl(fd, F_GETFD) >= 0;
@@ -252,7 +256,34 @@ void hf__guard_end(struct guard *guard)
         pthread_join(guard->thread, NULL);
     }
     pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
+    if (guard->bell >= 0)
+        close(guard->bell);
     pthread_mutex_destroy(&guard->mutex);
+}
+
+void hf__guard_aim(struct guard *guard, struct hf_scope *scope)
+{
+    pthread_mutex_lock(&guard->mutex);
+    guard->scope = scope;
+    if (guard->signal == SIGINT)
+        guard->signal = 0;
+    if (guard->signal)
+        hf_scope_cancel(scope);
+    guard->stop = guard->stopped = guard->too_long = false;
+    guard->limit_us = guard->kill_us = 0;
+    pthread_mutex_unlock(&guard->mutex);
+}
+
+int hf__guard_bell(struct guard *guard)
+{
+    int bell;
+
+    pthread_mutex_lock(&guard->mutex);
+    if (guard->bell < 0)
+        guard->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bell = guard->bell;
+    pthread_mutex_unlock(&guard->mutex);
+    return bell;
 }
 
 int hf__guard_signal(struct guard *guard)

@@ -20,18 +20,11 @@ struct guard;
 
 /* When a program that is run is ended, for settings with these two members. */
 #define CHILD_SPECS(type)                                                                          \
-    {.kind = OPTION_DURATION,                                                                      \
-     .name = "run-timeout",                                                                        \
-     .value = "TIME",                                                                              \
-     .max = OPTION_WEEK_MS,                                                                        \
-     .text = "Stop the program after this time; then the exit code is 124.",                       \
-     .offset = offsetof(type, run_timeout_ms)},                                                    \
-    {                                                                                              \
-        .kind = OPTION_DURATION, .name = "kill-after", .value = "TIME", .max = OPTION_DAY_MS,      \
-        .fallback = "10s",                                                                         \
-        .text = "How long to wait between SIGTERM and SIGKILL when the program is stopped.",       \
-        .offset = offsetof(type, kill_after_ms)                                                    \
-    }
+    OPT_TIME_IN(type, "run-timeout", run_timeout_ms, 0, OPTION_WEEK_MS,                            \
+                "Stop the program after this time; then the exit code is 124."),                   \
+        OPT_TIME_IN(type, "kill-after", kill_after_ms, 0, OPTION_DAY_MS,                           \
+                    "How long to wait between SIGTERM and SIGKILL when the program is stopped.",   \
+                    .fallback = "10s")
 
 /* A program to be run; what it inherits is our standard streams and variables, and these. */
 struct child_program {
@@ -50,12 +43,13 @@ struct guard {
     bool watching;
     sigset_t before;
     bool inherited[CHILD_FILES]; /* descriptors that we were started with */
+    pthread_mutex_t mutex;       /* guards what follows */
     struct hf_scope *scope;
-    pthread_mutex_t mutex; /* guards what follows */
-    pid_t child;           /* 0: none */
-    int signal;            /* the first one that came while there was no child; 0: none */
-    bool stop;             /* the child is to end */
-    bool stopped;          /* we stopped it */
+    int bell;     /* hf__guard_bell(); -1: there is none */
+    pid_t child;  /* 0: none */
+    int signal;   /* the first one that came while there was no child; 0: none */
+    bool stop;    /* the child is to end */
+    bool stopped; /* we stopped it */
     bool too_long;
     bool finish;      /* the thread is to end */
     int64_t limit_us; /* by the monotonic clock; 0: none */
@@ -77,6 +71,14 @@ void hf__guard_end(struct guard *guard);
 bool hf__guard_command(struct cli *cli, const char *command, bool ends_by_signal,
                        struct guard *guard, int *ends);
 void hf__guard_command_end(struct cli *cli, struct guard *guard);
+
+/* From now on a signal cancels `scope`. A SIGINT that came before is forgotten; any other one has canceled it
+ * already. For the shell, whose guard serves one command after the other. */
+void hf__guard_aim(struct guard *guard, struct hf_scope *scope);
+
+/* A descriptor, an eventfd, that can be read when a signal came while no program was running. It is the
+ * guard's. -1: there is none to be had. */
+int hf__guard_bell(struct guard *guard);
 
 /* Which signal came while no program was running; 0: none. */
 int hf__guard_signal(struct guard *guard);

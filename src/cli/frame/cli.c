@@ -1,14 +1,18 @@
 /*
  * cli/frame/cli.c: finding the command that is meant, and what all of them need.
  *
- * Three commands are here because they are about the others: `help`, `version`, and `complete`,
- * which is not listed: shells call it with the words of the line so far (packaging/completion).
+ * Four commands are here because they are about the others: `help`, `version`, and two that are not
+ * listed: `complete`, which shells call with the words of the line so far, and `manual`, by which the
+ * build makes the manual pages.
  */
 #include "cli/frame/cli.h"
 
 #include "cli/frame/command.h"
+#include "cli/frame/complete.h"
 #include "cli/frame/env_file.h"
+#include "cli/frame/help.h"
 #include "cli/frame/json.h"
+#include "cli/frame/manual.h"
 #include "cli/frame/nearest.h"
 
 #include <assert.h>
@@ -16,8 +20,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NAME_COLUMN = 16 };
 
 /* ---- shared by commands --------------------------------------------------------------------- */
 
@@ -258,7 +260,7 @@ bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t 
     case OPTIONS_OK:
         return true;
     case OPTIONS_HELP:
-        hf__options_help(cli->out, table, cli->width);
+        hf__options_help(cli->out, table, cli->width, cli->bold);
         *ends = hf__cli_flushed(cli, CLI_OK);
         return false;
     case OPTIONS_BAD:
@@ -305,9 +307,8 @@ static size_t name_words(const char *name, size_t args_len, const char *const *a
     return 0;
 }
 
-/* The command with the longest name that the arguments start with. */
-static const struct cli_command *command_find(const struct cli *cli, size_t args_len,
-                                              const char *const *args, size_t *words)
+const struct cli_command *hf__cli_find(const struct cli *cli, size_t args_len,
+                                       const char *const *args, size_t *words)
 {
     const struct cli_command *found = NULL;
 
@@ -326,11 +327,8 @@ static const struct cli_command *command_find(const struct cli *cli, size_t args
 /* Is `word` the noun of commands that have two words? */
 static bool is_group(const struct cli *cli, const char *word)
 {
-    size_t len = strlen(word);
-
     for (size_t i = 0; i < cli->commands_len; i++)
-        if (cli->commands[i].summary && strncmp(cli->commands[i].name, word, len) == 0 &&
-            cli->commands[i].name[len] == ' ')
+        if (cli->commands[i].summary && hf__help_is_of(cli->commands[i].name, word))
             return true;
     return false;
 }
@@ -370,138 +368,17 @@ static int unknown_command(struct cli *cli, size_t args_len, const char *const *
                        args[0]);
 }
 
-/* ---- help, version, complete ---------------------------------------------------------------- */
-
-static size_t name_column(const struct cli *cli)
-{
-    size_t column = NAME_COLUMN;
-
-    for (size_t i = 0; i < cli->commands_len; i++)
-        if (cli->commands[i].summary && strlen(cli->commands[i].name) + 4 > column)
-            column = strlen(cli->commands[i].name) + 4;
-    return column;
-}
-
-static void print_command(struct cli *cli, const char *name, const char *summary)
-{
-    size_t column = name_column(cli);
-
-    fprintf(cli->out, "  %-*s", (int)column - 2, name);
-    hf__options_wrap(cli->out, summary, column, column, cli->width);
-}
-
-/* Is the first word of `name` one of `nouns`? */
-static bool is_among(const char *name, const char *nouns)
-{
-    size_t len = strcspn(name, " ");
-
-    while (*nouns) {
-        size_t noun = strcspn(nouns, " ");
-
-        if (noun == len && memcmp(nouns, name, len) == 0)
-            return true;
-        nouns += noun + (nouns[noun] == ' ');
-    }
-    return false;
-}
-
-/* The group that a command belongs to; the last one has what no other names. */
-static size_t group_of(const struct cli *cli, const char *name)
-{
-    size_t i = 0;
-
-    while (i + 1 < cli->groups_len && !is_among(name, cli->groups[i].nouns))
-        i++;
-    return i;
-}
-
-/* "holdfast lock --help": its commands, and the first example of each. */
-static int print_group(struct cli *cli, const char *noun)
-{
-    const char *start = hf_scope_format(cli->scope, "%s ", noun).ptr;
-
-    if (!start)
-        return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
-    fprintf(cli->out, "Usage: holdfast %s COMMAND [options]\n\nCommands:\n", noun);
-    for (size_t i = 0; i < cli->commands_len; i++)
-        if (cli->commands[i].summary && strncmp(cli->commands[i].name, start, strlen(start)) == 0)
-            print_command(cli, cli->commands[i].name, cli->commands[i].summary);
-    fprintf(cli->out, "\nExamples:\n");
-    for (size_t i = 0; i < cli->commands_len; i++) {
-        const struct cli_command *command = &cli->commands[i];
-
-        if (!command->summary || strncmp(command->name, start, strlen(start)) != 0 ||
-            !command->options || !command->options->examples_len)
-            continue;
-        fprintf(cli->out, "  %s\n      ", command->options->examples[0].command);
-        hf__options_wrap(cli->out, command->options->examples[0].text, 6, 6, cli->width);
-    }
-    fprintf(cli->out, "\nRun 'holdfast %s COMMAND --help' for the options of a command.\n", noun);
-    return hf__cli_flushed(cli, CLI_OK);
-}
+/* ---- help, version --------------------------------------------------------------------------- */
 
 /* "holdfast kv --json": its commands, as `holdfast kv` has them, or for a program their names. */
 static int missing_command(struct cli *cli, const char *noun)
 {
-    struct hf_str verbs = HF_STR("");
-    size_t len = strlen(noun);
+    struct hf_str verbs = hf__help_verbs(cli, noun);
 
-    for (size_t i = 0; i < cli->commands_len; i++) {
-        const char *name = cli->commands[i].name;
-
-        if (cli->commands[i].summary && strncmp(name, noun, len) == 0 && name[len] == ' ')
-            verbs = hf_scope_format(cli->scope, "%.*s%s%s", HF_FMT(verbs), verbs.len ? ", " : "",
-                                    name + len + 1);
-    }
     hf__cli_fail(cli, noun, CLI_USAGE, "missing command: use one of %.*s", HF_FMT(verbs));
     if (!cli->json)
-        print_group(cli, noun);
+        hf__help_print_noun(cli, noun);
     return CLI_USAGE;
-}
-
-static void print_groups(struct cli *cli)
-{
-    for (size_t group = 0; group < cli->groups_len; group++) {
-        fprintf(cli->out, "\n%s:\n", cli->groups[group].heading);
-        for (size_t i = 0; i < cli->commands_len; i++)
-            if (cli->commands[i].summary && group_of(cli, cli->commands[i].name) == group)
-                print_command(cli, cli->commands[i].name, cli->commands[i].summary);
-    }
-    print_command(cli, "help", "show this list, or the options of a command");
-    print_command(cli, "version", "show the version and the build options");
-}
-
-static int print_help(struct cli *cli)
-{
-    fprintf(cli->out, "Usage: holdfast COMMAND [options]\n"
-                      "       holdfast --env-file FILE COMMAND [options]\n"
-                      "       holdfast --help | --version\n\n");
-    hf__options_wrap(
-        cli->out,
-        "holdfast is a DynamoDB-compatible database and a set of durable building blocks: locks, "
-        "counters, rate limits, run-once jobs, an outbox and an event store. The building blocks "
-        "work on any such database.\n\nCommands use the database at http://127.0.0.1:8000, which "
-        "'holdfast serve' starts. To use another one, set --db or HOLDFAST_DB to "
-        "http://HOST:PORT, dynamodb://REGION or embedded:DIR (a directory).",
-        0, 0, cli->width);
-    print_groups(cli);
-    fprintf(cli->out, "\nRun 'holdfast COMMAND --help' for the options of a command.\n\n"
-                      "Exit codes:\n"
-                      "  0  success\n"
-                      "  1  failed\n"
-                      "  2  invalid arguments\n"
-                      "  3  not found\n"
-                      "  4  condition not met, or held by another\n"
-                      "  5  access denied\n"
-                      "  6  service not reachable, throttling, or directory in use\n"
-                      "  7  timed out\n"
-                      "  8  stored data is damaged\n"
-                      "  124  the program took too long and was stopped\n"
-                      "  126  the program cannot be executed\n"
-                      "  127  program not found\n"
-                      "128 + N: ended by signal N. 'serve' uses 3 and 4 differently:\n"
-                      "see 'holdfast serve --help'.\n");
-    return hf__cli_flushed(cli, CLI_OK);
 }
 
 #ifndef HF_BROKERS /* the build says which ones it has */
@@ -511,6 +388,11 @@ static int print_help(struct cli *cli)
 #ifndef HF_ROCKSDB
 #define HF_ROCKSDB "unknown"
 #endif
+
+const char *hf__cli_rocksdb(void)
+{
+    return HF_ROCKSDB;
+}
 
 /* The option prints one line, for scripts; the command also prints what the build has. */
 static int print_version(struct cli *cli, bool is_command)
@@ -523,59 +405,31 @@ static int print_version(struct cli *cli, bool is_command)
     return hf__cli_flushed(cli, CLI_OK);
 }
 
+static bool is_about_commands(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+           strcmp(word, "version") == 0 || strcmp(word, "--version") == 0 ||
+           strcmp(word, "-V") == 0 || strcmp(word, "complete") == 0 || strcmp(word, "manual") == 0;
+}
+
 static int run_help(struct cli *cli, size_t args_len, const char *const *args)
 {
     const struct cli_command *command;
     size_t words;
+    int ends;
 
-    if (args_len == 0)
-        return print_help(cli);
-    command = command_find(cli, args_len, args, &words);
+    if (args_len == 0 || (args_len == 1 && is_about_commands(args[0])))
+        return hf__help_print(cli);
+    command = hf__cli_find(cli, args_len, args, &words);
     if (!command && args_len == 1 && is_group(cli, args[0]))
-        return print_group(cli, args[0]);
+        return hf__help_print_noun(cli, args[0]);
+    if (!command && args_len == 1 && hf__help_find(cli, args[0], &ends))
+        return ends;
     if (!command)
         return unknown_command(cli, args_len, args);
     if (!command->options)
-        return print_help(cli);
-    hf__options_help(cli->out, command->options, cli->width);
-    return hf__cli_flushed(cli, CLI_OK);
-}
-
-/* The next word of every command whose name goes on from the words before the last. */
-static void complete_names(struct cli *cli, size_t words_len, const char *const *words)
-{
-    const char *last = words_len ? words[words_len - 1] : "";
-
-    if (words_len < 2 && strncmp("help", last, strlen(last)) == 0)
-        fprintf(cli->out, "help\n");
-    if (words_len < 2 && strncmp("version", last, strlen(last)) == 0)
-        fprintf(cli->out, "version\n");
-    for (size_t i = 0; i < cli->commands_len; i++) {
-        const char *name = cli->commands[i].name;
-        bool goes_on = cli->commands[i].summary != NULL;
-
-        for (size_t word = 0; goes_on && word + 1 < words_len; word++) {
-            size_t len = strcspn(name, " ");
-
-            goes_on = strlen(words[word]) == len && memcmp(name, words[word], len) == 0 &&
-                      name[len] == ' ';
-            name += len + 1;
-        }
-        if (goes_on && strncmp(name, last, strlen(last)) == 0)
-            fprintf(cli->out, "%.*s\n", (int)strcspn(name, " "), name);
-    }
-}
-
-static int run_complete(struct cli *cli, size_t args_len, const char *const *args)
-{
-    size_t words;
-    const struct cli_command *command =
-        command_find(cli, args_len ? args_len - 1 : 0, args, &words);
-
-    if (command && command->options)
-        hf__options_complete(cli->out, command->options, args_len - words, args + words);
-    else
-        complete_names(cli, args_len, args);
+        return hf__help_print(cli);
+    hf__options_help(cli->out, command->options, cli->width, cli->bold);
     return hf__cli_flushed(cli, CLI_OK);
 }
 
@@ -600,11 +454,7 @@ static size_t shared_option_len(const char *arg)
     return 0;
 }
 
-/*
- * `holdfast --db URL kv get x` is `holdfast kv get --db URL x`: options that all commands share may
- * come first. Returns how many arguments they are.
- */
-static size_t leading_options(size_t args_len, const char *const *args)
+size_t hf__cli_leading(size_t args_len, const char *const *args)
 {
     size_t len = 0, more;
 
@@ -613,21 +463,13 @@ static size_t leading_options(size_t args_len, const char *const *args)
     return len;
 }
 
-static bool is_about_commands(const char *word)
-{
-    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
-           strcmp(word, "version") == 0 || strcmp(word, "--version") == 0 ||
-           strcmp(word, "-V") == 0 || strcmp(word, "complete") == 0;
-}
-
-/* The arguments with the first `leading` ones after the name of the command; NULL: no memory. */
-static const char *const *options_moved(struct cli *cli, size_t args_len, const char *const *args,
-                                        size_t leading)
+const char *const *hf__cli_options_moved(struct cli *cli, size_t args_len, const char *const *args,
+                                         size_t leading)
 {
     const char **moved = hf_scope_alloc(cli->scope, args_len * sizeof(*moved));
     size_t words;
 
-    (void)command_find(cli, args_len - leading, args + leading, &words);
+    (void)hf__cli_find(cli, args_len - leading, args + leading, &words);
     if (!words) /* a noun and what is no verb of it, or what is no command */
         words = leading + 1 < args_len && args[leading + 1][0] != '-' ? 2 : 1;
     assert(leading + words <= args_len);
@@ -655,14 +497,14 @@ int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args)
         args += words;
         args_len -= words;
     }
-    leading = leading_options(args_len, args);
+    leading = hf__cli_leading(args_len, args);
     if (leading && is_about_commands(args[leading])) {
         args += leading; /* they have no meaning there */
         args_len -= leading;
         leading = 0;
     }
     if (leading)
-        args = options_moved(cli, args_len, args, leading);
+        args = hf__cli_options_moved(cli, args_len, args, leading);
     if (args_len && !args)
         return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
     return command_run(cli, args_len, args);
@@ -674,19 +516,21 @@ static int command_run(struct cli *cli, size_t args_len, const char *const *args
     size_t words;
 
     if (args_len == 0) {
-        print_help(cli);
+        hf__help_print(cli);
         return CLI_USAGE;
     }
     if (strcmp(args[0], "--help") == 0 || strcmp(args[0], "-h") == 0)
-        return print_help(cli);
+        return hf__help_print(cli);
     if (strcmp(args[0], "--version") == 0 || strcmp(args[0], "-V") == 0 ||
         strcmp(args[0], "version") == 0)
         return print_version(cli, args[0][0] != '-');
     if (strcmp(args[0], "help") == 0)
         return run_help(cli, args_len - 1, args + 1);
     if (strcmp(args[0], "complete") == 0)
-        return run_complete(cli, args_len - 1, args + 1);
-    command = command_find(cli, args_len, args, &words);
+        return hf__complete_run(cli, args_len - 1, args + 1);
+    if (strcmp(args[0], "manual") == 0)
+        return hf__manual_run(cli, args_len - 1, args + 1);
+    command = hf__cli_find(cli, args_len, args, &words);
     if (!command)
         note_json(cli, args_len, args);
     if (shared_option_len(args[0]))
@@ -699,12 +543,12 @@ static int command_run(struct cli *cli, size_t args_len, const char *const *args
             "unknown option '%s'", args[0]);
     if (!command && is_group(cli, args[0])) {
         if (args_len == 1) {
-            print_group(cli, args[0]);
+            hf__help_print_noun(cli, args[0]);
             return CLI_USAGE;
         }
         for (size_t i = 1; i < args_len; i++)
             if (strcmp(args[i], "--help") == 0 || strcmp(args[i], "-h") == 0)
-                return print_group(cli, args[0]);
+                return hf__help_print_noun(cli, args[0]);
         if (args[1][0] == '-')
             return missing_command(cli, args[0]);
     }

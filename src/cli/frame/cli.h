@@ -10,7 +10,8 @@
 #include "cli/frame/options.h"
 
 /*
- * How the program ends. Scripts rely on these numbers: they do not change. docs/man/holdfast.1
+ * How the program ends. Scripts rely on these numbers: they do not change. topics.c has
+ * them for users.
  *
  * `serve` is older than most of them, and has meanings of its own for 3 and 4: cli/serve/serve.h. A
  * command that runs a program ends as that does, if it came to that; 128 and a signal's number when
@@ -33,6 +34,21 @@ enum cli_exit {
 
 enum { CLI_SIGNAL = 128 }; /* and its number */
 
+struct guard;
+struct database_shared;
+
+/* What a command tells the program part that runs it besides what it prints: the shell shows it in its own
+ * words. */
+struct cli_outcome {
+    bool listed;    /* items were printed, or a list of none */
+    uint64_t items; /* how many */
+    bool more;      /* --limit has ended the list */
+    bool counted;   /* capacity was counted: */
+    struct hf_scope_capacity consumed;
+    void (*on_item)(void *user, struct hf_item item); /* for each one that is printed; NULL: none */
+    void *user;
+};
+
 struct cli {
     struct hf_scope *scope;
     FILE *out;
@@ -40,22 +56,37 @@ struct cli {
     size_t width;        /* of help */
     bool terminal;       /* `out` is one: lists are for people */
     size_t columns;      /* of that terminal; 0: not known */
+    bool bold;           /* headings are bold: a terminal, and NO_COLOR is not set */
+    bool expanded;       /* lists on it have a line for each field */
     bool json;           /* --json or --jsonl was given: errors are JSON, too */
     bool table_named;    /* --table was given */
     struct guard *guard; /* canceled calls were ended by the signal that it has seen; NULL: none */
     bool ends_by_signal; /* and the command has not failed then */
+    struct database_shared *shared; /* a database that stays open between commands; NULL: none */
+    struct cli_outcome *outcome;    /* wanted by who runs the command; NULL: nobody asks */
     options_env_fn *env;
     bool (*set_env)(const char *name, const char *value); /* false: no memory */
     const struct cli_command *commands;
     size_t commands_len;
     const struct cli_group *groups;
     size_t groups_len;
+    const struct cli_noun *nouns; /* those that have more to say than their commands */
+    size_t nouns_len;
 };
 
-/* Commands whose first words are one of `nouns`, under a heading of the help. */
+/* Commands whose first words are one of `nouns`, under a heading of the help, in that order. The last
+ * group also has what no group names. */
 struct cli_group {
     const char *heading;
     const char *nouns; /* with a blank between them */
+};
+
+/* The first word of commands. */
+struct cli_noun {
+    const char *word;
+    const char *summary; /* in the list, and of the manual page; NULL: that of the command */
+    const char *about;   /* a text as in text.h; NULL: none */
+    const char *see;     /* other nouns that the manual page refers to; NULL: none */
 };
 
 struct cli_command {
@@ -67,6 +98,19 @@ struct cli_command {
 
 /* Find and run a command; `args` is all behind the program's name. Returns how to end. */
 int hf__cli_run(struct cli *cli, size_t args_len, const char *const *args);
+
+/* The command with the longest name that the arguments start with, and how many words that is. */
+const struct cli_command *hf__cli_find(const struct cli *cli, size_t args_len,
+                                       const char *const *args, size_t *words);
+
+/*
+ * `holdfast --db URL kv get x` is `holdfast kv get --db URL x`: options that all commands share may
+ * come first. The first returns how many arguments they are; the second the arguments with these
+ * after the name of the command (NULL: no memory).
+ */
+size_t hf__cli_leading(size_t args_len, const char *const *args);
+const char *const *hf__cli_options_moved(struct cli *cli, size_t args_len, const char *const *args,
+                                         size_t leading);
 
 /*
  * Read the arguments of a command. False when there is nothing more to do: the help was shown or
@@ -109,6 +153,9 @@ int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const stru
 
 /* Is the output read by a person? Then times are local, and in words. */
 bool hf__cli_for_people(const struct cli *cli);
+
+/* Which RocksDB the command was built with: "7.8.3, part of the command". */
+const char *hf__cli_rocksdb(void);
 
 /* Flush standard output. CLI_FAILED if it could not be written: a full disk, a closed pipe. */
 int hf__cli_flushed(struct cli *cli, int ends);

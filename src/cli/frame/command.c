@@ -1,7 +1,7 @@
 /*
  * cli/frame/command.c: the frame of a command. See command.h.
  *
- *     parse      arguments, into settings that begin as zeros
+ *     parse      arguments, into settings that begin as zeros; then what the config file says
  *     guard      signals, for commands that end in order: before there are other threads
  *     check      what cannot be together: before the database is opened, or anything made
  *     open       the database, the blobs, what the noun keeps there
@@ -19,6 +19,7 @@
 #include "cli/frame/command.h"
 
 #include "base/base.h"
+#include "cli/config/config_use.h"
 #include "cli/frame/child.h"
 
 #include <holdfast/engine.h>
@@ -147,7 +148,7 @@ static void command_close(struct command_ctx *c)
     if (c->place)
         c->command->place->close(c->place);
     hf_blobs_close(c->blobs);
-    hf_db_close(c->db);
+    hf__database_close(c->cli, c->db);
     c->place = NULL;
     c->blobs = NULL;
     c->db = NULL;
@@ -233,7 +234,7 @@ static bool command_parse(struct command_ctx *c, size_t args_len, const char *co
         return false;
     c->operands = c->options.operands;
     c->operands_len = c->options.operands_len;
-    return true;
+    return hf__cli_config_use(c);
 }
 
 /* Show an error that was not shown yet, and end the list. */
@@ -279,6 +280,15 @@ int hf__command_run(struct cli *cli, const struct command *command,
         return c.ends;
     if (!command->guarded) {
         command_work(&c);
+        return c.ends;
+    }
+    if (cli->guard) { /* inside of the shell, whose guard has the signals */
+        c.guard = cli->guard;
+        cli->ends_by_signal = command->ends_by_signal;
+        if (command->reports_signal)
+            cli->guard = NULL;
+        command_work(&c);
+        cli->guard = c.guard;
         return c.ends;
     }
     c.guard = &guard;

@@ -12,9 +12,8 @@
  *         return COMMAND_JSON(c, hf__rows_text("id", hf_str_from(c->operands[0])));
  *     }
  *
- *     const struct command hf__counter_delete_command = {
- *         COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
- *         .place = &counters_place, .table = COMMAND_LOOKS, .body = counter_delete};
+ *     COMMAND_OF(counter_delete, counter_delete, COMMAND_SETTINGS(struct settings), .min = 1,
+ *                .max = 1, .place = &counters_place, .table = COMMAND_LOOKS);
  *
  * A body returns the status of what it called, and the frame shows the error of the scope. Errors of
  * its own it shows by hf__command_fail(). How the program ends then is in `ends`.

@@ -12,6 +12,9 @@
 
 COMMAND_DECLARE(check)
 COMMAND_DECLARE(healthcheck)
+COMMAND_DECLARE(doctor)
+COMMAND_DECLARE(top)
+COMMAND_DECLARE(bench)
 COMMAND_DECLARE(lock_run)
 COMMAND_DECLARE(lock_ls)
 COMMAND_DECLARE(lock_show)
@@ -24,10 +27,17 @@ COMMAND_DECLARE(item_delete)
 COMMAND_DECLARE(query)
 COMMAND_DECLARE(scan)
 COMMAND_DECLARE(sql)
+COMMAND_DECLARE(export)
+COMMAND_DECLARE(import)
+COMMAND_DECLARE(shell)
 COMMAND_DECLARE(table_create)
 COMMAND_DECLARE(table_ls)
 COMMAND_DECLARE(table_show)
 COMMAND_DECLARE(table_delete)
+COMMAND_DECLARE(table_update)
+COMMAND_DECLARE(table_stats)
+COMMAND_DECLARE(table_truncate)
+COMMAND_DECLARE(table_copy_schema)
 COMMAND_DECLARE(kv_get)
 COMMAND_DECLARE(kv_set)
 COMMAND_DECLARE(kv_delete)
@@ -97,6 +107,7 @@ COMMAND_DECLARE(events_discard)
 COMMAND_DECLARE(blobs_put)
 COMMAND_DECLARE(blobs_get)
 COMMAND_DECLARE(blobs_ls)
+COMMAND_DECLARE(completion)
 COMMAND_DECLARE(iam_outbox)
 COMMAND_DECLARE(iam_events)
 COMMAND_DECLARE(iam_lock)
@@ -107,16 +118,30 @@ COMMAND_DECLARE(iam_limit)
 COMMAND_DECLARE(iam_records)
 COMMAND_DECLARE(iam_streams)
 COMMAND_DECLARE(streams_tail)
+COMMAND_DECLARE(mcp)
+COMMAND_DECLARE(config_ls)
+COMMAND_DECLARE(config_show)
+COMMAND_DECLARE(config_set)
+COMMAND_DECLARE(config_unset)
+COMMAND_DECLARE(config_path)
+COMMAND_DECLARE(demo)
 
 #undef COMMAND_DECLARE
+
+/* Define the struct command of one of them: its body, then other members. */
+#define COMMAND_OF(name, body_, ...)                                                               \
+    const struct command hf__##name##_command = {.body = body_, __VA_ARGS__}
 
 /* How long a table is, for the tables of options. */
 #define COMMAND_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-/* In a struct options_table: name##_specs and name##_examples; or those of different names. */
+/* In a struct options_table: what it has, and examples. */
+#define COMMAND_TABLE(specs_, examples_)                                                           \
+    .specs = specs_, .len = COMMAND_LEN(specs_), .examples = examples_,                            \
+    .examples_len = COMMAND_LEN(examples_)
+
+/* The same: name##_specs and name##_examples; or those of different names. */
 #define COMMAND_SPECS(name) COMMAND_SPECS_OF(name, name)
-#define COMMAND_SPECS_OF(specs_, examples_)                                                        \
-    .specs = specs_##_specs, .len = COMMAND_LEN(specs_##_specs), .examples = examples_##_examples, \
-    .examples_len = COMMAND_LEN(examples_##_examples)
+#define COMMAND_SPECS_OF(specs_, examples_) COMMAND_TABLE(specs_##_specs, examples_##_examples)
 
 #endif

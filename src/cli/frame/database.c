@@ -13,6 +13,7 @@
 #include "cli/frame/database.h"
 
 #include "base/buf.h"
+#include "cli/config/config_use.h"
 #include "cli/frame/child.h"
 #include "cli/serve/holder.h"
 
@@ -88,8 +89,8 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
 {
     const struct hf_error *error = hf_scope_error(s);
     int ends = hf__database_exit(error), came = cli->guard ? hf__guard_signal(cli->guard) : 0;
-    struct hf_str text =
-        error->message.len ? error->message : hf_str_from(hf_status_text(error->status));
+    struct hf_str text = /* which names the table that is missing */
+        hf_str_from(error->message.len ? hf_scope_error_text(s) : hf_status_text(error->status));
     struct hf_str line = hf_scope_format(cli->scope, "%s%s%.*s%.*s", what ? what : "",
                                          what ? ": " : "", HF_FMT(text), HF_FMT(more));
     char *at;
@@ -118,7 +119,7 @@ int hf__database_fail(struct cli *cli, const char *command)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static bool is_network(struct hf_str url)
+bool hf__database_is_service(struct hf_str url)
 {
     static const char *const kinds[] = {"http:", "https:", "dynamodb:"};
 
@@ -148,7 +149,7 @@ struct hf_str hf__database_url(struct hf_scope *s, const struct database_setting
 {
     struct hf_str url = settings->url;
 
-    if (!is_network(url))
+    if (!hf__database_is_service(url))
         return url;
     url = with_parameter(s, url, "prefix", settings->prefix);
     url = with_parameter(s, url, "profile", settings->profile);
@@ -200,10 +201,20 @@ int hf__database_taken(struct cli *cli, const char *command, const char *path)
     return CLI_UNAVAILABLE;
 }
 
+struct hf_str hf__database_holder(struct hf_scope *s, const char *path)
+{
+    struct holder holder = hf__holder_find(s, path);
+
+    if (!holder.pid)
+        return (struct hf_str){0};
+    return hf_scope_format(s, "%.*s; %.*s", HF_FMT(holder.text),
+                           HF_FMT(hf__holder_advice(s, &holder, path)));
+}
+
 static bool is_usable(struct cli *cli, const char *command,
                       const struct database_settings *settings, int *ends)
 {
-    if (!settings->profile.ptr || is_network(settings->url))
+    if (!settings->profile.ptr || hf__database_is_service(settings->url))
         return true;
     *ends = hf__cli_fail(cli, command, CLI_USAGE,
                          "--profile needs a service, and '%.*s' is not one", HF_FMT(settings->url));
@@ -216,7 +227,9 @@ static enum hf_status open_url(struct hf_scope *s, const struct database_setting
     hf_scope_timeout_ms(s, (uint32_t)settings->timeout_ms);
     return hf_open(s, url,
                    HF_OPTIONS(hf_engine_options, .region = settings->region,
-                              .no_create = !settings->create),
+                              .no_create = !settings->create, .read_only = settings->read_only,
+                              .memtable_bytes = settings->memtable_bytes,
+                              .cache_bytes = settings->cache_bytes),
                    db);
 }
 
@@ -226,7 +239,7 @@ static bool database_finish_open(struct cli *cli, const char *command,
                                  int *ends)
 {
     struct hf_scope *s = cli->scope;
-    bool network = is_network(settings->url);
+    bool network = hf__database_is_service(settings->url);
     struct hf_db *whole = *db;
 
     if (network ? database_answers(s, *db)
@@ -238,18 +251,52 @@ static bool database_finish_open(struct cli *cli, const char *command,
     return false;
 }
 
+/* Is it the database that stays open? */
+static bool is_shared(const struct cli *cli, const struct database_settings *settings)
+{
+    const struct database_settings *those = cli->shared ? &cli->shared->settings : NULL;
+
+    return those && hf_str_equal(those->url, settings->url) &&
+           hf_str_equal(those->prefix, settings->prefix) &&
+           hf_str_equal(those->profile, settings->profile) &&
+           hf_str_equal(those->region, settings->region);
+}
+
+void hf__database_close(struct cli *cli, struct hf_db *db)
+{
+    if (!cli->shared || db != cli->shared->db)
+        hf_db_close(db);
+}
+
 bool hf__database_open(struct cli *cli, const char *command,
                        const struct database_settings *settings, struct hf_db **db, int *ends)
 {
-    struct hf_str url = hf__database_url(cli->scope, settings), path;
+    struct database_settings named = *settings; /* @NAME, if it was not resolved before */
+    struct hf_str url, path;
+    bool shared;
     enum hf_status status;
 
     *db = NULL;
+    if (!hf__cli_config_use_for(cli, command, &named, ends))
+        return false;
+    settings = &named;
+    url = hf__database_url(cli->scope, settings);
+    shared = is_shared(cli, settings);
     if (!is_usable(cli, command, settings, ends))
         return false;
+    if (shared && cli->shared->db) {
+        *db = cli->shared->db;
+        hf_scope_timeout_ms(cli->scope, (uint32_t)settings->timeout_ms);
+        return true;
+    }
     status = open_url(cli->scope, settings, url, db);
-    if (status == HF_OK)
-        return database_finish_open(cli, command, settings, db, ends);
+    if (status == HF_OK) {
+        bool finished = database_finish_open(cli, command, settings, db, ends);
+
+        if (shared)
+            cli->shared->db = *db;
+        return finished;
+    }
     *ends = status == HF_LOCKED && read_path(cli->scope, url, &path)
                 ? hf__database_taken(cli, command, path.ptr)
                 : hf__database_fail(cli, command);
@@ -335,7 +382,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
     bool reported = settings->quiet;
 
     wait->waited_ms = 0;
-    if (!read_path(s, settings->url, &path))
+    if (!read_path(s, settings->url, &path) || is_shared(cli, settings))
         return hf__database_open(cli, command, settings, db, ends);
     *db = NULL;
     *ends = CLI_FAILED;
@@ -347,8 +394,10 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
         struct holder holder;
 
         wait->waited_ms = now_ms(cli) - begin_ms;
-        if (status == HF_OK)
+        if (status == HF_OK) {
+            *ends = CLI_OK; /* of what follows */
             return database_finish_open(cli, command, settings, db, ends);
+        }
         if (status != HF_LOCKED) {
             *ends = hf__database_fail(cli, command);
             return false;

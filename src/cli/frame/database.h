@@ -41,7 +41,10 @@ struct database_settings {
     bool json;
     bool jsonl; /* of commands that list */
     bool quiet;
-    bool create;       /* of commands that write: a directory that is missing is made */
+    bool create;    /* of commands that write: a directory that is missing is made */
+    bool read_only; /* of commands that read all of it: nothing changes a directory meanwhile */
+    size_t memtable_bytes; /* of a directory, as the next; 0: the default */
+    size_t cache_bytes;
     bool absent_ok;    /* the command copes with a table that is not there: DATABASE_ABSENT */
     const char *maker; /* the command that makes the table, for the error */
 };
@@ -54,8 +57,8 @@ struct database_settings {
      .value = "URL",                                                                               \
      .fallback = DATABASE_DEFAULT,                                                                 \
      .env = "HOLDFAST_DB",                                                                         \
-     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION or "            \
-             "embedded:DIR.",                                                                      \
+     .text = "The database: http://HOST:PORT, https://HOST:PORT, dynamodb://REGION, "              \
+             "embedded:DIR, or @NAME for one of 'holdfast config'.",                               \
      .offset = offsetof(type, database.url)},                                                      \
         {.kind = OPTION_TEXT,                                                                      \
          .name = "prefix",                                                                         \
@@ -105,6 +108,19 @@ struct database_settings {
     DATABASE_JSON(type), DATABASE_JSONL(type), DATABASE_QUIET(type), DATABASE_SPECS(type)
 
 /*
+ * A database that stays open while one command after the other uses it, as in the shell: a directory can
+ * be opened once. cli->shared names it. The first command whose options name the same one opens it, as
+ * it would for itself alone, and the others find it open.
+ */
+struct database_shared {
+    struct database_settings settings; /* which one: URL, prefix, profile and region */
+    struct hf_db *db;                  /* NULL: not open yet */
+};
+
+/* Close what hf__database_open() has opened, unless it is shared. NULL is accepted. */
+void hf__database_close(struct cli *cli, struct hf_db *db);
+
+/*
  * Open the database, and give cli->scope the deadline. A directory is made with settings->create
  * only. False: the error was shown, *ends says how to end; a directory that another process has
  * open is CLI_UNAVAILABLE, and that process is named.
@@ -144,6 +160,9 @@ bool hf__database_nothing_yet(const struct cli *cli);
 int hf__database_unopened(struct cli *cli, const char *command,
                           const struct database_settings *settings);
 
+/* Is it reached over the network? Otherwise it is a directory, or in memory. */
+bool hf__database_is_service(struct hf_str url);
+
 /* The URL that is opened, with what profile and region add to it; absent: no memory. */
 struct hf_str hf__database_url(struct hf_scope *s, const struct database_settings *settings);
 
@@ -153,6 +172,10 @@ int hf__database_exit(const struct hf_error *error);
 /* Show that another process has the directory open, which one, and what to do; HF_LOCKED is the
  * error of cli->scope. Returns CLI_UNAVAILABLE: it is no condition of ours, and may pass. */
 int hf__database_taken(struct cli *cli, const char *command, const char *path);
+
+/* Which process has the directory open, and what to do: "process 4711 (holdfast serve); connect to it
+ * with --db http://127.0.0.1:8000". Absent: none can be seen. */
+struct hf_str hf__database_holder(struct hf_scope *s, const char *path);
 
 /* Show the error of cli->scope in one line; returns how to end. */
 int hf__database_fail(struct cli *cli, const char *command);

@@ -8,6 +8,8 @@
  */
 #include "cli/frame/json.h"
 
+#include "base/base64.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,26 +43,18 @@ void hf__cli_json_write_text(FILE *out, struct hf_str text)
 
 static void write_base64(FILE *out, struct hf_bytes bytes)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
     fputc('"', out);
     for (size_t i = 0; i < bytes.len; i += 3) {
-        size_t left = bytes.len - i;
-        uint32_t group = (uint32_t)bytes.ptr[i] << 16;
+        struct hf_bytes group = {bytes.ptr + i, bytes.len - i < 3 ? bytes.len - i : 3};
+        char digits[4];
 
-        if (left > 1)
-            group |= (uint32_t)bytes.ptr[i + 1] << 8;
-        if (left > 2)
-            group |= bytes.ptr[i + 2];
-        fputc(digits[group >> 18], out);
-        fputc(digits[group >> 12 & 63], out);
-        fputc(left > 1 ? digits[group >> 6 & 63] : '=', out);
-        fputc(left > 2 ? digits[group & 63] : '=', out);
+        fwrite(digits, 1, hf__base64_encode(group, digits), out);
     }
     fputc('"', out);
 }
 
-static void write_map(FILE *out, struct hf_scope *s, struct hf_item item)
+void hf__cli_json_write_members(FILE *out, struct hf_scope *s, struct hf_item item,
+                                json_write_fn *write)
 {
     struct hf_item_walk walk = {.next = 0};
     bool more = false;
@@ -71,15 +65,28 @@ static void write_map(FILE *out, struct hf_scope *s, struct hf_item item)
             fputc(',', out);
         hf__cli_json_write_text(out, walk.name);
         fputc(':', out);
-        hf__cli_json_write_value(out, s, walk.value);
+        write(out, s, walk.value);
         more = true;
     }
     fputc('}', out);
 }
 
-void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
+void hf__cli_json_write_elements(FILE *out, struct hf_scope *s, struct hf_value value,
+                                 json_write_fn *write)
 {
     struct hf_value_walk walk = {.index = 0};
+
+    fputc('[', out);
+    while (hf_value_next(s, value, &walk)) {
+        if (walk.index)
+            fputc(',', out);
+        write(out, s, walk.value);
+    }
+    fputc(']', out);
+}
+
+void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value value)
+{
     struct hf_str number;
 
     switch (hf_value_type(value)) {
@@ -97,19 +104,13 @@ void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value val
         fputs(hf_value_true(value) ? "true" : "false", out);
         return;
     case HF_TYPE_M:
-        write_map(out, s, hf_value_item(value));
+        hf__cli_json_write_members(out, s, hf_value_item(value), hf__cli_json_write_value);
         return;
     case HF_TYPE_L:
     case HF_TYPE_SS:
     case HF_TYPE_NS:
     case HF_TYPE_BS:
-        fputc('[', out);
-        while (hf_value_next(s, value, &walk)) {
-            if (walk.index)
-                fputc(',', out);
-            hf__cli_json_write_value(out, s, walk.value);
-        }
-        fputc(']', out);
+        hf__cli_json_write_elements(out, s, value, hf__cli_json_write_value);
         return;
     case HF_TYPE_NULL:
     default:

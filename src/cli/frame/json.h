@@ -22,6 +22,13 @@ void hf__cli_json_write_text(FILE *out, struct hf_str text);
  */
 void hf__cli_json_write_value(FILE *out, struct hf_scope *s, struct hf_value value);
 
+/* An object of the attributes, and an array of the elements; `write` writes each value. */
+typedef void json_write_fn(FILE *out, struct hf_scope *s, struct hf_value value);
+void hf__cli_json_write_members(FILE *out, struct hf_scope *s, struct hf_item item,
+                                json_write_fn *write);
+void hf__cli_json_write_elements(FILE *out, struct hf_scope *s, struct hf_value value,
+                                 json_write_fn *write);
+
 /*
  * A text that is written piece by piece into `out`, and is in the scope then; absent when there is
  * no memory.
@@ -65,7 +72,7 @@ const struct json_node *hf__cli_json_read(struct hf_scope *s, struct hf_str text
  * line where it is not. Nothing is built. */
 size_t hf__cli_json_check(struct hf_str text);
 
-/* The member of that name; NULL: there is none, or it is no object. */
+/* The member of that name; NULL: there is none, or it is no object, or NULL itself. */
 const struct json_node *hf__cli_json_member(const struct json_node *object, const char *name);
 
 /* Plain JSON as a value: strings are S, numbers N, arrays L, objects M. Absent: no memory, or a

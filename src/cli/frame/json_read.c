@@ -168,7 +168,7 @@ size_t hf__cli_json_check(struct hf_str text)
 
 const struct json_node *hf__cli_json_member(const struct json_node *object, const char *name)
 {
-    if (object->kind != JSON_OBJECT)
+    if (!object || object->kind != JSON_OBJECT)
         return NULL;
     for (const struct json_node *member = object->first; member; member = member->next)
         if (hf_str_equal(member->name, hf_str_from(name)))

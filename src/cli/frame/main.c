@@ -9,6 +9,7 @@
 #include "base/stdio_fds.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -23,6 +24,9 @@ static const struct cli_command commands[] = {
     COMMAND("serve", serve, "serve a database over DynamoDB's protocol"),
     COMMAND("check", check, "verify everything in a database"),
     COMMAND("healthcheck", healthcheck, "check that the database answers"),
+    COMMAND("top", top, "show what a server is doing now"),
+    COMMAND("bench", bench, "measure how fast a database is"),
+    COMMAND("doctor", doctor, "find out what is wrong, and what to do about it"),
     COMMAND("item get", item_get, "print an item"),
     COMMAND("item put", item_put, "store an item"),
     COMMAND("item update", item_update, "change attributes of an item"),
@@ -30,9 +34,16 @@ static const struct cli_command commands[] = {
     COMMAND("query", query, "print the items with one hash key"),
     COMMAND("scan", scan, "print the items of a table"),
     COMMAND("sql", sql, "run a statement of PartiQL"),
+    COMMAND("export", export, "write the items of tables to files"),
+    COMMAND("import", import, "store the items of files in tables"),
+    COMMAND("shell", shell, "run statements and commands as you type them"),
     COMMAND("table create", table_create, "create a table"),
     COMMAND("table ls", table_ls, "list tables"),
     COMMAND("table show", table_show, "show a table"),
+    COMMAND("table update", table_update, "change settings and indexes of a table"),
+    COMMAND("table stats", table_stats, "show the size of a table and what is in it"),
+    COMMAND("table truncate", table_truncate, "delete all items of a table"),
+    COMMAND("table copy-schema", table_copy_schema, "create an empty table like another one"),
     COMMAND("table delete", table_delete, "delete a table"),
     COMMAND("lock run", lock_run, "run a program while holding a lock"),
     COMMAND("lock ls", lock_ls, "list locks and their holders"),
@@ -109,6 +120,7 @@ static const struct cli_command commands[] = {
     COMMAND("blobs put", blobs_put, "store a file, named by its digest"),
     COMMAND("blobs get", blobs_get, "print the blob with a digest"),
     COMMAND("blobs ls", blobs_ls, "list blobs"),
+    COMMAND("completion", completion, "print a completion script for a shell"),
     COMMAND("iam outbox", iam_outbox, "print the IAM policy that an outbox needs"),
     COMMAND("iam events", iam_events, "print the IAM policy that an event store needs"),
     COMMAND("iam lock", iam_lock, "print the IAM policy that locks need"),
@@ -118,15 +130,62 @@ static const struct cli_command commands[] = {
     COMMAND("iam limit", iam_limit, "print the IAM policy that limits need"),
     COMMAND("iam records", iam_records, "print the IAM policy that records need"),
     COMMAND("iam streams", iam_streams, "print the IAM policy that stream consumers need"),
+    COMMAND("config ls", config_ls, "list named databases"),
+    COMMAND("config show", config_show, "show a named database"),
+    COMMAND("config set", config_set, "name a database, or change what is said of it"),
+    COMMAND("config unset", config_unset, "forget a named database, or something of it"),
+    COMMAND("config path", config_path, "print where the config file is"),
+    COMMAND("mcp", mcp, "serve the database to language models"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
+    COMMAND("demo", demo, "run an order service for a minute, and check it"),
 };
 
 /* The headings of the help. */
 static const struct cli_group groups[] = {
-    {"Data", "item query scan sql table streams blobs"},
+    {"Data", "item query scan sql shell table import export streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
-    {"Server", "serve check healthcheck"},
-    {"Tools", ""},
+    {"Server", "serve check healthcheck top"},
+    {"Tools", "doctor bench demo mcp config iam completion"},
+};
+
+/* What is said of several commands at once, and where manual pages refer to. */
+static const struct cli_noun nouns[] = {
+    {"item", "get, put, update and delete an item", NULL, "query scan sql table"},
+    {"query", NULL, NULL, "item scan sql table"},
+    {"scan", NULL, NULL, "item query sql table"},
+    {"sql", NULL, NULL, "item query scan table"},
+    {"shell", NULL, NULL, "config item query sql"},
+    {"table", "create, change, list, show and delete tables", NULL, "export import item streams"},
+    {"import", NULL, NULL, "export table"},
+    {"export", NULL, NULL, "import table"},
+    {"streams", "print the changes of a table", NULL, "iam table"},
+    {"blobs", "store and read files that are too large for an item",
+     "Blobs are bytes that are too many for an item. They are in a directory or in S3, named by "
+     "their digest; outboxes, event stores and keys refer to them.",
+     "events kv outbox"},
+    {"lock", "run a program while holding a lock; list and break locks",
+     "A lock is a lease on a name, in a table. A holder that is silent for a whole lease is replaced, "
+     "and may not notice: give the fence, a number that grows with every holder, to what the lock "
+     "protects.",
+     "iam once"},
+    {"kv", "keys and values, with a time to live", NULL, "blobs counter iam"},
+    {"counter", "counters that many programs add to", NULL, "iam kv limit"},
+    {"once", "run a program unless it has already succeeded", NULL, "iam lock"},
+    {"limit", "rate limits and lockouts", NULL, "counter iam"},
+    {"records", "run a program for each waiting record", NULL, "iam outbox"},
+    {"outbox", "store events for delivery, and look after them", NULL, "blobs events iam relay"},
+    {"relay", NULL, NULL, "iam outbox"},
+    {"events", "an event store: append, read, subscribe, export", NULL, "blobs iam outbox"},
+    {"serve", NULL, NULL, "check healthcheck"},
+    {"check", NULL, NULL, "serve"},
+    {"healthcheck", NULL, NULL, "serve"},
+    {"top", NULL, NULL, "doctor serve"},
+    {"doctor", NULL, NULL, "check healthcheck top"},
+    {"bench", NULL, NULL, "doctor top"},
+    {"demo", NULL, NULL, "events outbox serve"},
+    {"config", "names for databases, so that --db @NAME is enough", NULL, "doctor"},
+    {"iam", "print the IAM policies that patterns need on AWS", NULL,
+     "counter events kv limit lock once outbox records streams"},
 };
 
 static const char *get_variable(const char *name)
@@ -160,6 +219,13 @@ static size_t help_width(void)
     return columns > WIDTH_MAX ? WIDTH_MAX : columns;
 }
 
+static bool can_print_bold(void)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) == 1 && (!none || !*none) && term && strcmp(term, "dumb") != 0;
+}
+
 int main(int argc, char **argv)
 {
     bool filled = stdio_fds_fill(); /* before any file is opened */
@@ -169,12 +235,15 @@ int main(int argc, char **argv)
                       .width = help_width(),
                       .terminal = isatty(STDOUT_FILENO) == 1,
                       .columns = screen_columns(),
+                      .bold = can_print_bold(),
                       .env = get_variable,
                       .set_env = set_variable,
                       .commands = commands,
                       .commands_len = sizeof(commands) / sizeof(commands[0]),
                       .groups = groups,
-                      .groups_len = sizeof(groups) / sizeof(groups[0])};
+                      .groups_len = sizeof(groups) / sizeof(groups[0]),
+                      .nouns = nouns,
+                      .nouns_len = sizeof(nouns) / sizeof(nouns[0])};
     int ends;
 
     if (!filled)

@@ -364,8 +364,9 @@ static enum options_result option_take(struct parser *p, const struct option_spe
     }
     if (!value) {
         if (!next || is_option(p, next))
-            return BAD(p, "%s needs a value%s%s", label, spec->value ? ": " : "",
-                       spec->value ? spec->value : "");
+            return spec->choices ? BAD(p, "%s needs a value: one of %s", label, spec->choices)
+                                 : BAD(p, "%s needs a value%s%s", label, spec->value ? ": " : "",
+                                       spec->value ? spec->value : "");
         value = next;
         *used_next = true;
     }

@@ -9,11 +9,8 @@
  *         bool quiet;
  *     };
  *     static const struct option_spec specs[] = {
- *         {.kind = OPTION_NUMBER, .letter = 'p', .name = "port", .value = "PORT", .max = 65535,
- *          .fallback = "8000", .text = "Port to listen on.",
- *          .offset = offsetof(struct settings, port)},
- *         {.kind = OPTION_FLAG, .name = "quiet", .text = "Say less.",
- *          .offset = offsetof(struct settings, quiet)},
+ *         OPT_NUMBER("port", port, 0, 65535, "Port to listen on.", .letter = 'p', .fallback = "8000"),
+ *         OPT_FLAG("quiet", quiet, "Say less."),
  *     };
  *
  * On the command line:
@@ -68,6 +65,51 @@ struct option_spec {
     size_t offset; /* of its field */
 };
 
+/*
+ * An option in short: its name, what else its kind needs, its field, its text; then other members of the
+ * spec, such as .letter or .fallback. The field is one of OPTIONS_OF, which a file with
+ * another struct defines again. Macros that several commands share
+ * have a struct of their own, and use the forms that end with _IN.
+ */
+#define OPTIONS_OF struct settings
+
+#define OPT_FLAG(name, field, ...) OPT_FLAG_IN(OPTIONS_OF, name, field, __VA_ARGS__)
+#define OPT_TEXT(name, value, field, ...) OPT_TEXT_IN(OPTIONS_OF, name, value, field, __VA_ARGS__)
+#define OPT_LIST(name, value, field, ...) OPT_LIST_IN(OPTIONS_OF, name, value, field, __VA_ARGS__)
+#define OPT_CHOICE(name, words, field, ...)                                                        \
+    OPT_CHOICE_IN(OPTIONS_OF, name, words, field, __VA_ARGS__)
+#define OPT_NUMBER(name, field, min, max, ...)                                                     \
+    OPT_NUMBER_IN(OPTIONS_OF, name, field, min, max, __VA_ARGS__)
+#define OPT_TIME(name, field, min_ms, max_ms, ...)                                                 \
+    OPT_TIME_IN(OPTIONS_OF, name, field, min_ms, max_ms, __VA_ARGS__)
+#define OPT_SIZE(name, field, min_bytes, max_bytes, ...)                                           \
+    OPT_SIZE_IN(OPTIONS_OF, name, field, min_bytes, max_bytes, __VA_ARGS__)
+
+#define OPT_FLAG_IN(type, name_, field, ...)                                                       \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .name = name_, .offset = offsetof(type, field), .text = __VA_ARGS__   \
+    }
+#define OPT_TEXT_IN(type, ...) OPT_VALUE_IN(OPTION_TEXT, type, __VA_ARGS__)
+#define OPT_LIST_IN(type, ...) OPT_VALUE_IN(OPTION_LIST, type, __VA_ARGS__)
+#define OPT_VALUE_IN(kind_, type, name_, value_, field, ...)                                       \
+    {                                                                                              \
+        .kind = kind_, .name = name_, .value = value_, .offset = offsetof(type, field),            \
+        .text = __VA_ARGS__                                                                        \
+    }
+#define OPT_CHOICE_IN(type, name_, words, field, ...)                                              \
+    {                                                                                              \
+        .kind = OPTION_CHOICE, .name = name_, .choices = words, .offset = offsetof(type, field),   \
+        .text = __VA_ARGS__                                                                        \
+    }
+#define OPT_NUMBER_IN(type, ...) OPT_RANGE_IN(OPTION_NUMBER, "NUMBER", type, __VA_ARGS__)
+#define OPT_TIME_IN(type, ...) OPT_RANGE_IN(OPTION_DURATION, "TIME", type, __VA_ARGS__)
+#define OPT_SIZE_IN(type, ...) OPT_RANGE_IN(OPTION_SIZE, "SIZE", type, __VA_ARGS__)
+#define OPT_RANGE_IN(kind_, value_, type, name_, field, min_, max_, ...)                           \
+    {                                                                                              \
+        .kind = kind_, .name = name_, .value = value_, .min = min_, .max = max_,                   \
+        .offset = offsetof(type, field), .text = __VA_ARGS__                                       \
+    }
+
 struct option_example {
     const char *command;
     const char *text;
@@ -76,12 +118,12 @@ struct option_example {
 struct options_table {
     const char *name;     /* "serve": what follows "holdfast" */
     const char *operands; /* "FILE..." in the usage; NULL: none are accepted */
-    const char *about;    /* paragraphs, with an empty line between them */
+    const char *about;    /* a text as in text.h */
     const struct option_spec *specs;
     size_t len;
     const struct option_example *examples;
     size_t examples_len;
-    const char *notes; /* paragraphs behind the examples; NULL: none */
+    const char *notes; /* a text behind the examples; NULL: none */
 };
 
 enum option_source { OPTION_DEFAULT, OPTION_ENVIRONMENT, OPTION_GIVEN };
@@ -109,14 +151,12 @@ enum options_result hf__options_parse(struct hf_scope *s, const struct options_t
 enum option_source hf__options_source(const struct options_table *table,
                                       const struct options *options, const char *name);
 
-/* The help, at most `width` columns wide. */
-void hf__options_help(FILE *out, const struct options_table *table, size_t width);
-
-/* Text wrapped at `width`, its lines indented; `column` is where the first one starts. */
-void hf__options_wrap(FILE *out, const char *text, size_t indent, size_t column, size_t width);
+/* The help, at most `width` columns wide; `bold` headings are for terminals. */
+void hf__options_help(FILE *out, const struct options_table *table, size_t width, bool bold);
 
 /*
- * What the last of `words` may become, a line each; ":file" and ":dir" ask the shell for its files.
+ * What the last of `words` may become, a line each; ":file" and ":dir" ask the shell for its files, and
+ * ":table" is the name of a table.
  * `words` may be what hf__options_parse() would get so far.
  */
 void hf__options_complete(FILE *out, const struct options_table *table, size_t words_len,

@@ -7,67 +7,13 @@
  */
 #include "cli/frame/options.h"
 
+#include "cli/frame/text.h"
+
 #include <string.h>
 
 enum { LEFT_MAX = 160, CHOICES_MAX = 64, TEXT_MAX = 1024, TEXT_COLUMN = 27 };
 
 /* ---- help ----------------------------------------------------------------------------------- */
-
-static size_t indent_to(FILE *out, size_t indent)
-{
-    fprintf(out, "%*s", (int)indent, "");
-    return indent;
-}
-
-/* What stands in brackets stays on one line. */
-static size_t word_len(const char *text)
-{
-    size_t len = strcspn(text, text[0] == '[' ? "]\n" : " \n");
-
-    return text[len] == ']' ? len + 1 : len;
-}
-
-/* One paragraph; returns where the next one starts, or its end. */
-static const char *wrap_paragraph(FILE *out, const char *text, size_t indent, size_t column,
-                                  size_t width)
-{
-    bool line_is_empty = true;
-
-    while (*text && *text != '\n') {
-        size_t word = word_len(text);
-
-        if (word == 0) {
-            text++;
-            continue;
-        }
-        if (!line_is_empty && column + 1 + word > width) {
-            fputc('\n', out);
-            column = indent_to(out, indent);
-            line_is_empty = true;
-        }
-        if (!line_is_empty)
-            column += (size_t)fprintf(out, " ");
-        column += (size_t)fprintf(out, "%.*s", (int)word, text);
-        line_is_empty = false;
-        text += word;
-    }
-    fputc('\n', out);
-    return *text ? text + 1 : text;
-}
-
-void hf__options_wrap(FILE *out, const char *text, size_t indent, size_t column, size_t width)
-{
-    while (*text) {
-        text = wrap_paragraph(out, text, indent, column, width);
-        if (*text && *text != '\n')
-            column = indent_to(out, indent);
-        else if (*text) {
-            fputc('\n', out);
-            text++;
-            column = indent_to(out, indent);
-        }
-    }
-}
 
 static void write_left(char room[LEFT_MAX], const struct option_spec *spec)
 {
@@ -100,44 +46,38 @@ static void write_text(char room[TEXT_MAX], const struct option_spec *spec)
         snprintf(room + len, TEXT_MAX - len, " [variable: %s]", spec->env);
 }
 
-static void print_option(FILE *out, const char *left, const char *text, size_t width)
-{
-    size_t column = (size_t)fprintf(out, "  %s", left);
-
-    if (column + 2 > TEXT_COLUMN) {
-        fputc('\n', out);
-        column = 0;
-    }
-    column += indent_to(out, TEXT_COLUMN - column);
-    hf__options_wrap(out, text, TEXT_COLUMN, column, width);
-}
-
-void hf__options_help(FILE *out, const struct options_table *table, size_t width)
+void hf__options_help(FILE *out, const struct options_table *table, size_t width, bool bold)
 {
     fprintf(out, "Usage: holdfast %s%s%s%s\n\n", table->name, table->len ? " [options]" : "",
             table->operands ? " " : "", table->operands ? table->operands : "");
-    hf__options_wrap(out, table->about, 0, 0, width);
+    hf__texts_print(out, table->about, width);
     for (size_t i = 0; i < table->len; i++) {
         char left[LEFT_MAX];
         char text[TEXT_MAX];
 
-        if (i == 0 || table->specs[i].heading)
-            fprintf(out, "\n%s:\n", table->specs[i].heading ? table->specs[i].heading : "Options");
+        if (i == 0 || table->specs[i].heading) {
+            fputc('\n', out);
+            hf__texts_heading(out, table->specs[i].heading ? table->specs[i].heading : "Options",
+                              bold);
+        }
         write_left(left, &table->specs[i]);
         write_text(text, &table->specs[i]);
-        print_option(out, left, text, width);
+        hf__texts_columns(out, left, text, TEXT_COLUMN, width);
     }
-    fprintf(out, "\nHelp:\n");
-    print_option(out, "-h, --help", "Show this help. [also: -help]", width);
-    if (table->examples_len)
-        fprintf(out, "\nExamples:\n");
+    fputc('\n', out);
+    hf__texts_heading(out, "Help", bold);
+    hf__texts_columns(out, "-h, --help", "Show this help. [also: -help]", TEXT_COLUMN, width);
+    if (table->examples_len) {
+        fputc('\n', out);
+        hf__texts_heading(out, "Examples", bold);
+    }
     for (size_t i = 0; i < table->examples_len; i++) {
         fprintf(out, "  %s\n      ", table->examples[i].command);
-        hf__options_wrap(out, table->examples[i].text, 6, 6, width);
+        hf__texts_wrap(out, table->examples[i].text, 6, 6, width);
     }
     if (table->notes) {
         fputc('\n', out);
-        hf__options_wrap(out, table->notes, 0, 0, width);
+        hf__texts_print(out, table->notes, width);
     }
 }
 
@@ -160,6 +100,8 @@ static void offer_values(FILE *out, const struct option_spec *spec, const char *
         fprintf(out, ":file\n");
     if (spec->value && strcmp(spec->value, "DIR") == 0)
         fprintf(out, ":dir\n");
+    if (spec->name && strcmp(spec->name, "table") == 0)
+        fprintf(out, ":table\n");
     if (spec->kind != OPTION_CHOICE)
         return;
     for (const char *word = spec->choices; *word;) {
@@ -170,6 +112,73 @@ static void offer_values(FILE *out, const struct option_spec *spec, const char *
         completion_offer(out, so_far, "", choice);
         word += len;
         word += *word == ' ';
+    }
+}
+
+/* How many of the words are neither options nor their values. */
+static size_t count_operands(const struct options_table *table, size_t words_len,
+                             const char *const *words)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < words_len; i++) {
+        const char *value;
+        bool negated;
+        const struct option_spec *spec = hf__options_find(table, words[i], &value, &negated);
+
+        if (spec)
+            i += !value && hf__options_takes_value(spec);
+        else if (words[i][0] != '-')
+            count++;
+    }
+    return count;
+}
+
+/* The operand at `place` of "TABLE KEY [RANGE-KEY]", without brackets; one with dots is repeated. */
+static struct hf_str operand_at(const char *operands, size_t place)
+{
+    struct hf_str found = {0};
+
+    for (const char *at = operands ? operands : ""; *at;) {
+        size_t len = strcspn(at, " ");
+        struct hf_str word = {at, len};
+
+        while (word.len && (word.ptr[0] == '[' || word.ptr[word.len - 1] == ']')) {
+            word.ptr += word.ptr[0] == '[';
+            word.len--;
+        }
+        if (hf_str_equal(word, HF_STR("--")))
+            break;
+        found = word;
+        if (place-- == 0 || (len > 3 && memcmp(word.ptr + word.len - 3, "...", 3) == 0))
+            return found;
+        at += len + (at[len] == ' ');
+    }
+    return (struct hf_str){0};
+}
+
+/* An operand in small letters is a choice, as "bash|zsh|fish". */
+static void offer_operand(FILE *out, const struct options_table *table, size_t place,
+                          const char *so_far)
+{
+    struct hf_str operand = operand_at(table->operands, place);
+
+    for (size_t at = 0; at < operand.len;) {
+        char word[CHOICES_MAX];
+        size_t len = 0;
+
+        while (at + len < operand.len && operand.ptr[at + len] != '|')
+            len++;
+        snprintf(word, sizeof(word), "%.*s", (int)len, operand.ptr + at);
+        if (strncmp(word, "FILE", 4) == 0)
+            fprintf(out, ":file\n");
+        else if (strcmp(word, "DIR") == 0)
+            fprintf(out, ":dir\n");
+        else if (strcmp(word, "TABLE") == 0)
+            fprintf(out, ":table\n");
+        else if (word[0] >= 'a' && word[0] <= 'z')
+            completion_offer(out, so_far, "", word);
+        at += len + 1;
     }
 }
 
@@ -199,8 +208,8 @@ void hf__options_complete(FILE *out, const struct options_table *table, size_t w
         return;
     }
     if (last[0] != '-') {
-        if (table->operands && strstr(table->operands, "FILE"))
-            fprintf(out, ":file\n");
+        offer_operand(out, table, count_operands(table, words_len ? words_len - 1 : 0, words),
+                      last);
         return;
     }
     for (size_t i = 0; i < table->len; i++) {

@@ -4,9 +4,10 @@
 #include "cli/frame/progress.h"
 
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { ONE_LINE_US = 200 * 1000, LINES_US = 1000 * 1000, ERASED = 8 };
+enum { ONE_LINE_US = 200 * 1000, LINES_US = 1000 * 1000, ERASED = 8, LINE_MAX_LEN = 512 };
 
 static int64_t now_us(const struct progress *progress)
 {
@@ -48,18 +49,32 @@ double hf__progress_rate(const struct progress *progress, uint64_t count)
 void hf__progress_print(struct progress *progress, const char *format, ...)
 {
     FILE *err = progress->cli->err;
+    char line[LINE_MAX_LEN];
+    size_t room = sizeof(line) - 1;
+    struct winsize size;
     va_list args;
+    int len;
 
-    progress->any = true;
-    if (progress->kind == PROGRESS_ONE_LINE)
-        fputc('\r', err);
     va_start(args, format);
-    vfprintf(err, format, args);
+    len = vsnprintf(line, sizeof(line), format, args);
     va_end(args);
-    if (progress->kind == PROGRESS_ONE_LINE)
+    if (len < 0)
+        return;
+    progress->any = true;
+    if (progress->kind != PROGRESS_ONE_LINE) {
+        fprintf(err, "%s\n", line);
+        fflush(err);
+        return;
+    }
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col - 1u < room)
+        room = size.ws_col - 1u; /* a longer line would be two, and could not be written again */
+    if ((size_t)len > room)
+        len = (int)room;
+    fprintf(err, "\r%.*s", len, line);
+    if ((size_t)len + ERASED <= room)
         fprintf(err, "%*s", ERASED, ""); /* what a longer one before may have left */
     else
-        fputc('\n', err);
+        fprintf(err, "%*s", (int)(room - (size_t)len), "");
     fflush(err);
 }
 

@@ -143,6 +143,23 @@ static void print_object(FILE *out, const struct rows_field *fields, size_t len)
     fputc('}', out);
 }
 
+struct rows_field hf__rows_array(struct cli *cli, const char *name, const void *all, size_t len,
+                                 rows_fields_fn *fields)
+{
+    struct rows_field array = {.name = name, .kind = ROWS_JSON}, one[ROWS_FIELDS_MAX];
+    struct json_text text;
+
+    if (!hf__cli_json_text_begin(&text))
+        return array;
+    for (size_t i = 0; i < len; i++) {
+        fputc(i ? ',' : '[', text.out);
+        print_object(text.out, one, fields(cli, all, i, one));
+    }
+    fputs(len ? "]" : "[]", text.out);
+    array.text = hf__cli_json_text_end(&text, cli->scope);
+    return array;
+}
+
 static bool is_shown(const struct rows_field *field)
 {
     return !hf__rows_is_hidden(field) && field->text.ptr;

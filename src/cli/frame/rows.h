@@ -73,6 +73,11 @@ struct rows_field hf__rows_text(const char *name, struct hf_str text);
 struct rows_field hf__rows_number(struct cli *cli, const char *name, uint64_t number);
 struct rows_field hf__rows_signed(struct cli *cli, const char *name, int64_t number);
 struct rows_field hf__rows_bool(const char *name, bool truth);
+/* An array of objects as JSON, in the scope; `fields` fills those of one and returns how many. */
+typedef size_t rows_fields_fn(struct cli *cli, const void *all, size_t at,
+                              struct rows_field *fields);
+struct rows_field hf__rows_array(struct cli *cli, const char *name, const void *all, size_t len,
+                                 rows_fields_fn *fields);
 /* In pipes and JSON by UTC; for people local, with the offset. 0: absent. */
 struct rows_field hf__rows_time(struct cli *cli, const char *name, int64_t us);
 /* Milliseconds, of one thing. `name` ends with _ms; people get a time such as 14m 59s and a name

@@ -34,11 +34,17 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Names may be those of attributes, which are stored data. */
+static size_t name_width(const struct rows_field *field)
+{
+    return hf__rows_width(hf_str_from(field->name));
+}
+
 /* How wide a column has to be; 0: it is left out. */
 static size_t column_width(const struct rows *rows, size_t column)
 {
     const struct rows_field *field = &rows->columns[column];
-    size_t width = max_size(strlen(field->name), 1);
+    size_t width = max_size(name_width(field), 1);
     bool says = !field->sparse;
 
     for (size_t row = 0; row < rows->held_len; row++) {
@@ -83,14 +89,14 @@ static bool fits_heading(const struct rows *rows, const struct layout *layout)
 
 static struct layout layout_of(const struct rows *rows)
 {
-    struct layout layout = {.blocks = false};
+    struct layout layout = {.blocks = rows->cli->expanded};
     size_t screen = rows->cli->columns, whole;
 
     for (size_t i = 0; i < rows->columns_len; i++)
         layout.widths[i] = column_width(rows, i);
     if (fits_heading(rows, &layout))
         memcpy(layout.widths, rows->widths, sizeof(layout.widths));
-    while (screen && (whole = whole_width(rows, &layout)) > screen) {
+    while (!layout.blocks && screen && (whole = whole_width(rows, &layout)) > screen) {
         size_t column = widest_to_cut(rows, &layout);
 
         if (column == rows->columns_len) {
@@ -157,7 +163,7 @@ static void print_block(struct rows *rows, const struct layout *layout, size_t r
 
     for (size_t i = 0; i < rows->columns_len; i++)
         if (layout->widths[i])
-            names = max_size(names, strlen(rows->columns[i].name));
+            names = max_size(names, name_width(&rows->columns[i]));
     if (rows->headed)
         fputc('\n', out);
     rows->headed = true;

@@ -62,5 +62,5 @@ static void health_unopened(struct command_ctx *c)
     c->ends = CLI_FAILED;
 }
 
-const struct command hf__healthcheck_command = {COMMAND_SETTINGS(struct settings), .check = key_set,
-                                                .body = health_check, .unopened = health_unopened};
+COMMAND_OF(healthcheck, health_check, COMMAND_SETTINGS(struct settings), .check = key_set,
+           .unopened = health_unopened);

@@ -8,7 +8,6 @@
  *
  * cmd_iam_patterns.c has the other patterns.
  */
-#include "cli/frame/commands.h"
 #include "cli/iam/iam.h"
 
 enum role { ROLE_PRODUCER, ROLE_RELAY, ROLE_OPERATOR };
@@ -98,10 +97,7 @@ static const struct option_spec specs[] = {
              "producer: emits events; relay: delivers them; operator: lists, retries and discards "
              "them."),
     IAM_CREATE,
-    {.kind = OPTION_FLAG,
-     .name = "stream",
-     .text = "Allow reading the table's stream.",
-     IAM_FIELD(stream)},
+    OPT_FLAG("stream", stream, "Allow reading the table's stream."),
     IAM_TABLE("outbox", "The table of the outbox."),
     IAM_PLACE,
 };
@@ -116,10 +112,7 @@ const struct options_table hf__iam_outbox_options = {
     .about =
         "Print the IAM policy for a producer, a relay or an operator of an outbox on DynamoDB. "
         "Add permissions for your own tables that are written in the same transactions.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
 };
 
 static enum hf_status outbox_policy(struct command_ctx *c)

@@ -5,7 +5,6 @@
  * What a transaction of the caller's own has besides is not in it: the actions that a pattern gives
  * for one (PutItem, UpdateItem, DeleteItem, ConditionCheckItem on its table) are.
  */
-#include "cli/frame/commands.h"
 #include "cli/iam/iam.h"
 
 /* What a role may do: on the table, on its index, and on a table that has no partitions. */
@@ -101,11 +100,7 @@ POLICY(lock, "Locks",
 
 /* ---- keys, with partitions and without ------------------------------------------------------- */
 
-#define KEYS_PARTITIONED                                                                           \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "partitioned", .text = "The table is partitioned.",           \
-        IAM_FIELD(partitioned)                                                                     \
-    }
+#define KEYS_PARTITIONED OPT_FLAG("partitioned", partitioned, "The table is partitioned.")
 
 /* ---- kv ------------------------------------------------------------------------------------- */
 
@@ -115,10 +110,7 @@ static const struct option_spec kv_specs[] = {
              "adds the namespace index (kv index)."),
     IAM_CREATE,
     KEYS_PARTITIONED,
-    {.kind = OPTION_FLAG,
-     .name = "namespace-index",
-     .text = "The table has a namespace index.",
-     IAM_FIELD(space_index)},
+    OPT_FLAG("namespace-index", space_index, "The table has a namespace index."),
     IAM_TABLE(NULL, "Table; by default \"keys\", or \"partitioned_keys\" with partitions."),
     IAM_PLACE,
 };
@@ -239,22 +231,10 @@ enum streams_role { ROLE_CONSUMER, ROLE_READER };
 static const struct option_spec streams_specs[] = {
     IAM_ROLE("consumer reader", "consumer",
              "consumer: reads changes and stores its position; reader: reads without a position."),
-    {.kind = OPTION_FLAG,
-     .name = "create",
-     .text = "Allow creating the table of positions if it is missing.",
-     IAM_FIELD(create)},
-    {.heading = "Resources",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text = "The table whose stream is read; required.",
-     IAM_FIELD(table)},
-    {.kind = OPTION_TEXT,
-     .name = "positions",
-     .value = "NAME",
-     .fallback = "checkpoints",
-     .text = "The table of positions.",
-     IAM_FIELD(positions)},
+    OPT_FLAG("create", create, "Allow creating the table of positions if it is missing."),
+    OPT_TEXT("table", "NAME", table, "The table whose stream is read; required.",
+             .heading = "Resources"),
+    OPT_TEXT("positions", "NAME", positions, "The table of positions.", .fallback = "checkpoints"),
     IAM_PLACE,
 };
 

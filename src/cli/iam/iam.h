@@ -4,7 +4,10 @@
 #ifndef HF_CLI_IAM_IAM_H
 #define HF_CLI_IAM_IAM_H
 
-#include "cli/frame/command.h"
+#include "cli/frame/commands.h"
+
+#undef OPTIONS_OF
+#define OPTIONS_OF struct iam_settings
 
 enum { IAM_ACTIONS_MAX = 16 };
 
@@ -17,40 +20,17 @@ struct iam_settings {
     bool space_index;
 };
 
-#define IAM_FIELD(member) .offset = offsetof(struct iam_settings, member)
-
 #define IAM_ROLE(choices_, fallback_, text_)                                                       \
-    {                                                                                              \
-        .heading = "Role", .kind = OPTION_CHOICE, .letter = 'r', .name = "role",                   \
-        .choices = (choices_), .fallback = (fallback_), .text = (text_), IAM_FIELD(role)           \
-    }
-#define IAM_CREATE                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "create",                                                     \
-        .text = "Allow creating the table if it is missing.", IAM_FIELD(create)                    \
-    }
+    OPT_CHOICE("role", (choices_), role, (text_), .letter = 'r', .fallback = (fallback_),          \
+               .heading = "Role")
+#define IAM_CREATE OPT_FLAG("create", create, "Allow creating the table if it is missing.")
 #define IAM_TABLE(fallback_, text_)                                                                \
-    {                                                                                              \
-        .heading = "Resources", .kind = OPTION_TEXT, .name = "table", .value = "NAME",             \
-        .fallback = (fallback_), .text = (text_), IAM_FIELD(table)                                 \
-    }
+    OPT_TEXT("table", "NAME", table, (text_), .fallback = (fallback_), .heading = "Resources")
 #define IAM_PLACE                                                                                  \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "region",                                                                             \
-     .value = "NAME",                                                                              \
-     .fallback = "*",                                                                              \
-     .text = "Region of the table.",                                                               \
-     IAM_FIELD(region)},                                                                           \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "account",                                                                        \
-         .value = "NUMBER",                                                                        \
-         .fallback = "*",                                                                          \
-         .text = "Account of the table.",                                                          \
-         IAM_FIELD(account)},                                                                      \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "partition", .value = "NAME", .fallback = "aws",              \
-        .text = "AWS partition: aws, aws-cn or aws-us-gov.", IAM_FIELD(partition)                  \
-    }
+    OPT_TEXT("region", "NAME", region, "Region of the table.", .fallback = "*"),                   \
+        OPT_TEXT("account", "NUMBER", account, "Account of the table.", .fallback = "*"),          \
+        OPT_TEXT("partition", "NAME", partition, "AWS partition: aws, aws-cn or aws-us-gov.",      \
+                 .fallback = "aws")
 
 /* What may be done on one thing. Lists of actions end with NULL. */
 struct iam_statement {

@@ -32,25 +32,16 @@ struct settings {
     bool space_index;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define FROM_SPEC                                                                                  \
-    {                                                                                              \
-        .heading = "Tables", .kind = OPTION_TEXT, .name = "from", .value = "NAME",                 \
-        .text = "The table of common-aws to read. It is not changed.", FIELD(from)                 \
-    }
+    OPT_TEXT("from", "NAME", from, "The table of common-aws to read. It is not changed.",          \
+             .heading = "Tables")
 #define SPACE_SPECS                                                                                \
-    {.kind = OPTION_TEXT,                                                                          \
-     .letter = 'n',                                                                                \
-     .name = "namespace",                                                                          \
-     .value = "TEXT",                                                                              \
-     .text = "Only keys of this namespace: those that begin with TEXT and a dot. By default all "  \
+    OPT_TEXT("namespace", "TEXT", space,                                                           \
+             "Only keys of this namespace: those that begin with TEXT and a dot. By default all "  \
              "keys; their namespace is the text before the first dot.",                            \
-     FIELD(space)},                                                                                \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "default-namespace", .value = "TEXT",                         \
-        .text = "Namespace for keys without one; \"global\" by default, none in partitions.",      \
-        FIELD(bare)                                                                                \
-    }
+             .letter = 'n'),                                                                       \
+        OPT_TEXT("default-namespace", "TEXT", bare,                                                \
+                 "Namespace for keys without one; \"global\" by default, none in partitions.")
 
 /* An import as it goes. */
 struct import {
@@ -200,18 +191,13 @@ static enum hf_status import_table(struct command_ctx *c)
 
 static const struct option_spec kv_specs[] = {
     FROM_SPEC,
-    {.kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text =
-         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
-         "missing.",
-     FIELD(table)},
+    OPT_TEXT(
+        "table", "NAME", table,
+        "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
+        "missing."),
     SPACE_SPECS,
-    {.kind = OPTION_FLAG,
-     .name = "namespace-index",
-     .text = "If the table is created, give it a namespace index: see 'holdfast kv index'.",
-     FIELD(space_index)},
+    OPT_FLAG("namespace-index", space_index,
+             "If the table is created, give it a namespace index: see 'holdfast kv index'."),
     DATABASE_ONE(struct settings),
 };
 
@@ -285,13 +271,10 @@ const struct command hf__kv_import_command = IMPORT_COMMAND(kv_kind);
 
 static const struct option_spec counter_specs[] = {
     FROM_SPEC,
-    {.kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text =
-         "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
-         "missing.",
-     FIELD(table)},
+    OPT_TEXT(
+        "table", "NAME", table,
+        "Target table; by default \"keys\", or \"partitioned_keys\" with partitions. Created if "
+        "missing."),
     SPACE_SPECS,
     DATABASE_ONE(struct settings),
 };
@@ -362,11 +345,7 @@ const struct command hf__counter_import_command = IMPORT_COMMAND(counters_kind);
 
 static const struct option_spec lock_specs[] = {
     FROM_SPEC,
-    {.kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text = "Target table; \"locks\" by default. Created if missing.",
-     FIELD(table)},
+    OPT_TEXT("table", "NAME", table, "Target table; \"locks\" by default. Created if missing."),
     DATABASE_ONE(struct settings),
 };
 

@@ -23,13 +23,9 @@ struct settings {
     struct hf_item put; /* what is to be put */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 #define CONDITION_SPEC                                                                             \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "if", .value = "EXPRESSION",                                  \
-        .text = "Only if this condition holds; otherwise the exit code is 4.", FIELD(condition)    \
-    }
+    OPT_TEXT("if", "EXPRESSION", condition,                                                        \
+             "Only if this condition holds; otherwise the exit code is 4.")
 
 /* The key in the operands behind the table. */
 static enum hf_status key_read(struct command_ctx *c, struct item_keys *keys, struct hf_item *key)
@@ -70,16 +66,9 @@ static enum hf_status returned_print(struct command_ctx *c, struct hf_item attri
 /* ---- get ------------------------------------------------------------------------------------ */
 
 static const struct option_spec get_specs[] = {
-    {.kind = OPTION_TEXT,
-     .letter = 'a',
-     .name = "attributes",
-     .value = "LIST",
-     .text = "Only these attributes: status,address.city,lines[0].",
-     FIELD(attributes)},
-    {.kind = OPTION_FLAG,
-     .name = "consistent",
-     .text = "See every write that was acknowledged before.",
-     FIELD(consistent)},
+    OPT_TEXT("attributes", "LIST", attributes,
+             "Only these attributes: status,address.city,lines[0].", .letter = 'a'),
+    OPT_FLAG("consistent", consistent, "See every write that was acknowledged before."),
     ITEM_NAMES,
     ITEM_FORMAT,
     ITEM_ONE,
@@ -128,31 +117,20 @@ static enum hf_status placeholders_check(struct command_ctx *c)
     return hf__cli_item_placeholders(c, &settings->item);
 }
 
-const struct command hf__item_get_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                             .check = placeholders_check, .body = item_get};
+COMMAND_OF(item_get, item_get, ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+           .check = placeholders_check);
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
 static const struct option_spec put_specs[] = {
-    {.kind = OPTION_TEXT,
-     .letter = 'f',
-     .name = "file",
-     .value = "FILE",
-     .text = "Read the item from this file; - is standard input.",
-     FIELD(file)},
-    {.kind = OPTION_FLAG,
-     .name = "if-missing",
-     .text = "Only if there is no item with that key; otherwise the exit code is 4.",
-     FIELD(if_missing)},
+    OPT_TEXT("file", "FILE", file, "Read the item from this file; - is standard input.",
+             .letter = 'f'),
+    OPT_FLAG("if-missing", if_missing,
+             "Only if there is no item with that key; otherwise the exit code is 4."),
     CONDITION_SPEC,
     ITEM_PLACEHOLDERS,
-    {.kind = OPTION_CHOICE,
-     .name = "return",
-     .choices = "none old",
-     .value = "WHAT",
-     .fallback = "none",
-     .text = "Print the item that was replaced.",
-     FIELD(returns)},
+    OPT_CHOICE("return", "none old", returns, "Print the item that was replaced.",
+               .fallback = "none"),
     ITEM_FORMAT,
     ITEM_ONE,
 };
@@ -209,50 +187,29 @@ static enum hf_status item_put(struct command_ctx *c)
     return returned_print(c, result.attributes);
 }
 
-const struct command hf__item_put_command = {ITEM_SETTINGS(struct settings), .min = 1, .max = 2,
-                                             .check = item_put_check, .body = item_put};
+COMMAND_OF(item_put, item_put, ITEM_SETTINGS(struct settings), .min = 1, .max = 2,
+           .check = item_put_check);
 
 /* ---- update --------------------------------------------------------------------------------- */
 
 enum { RETURNS_NEW, RETURNS_OLD, RETURNS_NONE };
 
 static const struct option_spec update_specs[] = {
-    {.kind = OPTION_LIST,
-     .name = "set",
-     .value = "NAME=VALUE",
-     .text =
-         "Set an attribute. VALUE is JSON, or a string if it is none; may be given several times.",
-     FIELD(set)},
-    {.kind = OPTION_LIST,
-     .name = "add",
-     .value = "NAME=VALUE",
-     .text = "Add to a number, or elements to a set: --add stock=-1.",
-     FIELD(add)},
-    {.kind = OPTION_LIST,
-     .name = "remove",
-     .value = "NAME",
-     .text = "Remove an attribute.",
-     FIELD(remove)},
-    {.kind = OPTION_TEXT,
-     .name = "update",
-     .value = "EXPRESSION",
-     .text = "An update expression, in place of --set, --add and --remove.",
-     FIELD(update)},
-    {.kind = OPTION_FLAG,
-     .name = "if-there",
-     .text =
-         "Only if the item exists; otherwise the exit code is 4. Without this option a missing item is "
-         "created.",
-     FIELD(if_there)},
+    OPT_LIST(
+        "set", "NAME=VALUE", set,
+        "Set an attribute. VALUE is JSON, or a string if it is none; may be given several times."),
+    OPT_LIST("add", "NAME=VALUE", add, "Add to a number, or elements to a set: --add stock=-1."),
+    OPT_LIST("remove", "NAME", remove, "Remove an attribute."),
+    OPT_TEXT("update", "EXPRESSION", update,
+             "An update expression, in place of --set, --add and --remove."),
+    OPT_FLAG(
+        "if-there", if_there,
+        "Only if the item exists; otherwise the exit code is 4. Without this option a missing item is "
+        "created."),
     CONDITION_SPEC,
     ITEM_PLACEHOLDERS,
-    {.kind = OPTION_CHOICE,
-     .name = "return",
-     .choices = "new old none",
-     .value = "WHAT",
-     .fallback = "new",
-     .text = "Print the item as it is now, as it was before, or nothing.",
-     FIELD(returns)},
+    OPT_CHOICE("return", "new old none", returns,
+               "Print the item as it is now, as it was before, or nothing.", .fallback = "new"),
     ITEM_FORMAT,
     ITEM_ONE,
 };
@@ -355,25 +312,17 @@ static enum hf_status item_update(struct command_ctx *c)
     return returned_print(c, result.attributes);
 }
 
-const struct command hf__item_update_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                                .check = item_update_check, .body = item_update};
+COMMAND_OF(item_update, item_update, ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+           .check = item_update_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
-    {.kind = OPTION_FLAG,
-     .name = "if-there",
-     .text = "Only if the item exists; otherwise the exit code is 4.",
-     FIELD(if_there)},
+    OPT_FLAG("if-there", if_there, "Only if the item exists; otherwise the exit code is 4."),
     CONDITION_SPEC,
     ITEM_PLACEHOLDERS,
-    {.kind = OPTION_CHOICE,
-     .name = "return",
-     .choices = "none old",
-     .value = "WHAT",
-     .fallback = "none",
-     .text = "Print the item that was deleted.",
-     FIELD(returns)},
+    OPT_CHOICE("return", "none old", returns, "Print the item that was deleted.",
+               .fallback = "none"),
     ITEM_FORMAT,
     ITEM_ONE,
 };
@@ -408,5 +357,5 @@ static enum hf_status item_delete(struct command_ctx *c)
     return returned_print(c, result.attributes);
 }
 
-const struct command hf__item_delete_command = {ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
-                                                .check = placeholders_check, .body = item_delete};
+COMMAND_OF(item_delete, item_delete, ITEM_SETTINGS(struct settings), .min = 2, .max = 3,
+           .check = placeholders_check);

@@ -29,65 +29,28 @@ struct settings {
     struct hf_str projection;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define LIMIT_DEFAULT "100"
 
 #define READ_SPECS                                                                                 \
-    {.kind = OPTION_TEXT,                                                                          \
-     .letter = 'i',                                                                                \
-     .name = "index",                                                                              \
-     .value = "NAME",                                                                              \
-     .text = "Read this index of the table.",                                                      \
-     FIELD(index)},                                                                                \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "filter",                                                                         \
-         .value = "EXPRESSION",                                                                    \
-         .text = "Print only items for which this holds. All items are read and paid for.",        \
-         FIELD(filter)},                                                                           \
+    OPT_TEXT("index", "NAME", index, "Read this index of the table.", .letter = 'i'),              \
+        OPT_TEXT("filter", "EXPRESSION", filter,                                                   \
+                 "Print only items for which this holds. All items are read and paid for."),       \
         ITEM_PLACEHOLDERS,                                                                         \
-        {.kind = OPTION_TEXT,                                                                      \
-         .letter = 'a',                                                                            \
-         .name = "attributes",                                                                     \
-         .value = "LIST",                                                                          \
-         .text = "Only these attributes: status,address.city,lines[0].",                           \
-         FIELD(attributes)},                                                                       \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .letter = 'n',                                                                            \
-         .name = "limit",                                                                          \
-         .value = "N",                                                                             \
-         .min = 1,                                                                                 \
-         .max = UINT32_MAX,                                                                        \
-         .fallback = LIMIT_DEFAULT,                                                                \
-         .text = "Print at most so many items.",                                                   \
-         FIELD(limit)},                                                                            \
-        {.kind = OPTION_FLAG, .name = "all", .text = "Print all items.", FIELD(all)},              \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "start",                                                                          \
-         .value = "KEY",                                                                           \
-         .text = "Start after this key, which the list before printed at its end.",                \
-         FIELD(start)},                                                                            \
-        {.kind = OPTION_FLAG,                                                                      \
-         .name = "count",                                                                          \
-         .text = "Print how many items there are, not the items.",                                 \
-         FIELD(count)},                                                                            \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "consistent",                                                 \
-        .text = "See every write that was acknowledged before; not with a global index.",          \
-        FIELD(consistent)                                                                          \
-    }
+        OPT_TEXT("attributes", "LIST", attributes,                                                 \
+                 "Only these attributes: status,address.city,lines[0].", .letter = 'a'),           \
+        OPT_NUMBER("limit", limit, 1, UINT32_MAX, "Print at most so many items.", .letter = 'n',   \
+                   .fallback = LIMIT_DEFAULT),                                                     \
+        OPT_FLAG("all", all, "Print all items."),                                                  \
+        OPT_TEXT("start", "KEY", start,                                                            \
+                 "Start after this key, which the list before printed at its end."),               \
+        OPT_FLAG("count", count, "Print how many items there are, not the items."),                \
+        OPT_FLAG("consistent", consistent,                                                         \
+                 "See every write that was acknowledged before; not with a global index.")
 
 static const struct option_spec query_specs[] = {
-    {.kind = OPTION_TEXT,
-     .letter = 'w',
-     .name = "where",
-     .value = "EXPRESSION",
-     .text = "A key condition expression, in place of keys as operands.",
-     FIELD(where)},
-    {.kind = OPTION_FLAG,
-     .letter = 'r',
-     .name = "reverse",
-     .text = "From the largest range key down.",
-     FIELD(reverse)},
+    OPT_TEXT("where", "EXPRESSION", where,
+             "A key condition expression, in place of keys as operands.", .letter = 'w'),
+    OPT_FLAG("reverse", reverse, "From the largest range key down.", .letter = 'r'),
     READ_SPECS,
     ITEM_FORMAT,
     ITEM_LIST,
@@ -379,8 +342,8 @@ static enum hf_status items_read(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__query_command = {ITEM_SETTINGS(struct settings), .min = 1, .max = 3,
-                                          .check = read_check, .body = items_read};
+COMMAND_OF(query, items_read, ITEM_SETTINGS(struct settings), .min = 1, .max = 3,
+           .check = read_check);
 
-const struct command hf__scan_command = {ITEM_SETTINGS(struct settings), .min = 1, .max = 1,
-                                         .check = read_check, .body = items_read};
+COMMAND_OF(scan, items_read, ITEM_SETTINGS(struct settings), .min = 1, .max = 1,
+           .check = read_check);

@@ -78,7 +78,12 @@ void hf__cli_item_capacity_begin(struct command_ctx *c, const struct item_settin
 void hf__cli_item_capacity_tell(struct command_ctx *c, const struct item_settings *settings,
                                 struct hf_scope_capacity sum)
 {
-    if (settings->capacity)
+    struct cli_outcome *outcome = c->cli->outcome;
+
+    if (settings->capacity && outcome) {
+        outcome->counted = true;
+        outcome->consumed = sum;
+    } else if (settings->capacity)
         hf__cli_notice(c->cli, c->name, "consumed %g read units and %g write units in %llu calls",
                        sum.read_units, sum.write_units, (unsigned long long)sum.calls);
 }

@@ -26,29 +26,19 @@ struct item_settings {
 #define ITEM_ONE DATABASE_ONE(struct item_settings)
 #define ITEM_LIST DATABASE_LIST(struct item_settings)
 #define ITEM_FORMAT                                                                                \
-    {.heading = "Format",                                                                          \
-     .kind = OPTION_FLAG,                                                                          \
-     .name = "dynamodb",                                                                           \
-     .text = "Read and print items as DynamoDB's JSON, {\"a\":{\"S\":\"x\"}}. Otherwise they are " \
-             "plain JSON, with {\"$set\":[...]} for sets and {\"$binary\":\"...\"} for bytes.",    \
-     .offset = offsetof(struct item_settings, dynamodb)},                                          \
-    {                                                                                              \
-        .kind = OPTION_FLAG, .name = "capacity",                                                   \
-        .text = "Report the consumed capacity units on standard error.",                           \
-        .offset = offsetof(struct item_settings, capacity)                                         \
-    }
+    OPT_FLAG_IN(                                                                                   \
+        struct item_settings, "dynamodb", dynamodb,                                                \
+        "Read and print items as DynamoDB's JSON, {\"a\":{\"S\":\"x\"}}. Otherwise they are "      \
+        "plain JSON, with {\"$set\":[...]} for sets and {\"$binary\":\"...\"} for bytes.",         \
+        .heading = "Format"),                                                                      \
+        OPT_FLAG_IN(struct item_settings, "capacity", capacity,                                    \
+                    "Report the consumed capacity units on standard error.")
 #define ITEM_NAMES                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "names", .value = "JSON",                                     \
-        .text = "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.",      \
-        .offset = offsetof(struct item_settings, names)                                            \
-    }
+    OPT_TEXT_IN(struct item_settings, "names", "JSON", names,                                      \
+                "Attribute names of the placeholders in expressions: '{\"#s\":\"status\"}'.")
 #define ITEM_PLACEHOLDERS                                                                          \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "values",                                                                             \
-     .value = "JSON",                                                                              \
-     .text = "Values of the placeholders in expressions: '{\":min\":5}'.",                         \
-     .offset = offsetof(struct item_settings, values)},                                            \
+    OPT_TEXT_IN(struct item_settings, "values", "JSON", values,                                    \
+                "Values of the placeholders in expressions: '{\":min\":5}'."),                     \
         ITEM_NAMES
 
 /* In a check: read --names and --values. */
@@ -125,6 +115,7 @@ enum hf_status hf__cli_item_print(struct command_ctx *c, bool dynamodb, struct h
  */
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
                                        const struct item_keys *keys, struct item_list **list);
+void hf__cli_item_list_column(struct item_list *list, struct hf_str name); /* the next column */
 enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item);
 void hf__cli_item_list_flush(struct item_list *list); /* what is held back, before a notice */
 void hf__cli_item_list_end(struct item_list *list);

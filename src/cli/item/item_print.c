@@ -25,13 +25,45 @@ struct item_list {
     struct hf_scope *s; /* of an item while it is written, or of those that are held */
     struct hf_item held[HELD_MAX];
     size_t held_len;
-    struct hf_str columns[COLUMNS_MAX]; /* names, in the command's scope, each with a NUL */
+    struct hf_scope *names;             /* of the names of columns */
+    struct hf_str columns[COLUMNS_MAX]; /* each with a NUL */
     size_t columns_len;
 };
 
+/* What a terminal obeys and JSON allows as it is: DEL, and U+0080 to U+009F. How many bytes; 0: none. */
+static size_t control_len(struct hf_str json, size_t at)
+{
+    unsigned char first = (unsigned char)json.ptr[at];
+
+    if (first == 0x7F)
+        return 1;
+    return first == 0xC2 && at + 1 < json.len && (unsigned char)json.ptr[at + 1] < 0xA0 ? 2 : 0;
+}
+
+/* JSON of the library with these as escapes, which they can only be inside of strings. */
+static struct hf_str json_clean(struct hf_scope *s, struct hf_str json)
+{
+    struct json_text text;
+    bool clean = true;
+
+    for (size_t i = 0; i < json.len && clean; i++)
+        clean = control_len(json, i) == 0;
+    if (clean)
+        return json;
+    if (hf__cli_json_text_begin(&text))
+        for (size_t i = 0, len; i < json.len; i += len ? len : 1) {
+            len = control_len(json, i);
+            if (len)
+                fprintf(text.out, "\\u%04x", (unsigned char)json.ptr[i + len - 1]);
+            else
+                fputc(json.ptr[i], text.out);
+        }
+    return hf__cli_json_text_end(&text, s);
+}
+
 static struct hf_str item_text(struct hf_scope *s, bool dynamodb, struct hf_item item)
 {
-    return dynamodb ? hf_item_to_json(s, item) : hf__cli_plain_of_item(s, item);
+    return dynamodb ? json_clean(s, hf_item_to_json(s, item)) : hf__cli_plain_of_item(s, item);
 }
 
 /* A value in a column: strings without quotes. */
@@ -87,9 +119,14 @@ static void column_add(struct item_list *list, struct hf_str name)
 
     if (!name.ptr || list->columns_len == COLUMNS_MAX || column_is_there(list, name))
         return;
-    copy = hf_scope_copy(list->c->scope, name);
+    copy = hf_scope_copy(list->names, name);
     if (copy.ptr)
         list->columns[list->columns_len++] = copy;
+}
+
+void hf__cli_item_list_column(struct item_list *list, struct hf_str name)
+{
+    column_add(list, name);
 }
 
 enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
@@ -106,8 +143,14 @@ enum hf_status hf__cli_item_list_begin(struct command_ctx *c, bool dynamodb,
     made->dynamodb = dynamodb;
     made->table = people && !dynamodb;
     made->s = hf_scope_new(NULL);
-    if (!made->s)
+    made->names = hf_scope_new(NULL);
+    if (!made->s || !made->names) {
+        hf_scope_free(made->s);
+        hf_scope_free(made->names);
         return HF_NOMEM;
+    }
+    if (c->cli->outcome)
+        c->cli->outcome->listed = true;
     if (made->table || c->database->json || c->database->jsonl)
         made->rows = hf__command_rows(c, "items");
     if (keys) {
@@ -165,10 +208,21 @@ static void held_print(struct item_list *list)
     hf_scope_reset(list->s);
 }
 
+/* For who runs the command. */
+static void outcome_add(struct cli_outcome *outcome, struct hf_item item)
+{
+    if (!outcome)
+        return;
+    outcome->items++;
+    if (outcome->on_item)
+        outcome->on_item(outcome->user, item);
+}
+
 enum hf_status hf__cli_item_list_add(struct item_list *list, struct hf_item item)
 {
     struct hf_str text;
 
+    outcome_add(list->c->cli->outcome, item);
     if (list->table) {
         assert(list->held_len < HELD_MAX);
         list->held[list->held_len] = hf_item_copy(list->s, item);
@@ -203,4 +257,5 @@ void hf__cli_item_list_end(struct item_list *list)
         return;
     hf__cli_item_list_flush(list);
     hf_scope_free(list->s);
+    hf_scope_free(list->names);
 }

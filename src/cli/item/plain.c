@@ -17,23 +17,6 @@ static const char tag_set[] = "$set", tag_binary[] = "$binary", tag_map[] = "$ma
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void members_write(FILE *out, struct hf_scope *s, struct hf_item item)
-{
-    struct hf_item_walk walk = {.next = 0};
-    bool more = false;
-
-    fputc('{', out);
-    while (hf_item_next(item, &walk)) {
-        if (more)
-            fputc(',', out);
-        hf__cli_json_write_text(out, walk.name);
-        fputc(':', out);
-        hf__cli_plain_write(out, s, walk.value);
-        more = true;
-    }
-    fputc('}', out);
-}
-
 /* Would the map be taken for something else? (2) */
 static bool map_looks_tagged(struct hf_item map)
 {
@@ -49,22 +32,9 @@ static void map_write(FILE *out, struct hf_scope *s, struct hf_item map)
 
     if (tagged)
         fprintf(out, "{\"%s\":", tag_map);
-    members_write(out, s, map);
+    hf__cli_json_write_members(out, s, map, hf__cli_plain_write);
     if (tagged)
         fputc('}', out);
-}
-
-static void elements_write(FILE *out, struct hf_scope *s, struct hf_value value)
-{
-    struct hf_value_walk walk = {.index = 0};
-
-    fputc('[', out);
-    while (hf_value_next(s, value, &walk)) {
-        if (walk.index)
-            fputc(',', out);
-        hf__cli_plain_write(out, s, walk.value);
-    }
-    fputc(']', out);
 }
 
 void hf__cli_plain_write(FILE *out, struct hf_scope *s, struct hf_value value)
@@ -74,13 +44,13 @@ void hf__cli_plain_write(FILE *out, struct hf_scope *s, struct hf_value value)
         map_write(out, s, hf_value_item(value));
         return;
     case HF_TYPE_L:
-        elements_write(out, s, value);
+        hf__cli_json_write_elements(out, s, value, hf__cli_plain_write);
         return;
     case HF_TYPE_SS:
     case HF_TYPE_NS:
     case HF_TYPE_BS:
         fprintf(out, "{\"%s\":", tag_set);
-        elements_write(out, s, value);
+        hf__cli_json_write_elements(out, s, value, hf__cli_plain_write);
         fputc('}', out);
         return;
     case HF_TYPE_B:
@@ -100,7 +70,7 @@ void hf__cli_plain_write(FILE *out, struct hf_scope *s, struct hf_value value)
 
 void hf__cli_plain_write_item(FILE *out, struct hf_scope *s, struct hf_item item)
 {
-    members_write(out, s, item);
+    hf__cli_json_write_members(out, s, item, hf__cli_plain_write);
 }
 
 struct hf_str hf__cli_plain_of_value(struct hf_scope *s, struct hf_value value)

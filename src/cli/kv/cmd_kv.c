@@ -55,52 +55,25 @@ struct settings {
     struct hf_value value; /* the operand, or what the file has */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define KEY_SPECS                                                                                  \
-    {.heading = "Keys",                                                                            \
-     .kind = OPTION_TEXT,                                                                          \
-     .letter = 'n',                                                                                \
-     .name = "namespace",                                                                          \
-     .value = "TEXT",                                                                              \
-     .text = "Namespace of the key; \"global\" by default, none in partitions.",                   \
-     FIELD(space)},                                                                                \
-        {.kind = OPTION_TEXT,                                                                      \
-         .letter = 'p',                                                                            \
-         .name = "partition",                                                                      \
-         .value = "TEXT",                                                                          \
-         .text = "Partition of the key, in a partitioned table.",                                  \
-         FIELD(partition)},                                                                        \
+    OPT_TEXT("namespace", "TEXT", space,                                                           \
+             "Namespace of the key; \"global\" by default, none in partitions.", .letter = 'n',    \
+             .heading = "Keys"),                                                                   \
+        OPT_TEXT("partition", "TEXT", partition, "Partition of the key, in a partitioned table.",  \
+                 .letter = 'p'),                                                                   \
         TABLE_SPECS
 #define TABLE_SPECS                                                                                \
-    {.kind = OPTION_TEXT,                                                                          \
-     .name = "table",                                                                              \
-     .value = "NAME",                                                                              \
-     .text = "Table; by default \"keys\", or \"partitioned_keys\" with partitions.",               \
-     FIELD(table)},                                                                                \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "Blob store for values larger than an item: dir:PATH or s3://BUCKET.",             \
-        FIELD(blobs)                                                                               \
-    }
+    OPT_TEXT("table", "NAME", table,                                                               \
+             "Table; by default \"keys\", or \"partitioned_keys\" with partitions."),              \
+        OPT_TEXT("blobs", "URL", blobs,                                                            \
+                 "Blob store for values larger than an item: dir:PATH or s3://BUCKET.",            \
+                 .env = "HOLDFAST_BLOBS")
 #define RANGE_SPECS                                                                                \
-    {.kind = OPTION_FLAG,                                                                          \
-     .name = "partitioned",                                                                        \
-     .text = "All partitions of a partitioned table.",                                             \
-     FIELD(partitioned)},                                                                          \
-        {.kind = OPTION_FLAG,                                                                      \
-         .name = "all-namespaces",                                                                 \
-         .text = "All namespaces.",                                                                \
-         FIELD(all_spaces)},                                                                       \
-        {.kind = OPTION_TEXT, .name = "from", .value = "ID", .text = "First id.", FIELD(from)},    \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "before",                                                                         \
-         .value = "ID",                                                                            \
-         .text = "End before this id.",                                                            \
-         FIELD(before)},                                                                           \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "contains", .value = "TEXT",                                  \
-        .text = "Only ids that contain this text.", FIELD(contains)                                \
-    }
+    OPT_FLAG("partitioned", partitioned, "All partitions of a partitioned table."),                \
+        OPT_FLAG("all-namespaces", all_spaces, "All namespaces."),                                 \
+        OPT_TEXT("from", "ID", from, "First id."),                                                 \
+        OPT_TEXT("before", "ID", before, "End before this id."),                                   \
+        OPT_TEXT("contains", "TEXT", contains, "Only ids that contain this text.")
 
 static enum hf_status kv_open(struct command_ctx *c)
 {
@@ -170,16 +143,12 @@ static enum hf_status entry_print_json(struct command_ctx *c, const struct hf_kv
 
 static const struct option_spec get_specs[] = {
     KEY_SPECS,
-    {.kind = OPTION_FLAG,
-     .name = "eventual",
-     .text = "Use an eventually consistent read, which may return an older value and costs half at "
-             "AWS.",
-     FIELD(eventual)},
+    OPT_FLAG("eventual", eventual,
+             "Use an eventually consistent read, which may return an older value and costs half at "
+             "AWS."),
     DATABASE_JSON(struct settings),
-    {.kind = OPTION_FLAG,
-     .name = "dynamodb",
-     .text = "Print the value in DynamoDB's JSON, which distinguishes sets from lists.",
-     FIELD(dynamodb)},
+    OPT_FLAG("dynamodb", dynamodb,
+             "Print the value in DynamoDB's JSON, which distinguishes sets from lists."),
     DATABASE_QUIET(struct settings),
     DATABASE_SPECS(struct settings),
 };
@@ -240,51 +209,25 @@ static enum hf_status kv_get(struct command_ctx *c)
     return entry.value.ptr ? value_print(c, &entry) : no_value(c, CLI_NOT_FOUND);
 }
 
-const struct command hf__kv_get_command = {COMMAND_SETTINGS(struct settings),
-                                           .min = 1,
-                                           .max = 1,
-                                           .place = &kv_place,
-                                           .table = COMMAND_LOOKS,
-                                           .body = kv_get};
+COMMAND_OF(kv_get, kv_get, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &kv_place, .table = COMMAND_LOOKS);
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
 static const struct option_spec set_specs[] = {
-    {.heading = "Value",
-     .kind = OPTION_CHOICE,
-     .letter = 't',
-     .name = "type",
-     .choices = "text number json dynamodb bytes",
-     .fallback = "text",
-     .text = "Type of the value: json is plain JSON, dynamodb an object such as {\"SS\":[\"a\"]}.",
-     FIELD(type)},
-    {.kind = OPTION_TEXT,
-     .letter = 'f',
-     .name = "file",
-     .value = "FILE",
-     .text = "Read the value from this file; - is standard input.",
-     FIELD(file)},
-    {.kind = OPTION_DURATION,
-     .name = "ttl",
-     .value = "TIME",
-     .min = 1000,
-     .max = YEARS_MS * 1000ULL,
-     .text = "The key expires after this time.",
-     FIELD(ttl_s)},
-    {.kind = OPTION_FLAG,
-     .name = "if-absent",
-     .text = "Only if the key does not exist; otherwise exit code 4.",
-     FIELD(if_absent)},
-    {.kind = OPTION_TEXT,
-     .name = "if-version",
-     .value = "VERSION",
-     .text = "Only if the key has this version; otherwise exit code 4.",
-     FIELD(if_version)},
+    OPT_CHOICE(
+        "type", "text number json dynamodb bytes", type,
+        "Type of the value: json is plain JSON, dynamodb an object such as {\"SS\":[\"a\"]}.",
+        .letter = 't', .fallback = "text", .heading = "Value"),
+    OPT_TEXT("file", "FILE", file, "Read the value from this file; - is standard input.",
+             .letter = 'f'),
+    OPT_TIME("ttl", ttl_s, 1000, YEARS_MS * 1000ULL, "The key expires after this time."),
+    OPT_FLAG("if-absent", if_absent, "Only if the key does not exist; otherwise exit code 4."),
+    OPT_TEXT("if-version", "VERSION", if_version,
+             "Only if the key has this version; otherwise exit code 4."),
     KEY_SPECS,
-    {.kind = OPTION_FLAG,
-     .name = "namespace-index",
-     .text = "If the table is created, give it a namespace index: see 'holdfast kv index'.",
-     FIELD(space_index)},
+    OPT_FLAG("namespace-index", space_index,
+             "If the table is created, give it a namespace index: see 'holdfast kv index'."),
     DATABASE_ONE(struct settings),
 };
 
@@ -391,22 +334,14 @@ static enum hf_status kv_set(struct command_ctx *c)
     return entry_print_json(c, &entry);
 }
 
-const struct command hf__kv_set_command = {COMMAND_SETTINGS(struct settings),
-                                           .min = 1,
-                                           .max = 2,
-                                           .place = &kv_place,
-                                           .table = COMMAND_MAKES,
-                                           .check = kv_set_check,
-                                           .body = kv_set};
+COMMAND_OF(kv_set, kv_set, COMMAND_SETTINGS(struct settings), .min = 1, .max = 2,
+           .place = &kv_place, .table = COMMAND_MAKES, .check = kv_set_check);
 
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
-    {.kind = OPTION_TEXT,
-     .name = "if-version",
-     .value = "VERSION",
-     .text = "Only if the key has this version; otherwise exit code 4.",
-     FIELD(if_version)},
+    OPT_TEXT("if-version", "VERSION", if_version,
+             "Only if the key has this version; otherwise exit code 4."),
     KEY_SPECS,
     DATABASE_ONE(struct settings),
 };
@@ -437,43 +372,23 @@ static enum hf_status kv_delete(struct command_ctx *c)
                         hf__rows_bool("deleted", old.value.ptr != NULL));
 }
 
-const struct command hf__kv_delete_command = {COMMAND_SETTINGS(struct settings),
-                                              .min = 1,
-                                              .max = 1,
-                                              .place = &kv_place,
-                                              .table = COMMAND_LOOKS,
-                                              .body = kv_delete};
+COMMAND_OF(kv_delete, kv_delete, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &kv_place, .table = COMMAND_LOOKS);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
     KEY_SPECS,
     RANGE_SPECS,
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many; with --json, \"next\" says where to continue.",
-     FIELD(limit)},
-    {.kind = OPTION_TEXT,
-     .name = "after",
-     .value = "CURSOR",
-     .text = "Continue a list: the \"next\" that it printed with --json.",
-     FIELD(after)},
-    {.kind = OPTION_FLAG,
-     .letter = 'r',
-     .name = "reverse",
-     .text = "Last id first; only where ids are listed in order.",
-     FIELD(backward)},
-    {.kind = OPTION_FLAG,
-     .letter = 'k',
-     .name = "keys",
-     .text = "Print ids without values.",
-     FIELD(keys_only)},
-    {.kind = OPTION_FLAG,
-     .name = "consistent",
-     .text = "Include keys that the namespace index may not have yet: reads the whole table.",
-     FIELD(consistent)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX,
+               "At most this many; with --json, \"next\" says where to continue."),
+    OPT_TEXT("after", "CURSOR", after,
+             "Continue a list: the \"next\" that it printed with --json."),
+    OPT_FLAG("reverse", backward, "Last id first; only where ids are listed in order.",
+             .letter = 'r'),
+    OPT_FLAG("keys", keys_only, "Print ids without values.", .letter = 'k'),
+    OPT_FLAG("consistent", consistent,
+             "Include keys that the namespace index may not have yet: reads the whole table."),
     DATABASE_LIST(struct settings),
 };
 
@@ -557,28 +472,18 @@ static enum hf_status kv_ls(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__kv_ls_command = {COMMAND_SETTINGS(struct settings),
-                                          .max = 1,
-                                          .place = &kv_place,
-                                          .table = COMMAND_LOOKS,
-                                          .list = "entries",
-                                          .body = kv_ls};
+COMMAND_OF(kv_ls, kv_ls, COMMAND_SETTINGS(struct settings), .max = 1, .place = &kv_place,
+           .table = COMMAND_LOOKS, .list = "entries");
 
 /* ---- clear ---------------------------------------------------------------------------------- */
 
 static const struct option_spec clear_specs[] = {
-    {.kind = OPTION_FLAG,
-     .letter = 'y',
-     .name = "yes",
-     .text = "Confirm. Without it nothing is deleted.",
-     FIELD(yes)},
+    OPT_FLAG("yes", yes, "Confirm. Without it nothing is deleted.", .letter = 'y'),
     KEY_SPECS,
     RANGE_SPECS,
-    {.kind = OPTION_FLAG,
-     .name = "eventual",
-     .text = "Use eventually consistent reads, which cost half at AWS: keys set just before may "
-             "stay. With a namespace index (kv index) only the namespace is read.",
-     FIELD(eventual)},
+    OPT_FLAG("eventual", eventual,
+             "Use eventually consistent reads, which cost half at AWS: keys set just before may "
+             "stay. With a namespace index (kv index) only the namespace is read."),
     DATABASE_ONE(struct settings),
 };
 
@@ -616,25 +521,16 @@ static enum hf_status kv_clear(struct command_ctx *c)
     return hf__command_count(c, "cleared", cleared);
 }
 
-const struct command hf__kv_clear_command = {
-    COMMAND_SETTINGS(struct settings), .max = 1,        .place = &kv_place, .table = COMMAND_LOOKS,
-    .check = kv_clear_check,           .body = kv_clear};
+COMMAND_OF(kv_clear, kv_clear, COMMAND_SETTINGS(struct settings), .max = 1, .place = &kv_place,
+           .table = COMMAND_LOOKS, .check = kv_clear_check);
 
 /* ---- sweep ---------------------------------------------------------------------------------- */
 
 static const struct option_spec sweep_specs[] = {
-    {.kind = OPTION_DURATION,
-     .name = "older",
-     .value = "TIME",
-     .min = 1000,
-     .max = (uint64_t)UINT32_MAX * 1000,
-     .fallback = "24h",
-     .text = "Keep blobs younger than this: they may belong to a key that is being set.",
-     FIELD(older_ms)},
-    {.kind = OPTION_FLAG,
-     .name = "partitioned",
-     .text = "The table is partitioned.",
-     FIELD(partitioned)},
+    OPT_TIME("older", older_ms, 1000, (uint64_t)UINT32_MAX * 1000,
+             "Keep blobs younger than this: they may belong to a key that is being set.",
+             .fallback = "24h"),
+    OPT_FLAG("partitioned", partitioned, "The table is partitioned."),
     TABLE_SPECS,
     DATABASE_ONE(struct settings),
 };
@@ -669,6 +565,5 @@ static enum hf_status kv_sweep(struct command_ctx *c)
 }
 
 /* It needs the table: an empty one would use none of the blobs. */
-const struct command hf__kv_sweep_command = {COMMAND_SETTINGS(struct settings), .place = &kv_place,
-                                             .table = COMMAND_NEEDS, .check = kv_sweep_check,
-                                             .body = kv_sweep};
+COMMAND_OF(kv_sweep, kv_sweep, COMMAND_SETTINGS(struct settings), .place = &kv_place,
+           .table = COMMAND_NEEDS, .check = kv_sweep_check);

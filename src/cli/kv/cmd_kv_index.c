@@ -12,15 +12,8 @@ struct settings {
     struct hf_str table;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec index_specs[] = {
-    {.heading = "Keys",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .text = "Table; \"keys\" by default.",
-     FIELD(table)},
+    OPT_TEXT("table", "NAME", table, "Table; \"keys\" by default.", .heading = "Keys"),
     DATABASE_ONE(struct settings),
 };
 
@@ -51,5 +44,4 @@ static enum hf_status kv_index(struct command_ctx *c)
     return hf__command_count(c, "added", added);
 }
 
-const struct command hf__kv_index_command = {COMMAND_SETTINGS(struct settings),
-                                             .table = COMMAND_MAKES, .body = kv_index};
+COMMAND_OF(kv_index, kv_index, COMMAND_SETTINGS(struct settings), .table = COMMAND_MAKES);

@@ -22,66 +22,29 @@ struct settings {
     bool fail_open;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-#define TABLE_SPEC                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "limits",               \
-        .text = "The table of limits.", FIELD(table)                                               \
-    }
+#define TABLE_SPEC OPT_TEXT("table", "NAME", table, "The table of limits.", .fallback = "limits")
 #define RULE_SPECS                                                                                 \
-    {.heading = "Rule",                                                                            \
-     .kind = OPTION_NUMBER,                                                                        \
-     .letter = 'l',                                                                                \
-     .name = "limit",                                                                              \
-     .value = "NUMBER",                                                                            \
-     .min = 1,                                                                                     \
-     .max = HF_LIMIT_MOST,                                                                         \
-     .text = "Number of calls allowed per window; required.",                                      \
-     FIELD(limit)},                                                                                \
-        {.kind = OPTION_DURATION,                                                                  \
-         .letter = 'w',                                                                            \
-         .name = "window",                                                                         \
-         .value = "TIME",                                                                          \
-         .min = 1,                                                                                 \
-         .max = UINT32_MAX,                                                                        \
-         .fallback = "1m",                                                                         \
-         .text = "Length of a window.",                                                            \
-         FIELD(window_ms)},                                                                        \
-        {.kind = OPTION_CHOICE,                                                                    \
-         .letter = 'k',                                                                            \
-         .name = "kind",                                                                           \
-         .choices = "attempts fixed sliding rate",                                                 \
-         .fallback = "attempts",                                                                   \
-         .text =                                                                                   \
-             "attempts: a window starts with the first call; fixed: windows are aligned to the "   \
-             "clock; sliding: any interval of that length counts; rate: an even rate (token "      \
-             "bucket).",                                                                           \
-         FIELD(kind)},                                                                             \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .name = "burst",                                                                          \
-         .value = "NUMBER",                                                                        \
-         .max = HF_LIMIT_MOST,                                                                     \
-         .text =                                                                                   \
-             "With --kind rate: how many calls may come at once after a pause; by default the "    \
-             "limit.",                                                                             \
-         FIELD(burst)},                                                                            \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "lockout",                                                                        \
-         .value = "TIME",                                                                          \
-         .max = UINT32_MAX,                                                                        \
-         .text = "A call beyond the limit locks the name for this time, then for twice as long, "  \
-                 "and so on.",                                                                     \
-         FIELD(lockout_ms)},                                                                       \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "lockout-max",                                                                    \
-         .value = "TIME",                                                                          \
-         .max = UINT32_MAX,                                                                        \
-         .text = "Longest lockout; by default 16 times --lockout.",                                \
-         FIELD(lockout_max_ms)},                                                                   \
-    {                                                                                              \
-        .kind = OPTION_NUMBER, .name = "cost", .value = "NUMBER", .min = 1, .max = HF_LIMIT_MOST,  \
-        .fallback = "1", .text = "How many calls this one counts as.", FIELD(cost)                 \
-    }
+    OPT_NUMBER("limit", limit, 1, HF_LIMIT_MOST, "Number of calls allowed per window; required.",  \
+               .letter = 'l', .heading = "Rule"),                                                  \
+        OPT_TIME("window", window_ms, 1, UINT32_MAX, "Length of a window.", .letter = 'w',         \
+                 .fallback = "1m"),                                                                \
+        OPT_CHOICE(                                                                                \
+            "kind", "attempts fixed sliding rate", kind,                                           \
+            "attempts: a window starts with the first call; fixed: windows are aligned to the "    \
+            "clock; sliding: any interval of that length counts; rate: an even rate (token "       \
+            "bucket).",                                                                            \
+            .letter = 'k', .fallback = "attempts"),                                                \
+        OPT_NUMBER(                                                                                \
+            "burst", burst, 0, HF_LIMIT_MOST,                                                      \
+            "With --kind rate: how many calls may come at once after a pause; by default the "     \
+            "limit."),                                                                             \
+        OPT_TIME("lockout", lockout_ms, 0, UINT32_MAX,                                             \
+                 "A call beyond the limit locks the name for this time, then for twice as long, "  \
+                 "and so on."),                                                                    \
+        OPT_TIME("lockout-max", lockout_max_ms, 0, UINT32_MAX,                                     \
+                 "Longest lockout; by default 16 times --lockout."),                               \
+        OPT_NUMBER("cost", cost, 1, HF_LIMIT_MOST, "How many calls this one counts as.",           \
+                   .fallback = "1")
 
 static enum hf_status limits_open(struct command_ctx *c)
 {
@@ -151,10 +114,7 @@ static struct hf_limit_rule rule_of(const struct settings *settings)
 
 static const struct option_spec check_specs[] = {
     RULE_SPECS,
-    {.kind = OPTION_FLAG,
-     .name = "fail-open",
-     .text = "Allow the call if the database does not answer in time.",
-     FIELD(fail_open)},
+    OPT_FLAG("fail-open", fail_open, "Allow the call if the database does not answer in time."),
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
@@ -207,14 +167,9 @@ static void limit_check_unopened(struct command_ctx *c)
         (void)verdict_print(c, &(struct hf_limit_verdict){.allowed = true, .unreached = true});
 }
 
-const struct command hf__limit_check_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 1,
-                                                .place = &limits_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = rule_check,
-                                                .body = limit_check,
-                                                .unopened = limit_check_unopened};
+COMMAND_OF(limit_check, limit_check, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &limits_place, .table = COMMAND_MAKES, .check = rule_check,
+           .unopened = limit_check_unopened);
 
 static const struct option_spec peek_specs[] = {
     RULE_SPECS,
@@ -239,13 +194,8 @@ static enum hf_status limit_peek(struct command_ctx *c)
     return verdict_ask(c, false);
 }
 
-const struct command hf__limit_peek_command = {COMMAND_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &limits_place,
-                                               .table = COMMAND_EMPTY,
-                                               .check = rule_check,
-                                               .body = limit_peek};
+COMMAND_OF(limit_peek, limit_peek, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &limits_place, .table = COMMAND_EMPTY, .check = rule_check);
 
 /* ---- reset ---------------------------------------------------------------------------------- */
 
@@ -274,9 +224,5 @@ static enum hf_status limit_reset(struct command_ctx *c)
     return COMMAND_JSON(c, hf__rows_text("name", name));
 }
 
-const struct command hf__limit_reset_command = {COMMAND_SETTINGS(struct settings),
-                                                .min = 1,
-                                                .max = 1,
-                                                .place = &limits_place,
-                                                .table = COMMAND_LOOKS,
-                                                .body = limit_reset};
+COMMAND_OF(limit_reset, limit_reset, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &limits_place, .table = COMMAND_LOOKS);

@@ -17,12 +17,7 @@ struct settings {
     uint64_t limit;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-#define TABLE_SPEC                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "locks",                \
-        .text = "The table of locks.", FIELD(table)                                                \
-    }
+#define TABLE_SPEC OPT_TEXT("table", "NAME", table, "The table of locks.", .fallback = "locks")
 
 static const char *mode_name(enum hf_lock_mode mode)
 {
@@ -37,32 +32,17 @@ static const char *mode_name(enum hf_lock_mode mode)
     return "free";
 }
 
-/* The holders as a list in JSON. */
-static struct hf_str holders_json(struct cli *cli, const struct hf_lock_info *info)
+static size_t holder_fields(struct cli *cli, const void *all, size_t at, struct rows_field *fields)
 {
-    struct json_text text;
-    FILE *out;
+    const struct hf_lock_holder *holder = &((const struct hf_lock_info *)all)->holders[at];
 
-    if (!hf__cli_json_text_begin(&text))
-        return (struct hf_str){0};
-    out = text.out;
-    fputc('[', out);
-    for (size_t i = 0; i < info->holders_len; i++) {
-        const struct hf_lock_holder *holder = &info->holders[i];
-        struct rows_field since = hf__rows_time(cli, "since", holder->since_us);
-        struct rows_field renewed = hf__rows_time(cli, "renewed", holder->renewed_us);
-
-        fputs(i ? ",{\"id\":" : "{\"id\":", out);
-        hf__cli_json_write_text(out, holder->id);
-        fputs(",\"owner\":", out);
-        hf__cli_json_write_text(out, holder->owner);
-        fprintf(out, ",\"fence\":%llu,\"lease_ms\":%lu", (unsigned long long)holder->fence,
-                (unsigned long)holder->lease_ms);
-        fprintf(out, ",\"since\":\"%.*s\",\"renewed\":\"%.*s\"}", HF_FMT(since.text),
-                HF_FMT(renewed.text));
-    }
-    fputc(']', out);
-    return hf__cli_json_text_end(&text, cli->scope);
+    fields[0] = hf__rows_text("id", holder->id);
+    fields[1] = hf__rows_text("owner", holder->owner);
+    fields[2] = hf__rows_number(cli, "fence", holder->fence);
+    fields[3] = hf__rows_number(cli, "lease_ms", holder->lease_ms);
+    fields[4] = hf__rows_time(cli, "since", holder->since_us);
+    fields[5] = hf__rows_time(cli, "renewed", holder->renewed_us);
+    return 6;
 }
 
 static struct hf_str owners_text(struct cli *cli, const struct hf_lock_info *info)
@@ -88,8 +68,7 @@ static void make_fields(struct cli *cli, const struct hf_lock_info *info,
     fields[3] = hf__rows_text("owner", owners_text(cli, info));
     fields[4] = hf__rows_time(cli, "since", first ? first->since_us : 0);
     fields[5] = hf__rows_time(cli, "renewed", first ? first->renewed_us : 0);
-    fields[6] =
-        (struct rows_field){.name = "holders", .kind = ROWS_JSON, .text = holders_json(cli, info)};
+    fields[6] = hf__rows_array(cli, "holders", info, info->holders_len, holder_fields);
     fields[7] = (struct rows_field){.name = "data", .kind = ROWS_RAW, .cut = true};
     if (info->data.ptr)
         fields[7].text = hf__cli_json_of_value(cli->scope, hf_item_value(info->data));
@@ -126,18 +105,8 @@ static enum hf_status none_held(struct command_ctx *c)
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.heading = "Locks",
-     .kind = OPTION_FLAG,
-     .letter = 'a',
-     .name = "all",
-     .text = "Include locks that nobody holds.",
-     FIELD(all)},
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_FLAG("all", all, "Include locks that nobody holds.", .letter = 'a', .heading = "Locks"),
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     TABLE_SPEC,
     DATABASE_LIST(struct settings),
 };
@@ -177,12 +146,8 @@ static enum hf_status locks_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__lock_ls_command = {COMMAND_SETTINGS(struct settings),
-                                            .max = 1,
-                                            .place = &locks_place,
-                                            .table = COMMAND_LOOKS,
-                                            .list = "locks",
-                                            .body = locks_list};
+COMMAND_OF(lock_ls, locks_list, COMMAND_SETTINGS(struct settings), .max = 1, .place = &locks_place,
+           .table = COMMAND_LOOKS, .list = "locks");
 
 /* ---- show ----------------------------------------------------------------------------------- */
 
@@ -215,22 +180,15 @@ static enum hf_status lock_show(struct command_ctx *c)
     return hf__command_print(c, fields, LOCK_FIELDS);
 }
 
-const struct command hf__lock_show_command = {COMMAND_SETTINGS(struct settings),
-                                              .min = 1,
-                                              .max = 1,
-                                              .place = &locks_place,
-                                              .table = COMMAND_LOOKS,
-                                              .body = lock_show};
+COMMAND_OF(lock_show, lock_show, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &locks_place, .table = COMMAND_LOOKS);
 
 /* ---- break ---------------------------------------------------------------------------------- */
 
 static const struct option_spec break_specs[] = {
-    {.kind = OPTION_TEXT,
-     .name = "id",
-     .value = "ID",
-     .text = "Id of the one holder to take it from, as 'lock show --json' shows it; by default all "
-             "holders.",
-     FIELD(id)},
+    OPT_TEXT("id", "ID", id,
+             "Id of the one holder to take it from, as 'lock show --json' shows it; by default all "
+             "holders."),
     TABLE_SPEC,
     DATABASE_ONE(struct settings),
 };
@@ -260,9 +218,5 @@ static enum hf_status lock_break(struct command_ctx *c)
     return COMMAND_PRINT(c, hf__rows_text("name", name), hf__rows_number(c->cli, "broken", broken));
 }
 
-const struct command hf__lock_break_command = {COMMAND_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &locks_place,
-                                               .table = COMMAND_LOOKS,
-                                               .body = lock_break};
+COMMAND_OF(lock_break, lock_break, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &locks_place, .table = COMMAND_LOOKS);

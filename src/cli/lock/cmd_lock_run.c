@@ -41,87 +41,37 @@ struct settings {
     struct hf_item held;       /* what --data says */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.heading = "Lock",
-     .kind = OPTION_DURATION,
-     .letter = 'w',
-     .name = "wait",
-     .value = "TIME",
-     .max = OPTION_WEEK_MS,
-     .text = "How long to wait while others hold the lock, or have its directory open; 0: do not "
-             "wait. By default, until it is free.",
-     FIELD(wait_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "lease",
-     .value = "TIME",
-     .min = 10,
-     .max = OPTION_DAY_MS,
-     .fallback = "20s",
-     .text = "Lease: others may take over a lock that was not renewed for this long.",
-     FIELD(lease_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "heartbeat",
-     .value = "TIME",
-     .max = OPTION_DAY_MS,
-     .text = "How often the lease is renewed: at most half of the lease, by default a quarter.",
-     FIELD(heartbeat_ms)},
-    {.kind = OPTION_FLAG,
-     .letter = 's',
-     .name = "shared",
-     .text = "Shared lock: hold it together with others that share it.",
-     FIELD(shared)},
-    {.kind = OPTION_NUMBER,
-     .name = "permits",
-     .value = "NUMBER",
-     .max = PERMITS_MAX,
-     .text = "Semaphore: this many can hold the lock at a time.",
-     FIELD(permits)},
-    {.kind = OPTION_TEXT,
-     .name = "data",
-     .value = "JSON",
-     .text = "JSON object to store with the lock; 'lock show' prints it.",
-     FIELD(data)},
-    {.kind = OPTION_TEXT,
-     .name = "owner",
-     .value = "TEXT",
-     .text = "Owner name shown in listings; HOST/PROCESS-ID by default.",
-     FIELD(owner)},
-    {.kind = OPTION_DURATION,
-     .name = "clock-skew",
-     .value = "TIME",
-     .max = OPTION_DAY_MS,
-     .text =
-         "Trust that the clocks of all hosts differ by less than this, and take over from a dead "
-         "holder without watching it for a lease.",
-     FIELD(skew_ms)},
-    {.kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .fallback = "locks",
-     .text = "The table of locks; created if missing.",
-     FIELD(table)},
-    {.heading = "Program",
-     .kind = OPTION_NUMBER,
-     .letter = 'E',
-     .name = "busy-code",
-     .value = "NUMBER",
-     .max = 255,
-     .fallback = "4",
-     .text = "Exit code if others hold the lock, or have its directory open.",
-     FIELD(busy_code)},
-    {.kind = OPTION_FLAG,
-     .name = "keep-running",
-     .text =
-         "Let the program run on if the lock is lost. By default it is stopped, with exit code 4.",
-     FIELD(keep_running)},
+    OPT_TIME("wait", wait_ms, 0, OPTION_WEEK_MS,
+             "How long to wait while others hold the lock, or have its directory open; 0: do not "
+             "wait. By default, until it is free. If a server has the directory open, the exit "
+             "code is 6: use its URL.",
+             .letter = 'w', .heading = "Lock"),
+    OPT_TIME("lease", lease_ms, 10, OPTION_DAY_MS,
+             "Lease: others may take over a lock that was not renewed for this long.",
+             .fallback = "20s"),
+    OPT_TIME("heartbeat", heartbeat_ms, 0, OPTION_DAY_MS,
+             "How often the lease is renewed: at most half of the lease, by default a quarter."),
+    OPT_FLAG("shared", shared, "Shared lock: hold it together with others that share it.",
+             .letter = 's'),
+    OPT_NUMBER("permits", permits, 0, PERMITS_MAX,
+               "Semaphore: this many can hold the lock at a time."),
+    OPT_TEXT("data", "JSON", data, "JSON object to store with the lock; 'lock show' prints it."),
+    OPT_TEXT("owner", "TEXT", owner, "Owner name shown in listings; HOST/PROCESS-ID by default."),
+    OPT_TIME(
+        "clock-skew", skew_ms, 0, OPTION_DAY_MS,
+        "Trust that the clocks of all hosts differ by less than this, and take over from a dead "
+        "holder without watching it for a lease."),
+    OPT_TEXT("table", "NAME", table, "The table of locks; created if missing.",
+             .fallback = "locks"),
+    OPT_NUMBER("busy-code", busy_code, 0, 255,
+               "Exit code if others hold the lock, or have its directory open.", .letter = 'E',
+               .fallback = "4", .heading = "Program"),
+    OPT_FLAG(
+        "keep-running", keep_running,
+        "Let the program run on if the lock is lost. By default it is stopped, with exit code 4."),
     CHILD_SPECS(struct settings),
-    {.kind = OPTION_FLAG,
-     .letter = 'q',
-     .name = "quiet",
-     .text = "Print nothing if others hold the lock.",
-     FIELD(database.quiet)},
+    OPT_FLAG("quiet", database.quiet, "Print nothing if others hold the lock.", .letter = 'q'),
     DATABASE_SPECS(struct settings),
 };
 
@@ -144,10 +94,7 @@ const struct options_table hf__lock_run_options = {
         "runs. If this process is killed, the lock becomes free after a lease; on a directory "
         "(embedded:PATH) at once. The program finds the lock's fence, a number that grows with "
         "every holder, in HOLDFAST_LOCK_TOKEN, and the name of the lock in HOLDFAST_LOCK_NAME.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes =
         "Signals are passed on to the program. The exit code is the program's, 128 + N if signal "
         "N ended it, 126 or 127 if it cannot be started; otherwise as in holdfast(1), with an "
@@ -308,11 +255,5 @@ static enum hf_status lock_run(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__lock_run_command = {COMMAND_SETTINGS(struct settings),
-                                             .min = 2,
-                                             .max = COMMAND_MANY,
-                                             .guarded = true,
-                                             .place = &locks_place,
-                                             .table = COMMAND_MAKES,
-                                             .check = lock_run_check,
-                                             .body = lock_run};
+COMMAND_OF(lock_run, lock_run, COMMAND_SETTINGS(struct settings), .min = 2, .max = COMMAND_MANY,
+           .guarded = true, .place = &locks_place, .table = COMMAND_MAKES, .check = lock_run_check);

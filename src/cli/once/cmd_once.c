@@ -32,19 +32,10 @@ struct settings {
     struct database_wait wait; /* what --wait says */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define TABLE_SPECS                                                                                \
-    {.kind = OPTION_TEXT,                                                                          \
-     .letter = 'u',                                                                                \
-     .name = "user",                                                                               \
-     .value = "TEXT",                                                                              \
-     .fallback = "global",                                                                         \
-     .text = "User; each user has separate keys.",                                                 \
-     FIELD(user)},                                                                                 \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "once",                 \
-        .text = "The table of run-once jobs.", FIELD(table)                                        \
-    }
+    OPT_TEXT("user", "TEXT", user, "User; each user has separate keys.", .letter = 'u',            \
+             .fallback = "global"),                                                                \
+        OPT_TEXT("table", "NAME", table, "The table of run-once jobs.", .fallback = "once")
 
 /* To run something the table is made, and renewals are sent. */
 static enum hf_status onces_open(struct command_ctx *c)
@@ -72,69 +63,34 @@ static const struct command_place onces_place = {onces_open, onces_close, NULL};
 /* ---- run ------------------------------------------------------------------------------------ */
 
 static const struct option_spec run_specs[] = {
-    {.heading = "Job",
-     .kind = OPTION_DURATION,
-     .letter = 'w',
-     .name = "wait",
-     .value = "TIME",
-     .max = OPTION_WEEK_MS,
-     .text = "How long to wait while another attempt runs, or has the directory open; 0: do not "
-             "wait. By default, until it has ended.",
-     FIELD(wait_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "lease",
-     .value = "TIME",
-     .min = 10,
-     .max = OPTION_DAY_MS,
-     .fallback = "20s",
-     .text = "Lease: an attempt that was silent for this long is considered dead, and another may "
+    OPT_TIME("wait", wait_ms, 0, OPTION_WEEK_MS,
+             "How long to wait while another attempt runs, or has the directory open; 0: do not "
+             "wait. By default, until it has ended. If a server has the directory open, the exit "
+             "code is 6: use its URL.",
+             .letter = 'w', .heading = "Job"),
+    OPT_TIME("lease", lease_ms, 10, OPTION_DAY_MS,
+             "Lease: an attempt that was silent for this long is considered dead, and another may "
              "start.",
-     FIELD(lease_ms)},
-    {.kind = OPTION_TEXT,
-     .name = "payload",
-     .value = "TEXT",
-     .text = "Input of the job. The same key with a different payload is refused with exit code 4.",
-     FIELD(payload)},
-    {.kind = OPTION_DURATION,
-     .name = "keep",
-     .value = "TIME",
-     .min = 1000,
-     .max = (uint64_t)UINT32_MAX * 1000,
-     .text = "How long to remember that the job is done; forever by default.",
-     FIELD(keep_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "clock-skew",
-     .value = "TIME",
-     .max = OPTION_DAY_MS,
-     .text = "Trust that the clocks of all hosts differ by less than this, and replace a dead "
-             "attempt without watching it for a lease.",
-     FIELD(skew_ms)},
-    {.kind = OPTION_TEXT,
-     .name = "owner",
-     .value = "TEXT",
-     .text = "Owner name shown in listings; HOST/PROCESS-ID by default.",
-     FIELD(owner)},
+             .fallback = "20s"),
+    OPT_TEXT(
+        "payload", "TEXT", payload,
+        "Input of the job. The same key with a different payload is refused with exit code 4."),
+    OPT_TIME("keep", keep_ms, 1000, (uint64_t)UINT32_MAX * 1000,
+             "How long to remember that the job is done; forever by default."),
+    OPT_TIME("clock-skew", skew_ms, 0, OPTION_DAY_MS,
+             "Trust that the clocks of all hosts differ by less than this, and replace a dead "
+             "attempt without watching it for a lease."),
+    OPT_TEXT("owner", "TEXT", owner, "Owner name shown in listings; HOST/PROCESS-ID by default."),
     TABLE_SPECS,
-    {.heading = "Program",
-     .kind = OPTION_FLAG,
-     .name = "record-failure",
-     .text =
-         "Treat a failure as final: later calls return its exit code without running the program.",
-     FIELD(record_failure)},
-    {.kind = OPTION_NUMBER,
-     .letter = 'E',
-     .name = "busy-code",
-     .value = "NUMBER",
-     .max = 255,
-     .fallback = "4",
-     .text = "Exit code if another attempt is still running.",
-     FIELD(busy_code)},
+    OPT_FLAG(
+        "record-failure", record_failure,
+        "Treat a failure as final: later calls return its exit code without running the program.",
+        .heading = "Program"),
+    OPT_NUMBER("busy-code", busy_code, 0, 255, "Exit code if another attempt is still running.",
+               .letter = 'E', .fallback = "4"),
     CHILD_SPECS(struct settings),
-    {.kind = OPTION_FLAG,
-     .letter = 'q',
-     .name = "quiet",
-     .text = "Print nothing if another attempt is running.",
-     FIELD(database.quiet)},
+    OPT_FLAG("quiet", database.quiet, "Print nothing if another attempt is running.",
+             .letter = 'q'),
     DATABASE_SPECS(struct settings),
 };
 
@@ -264,14 +220,8 @@ static enum hf_status once_run(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__once_run_command = {COMMAND_SETTINGS(struct settings),
-                                             .min = 2,
-                                             .max = COMMAND_MANY,
-                                             .guarded = true,
-                                             .place = &onces_place,
-                                             .table = COMMAND_MAKES,
-                                             .check = once_run_check,
-                                             .body = once_run};
+COMMAND_OF(once_run, once_run, COMMAND_SETTINGS(struct settings), .min = 2, .max = COMMAND_MANY,
+           .guarded = true, .place = &onces_place, .table = COMMAND_MAKES, .check = once_run_check);
 
 /* ---- show, ls ------------------------------------------------------------------------------- */
 
@@ -331,20 +281,11 @@ static enum hf_status once_show(struct command_ctx *c)
     return hf__command_print(c, fields, RECORD_FIELDS);
 }
 
-const struct command hf__once_show_command = {COMMAND_SETTINGS(struct settings),
-                                              .min = 1,
-                                              .max = 1,
-                                              .place = &onces_place,
-                                              .table = COMMAND_LOOKS,
-                                              .body = once_show};
+COMMAND_OF(once_show, once_show, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &onces_place, .table = COMMAND_LOOKS);
 
 static const struct option_spec ls_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     TABLE_SPECS,
     DATABASE_LIST(struct settings),
 };
@@ -381,12 +322,8 @@ static enum hf_status once_ls(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__once_ls_command = {COMMAND_SETTINGS(struct settings),
-                                            .max = 1,
-                                            .place = &onces_place,
-                                            .table = COMMAND_LOOKS,
-                                            .list = "records",
-                                            .body = once_ls};
+COMMAND_OF(once_ls, once_ls, COMMAND_SETTINGS(struct settings), .max = 1, .place = &onces_place,
+           .table = COMMAND_LOOKS, .list = "records");
 
 /* ---- clear ---------------------------------------------------------------------------------- */
 
@@ -422,9 +359,5 @@ static enum hf_status once_clear(struct command_ctx *c)
                         hf__rows_bool("cleared", true));
 }
 
-const struct command hf__once_clear_command = {COMMAND_SETTINGS(struct settings),
-                                               .min = 1,
-                                               .max = 1,
-                                               .place = &onces_place,
-                                               .table = COMMAND_LOOKS,
-                                               .body = once_clear};
+COMMAND_OF(once_clear, once_clear, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .place = &onces_place, .table = COMMAND_LOOKS);

@@ -40,50 +40,20 @@ struct settings {
     struct import *import;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.heading = "Lines",
-     .kind = OPTION_CHOICE,
-     .name = "from",
-     .choices = "lines cloudevents outbox-event-bus excalibur",
-     .fallback = "lines",
-     .text = "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
-             "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
-             "it.",
-     FIELD(from)},
-    {.kind = OPTION_FLAG,
-     .name = "failed",
-     .text = "With --from outbox-event-bus: include events that failed there. Delivered events are "
-             "always skipped.",
-     FIELD(failed)},
-    {.kind = OPTION_NUMBER,
-     .name = "batch",
-     .value = "NUMBER",
-     .min = 1,
-     .max = BATCH_MAX,
-     .fallback = "50",
-     .text = "Number of events per transaction: all of them are stored, or none.",
-     FIELD(batch)},
-    {.heading = "Table",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .fallback = "outbox",
-     .text = "The table of the outbox; created if missing.",
-     FIELD(table)},
-    OUTBOX_BLOBS(struct settings),
-    {.kind = OPTION_NUMBER,
-     .name = "buckets",
-     .value = "NUMBER",
-     .max = HF_OUTBOX_BUCKETS_MAX,
-     .text =
-         "If the table is created: number of buckets that events are spread over; 16 by default.",
-     FIELD(buckets)},
-    {.kind = OPTION_FLAG,
-     .name = "stream",
-     .text = "If the table is created: enable its stream, which wakes relays in other processes.",
-     FIELD(stream)},
+    OPT_CHOICE(
+        "from", "lines cloudevents outbox-event-bus excalibur", from,
+        "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
+        "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
+        "it.",
+        .fallback = "lines", .heading = "Lines"),
+    OPT_FLAG("failed", failed,
+             "With --from outbox-event-bus: include events that failed there. Delivered events are "
+             "always skipped."),
+    OPT_NUMBER("batch", batch, 1, BATCH_MAX,
+               "Number of events per transaction: all of them are stored, or none.",
+               .fallback = "50"),
+    OUTBOX_TABLE_MADE(struct settings),
     DATABASE_ONE(struct settings),
 };
 
@@ -99,19 +69,18 @@ const struct options_table hf__outbox_import_options = {
     .operands = "[FILE]",
     .about =
         "Store the events of a file or of standard input, one JSON object per line, for delivery "
-        "by a relay, and print how many. A line needs \"type\"; optional are \"id\", \"key\", "
-        "\"sequence\", \"time\", \"due\", \"urgent\", \"payload\" or \"payload_base64\", "
-        "\"content_type\", \"schema\", \"headers\", \"source\", \"correlation\", \"causation\", "
+        "by a relay, in the order of their lines. It prints how many were imported, were duplicates "
+        "(ids that were emitted before) and were skipped (events that another library has "
+        "delivered). A line needs \"type\"; optional are \"id\", \"key\", "
+        "\"sequence\", \"time\", \"due\", \"urgent\", \"payload\" (JSON, kept byte for byte) or "
+        "\"payload_base64\", \"content_type\", \"schema\", \"headers\" (an object), \"source\", \"correlation\", \"causation\", "
         "\"aggregate\", \"aggregate_type\", \"tenant\", \"destination\", \"trace_parent\" and "
-        "\"trace_state\".",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+        "\"trace_state\". Any other member is an error.",
+    COMMAND_TABLE(specs, examples),
     .notes =
         "Ids that were emitted before are skipped: run it again after an interruption. Lines "
         "without an id are emitted each time. An invalid line ends the import with exit code 2: "
-        "the lines before it are stored, those after it are not.",
+        "the message names it, the lines before it are stored, those after it are not.",
 };
 
 /* An import under way. */
@@ -420,13 +389,6 @@ static enum hf_status import_body(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__outbox_import_command = {COMMAND_SETTINGS(struct settings),
-                                                  .max = 1,
-                                                  .guarded = true,
-                                                  .reports_signal = true,
-                                                  .place = &outbox_place,
-                                                  .table = COMMAND_MAKES,
-                                                  .check = import_check,
-                                                  .body = import_body,
-                                                  .unopened = import_signal,
-                                                  .end = import_end};
+COMMAND_OF(outbox_import, import_body, COMMAND_SETTINGS(struct settings), .max = 1, .guarded = true,
+           .reports_signal = true, .place = &outbox_place, .table = COMMAND_MAKES,
+           .check = import_check, .unopened = import_signal, .end = import_end);

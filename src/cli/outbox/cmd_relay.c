@@ -47,180 +47,84 @@ struct run {
     const char *left; /* drain: is something left? as JSON */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define DELIVER_SPECS                                                                              \
-    {.heading = "Sink",                                                                            \
-     .kind = OPTION_TEXT,                                                                          \
-     .letter = 't',                                                                                \
-     .name = "to",                                                                                 \
-     .value = "URL",                                                                               \
-     .env = "HOLDFAST_SINK",                                                                       \
-     .text = "Where to deliver: stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, " \
+    OPT_TEXT("to", "URL", to,                                                                      \
+             "Where to deliver: stdout:, file:PATH, exec:PROGRAM, webhook:URL, sqs:URL, sns:ARN, " \
              "eventbridge:BUS, kafka:, rabbitmq:, redis:, nats: or mqtt: as docs/relay.md "        \
              "describes them.",                                                                    \
-     FIELD(to)},                                                                                   \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "only-type",                                                                      \
-         .value = "TEXT",                                                                          \
-         .text = "Deliver only events of this type; may end with *. Others wait.",                 \
-         FIELD(only_type)},                                                                        \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "key",                                                                            \
-         .value = "TEXT",                                                                          \
-         .text = "Deliver only events with this order key. Others wait.",                          \
-         FIELD(only_key)},                                                                         \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "tenant",                                                                         \
-         .value = "TEXT",                                                                          \
-         .text = "Deliver only events of this tenant. Others wait. Relays that share an outbox "   \
-                 "must agree on these three options, unless they compete.",                        \
-         FIELD(only_tenant)},                                                                      \
-        {.kind = OPTION_FLAG,                                                                      \
-         .letter = 'n',                                                                            \
-         .name = "dry-run",                                                                        \
-         .text = "Deliver each event once, but record nothing.",                                   \
-         FIELD(dry_run)},                                                                          \
-        {.heading = "Settings",                                                                    \
-         .kind = OPTION_CHOICE,                                                                    \
-         .name = "preset",                                                                         \
-         .choices = "balanced throughput reliability",                                             \
-         .fallback = "balanced",                                                                   \
-         .text = "Defaults of the options below. Where three are listed, they are for balanced, "  \
-                 "throughput and reliability.",                                                    \
-         FIELD(preset)},                                                                           \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .letter = 'j',                                                                            \
-         .name = "workers",                                                                        \
-         .value = "NUMBER",                                                                        \
-         .max = 256,                                                                               \
-         .text = "Batches delivered at once; 4, 8 or 1 by default.",                               \
-         FIELD(workers)},                                                                          \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .name = "batch",                                                                          \
-         .value = "NUMBER",                                                                        \
-         .max = 10000,                                                                             \
-         .text = "Events read ahead per bucket; 50, 1000 or 10 by default.",                       \
-         FIELD(batch)},                                                                            \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "poll",                                                                           \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "How often an idle bucket is read; 1s, 100ms or 5s by default.",                  \
-         FIELD(poll_ms)},                                                                          \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .name = "attempts",                                                                       \
-         .value = "NUMBER",                                                                        \
-         .max = 1000,                                                                              \
-         .text = "Attempts before an event becomes a dead letter; 5, 3 or 10 by default.",         \
-         FIELD(attempts)},                                                                         \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "backoff",                                                                        \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "Delay before the first retry, doubled for each further one; 1s by default.",     \
-         FIELD(backoff_ms)},                                                                       \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "backoff-max",                                                                    \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "Longest delay before a retry; 30s by default.",                                  \
-         FIELD(backoff_max_ms)},                                                                   \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "delivery-timeout",                                                               \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "Time limit for a delivery; 30s by default.",                                     \
-         FIELD(delivery_ms)},                                                                      \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "stuck",                                                                          \
-         .value = "TIME",                                                                          \
-         .min = 1,                                                                                 \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "Report a delivery that takes longer than this as stuck; by default ten times "   \
-                 "--delivery-timeout.",                                                            \
-         FIELD(stuck_ms)},                                                                         \
-        {.kind = OPTION_CHOICE,                                                                    \
-         .name = "if-stuck",                                                                       \
-         .value = "WHAT",                                                                          \
-         .choices = "leave release give-up",                                                       \
-         .fallback = "leave",                                                                      \
-         .text = "What to do about a stuck delivery. leave: wait; release: hand its work over to " \
-                 "other relays until it returns; give-up: make its events dead letters.",          \
-         FIELD(stuck)},                                                                            \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "lease",                                                                          \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text =                                                                                   \
-             "Lease: other relays take over from a relay that was silent for this long; 20s by "   \
-             "default.",                                                                           \
-         FIELD(lease_ms)},                                                                         \
-        {.kind = OPTION_DURATION,                                                                  \
-         .name = "linger",                                                                         \
-         .value = "TIME",                                                                          \
-         .max = OPTION_DAY_MS,                                                                     \
-         .text = "How long to wait for a batch to fill up.",                                       \
-         FIELD(linger_ms)},                                                                        \
-        {.kind = OPTION_NUMBER,                                                                    \
-         .name = "rate",                                                                           \
-         .value = "NUMBER",                                                                        \
-         .max = UINT32_MAX,                                                                        \
-         .text = "Largest number of events per second.",                                           \
-         FIELD(rate)},                                                                             \
-        {.kind = OPTION_FLAG,                                                                      \
-         .name = "failed-blocks",                                                                  \
-         .text = "While an event of an order key is a dead letter, the later events of that key "  \
-                 "wait.",                                                                          \
-         FIELD(failed_blocks)},                                                                    \
-        {.kind = OPTION_FLAG,                                                                      \
-         .name = "competing",                                                                      \
-         .text = "Claim single events, in no order, instead of owning buckets.",                   \
-         FIELD(competing)},                                                                        \
-    {                                                                                              \
-        .kind = OPTION_DURATION, .name = "history", .value = "TIME", .max = UINT32_MAX,            \
-        .text =                                                                                    \
-            "Keep delivered events in the history for this time; by default they are deleted.",    \
-        FIELD(history_ms)                                                                          \
-    }
+             .letter = 't', .env = "HOLDFAST_SINK", .heading = "Sink"),                            \
+        OPT_TEXT("only-type", "TEXT", only_type,                                                   \
+                 "Deliver only events of this type; may end with *. Others wait."),                \
+        OPT_TEXT("key", "TEXT", only_key,                                                          \
+                 "Deliver only events with this order key. Others wait."),                         \
+        OPT_TEXT("tenant", "TEXT", only_tenant,                                                    \
+                 "Deliver only events of this tenant. Others wait. Relays that share an outbox "   \
+                 "must agree on these three options, unless they compete."),                       \
+        OPT_FLAG("dry-run", dry_run, "Deliver each event once, but record nothing.",               \
+                 .letter = 'n'),                                                                   \
+        OPT_CHOICE(                                                                                \
+            "preset", "balanced throughput reliability", preset,                                   \
+            "Defaults of the options below. Where three are listed, they are for balanced, "       \
+            "throughput and reliability.",                                                         \
+            .fallback = "balanced", .heading = "Settings"),                                        \
+        OPT_NUMBER("workers", workers, 0, 256, "Batches delivered at once; 4, 8 or 1 by default.", \
+                   .letter = 'j'),                                                                 \
+        OPT_NUMBER("batch", batch, 0, 10000,                                                       \
+                   "Events read ahead per bucket; 50, 1000 or 10 by default."),                    \
+        OPT_TIME("poll", poll_ms, 0, OPTION_DAY_MS,                                                \
+                 "How often an idle bucket is read; 1s, 100ms or 5s by default."),                 \
+        OPT_NUMBER("attempts", attempts, 0, 1000,                                                  \
+                   "Attempts before an event becomes a dead letter; 5, 3 or 10 by default."),      \
+        OPT_TIME("backoff", backoff_ms, 0, OPTION_DAY_MS,                                          \
+                 "Delay before the first retry, doubled for each further one; 1s by default."),    \
+        OPT_TIME("backoff-max", backoff_max_ms, 0, OPTION_DAY_MS,                                  \
+                 "Longest delay before a retry; 30s by default."),                                 \
+        OPT_TIME("delivery-timeout", delivery_ms, 0, OPTION_DAY_MS,                                \
+                 "Time limit for a delivery; 30s by default."),                                    \
+        OPT_TIME("stuck", stuck_ms, 1, OPTION_DAY_MS,                                              \
+                 "Report a delivery that takes longer than this as stuck; by default ten times "   \
+                 "--delivery-timeout."),                                                           \
+        OPT_CHOICE(                                                                                \
+            "if-stuck", "leave release give-up", stuck,                                            \
+            "What to do about a stuck delivery. leave: wait; release: hand its work over to "      \
+            "other relays until it returns; give-up: make its events dead letters.",               \
+            .fallback = "leave"),                                                                  \
+        OPT_TIME(                                                                                  \
+            "lease", lease_ms, 0, OPTION_DAY_MS,                                                   \
+            "Lease: other relays take over from a relay that was silent for this long; 20s by "    \
+            "default."),                                                                           \
+        OPT_TIME("linger", linger_ms, 0, OPTION_DAY_MS,                                            \
+                 "How long to wait for a batch to fill up."),                                      \
+        OPT_NUMBER("rate", rate, 0, UINT32_MAX, "Largest number of events per second."),           \
+        OPT_FLAG("failed-blocks", failed_blocks,                                                   \
+                 "While an event of an order key is a dead letter, the later events of that key "  \
+                 "wait."),                                                                         \
+        OPT_FLAG("competing", competing,                                                           \
+                 "Claim single events, in no order, instead of owning buckets."),                  \
+        OPT_TIME(                                                                                  \
+            "history", history_ms, 0, UINT32_MAX,                                                  \
+            "Keep delivered events in the history for this time; by default they are deleted.")
 #define TABLE_SPECS                                                                                \
     OUTBOX_TABLE(struct settings), OUTBOX_BLOBS(struct settings), DATABASE_JSON(struct settings),  \
         DATABASE_QUIET(struct settings)
 
 static const struct option_spec relay_specs[] = {
     DELIVER_SPECS,
-    {.kind = OPTION_DURATION,
-     .name = "wake",
-     .value = "TIME",
-     .max = OPTION_DAY_MS,
-     .text =
-         "How often to poll the table's stream, if it has one; 200ms by default. DynamoDB allows "
-         "five polls per second for all relays together.",
-     FIELD(wake_ms)},
-    {.kind = OPTION_FLAG,
-     .name = "no-stream",
-     .text = "Do not poll the stream: find new events by --poll only.",
-     FIELD(no_stream)},
-    {.kind = OPTION_DURATION,
-     .name = "stop-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "30s",
-     .text = "How long open deliveries may take when the relay stops.",
-     FIELD(stop_ms)},
+    OPT_TIME(
+        "wake", wake_ms, 0, OPTION_DAY_MS,
+        "How often to poll the table's stream, if it has one; 200ms by default. DynamoDB allows "
+        "five polls per second for all relays together."),
+    OPT_FLAG("no-stream", no_stream, "Do not poll the stream: find new events by --poll only."),
+    OPT_TIME("stop-timeout", stop_ms, 1, OPTION_DAY_MS,
+             "How long open deliveries may take when the relay stops.", .fallback = "30s"),
     TABLE_SPECS,
     DATABASE_SPECS(struct settings),
 };
 
 static const struct option_spec drain_specs[] = {
     DELIVER_SPECS,
-    {.kind = OPTION_DURATION,
-     .name = "for",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .text = "Stop after this time, even if events are left; then the exit code is 7.",
-     FIELD(for_ms)},
+    OPT_TIME("for", for_ms, 1, OPTION_DAY_MS,
+             "Stop after this time, even if events are left; then the exit code is 7."),
     TABLE_SPECS,
     DATABASE_SPECS_WITH(
         struct settings,
@@ -519,19 +423,9 @@ static enum hf_status relay_command(struct command_ctx *c)
 }
 
 /* It needs the outbox: it would wait in vain. */
-const struct command hf__relay_command = {COMMAND_SETTINGS(struct settings),
-                                          .guarded = true,
-                                          .ends_by_signal = true,
-                                          .place = &outbox_place,
-                                          .table = COMMAND_NEEDS,
-                                          .check = relay_check,
-                                          .body = relay_command,
-                                          .end = relay_end};
+COMMAND_OF(relay, relay_command, COMMAND_SETTINGS(struct settings), .guarded = true,
+           .ends_by_signal = true, .place = &outbox_place, .table = COMMAND_NEEDS,
+           .check = relay_check, .end = relay_end);
 
-const struct command hf__outbox_drain_command = {COMMAND_SETTINGS(struct settings),
-                                                 .guarded = true,
-                                                 .place = &outbox_place,
-                                                 .table = COMMAND_EMPTY,
-                                                 .check = relay_check,
-                                                 .body = relay_command,
-                                                 .end = relay_end};
+COMMAND_OF(outbox_drain, relay_command, COMMAND_SETTINGS(struct settings), .guarded = true,
+           .place = &outbox_place, .table = COMMAND_EMPTY, .check = relay_check, .end = relay_end);

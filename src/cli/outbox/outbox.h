@@ -18,15 +18,22 @@ enum hf_status hf__cli_outbox_place_open(struct command_ctx *c, struct hf_str bl
 void hf__cli_outbox_place_close(void *place);
 
 #define OUTBOX_TABLE(type)                                                                         \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "table", .value = "NAME", .fallback = "outbox",               \
-        .text = "The table of the outbox.", .offset = offsetof(type, table)                        \
-    }
+    OPT_TEXT_IN(type, "table", "NAME", table, "The table of the outbox.", .fallback = "outbox")
 #define OUTBOX_BLOBS(type)                                                                         \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "blobs", .value = "URL", .env = "HOLDFAST_BLOBS",             \
-        .text = "Blob store for payloads larger than an item: dir:PATH or s3://BUCKET.",           \
-        .offset = offsetof(type, blobs)                                                            \
-    }
+    OPT_TEXT_IN(type, "blobs", "URL", blobs,                                                       \
+                "Blob store for payloads larger than an item: dir:PATH or s3://BUCKET.",           \
+                .env = "HOLDFAST_BLOBS")
+
+/* Of commands that create the table if it is missing. */
+#define OUTBOX_TABLE_MADE(type)                                                                        \
+    OPT_TEXT_IN(type, "table", "NAME", table, "The table of the outbox; created if missing.",          \
+                .fallback = "outbox", .heading = "Table"),                                             \
+        OUTBOX_BLOBS(type),                                                                            \
+        OPT_NUMBER_IN(                                                                                 \
+            type, "buckets", buckets, 0, HF_OUTBOX_BUCKETS_MAX,                                        \
+            "If the table is created: number of buckets that events are spread over; 16 by default."), \
+        OPT_FLAG_IN(                                                                                   \
+            type, "stream", stream,                                                                    \
+            "If the table is created: enable its stream, which wakes relays in other processes.")
 
 #endif

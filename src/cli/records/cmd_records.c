@@ -31,37 +31,18 @@ struct settings {
     uint64_t put;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
 #define TABLE_SPECS                                                                                \
-    {.heading = "Table",                                                                           \
-     .kind = OPTION_TEXT,                                                                          \
-     .name = "table",                                                                              \
-     .value = "NAME",                                                                              \
-     .fallback = "Records",                                                                        \
-     .text = "The table of records.",                                                              \
-     FIELD(table)},                                                                                \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "account",                                                                        \
-         .value = "NAME",                                                                          \
-         .fallback = "AccountId",                                                                  \
-         .text = "Name of the hash key attribute.",                                                \
-         FIELD(account)},                                                                          \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "run-time",                                                                       \
-         .value = "NAME",                                                                          \
-         .fallback = "RunTime",                                                                    \
-         .text = "Name of the range key attribute.",                                               \
-         FIELD(run_time)},                                                                         \
-        {.kind = OPTION_TEXT,                                                                      \
-         .name = "processed",                                                                      \
-         .value = "NAME",                                                                          \
-         .fallback = "Processed",                                                                  \
-         .text = "Name of the attribute that is 0 (unprocessed) or 1 (processed).",                \
-         FIELD(processed)},                                                                        \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "index", .value = "NAME", .fallback = "Processed",            \
-        .text = "Index of the unprocessed records.", FIELD(index)                                  \
-    }
+    OPT_TEXT("table", "NAME", table, "The table of records.", .fallback = "Records",               \
+             .heading = "Table"),                                                                  \
+        OPT_TEXT("account", "NAME", account, "Name of the hash key attribute.",                    \
+                 .fallback = "AccountId"),                                                         \
+        OPT_TEXT("run-time", "NAME", run_time, "Name of the range key attribute.",                 \
+                 .fallback = "RunTime"),                                                           \
+        OPT_TEXT("processed", "NAME", processed,                                                   \
+                 "Name of the attribute that is 0 (unprocessed) or 1 (processed).",                \
+                 .fallback = "Processed"),                                                         \
+        OPT_TEXT("index", "NAME", index, "Index of the unprocessed records.",                      \
+                 .fallback = "Processed")
 
 static enum hf_status records_open(struct command_ctx *c)
 {
@@ -94,21 +75,12 @@ static const struct command_place records_place = {records_open, records_close, 
 /* ---- put ------------------------------------------------------------------------------------ */
 
 static const struct option_spec put_specs[] = {
-    {.heading = "Records",
-     .kind = OPTION_TEXT,
-     .letter = 'f',
-     .name = "file",
-     .value = "FILE",
-     .text = "Read the records from this file, one per line; - is standard input.",
-     FIELD(file)},
-    {.kind = OPTION_FLAG,
-     .name = "dynamodb",
-     .text = "Records are in DynamoDB's JSON; plain JSON by default.",
-     FIELD(dynamodb)},
-    {.kind = OPTION_FLAG,
-     .name = "only-new",
-     .text = "If the record exists, fail with exit code 4; by default it is replaced.",
-     FIELD(only_new)},
+    OPT_TEXT("file", "FILE", file,
+             "Read the records from this file, one per line; - is standard input.", .letter = 'f',
+             .heading = "Records"),
+    OPT_FLAG("dynamodb", dynamodb, "Records are in DynamoDB's JSON; plain JSON by default."),
+    OPT_FLAG("only-new", only_new,
+             "If the record exists, fail with exit code 4; by default it is replaced."),
     TABLE_SPECS,
     DATABASE_ONE(struct settings),
 };
@@ -223,36 +195,18 @@ static enum hf_status records_put(struct command_ctx *c)
     return status;
 }
 
-const struct command hf__records_put_command = {COMMAND_SETTINGS(struct settings),
-                                                .max = COMMAND_MANY,
-                                                .place = &records_place,
-                                                .table = COMMAND_MAKES,
-                                                .check = records_put_check,
-                                                .body = records_put};
+COMMAND_OF(records_put, records_put, COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY,
+           .place = &records_place, .table = COMMAND_MAKES, .check = records_put_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
-    {.heading = "Records",
-     .kind = OPTION_CHOICE,
-     .letter = 's',
-     .name = "state",
-     .choices = "unprocessed processed failed",
-     .fallback = "unprocessed",
-     .text = "State of the records; to list the processed ones the whole table is read.",
-     FIELD(state)},
-    {.kind = OPTION_TEXT,
-     .letter = 'a',
-     .name = "of-account",
-     .value = "TEXT",
-     .text = "All records of this account in any state, ordered by run time.",
-     FIELD(of_account)},
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_CHOICE("state", "unprocessed processed failed", state,
+               "State of the records; to list the processed ones the whole table is read.",
+               .letter = 's', .fallback = "unprocessed", .heading = "Records"),
+    OPT_TEXT("of-account", "TEXT", of_account,
+             "All records of this account in any state, ordered by run time.", .letter = 'a'),
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     TABLE_SPECS,
     DATABASE_LIST(struct settings),
 };
@@ -328,19 +282,13 @@ static enum hf_status records_list(struct command_ctx *c)
     return HF_OK;
 }
 
-const struct command hf__records_ls_command = {COMMAND_SETTINGS(struct settings),
-                                               .place = &records_place, .table = COMMAND_LOOKS,
-                                               .list = "records", .body = records_list};
+COMMAND_OF(records_ls, records_list, COMMAND_SETTINGS(struct settings), .place = &records_place,
+           .table = COMMAND_LOOKS, .list = "records");
 
 /* ---- retry ---------------------------------------------------------------------------------- */
 
 static const struct option_spec retry_specs[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "At most this many.",
-     FIELD(limit)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
     TABLE_SPECS,
     DATABASE_ONE(struct settings),
 };
@@ -365,9 +313,8 @@ static enum hf_status records_retry(struct command_ctx *c)
     return hf__command_count(c, "waiting", count);
 }
 
-const struct command hf__records_retry_command = {COMMAND_SETTINGS(struct settings),
-                                                  .place = &records_place, .table = COMMAND_LOOKS,
-                                                  .body = records_retry};
+COMMAND_OF(records_retry, records_retry, COMMAND_SETTINGS(struct settings), .place = &records_place,
+           .table = COMMAND_LOOKS);
 
 /* ---- adopt ---------------------------------------------------------------------------------- */
 
@@ -408,7 +355,5 @@ static enum hf_status records_adopt(struct command_ctx *c)
     return hf__command_count(c, "adopted", count);
 }
 
-const struct command hf__records_adopt_command = {COMMAND_SETTINGS(struct settings),
-                                                  .place = &records_place, .table = COMMAND_NEEDS,
-                                                  .check = records_adopt_check,
-                                                  .body = records_adopt};
+COMMAND_OF(records_adopt, records_adopt, COMMAND_SETTINGS(struct settings), .place = &records_place,
+           .table = COMMAND_NEEDS, .check = records_adopt_check);

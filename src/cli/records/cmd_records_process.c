@@ -49,138 +49,49 @@ struct settings {
     struct hf_str resume;
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.heading = "Program",
-     .kind = OPTION_TEXT,
-     .letter = 'e',
-     .name = "exec",
-     .value = "CMD",
-     .text = "Shell command (sh -c) to run for each record. Or give a program after --.",
-     FIELD(exec)},
-    {.kind = OPTION_FLAG,
-     .name = "plain",
-     .text = "Pass the record as plain JSON; DynamoDB's JSON by default.",
-     FIELD(plain)},
-    {.kind = OPTION_NUMBER,
-     .letter = 'j',
-     .name = "workers",
-     .value = "NUMBER",
-     .min = 1,
-     .max = HF_PROCESSOR_WORKERS_MAX,
-     .fallback = "5",
-     .text = "Number of records that are processed at once.",
-     FIELD(workers)},
-    {.kind = OPTION_DURATION,
-     .name = "run-timeout",
-     .value = "TIME",
-     .max = OPTION_DAY_MS,
-     .text = "Stop a program after this time; it has failed then.",
-     FIELD(run_timeout_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "kill-after",
-     .value = "TIME",
-     .max = OPTION_DAY_MS,
-     .fallback = "10s",
-     .text = "How long to wait between SIGTERM and SIGKILL when a program is stopped.",
-     FIELD(kill_after_ms)},
+    OPT_TEXT("exec", "CMD", exec,
+             "Shell command (sh -c) to run for each record. Or give a program after --.",
+             .letter = 'e', .heading = "Program"),
+    OPT_FLAG("plain", plain, "Pass the record as plain JSON; DynamoDB's JSON by default."),
+    OPT_NUMBER("workers", workers, 1, HF_PROCESSOR_WORKERS_MAX,
+               "Number of records that are processed at once.", .letter = 'j', .fallback = "5"),
+    OPT_TIME("run-timeout", run_timeout_ms, 0, OPTION_DAY_MS,
+             "Stop a program after this time; it has failed then."),
+    OPT_TIME("kill-after", kill_after_ms, 0, OPTION_DAY_MS,
+             "How long to wait between SIGTERM and SIGKILL when a program is stopped.",
+             .fallback = "10s"),
 
-    {.heading = "Failures",
-     .kind = OPTION_NUMBER,
-     .name = "retries",
-     .value = "NUMBER",
-     .max = 1000,
-     .fallback = "3",
-     .text = "Number of retries before a record is failed.",
-     FIELD(retries)},
-    {.kind = OPTION_DURATION,
-     .name = "backoff",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "100ms",
-     .text = "Delay before the first retry.",
-     FIELD(backoff_ms)},
-    {.kind = OPTION_NUMBER,
-     .name = "multiplier",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 100,
-     .fallback = "2",
-     .text = "Multiply the delay by this for each further retry.",
-     FIELD(multiplier)},
-    {.kind = OPTION_NUMBER,
-     .name = "max-failures",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "Stop after this many failed records.",
-     FIELD(max_failures)},
+    OPT_NUMBER("retries", retries, 0, 1000, "Number of retries before a record is failed.",
+               .fallback = "3", .heading = "Failures"),
+    OPT_TIME("backoff", backoff_ms, 1, OPTION_DAY_MS, "Delay before the first retry.",
+             .fallback = "100ms"),
+    OPT_NUMBER("multiplier", multiplier, 1, 100,
+               "Multiply the delay by this for each further retry.", .fallback = "2"),
+    OPT_NUMBER("max-failures", max_failures, 0, UINT32_MAX, "Stop after this many failed records."),
 
-    {.heading = "Run",
-     .kind = OPTION_NUMBER,
-     .name = "limit",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "Start at most this many attempts.",
-     FIELD(limit)},
-    {.kind = OPTION_FLAG,
-     .name = "account-order",
-     .text = "Process the records of an account one after the other, ordered by run time.",
-     FIELD(account_order)},
-    {.kind = OPTION_FLAG,
-     .name = "forever",
-     .text = "Wait for new records when all are processed.",
-     FIELD(forever)},
-    {.kind = OPTION_FLAG,
-     .name = "dry-run",
-     .text = "Only count the unprocessed records.",
-     FIELD(dry_run)},
-    {.kind = OPTION_TEXT,
-     .name = "resume",
-     .value = "CHECKPOINT",
-     .text = "Continue the statistics of an earlier run: its \"checkpoint\".",
-     FIELD(resume)},
-    {.kind = OPTION_DURATION,
-     .name = "lease",
-     .value = "TIME",
-     .min = 10,
-     .max = OPTION_DAY_MS,
-     .fallback = "20s",
-     .text = "Lease: others take over a record whose processor was silent for this long.",
-     FIELD(lease_ms)},
+    OPT_NUMBER("limit", limit, 0, UINT32_MAX, "Start at most this many attempts.",
+               .heading = "Run"),
+    OPT_FLAG("account-order", account_order,
+             "Process the records of an account one after the other, ordered by run time."),
+    OPT_FLAG("forever", forever, "Wait for new records when all are processed."),
+    OPT_FLAG("dry-run", dry_run, "Only count the unprocessed records."),
+    OPT_TEXT("resume", "CHECKPOINT", resume,
+             "Continue the statistics of an earlier run: its \"checkpoint\"."),
+    OPT_TIME("lease", lease_ms, 10, OPTION_DAY_MS,
+             "Lease: others take over a record whose processor was silent for this long.",
+             .fallback = "20s"),
 
-    {.heading = "Table",
-     .kind = OPTION_TEXT,
-     .name = "table",
-     .value = "NAME",
-     .fallback = "Records",
-     .text = "The table of records.",
-     FIELD(table)},
-    {.kind = OPTION_TEXT,
-     .name = "account",
-     .value = "NAME",
-     .fallback = "AccountId",
-     .text = "Name of the hash key attribute.",
-     FIELD(account)},
-    {.kind = OPTION_TEXT,
-     .name = "run-time",
-     .value = "NAME",
-     .fallback = "RunTime",
-     .text = "Name of the range key attribute.",
-     FIELD(run_time)},
-    {.kind = OPTION_TEXT,
-     .name = "processed",
-     .value = "NAME",
-     .fallback = "Processed",
-     .text = "Name of the attribute that is 0 (unprocessed) or 1 (processed).",
-     FIELD(processed)},
-    {.kind = OPTION_TEXT,
-     .name = "index",
-     .value = "NAME",
-     .fallback = "Processed",
-     .text = "Index of the unprocessed records.",
-     FIELD(index)},
+    OPT_TEXT("table", "NAME", table, "The table of records.", .fallback = "Records",
+             .heading = "Table"),
+    OPT_TEXT("account", "NAME", account, "Name of the hash key attribute.",
+             .fallback = "AccountId"),
+    OPT_TEXT("run-time", "NAME", run_time, "Name of the range key attribute.",
+             .fallback = "RunTime"),
+    OPT_TEXT("processed", "NAME", processed,
+             "Name of the attribute that is 0 (unprocessed) or 1 (processed).",
+             .fallback = "Processed"),
+    OPT_TEXT("index", "NAME", index, "Index of the unprocessed records.", .fallback = "Processed"),
     DATABASE_ONE(struct settings),
 };
 
@@ -201,10 +112,7 @@ const struct options_table hf__records_process_options = {
              "completed once. The program gets the record on its standard input, and the variables "
              "HOLDFAST_RECORD_ACCOUNT, HOLDFAST_RECORD_RUN_TIME, HOLDFAST_RECORD_ATTEMPT and "
              "HOLDFAST_RECORD_FENCE.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+    COMMAND_TABLE(specs, examples),
     .notes =
         "If the program ends with 0 its record is processed; with 65 the record is failed; with "
         "any other code it is retried.\n\nExit codes: 0 all records are processed, 1 some "
@@ -295,47 +203,35 @@ static void on_progress(const struct hf_processor_progress *progress, void *user
     fflush(run->cli->err);
 }
 
-static struct hf_str errors_json(struct cli *cli, const struct hf_processor_report *report)
+static size_t error_fields(struct cli *cli, const void *all, size_t at, struct rows_field *fields)
 {
-    struct json_text text;
-    FILE *out;
+    const struct hf_processor_error *error = &((const struct hf_processor_report *)all)->errors[at];
 
-    if (!hf__cli_json_text_begin(&text))
-        return (struct hf_str){0};
-    out = text.out;
-    fputc('[', out);
-    for (size_t i = 0; i < report->errors_len; i++) {
-        const struct hf_processor_error *error = &report->errors[i];
-
-        fputs(i ? ",{\"account\":" : "{\"account\":", out);
-        hf__cli_json_write_text(out, error->account);
-        fputs(",\"run_time\":", out);
-        hf__cli_json_write_text(out, error->run_time);
-        fprintf(out, ",\"attempts\":%lu,\"error\":", (unsigned long)error->attempts);
-        hf__cli_json_write_text(out, error->text);
-        fputc('}', out);
-    }
-    fputc(']', out);
-    return hf__cli_json_text_end(&text, cli->scope);
+    fields[0] = hf__rows_text("account", error->account);
+    fields[1] = hf__rows_text("run_time", error->run_time);
+    fields[2] = hf__rows_number(cli, "attempts", error->attempts);
+    fields[3] = hf__rows_text("error", error->text);
+    return 4;
 }
 
 static void print_report(struct run *run, const struct hf_processor_report *report)
 {
     struct cli *cli = run->cli;
     const struct hf_processor_metrics *metrics = &report->metrics;
-    struct rows_field fields[] = {
-        hf__rows_number(cli, "total", report->total),
-        hf__rows_number(cli, "begun", metrics->begun),
-        hf__rows_number(cli, "completed", metrics->completed),
-        hf__rows_number(cli, "retried", metrics->retried),
-        hf__rows_number(cli, "failed", metrics->failed + metrics->exhausted),
-        hf__rows_number(cli, "lost", metrics->lost),
-        hf__rows_number(cli, "released", metrics->released),
-        hf__rows_number(cli, "unsure", metrics->unsure),
-        hf__rows_number(cli, "adopted", metrics->adopted),
-        hf__rows_signed(cli, "elapsed_ms", report->elapsed_ms),
-        hf__rows_text("checkpoint", report->checkpoint),
-        {.name = "errors", .kind = ROWS_JSON, .text = errors_json(cli, report)}};
+    struct rows_field fields[] = {hf__rows_number(cli, "total", report->total),
+                                  hf__rows_number(cli, "begun", metrics->begun),
+                                  hf__rows_number(cli, "completed", metrics->completed),
+                                  hf__rows_number(cli, "retried", metrics->retried),
+                                  hf__rows_number(cli, "failed",
+                                                  metrics->failed + metrics->exhausted),
+                                  hf__rows_number(cli, "lost", metrics->lost),
+                                  hf__rows_number(cli, "released", metrics->released),
+                                  hf__rows_number(cli, "unsure", metrics->unsure),
+                                  hf__rows_number(cli, "adopted", metrics->adopted),
+                                  hf__rows_signed(cli, "elapsed_ms", report->elapsed_ms),
+                                  hf__rows_text("checkpoint", report->checkpoint),
+                                  hf__rows_array(cli, "errors", report, report->errors_len,
+                                                 error_fields)};
 
     if (!run->settings->database.json)
         for (size_t i = 0; i < report->errors_len; i++)
@@ -432,10 +328,6 @@ static enum hf_status records_process(struct command_ctx *c)
     return hf__command_end(c, process_records(&run, c->place));
 }
 
-const struct command hf__records_process_command = {COMMAND_SETTINGS(struct settings),
-                                                    .max = COMMAND_MANY,
-                                                    .guarded = true,
-                                                    .place = &records_place,
-                                                    .table = COMMAND_NEEDS,
-                                                    .check = process_check,
-                                                    .body = records_process};
+COMMAND_OF(records_process, records_process, COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY,
+           .guarded = true, .place = &records_place, .table = COMMAND_NEEDS,
+           .check = process_check);

@@ -12,12 +12,16 @@
  */
 #include "cli/serve/serve.h"
 
+#include "cli/frame/commands.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#undef OPTIONS_OF
+#define OPTIONS_OF struct serve_settings
 #define DB_NAME "holdfast.db"
 #define FIELD(name_) .offset = offsetof(struct serve_settings, name_)
 
@@ -25,17 +29,19 @@
 #define KIB ((uint64_t)1024)
 #define GIB (KIB * KIB * KIB)
 
+/* A flag that only DynamoDB Local has. */
+#define LOCAL_FLAG(name_, field, text_)                                                            \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .local = name_, .text = text_, FIELD(field)                           \
+    }
+
 enum { SOCKETS_FIRST = 3 };
 
 static const struct option_spec specs[] = {
-    {.heading = "Listening",
-     .kind = OPTION_TEXT,
-     .name = "host",
-     .value = "ADDRESS",
-     .fallback = "localhost",
-     .text = "Address to listen on; localhost is 127.0.0.1 and ::1. An address that other machines "
+    OPT_TEXT("host", "ADDRESS", host,
+             "Address to listen on; localhost is 127.0.0.1 and ::1. An address that other machines "
              "can reach needs --credentials or --insecure-any-key.",
-     FIELD(host)},
+             .fallback = "localhost", .heading = "Listening"),
     {.kind = OPTION_NUMBER,
      .letter = 'p',
      .name = "port",
@@ -46,305 +52,174 @@ static const struct option_spec specs[] = {
      .env = "HOLDFAST_PORT",
      .text = "Port to listen on; with 0 the system picks a free one, which is printed.",
      FIELD(port)},
-    {.kind = OPTION_LIST,
-     .name = "allow-host",
-     .value = "NAME",
-     .text =
-         "Accept requests for this host name, in addition to the address and localhost. Requests "
-         "for other names are refused, which protects against DNS rebinding by web pages. '*' "
-         "accepts all. Can be repeated.",
-     FIELD(hosts)},
-    {.kind = OPTION_TEXT,
-     .name = "cors",
-     .local = "cors",
-     .value = "ORIGINS",
-     .text =
-         "Origins whose web pages may send requests (CORS), separated by commas, or '*'. None by "
-         "default.",
-     FIELD(cors)},
-    {.kind = OPTION_TEXT,
-     .name = "tls-cert",
-     .value = "FILE",
-     .text = "Serve HTTPS with this certificate chain (PEM). SIGHUP reloads it.",
-     FIELD(tls_cert)},
-    {.kind = OPTION_TEXT,
-     .name = "tls-key",
-     .value = "FILE",
-     .text = "Private key of the certificate (PEM).",
-     FIELD(tls_key)},
+    OPT_LIST(
+        "allow-host", "NAME", hosts,
+        "Accept requests for this host name, in addition to addresses and localhost. While any key "
+        "is accepted, requests for other names are refused, which protects against DNS rebinding "
+        "by web pages. '*' accepts all names: use it only where no browser can reach the server. "
+        "Can be repeated."),
+    OPT_TEXT(
+        "cors", "ORIGINS", cors,
+        "Origins whose web pages may send requests (CORS), separated by commas, or '*'. None by "
+        "default.",
+        .local = "cors"),
+    OPT_TEXT("tls-cert", "FILE", tls_cert,
+             "Serve HTTPS with this certificate chain (PEM). SIGHUP reloads it."),
+    OPT_TEXT("tls-key", "FILE", tls_key, "Private key of the certificate (PEM)."),
 
-    {.heading = "Access",
-     .kind = OPTION_TEXT,
-     .name = "credentials",
-     .value = "FILE",
-     .env = "HOLDFAST_CREDENTIALS",
-     .text =
-         "Access keys in the format of AWS's credentials file, one profile per key. Requests "
-         "must be signed with one of them. The file must not be readable by other users. '-' is "
-         "standard input. Without this option any key is accepted, from this machine only.",
-     FIELD(credentials)},
-    {.kind = OPTION_FLAG,
-     .name = "insecure-any-key",
-     .text =
-         "Accept any key from any host: everyone who can reach the port can read and change all "
-         "data. For containers and test networks.",
-     FIELD(insecure_any_key)},
-    {.kind = OPTION_DURATION,
-     .name = "clock-window",
-     .value = "TIME",
-     .min = 1000,
-     .max = OPTION_DAY_MS,
-     .fallback = "5m",
-     .text = "Largest accepted difference between the time of a signature and the clock of the "
+    OPT_TEXT(
+        "credentials", "FILE", credentials,
+        "Access keys in the format of AWS's credentials file, one profile per key. Requests "
+        "must be signed with one of them. The file must not be readable by other users. '-' is "
+        "standard input. Without this option any key is accepted, from this machine only.",
+        .env = "HOLDFAST_CREDENTIALS", .heading = "Access"),
+    OPT_FLAG(
+        "insecure-any-key", insecure_any_key,
+        "Accept any key from any host: everyone who can reach the port can read and change all "
+        "data. For containers and test networks."),
+    OPT_TIME("clock-window", clock_window_ms, 1000, OPTION_DAY_MS,
+             "Largest accepted difference between the time of a signature and the clock of the "
              "server. A presigned URL states its own lifetime instead (X-Amz-Expires, at most a "
              "week).",
-     FIELD(clock_window_ms)},
+             .fallback = "5m"),
 
-    {.heading = "Data",
-     .kind = OPTION_TEXT,
-     .name = "db-path",
-     .value = "DIR",
-     .fallback = DB_NAME,
-     .env = "HOLDFAST_DB_PATH",
-     .text = "Data directory; created if missing.",
-     FIELD(db_path)},
-    {.kind = OPTION_FLAG,
-     .name = "in-memory",
-     .local = "inMemory",
-     .text = "Keep all data in memory; it is lost on exit.",
-     FIELD(in_memory)},
-    {.kind = OPTION_CHOICE,
-     .name = "sync",
-     .choices = "full batch none",
-     .fallback = "full",
-     .text = "When writes are synced to disk. full: before they are answered; batch: within "
-             "--sync-window; none: when the system decides. If the machine crashes, full loses "
-             "nothing, batch one window, none minutes of writes.",
-     FIELD(sync)},
-    {.kind = OPTION_DURATION,
-     .name = "sync-window",
-     .value = "TIME",
-     .min = 1,
-     .max = MINUTE_MS,
-     .fallback = "100ms",
-     .text =
-         "With --sync batch: longest time until writes are synced, and so the most that a crash "
-         "of the machine can lose.",
-     FIELD(sync_window_ms)},
-    {.kind = OPTION_SIZE,
-     .name = "memtable",
-     .value = "SIZE",
-     .min = 256 * KIB,
-     .max = 64 * GIB,
-     .fallback = "64MiB",
-     .text = "Memory for the newest writes (memtables).",
-     FIELD(memtable_bytes)},
-    {.kind = OPTION_SIZE,
-     .name = "cache",
-     .value = "SIZE",
-     .min = 64 * KIB,
-     .max = 1024 * GIB,
-     .fallback = "32MiB",
-     .text = "Memory for the block cache.",
-     FIELD(cache_bytes)},
-    {.kind = OPTION_FLAG,
-     .name = "compress",
-     .text = "Compress data on disk (lz4).",
-     FIELD(compress)},
-    {.kind = OPTION_SIZE,
-     .name = "reserve",
-     .value = "SIZE",
-     .min = KIB * KIB,
-     .max = 1024 * GIB,
-     .text = "Keep this much disk space free: below it only deletes are accepted. By default, what "
-             "tables and their compaction may need.",
-     FIELD(reserve_bytes)},
-    {.kind = OPTION_FLAG,
-     .name = "read-only",
-     .text =
-         "Change nothing on disk and refuse writes. Several servers can open one directory like "
-         "this, also when the disk is full.",
-     FIELD(read_only)},
+    OPT_TEXT("db-path", "DIR", db_path, "Data directory; created if missing.", .fallback = DB_NAME,
+             .env = "HOLDFAST_DB_PATH", .heading = "Data"),
+    OPT_FLAG("in-memory", in_memory, "Keep all data in memory; it is lost on exit.",
+             .local = "inMemory"),
+    OPT_CHOICE("sync", "full batch none", sync,
+               "When writes are synced to disk. full: before they are answered; batch: within "
+               "--sync-window; none: when the system decides. If the machine crashes, full loses "
+               "nothing, batch one window, none minutes of writes. If only the process crashes, "
+               "nothing is lost.",
+               .fallback = "full"),
+    OPT_TIME(
+        "sync-window", sync_window_ms, 1, MINUTE_MS,
+        "With --sync batch: longest time until writes are synced, and so the most that a crash "
+        "of the machine can lose.",
+        .fallback = "100ms"),
+    OPT_SIZE("memtable", memtable_bytes, 256 * KIB, 64 * GIB,
+             "Memory for the newest writes (memtables).", .fallback = "64MiB"),
+    OPT_SIZE("cache", cache_bytes, 64 * KIB, 1024 * GIB, "Memory for the block cache.",
+             .fallback = "32MiB"),
+    OPT_FLAG("compress", compress, "Compress data on disk (lz4)."),
+    OPT_SIZE("reserve", reserve_bytes, KIB *KIB, 1024 * GIB,
+             "Keep this much disk space free: below it only deletes are accepted. By default, what "
+             "tables and their compaction may need."),
+    OPT_FLAG(
+        "read-only", read_only,
+        "Change nothing on disk and refuse writes with AccessDeniedException. Several servers can "
+        "open one directory like this, also when the disk is full."),
 
-    {.heading = "Behaviour",
-     .kind = OPTION_TEXT,
-     .name = "region",
-     .value = "NAME",
-     .fallback = "us-east-1",
-     .text = "Region in ARNs and stream records. Clients may sign for any region.",
-     FIELD(region)},
-    {.kind = OPTION_TEXT,
-     .name = "account",
-     .value = "NUMBER",
-     .fallback = "123456789012",
-     .text = "Account number in ARNs, twelve digits.",
-     FIELD(account)},
-    {.kind = OPTION_CHOICE,
-     .name = "wording",
-     .choices = "classic 2026",
-     .fallback = "classic",
-     .text = "Wording of error messages: as DynamoDB had them until 2025, or since 2026.",
-     FIELD(wording)},
-    {.kind = OPTION_NUMBER,
-     .name = "stream-shards",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 64,
-     .fallback = "4",
-     .text = "Number of shards of a stream when it is enabled.",
-     FIELD(stream_shards)},
+    OPT_TEXT("region", "NAME", region,
+             "Region in ARNs and stream records. Clients may sign for any region.",
+             .fallback = "us-east-1", .heading = "Behaviour"),
+    OPT_TEXT("account", "NUMBER", account, "Account number in ARNs, twelve digits.",
+             .fallback = "123456789012"),
+    OPT_CHOICE("wording", "classic 2026", wording,
+               "Wording of error messages: as DynamoDB had them until 2025, or since 2026.",
+               .fallback = "classic"),
+    OPT_NUMBER("stream-shards", stream_shards, 1, 64,
+               "Number of shards of a stream when it is enabled.", .fallback = "4"),
 
-    {.heading = "Limits",
-     .kind = OPTION_NUMBER,
-     .name = "max-tables",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 1000000,
-     .fallback = "2500",
-     .text =
-         "Largest number of tables; each takes some 17 KiB of memory. Beyond it CreateTable and "
-         "RestoreTableFromBackup fail with LimitExceededException.",
-     FIELD(max_tables)},
-    {.kind = OPTION_NUMBER,
-     .name = "loops",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 256,
-     .text = "Number of event loop threads; one per core by default.",
-     FIELD(loops)},
-    {.kind = OPTION_NUMBER,
-     .name = "connections",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 1000000,
-     .fallback = "10000",
-     .text = "Largest number of open connections.",
-     FIELD(connections)},
-    {.kind = OPTION_NUMBER,
-     .name = "workers",
-     .value = "NUMBER",
-     .min = 1,
-     .max = 256,
-     .text =
-         "Number of threads for requests that take long; by default as many as event loops, but "
-         "at least 2.",
-     FIELD(workers)},
-    {.kind = OPTION_SIZE,
-     .name = "memory",
-     .value = "SIZE",
-     .min = 32 * 1024 * 1024,
-     .max = INT64_MAX,
-     .text = "Memory limit for requests and responses of all connections; by default 256MiB, or a "
-             "quarter of the memory if that is less.",
-     FIELD(memory_bytes)},
-    {.kind = OPTION_SIZE,
-     .name = "input",
-     .value = "SIZE",
-     .min = 16 * 1024 * 1024,
-     .max = INT64_MAX,
-     .text = "Part of --memory for requests that have not arrived completely; half by default.",
-     FIELD(input_bytes)},
-    {.kind = OPTION_DURATION,
-     .name = "head-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "10s",
-     .text = "Time limit for receiving the headers of a request.",
-     FIELD(head_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "body-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "60s",
-     .text = "Time limit for receiving a whole request.",
-     FIELD(body_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "idle-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "5m",
-     .text = "How long an idle connection is kept open.",
-     FIELD(idle_ms)},
-    {.kind = OPTION_DURATION,
-     .name = "drain-timeout",
-     .value = "TIME",
-     .min = 1,
-     .max = OPTION_DAY_MS,
-     .fallback = "5s",
-     .text = "How long open requests may take when the server stops.",
-     FIELD(drain_ms)},
+    OPT_NUMBER(
+        "max-tables", max_tables, 1, 1000000,
+        "Largest number of tables; the default is what DynamoDB allows per account and region. "
+        "Each takes some 17 KiB of memory, more with indexes. Beyond it CreateTable and "
+        "RestoreTableFromBackup fail with LimitExceededException; existing tables stay.",
+        .fallback = "2500", .heading = "Limits"),
+    OPT_NUMBER("loops", loops, 1, 256, "Number of event loop threads; one per core by default."),
+    OPT_NUMBER(
+        "connections", connections, 1, 1000000,
+        "Largest number of open connections. The limit on open files is raised as far as the "
+        "system allows; if that is too low, fewer connections are accepted.",
+        .fallback = "10000"),
+    OPT_NUMBER(
+        "workers", workers, 1, 256,
+        "Number of threads for requests that take long; by default as many as event loops, but "
+        "at least 2."),
+    OPT_SIZE("memory", memory_bytes, 32 * 1024 * 1024, INT64_MAX,
+             "Memory limit for requests and responses of all connections; by default 256MiB, or a "
+             "quarter of the memory if that is less."),
+    OPT_SIZE("input", input_bytes, 16 * 1024 * 1024, INT64_MAX,
+             "Part of --memory for requests that have not arrived completely; half by default. "
+             "While it is used up, large requests are refused."),
+    OPT_TIME("head-timeout", head_ms, 1, OPTION_DAY_MS,
+             "Time limit for receiving the headers of a request.", .fallback = "10s"),
+    OPT_TIME("body-timeout", body_ms, 1, OPTION_DAY_MS, "Time limit for receiving a whole request.",
+             .fallback = "60s"),
+    OPT_TIME("idle-timeout", idle_ms, 1, OPTION_DAY_MS, "How long an idle connection is kept open.",
+             .fallback = "5m"),
+    OPT_TIME("drain-timeout", drain_ms, 1, OPTION_DAY_MS,
+             "How long open requests may take when the server stops.", .fallback = "5s"),
 
-    {.heading = "Monitoring and tests",
-     .kind = OPTION_FLAG,
-     .name = "admin",
-     .text = "Enable /_holdfast/ for tests: faults, clock and snapshots.",
-     FIELD(admin)},
-    {.kind = OPTION_FLAG,
-     .name = "access-log",
-     .text = "Log one line per request.",
-     FIELD(access_log)},
-    {.kind = OPTION_CHOICE,
-     .name = "log-format",
-     .choices = "text json",
-     .fallback = "text",
-     .text = "Log lines as text or as JSON objects. The log goes to standard error.",
-     FIELD(log_format)},
-    {.kind = OPTION_CHOICE,
-     .name = "log-level",
-     .choices = "error warn info debug",
-     .fallback = "info",
-     .text = "Least severe level that is logged.",
-     FIELD(log_level)},
+    OPT_FLAG("admin", admin, "Enable /_holdfast/ for tests: faults, clock and snapshots.",
+             .heading = "Monitoring and tests"),
+    OPT_FLAG("access-log", access_log, "Log one line per request."),
+    OPT_CHOICE(
+        "log-format", "text json", log_format,
+        "Log lines as text, or as JSON objects with time, level and message. The log goes to "
+        "standard error.",
+        .fallback = "text"),
+    OPT_CHOICE("log-level", "error warn info debug", log_level,
+               "Least severe level that is logged.", .fallback = "info"),
 
     {.heading = "Accepted from DynamoDB Local",
      .kind = OPTION_TEXT,
      .local = "dbPath",
      .value = "DIR",
-     .text = "Like --db-path DIR/" DB_NAME "; DIR must exist.",
+     .text = "Like --db-path DIR/" DB_NAME "; DIR must exist. Cannot be combined with -inMemory.",
      FIELD(db_dir)},
-    {.kind = OPTION_FLAG,
-     .local = "sharedDb",
-     .text = "No effect: all keys and regions share one database.",
-     FIELD(shared_db)},
-    {.kind = OPTION_FLAG,
-     .local = "delayTransientStatuses",
-     .text = "No effect: table statuses change at once.",
-     FIELD(delay_statuses)},
-    {.kind = OPTION_FLAG,
-     .local = "optimizeDbBeforeStartup",
-     .text = "No effect: the database maintains itself.",
-     FIELD(optimize)},
-    {.kind = OPTION_FLAG,
-     .local = "disableTelemetry",
-     .text = "No effect: holdfast sends no telemetry.",
-     FIELD(no_telemetry)},
+    LOCAL_FLAG("sharedDb", shared_db, "No effect: all keys and regions share one database."),
+    LOCAL_FLAG("delayTransientStatuses", delay_statuses,
+               "No effect: table statuses change at once."),
+    LOCAL_FLAG("optimizeDbBeforeStartup", optimize, "No effect: the database maintains itself."),
+    LOCAL_FLAG("disableTelemetry", no_telemetry, "No effect: holdfast sends no telemetry."),
 };
 
 static const struct option_example examples[] = {
     {"holdfast serve", "Serve the data directory holdfast.db on http://127.0.0.1:8000."},
     {"holdfast serve --in-memory --port 0", "An empty database for a test, on a free port."},
     {"holdfast serve -inMemory -sharedDb -port 8000", "In place of DynamoDB Local."},
-    {"holdfast serve --host 0.0.0.0 --credentials keys.ini",
-     "For other machines; add --tls-cert and --tls-key for encryption."},
+    {"holdfast serve --in-memory --host 0.0.0.0 --insecure-any-key \\\n"
+     "      --allow-host dynamodb",
+     "In a container that others reach by the host name dynamodb."},
+    {"holdfast serve --host 0.0.0.0 --credentials keys.ini \\\n"
+     "      --tls-cert chain.pem --tls-key key.pem",
+     "For other machines, signed and encrypted."},
     {"aws dynamodb list-tables --endpoint-url http://127.0.0.1:8000",
      "Try it. The aws command needs a region and keys; without --credentials any values work."},
 };
 
 const struct options_table hf__serve_options = {
     .name = "serve",
-    .about = "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it "
-             "when you set their endpoint URL. Replaces DynamoDB Local and accepts its options.",
-    .specs = specs,
-    .len = sizeof(specs) / sizeof(specs[0]),
-    .examples = examples,
-    .examples_len = sizeof(examples) / sizeof(examples[0]),
+    .about =
+        "Serve a database over DynamoDB's protocol. AWS SDKs and the aws command work with it "
+        "when you set their endpoint URL. It replaces DynamoDB Local and accepts its options.\n\n"
+        "When it is ready it prints where it listens, where the data is, and who has access. "
+        "The log goes to standard error.",
+    COMMAND_TABLE(specs, examples),
     .notes =
-        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\nSIGTERM and "
-        "SIGINT let open requests finish, then the exit code is 0. SIGHUP reloads the "
-        "certificate.\n\nExit codes: 0 stopped, 1 failed, 2 invalid options, 3 cannot open the "
+        "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\n"
+        "The file of --credentials has profiles in brackets, each with aws_access_key_id and "
+        "aws_secret_access_key, and optionally aws_session_token. It must belong to root or to the "
+        "user of the process. Other users must not be able to read or change it. Its group may "
+        "read it only if the file belongs to root and the process runs as another user, as with "
+        "root:holdfast and mode 640, or with LoadCredential= of systemd.exec(5). It can be a "
+        "pipe.\n\n"
+        "Unlike with DynamoDB Local, web pages of other origins may send requests only if --cors "
+        "allows them.\n\n"
+        "Signals:\n"
+        "  SIGTERM, SIGINT\tRefuse new connections, let open requests finish, close the database "
+        "and exit with 0.\n"
+        "  SIGHUP\tReload the certificate and its key. If they are invalid, the old ones stay in "
+        "use.\n\n"
+        "Under systemd the service reports when it is ready and when it stops, and notifies the "
+        "watchdog while the database responds (NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID). With "
+        "socket activation (LISTEN_FDS, LISTEN_PID), the sockets of systemd are used instead of "
+        "--host and --port. Lines of the log carry their level if they go to the journal "
+        "(JOURNAL_STREAM). The units holdfast.service and holdfast.socket use all of these.\n\n"
+        "Exit codes: 0 stopped by a signal, 1 failed, 2 invalid options, 3 cannot open the "
         "database, 4 cannot listen on the address.",
 };
 

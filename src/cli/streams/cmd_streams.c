@@ -27,63 +27,32 @@ struct settings {
     struct hf_consumer_options options; /* what they say */
 };
 
-#define FIELD(member) .offset = offsetof(struct settings, member)
-
 static const struct option_spec specs[] = {
-    {.heading = "Changes",
-     .kind = OPTION_TEXT,
-     .name = "from",
-     .value = "WHERE",
-     .fallback = "horizon",
-     .text =
-         "Where to start: horizon (the oldest stored change), latest (only new changes), a time "
-         "such as 2026-11-15T09:30:00Z, or how long ago, such as 15m.",
-     FIELD(from)},
-    {.kind = OPTION_TEXT,
-     .letter = 'p',
-     .name = "partition",
-     .value = "TEXT",
-     .text = "Only changes of items with this hash key (a string).",
-     FIELD(partition)},
-    {.kind = OPTION_NUMBER,
-     .letter = 'c',
-     .name = "count",
-     .value = "NUMBER",
-     .max = UINT32_MAX,
-     .text = "Stop after this many changes.",
-     FIELD(count)},
-    {.kind = OPTION_FLAG,
-     .letter = 'f',
-     .name = "follow",
-     .text = "Wait for new changes; by default the command ends after the last stored change.",
-     FIELD(follow)},
+    OPT_TEXT(
+        "from", "WHERE", from,
+        "Where to start: horizon (the oldest stored change), latest (only new changes), a time "
+        "such as 2026-11-15T09:30:00Z (UTC), or how long ago, such as 15m.",
+        .fallback = "horizon", .heading = "Changes"),
+    OPT_TEXT("partition", "TEXT", partition, "Only changes of items with this hash key (a string).",
+             .letter = 'p'),
+    OPT_NUMBER("count", count, 0, UINT32_MAX, "Stop after this many changes.", .letter = 'c'),
+    OPT_FLAG("follow", follow,
+             "Wait for new changes; by default the command ends after the last stored change.",
+             .letter = 'f'),
 
-    {.heading = "Position",
-     .kind = OPTION_TEXT,
-     .letter = 'n',
-     .name = "name",
-     .value = "NAME",
-     .text = "Store the position under this name: the next run continues there, whatever --from "
+    OPT_TEXT("name", "NAME", name,
+             "Store the position under this name: the next run continues there, whatever --from "
              "says, and several processes with the same name share the work.",
-     FIELD(name)},
-    {.kind = OPTION_TEXT,
-     .name = "positions",
-     .value = "NAME",
-     .fallback = "checkpoints",
-     .text = "The table of positions; created if missing.",
-     FIELD(positions)},
+             .letter = 'n', .heading = "Position"),
+    OPT_TEXT("positions", "NAME", positions, "The table of positions; created if missing.",
+             .fallback = "checkpoints"),
 
-    {.heading = "Output",
-     .kind = OPTION_FLAG,
-     .letter = 'i',
-     .name = "images",
-     .text = "Print the item before and after the change, if the stream has them.",
-     FIELD(images)},
-    {.kind = OPTION_FLAG,
-     .name = "dynamodb",
-     .text = "Print items in DynamoDB's JSON, which distinguishes sets from lists; plain JSON by "
-             "default.",
-     FIELD(dynamodb)},
+    OPT_FLAG("images", images,
+             "Print the item before and after the change, if the stream has them.", .letter = 'i',
+             .heading = "Output"),
+    OPT_FLAG("dynamodb", dynamodb,
+             "Print items in DynamoDB's JSON, which distinguishes sets from lists; plain JSON by "
+             "default."),
     DATABASE_SPECS(struct settings),
 };
 
@@ -99,16 +68,24 @@ const struct options_table hf__streams_tail_options = {
     .name = "streams tail",
     .operands = "TABLE",
     .about =
-        "Print the changes of a table's items, one JSON object per line: kind, time, key, "
-        "sequence, shard, id, with --images old and new. Changes of one item are in order. The "
-        "table must have a stream, which keeps changes for 24 hours.",
-    .specs = specs,
-    .len = COMMAND_LEN(specs),
-    .examples = examples,
-    .examples_len = COMMAND_LEN(examples),
+        "Print the changes of a table's items, one JSON object per line:\n"
+        "  kind\tINSERT, MODIFY or REMOVE\n"
+        "  time\tapproximate time, in whole seconds\n"
+        "  key\tthe key of the item\n"
+        "  old, new\tthe item before and after, with --images; null if there is none, or if the "
+        "stream does not have it\n"
+        "  expired\ttrue if the item was deleted because its time to live ended\n"
+        "  sequence, shard\tthe position in the stream\n"
+        "  id\tid of the change: the same if it is printed again\n\n"
+        "Changes of one item are in order. The table must have a stream, which keeps changes for "
+        "24 hours.",
+    COMMAND_TABLE(specs, examples),
     .notes =
-        "Changes that were removed before they were read are reported on standard error.\n\nExit "
-        "codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For "
+        "Changes that were removed before they were read are reported on standard error. If the "
+        "stream is disabled and enabled again, or the table is deleted and created again, the "
+        "command continues with the new stream after the old one. With --name, a change is printed "
+        "again if the command is killed after it printed it and before it stored the "
+        "position.\n\nExit codes: 2 the table has no stream, 3 no such table, 128 + N stopped by signal N. For "
         "others see holdfast(1).",
 };
 
@@ -261,9 +238,5 @@ static enum hf_status stream_tail(struct command_ctx *c)
     return run.enough || run.broken ? HF_OK : status;
 }
 
-const struct command hf__streams_tail_command = {COMMAND_SETTINGS(struct settings),
-                                                 .min = 1,
-                                                 .max = 1,
-                                                 .guarded = true,
-                                                 .check = tail_check,
-                                                 .body = stream_tail};
+COMMAND_OF(streams_tail, stream_tail, COMMAND_SETTINGS(struct settings), .min = 1, .max = 1,
+           .guarded = true, .check = tail_check);

@@ -6,7 +6,7 @@
  * with the stream; the state grows in the caller's scope, by what `evolve` puts there.
  *
  * Handling. Load, decide, append with the version that was loaded. The store refuses it when the
- * stream has moved on; then all of it is done anew. A snapshot is made afterwards, when the number
+ * stream has moved on; then all of it is done again. A snapshot is made afterwards, when the number
  * of events since a multiple of snapshot_every has passed one: whoever passes it makes it, so
  * there is one for so many events however many processes there are.
  *
@@ -19,7 +19,7 @@
  *      stream or the version that was asked for, or damaged.
  *  (4) Whatever becomes of a snapshot, a command whose events are stored has succeeded.
  *  (5) A command with an id is decided once: its first event has an id that follows from it.
- *  (6) Events that were there already, by their ids, are in the state once: it is loaded anew.
+ *  (6) Events that were there already, by their ids, are in the state once: it is loaded again.
  */
 #include "events/aggregate/aggregate.h"
 
@@ -44,7 +44,7 @@ enum hf_status hf__aggregate_check(struct hf_scope *s, const struct hf_aggregate
 }
 
 struct hf_stored_event hf__event_of_new(const struct hf_new_event *event,
-                                        struct hf_stream_key stream)
+                                        struct hf_event_stream_key stream)
 {
     return (struct hf_stored_event){.id = event->id,
                                     .stream = stream,
@@ -81,7 +81,7 @@ struct hf_new_event hf__event_to_new(const struct hf_stored_event *event)
 static enum hf_status state_init(struct hf_scope *s, const struct hf_aggregate *aggregate,
                                  struct hf_str id, struct hf_aggregate_state *state)
 {
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
 
     *state = (struct hf_aggregate_state){.state = hf_scope_alloc(s, aggregate->state_size)};
     TRY(hf_scope_built(s));
@@ -94,7 +94,7 @@ static enum hf_status state_restore(struct hf_scope *s, struct hf_events *store,
                                     const struct hf_aggregate *aggregate, struct hf_str id,
                                     uint64_t version, struct hf_aggregate_state *state)
 {
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot;
     enum hf_status status;
 
@@ -132,7 +132,7 @@ struct loader {
     struct hf_scope *page; /* of the events */
     struct hf_events *store;
     const struct hf_aggregate *aggregate;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version; /* up to it; 0: all */
     aggregate_upcast_fn *upcast;
     void *user;
@@ -231,18 +231,17 @@ static enum hf_status state_load(struct loader *l, struct hf_aggregate_state *st
 }
 
 enum hf_status hf__aggregate_load(struct hf_scope *s, struct hf_events *store,
-                                  const struct hf_aggregate *aggregate, struct hf_str id,
-                                  uint64_t version, aggregate_upcast_fn *upcast, void *user,
+                                  const struct aggregate_wanted *wanted,
                                   struct hf_aggregate_state *loaded)
 {
     struct loader l = {.s = s,
                        .page = hf_scope_new(hf_scope_env(s)),
                        .store = store,
-                       .aggregate = aggregate,
-                       .stream = {aggregate->domain, id},
-                       .version = version,
-                       .upcast = upcast,
-                       .user = user};
+                       .aggregate = wanted->aggregate,
+                       .stream = {wanted->aggregate->domain, wanted->id},
+                       .version = wanted->version,
+                       .upcast = wanted->upcast,
+                       .user = wanted->user};
     enum hf_status status = l.page ? state_load(&l, loaded) : HF_NOMEM;
 
     if (!l.page)
@@ -260,7 +259,9 @@ enum hf_status hf_aggregate_load(struct hf_scope *s, struct hf_events *store,
     call_begins(s);
     *loaded = (struct hf_aggregate_state){0};
     TRY(hf__aggregate_check(s, aggregate));
-    return hf__aggregate_load(s, store, aggregate, id, version, NULL, NULL, loaded);
+    return hf__aggregate_load(
+        s, store, &(struct aggregate_wanted){.aggregate = aggregate, .id = id, .version = version},
+        loaded);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
@@ -278,7 +279,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
                                       const struct hf_aggregate *aggregate, struct hf_str id,
                                       const struct hf_aggregate_state *state, bool *saved)
 {
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
     struct hf_snapshot snapshot = {.version = state->version, .schema = aggregate->snapshot_schema};
 
     assert(aggregate->save && state->version > 0);
@@ -288,7 +289,7 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
 }
 
 void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
-                       struct hf_stream_key stream)
+                       struct hf_event_stream_key stream)
 {
     char line[LINE_MAX_LEN];
     int len;
@@ -311,7 +312,7 @@ static bool try_snapshot(struct hf_scope *s, struct hf_events *store,
 {
     static const struct hf_error no_memory = {.status = HF_NOMEM,
                                               .message = HF_STR_INIT("out of memory")};
-    struct hf_stream_key stream = {aggregate->domain, id};
+    struct hf_event_stream_key stream = {aggregate->domain, id};
     struct hf_scope *own = hf_scope_new(hf_scope_env(s));
     const struct hf_error *error = &no_memory;
     struct hf_error silent = {0};
@@ -461,7 +462,7 @@ static enum hf_status evolve_all(struct hf_scope *s, const struct handling *h,
         }
         if (!event->time_us)
             event->time_us = hf_scope_env(s)->wall_us(hf_scope_env(s)->user);
-        events[i] = hf__event_of_new(event, (struct hf_stream_key){aggregate->domain, h->id});
+        events[i] = hf__event_of_new(event, (struct hf_event_stream_key){aggregate->domain, h->id});
         events[i].version = state->version + 1;
         if (aggregate->check)
             TRY(aggregate->check(s, state->state, &events[i], aggregate->user));

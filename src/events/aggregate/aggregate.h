@@ -15,10 +15,16 @@ typedef enum hf_status aggregate_upcast_fn(struct hf_scope *s, struct hf_stored_
 /* HF_INVALID: the description lacks something. */
 enum hf_status hf__aggregate_check(struct hf_scope *s, const struct hf_aggregate *aggregate);
 
-/* hf_aggregate_load(), where `upcast` (may be NULL) has seen events before the aggregate's own. */
+/* Which state is to be loaded. */
+struct aggregate_wanted {
+    const struct hf_aggregate *aggregate;
+    struct hf_str id;
+    uint64_t version;            /* 0: the newest */
+    aggregate_upcast_fn *upcast; /* sees events before the aggregate's own; may be NULL */
+    void *user;                  /* of upcast */
+};
 enum hf_status hf__aggregate_load(struct hf_scope *s, struct hf_events *store,
-                                  const struct hf_aggregate *aggregate, struct hf_str id,
-                                  uint64_t version, aggregate_upcast_fn *upcast, void *user,
+                                  const struct aggregate_wanted *wanted,
                                   struct hf_aggregate_state *loaded);
 
 /* One event more: brought up, and into the state. Its version is the next one. */
@@ -36,11 +42,11 @@ enum hf_status hf__aggregate_snapshot(struct hf_scope *s, struct hf_events *stor
 
 /* Write into the log that none could be made. */
 void hf__aggregate_log(const struct hf_env *env, const struct hf_error *error,
-                       struct hf_stream_key stream);
+                       struct hf_event_stream_key stream);
 
 /* A new event in the form of a stored one, without version, position and hash. */
 struct hf_stored_event hf__event_of_new(const struct hf_new_event *event,
-                                        struct hf_stream_key stream);
+                                        struct hf_event_stream_key stream);
 
 /* And back. */
 struct hf_new_event hf__event_to_new(const struct hf_stored_event *event);

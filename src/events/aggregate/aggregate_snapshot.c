@@ -16,7 +16,7 @@
  */
 #include "events/aggregate/aggregate.h"
 
-static enum hf_status snapshot_key(struct hf_scope *s, struct hf_stream_key stream,
+static enum hf_status snapshot_key(struct hf_scope *s, struct hf_event_stream_key stream,
                                    struct hf_str name, struct hf_item *key)
 {
     struct hf_str pk, sk = HF_STR("n");
@@ -57,7 +57,7 @@ static struct hf_put_item save_request(struct hf_scope *s, struct hf_str table, 
 }
 
 enum hf_status hf_snapshot_save(struct hf_scope *s, struct hf_events *store,
-                                struct hf_stream_key stream, struct hf_str name,
+                                struct hf_event_stream_key stream, struct hf_str name,
                                 const struct hf_snapshot *snapshot, bool *saved)
 {
     struct hf_item key, there;
@@ -90,7 +90,7 @@ enum hf_status hf_snapshot_save(struct hf_scope *s, struct hf_events *store,
 }
 
 enum hf_status hf_snapshot_get(struct hf_scope *s, struct hf_events *store,
-                               struct hf_stream_key stream, struct hf_str name,
+                               struct hf_event_stream_key stream, struct hf_str name,
                                struct hf_snapshot *snapshot)
 {
     int64_t version = 0, schema = 0, time_us = 0;
@@ -116,7 +116,7 @@ enum hf_status hf_snapshot_get(struct hf_scope *s, struct hf_events *store,
 }
 
 enum hf_status hf_snapshot_delete(struct hf_scope *s, struct hf_events *store,
-                                  struct hf_stream_key stream, struct hf_str name)
+                                  struct hf_event_stream_key stream, struct hf_str name)
 {
     struct hf_delete_item del = {.table = store->table};
     struct hf_item there;

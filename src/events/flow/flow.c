@@ -337,7 +337,7 @@ enum hf_status hf__flow_upcast(struct hf_scope *s, struct hf_stored_event *event
 }
 
 enum hf_status hf_flows_read(struct hf_scope *s, struct hf_flows *flows,
-                             struct hf_stream_key stream,
+                             struct hf_event_stream_key stream,
                              const struct hf_events_read_options *options,
                              struct hf_events_page *page)
 {

@@ -9,8 +9,8 @@
  *     by        the replay that has it
  *
  * A replay makes it its own first, and then writes it together with what each apply writes, in one
- * transaction; events that write nothing move it at the end of their page. To begin anew it is set
- * to "0" before anything is emptied, so a replay that dies there begins anew as well.
+ * transaction; events that write nothing move it at the end of their page. To start over it is set
+ * to "0" before anything is emptied, so a replay that dies there starts over as well.
  *
  *  (1) What an apply writes is written together with the checkpoint, which then is behind it: no
  *      event's writes are done twice, and none is passed over.
@@ -229,8 +229,13 @@ static enum hf_status state_at(struct hf_scope *s, struct replay *r, const struc
                                       .id = hf_scope_copy(at->scope, event->stream.id)};
         status = hf_scope_built(at->scope);
         if (status == HF_OK)
-            status = hf__aggregate_load(at->scope, r->flows->store, flow->aggregate, at->used.id,
-                                        event->version, hf__flow_upcast, r->flows, &at->used.state);
+            status = hf__aggregate_load(at->scope, r->flows->store,
+                                        &(struct aggregate_wanted){.aggregate = flow->aggregate,
+                                                                   .id = at->used.id,
+                                                                   .version = event->version,
+                                                                   .upcast = hf__flow_upcast,
+                                                                   .user = r->flows},
+                                        &at->used.state);
     }
     assert(status != HF_OK || at->used.state.version == event->version);
     if (status != HF_OK) {

@@ -21,12 +21,12 @@ struct appends {
     size_t len;
 };
 
-static bool is_stream(struct hf_stream_key a, struct hf_str domain, struct hf_str id)
+static bool is_stream(struct hf_event_stream_key a, struct hf_str domain, struct hf_str id)
 {
     return hf_str_equal(a.domain, domain) && hf_str_equal(a.id, id);
 }
 
-static size_t stream_of(struct appends *a, struct hf_stream_key stream)
+static size_t stream_of(struct appends *a, struct hf_event_stream_key stream)
 {
     size_t i = 0;
 
@@ -60,7 +60,7 @@ static enum hf_status sort_into_streams(struct hf_scope *s, const struct flow_bu
     for (size_t i = 0; i < build->len; i++)
         a->list[stream_of(a, build->nodes[i]->event.stream)].events_len++;
     for (const struct flow_used *used = build->used; used; used = used->next) {
-        struct hf_stream_key key = {used->aggregate->domain, used->id};
+        struct hf_event_stream_key key = {used->aggregate->domain, used->id};
         struct hf_append *append = &a->list[stream_of(a, key)];
 
         if (append->expect == HF_EXPECT_VERSION && append->version != used->base)
@@ -252,7 +252,7 @@ static void make_snapshots(struct flow_build *build, struct hf_scope *spare)
     struct hf_flows *flows = build->flows;
 
     for (struct flow_used *used = build->used; used && !flows->o.no_snapshots; used = used->next) {
-        struct hf_stream_key stream = {used->aggregate->domain, used->id};
+        struct hf_event_stream_key stream = {used->aggregate->domain, used->id};
         bool saved;
 
         if (!hf__aggregate_is_due(used->aggregate, used->base, used->state.version))

@@ -133,8 +133,12 @@ static enum hf_status use_state(struct hf_scope *s, struct flow_build *build,
     TRY(hf_scope_built(s));
     *used = (struct flow_used){.aggregate = aggregate, .id = hf_scope_copy(s, id)};
     TRY(hf_scope_built(s));
-    TRY(hf__aggregate_load(s, build->flows->store, aggregate, used->id, 0, hf__flow_upcast,
-                           build->flows, &used->state));
+    TRY(hf__aggregate_load(s, build->flows->store,
+                           &(struct aggregate_wanted){.aggregate = aggregate,
+                                                      .id = used->id,
+                                                      .upcast = hf__flow_upcast,
+                                                      .user = build->flows},
+                           &used->state));
     used->base = used->state.version;
     for (size_t i = 0; i < build->len; i++)
         if (is_of(&build->nodes[i]->event, aggregate, id))
@@ -157,8 +161,12 @@ enum hf_status hf_flow_load(struct hf_scope *s, struct hf_flow_call *call,
         return hf_scope_fail(s, HF_INVALID, "cancel_apply cannot load states");
     TRY(hf__aggregate_check(s, aggregate));
     if (!call->build || call->build->replay)
-        return hf__aggregate_load(s, call->flows->store, aggregate, id, 0, hf__flow_upcast,
-                                  call->flows, loaded);
+        return hf__aggregate_load(s, call->flows->store,
+                                  &(struct aggregate_wanted){.aggregate = aggregate,
+                                                             .id = id,
+                                                             .upcast = hf__flow_upcast,
+                                                             .user = call->flows},
+                                  loaded);
     TRY(use_state(s, call->build, aggregate, id, &used));
     *loaded = used->state;
     return HF_OK;
@@ -200,7 +208,7 @@ enum hf_status hf__flow_create(struct hf_scope *s, struct hf_flows *flows,
                                struct hf_stored_event *created)
 {
     const struct hf_flow *flow = hf__flow_find(flows, event->stream.domain, event->event.type);
-    struct hf_stream_key stream = event->stream;
+    struct hf_event_stream_key stream = event->stream;
 
     if (!flow)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no flow for %.*s/%.*s",

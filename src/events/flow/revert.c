@@ -153,9 +153,10 @@ static enum hf_status compensation_make(struct hf_scope *s, struct hf_flows *flo
                                         const struct hf_flow_event *given, size_t number,
                                         struct hf_stored_event *made, const struct hf_flow **flow)
 {
-    struct hf_stream_key stream = {given->stream.domain.len ? given->stream.domain
-                                                            : event->stream.domain,
-                                   given->stream.id.ptr ? given->stream.id : event->stream.id};
+    struct hf_event_stream_key stream = {given->stream.domain.len ? given->stream.domain
+                                                                  : event->stream.domain,
+                                         given->stream.id.ptr ? given->stream.id
+                                                              : event->stream.id};
 
     *flow = hf__flow_find(flows, stream.domain, given->event.type);
     *made = hf__event_of_new(&given->event, stream);

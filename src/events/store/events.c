@@ -83,12 +83,15 @@ static enum hf_status config_agree(struct hf_scope *s, struct hf_events *store, 
                               .item = hf_item_with(s, key, config, ARRAY_LEN(config)),
                               .condition = HF_STR("attribute_not_exists(#pk)"),
                               .names = store->names_pk};
+    const struct kind_table of = {.db = store->db,
+                                  .spec = &spec,
+                                  .kind = KIND_EVENTS,
+                                  .adopt = adopt};
     enum hf_status status;
 
-    TRY(hf__kind_read(s, store->db, &spec, KIND_EVENTS, key, adopt, &found));
+    TRY(hf__kind_read(s, &of, key, &found));
     if (!found.ptr) {
-        status = hf__kind_put(s, store->db, &spec, KIND_EVENTS,
-                              &(struct hf_transact_write){.put = &put}, key, &found);
+        status = hf__kind_put(s, &of, &(struct hf_transact_write){.put = &put}, key, &found);
         if (status != HF_OK && status != HF_CONDITION)
             return status;
         if (status == HF_OK)

@@ -247,15 +247,15 @@ struct events_head {
 
 /* "s.STREAM" or another letter, in the scope. HF_INVALID: there is no domain, or one of the two is
  * too long; the message says which. HF_NOMEM. */
-enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_stream_key stream,
-                                    struct hf_str *pk);
+enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind,
+                                    struct hf_event_stream_key stream, struct hf_str *pk);
 
 /* The stream of such a key; in the scope. */
 enum hf_status hf__events_stream_of(struct hf_scope *s, struct hf_str pk,
-                                    struct hf_stream_key *stream);
+                                    struct hf_event_stream_key *stream);
 
 /* For messages: "order/7". */
-struct hf_str hf__events_stream_text(struct hf_scope *s, struct hf_stream_key stream);
+struct hf_str hf__events_stream_text(struct hf_scope *s, struct hf_event_stream_key stream);
 
 /* What the item of a head says; an absent item gives a head of version 0. HF_CORRUPT. */
 enum hf_status hf__events_head_view(struct hf_scope *s, struct hf_item item,
@@ -318,7 +318,7 @@ enum hf_status hf__events_map_view(struct hf_scope *s, struct hf_value map,
 
 /* The same of an event's item in its stream or in t.COMMIT, whose stream and version are given. */
 enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
-                                    struct hf_stream_key stream, uint64_t version,
+                                    struct hf_event_stream_key stream, uint64_t version,
                                     struct hf_stored_event *event);
 
 /*
@@ -335,7 +335,7 @@ enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
  */
 struct events_commit {
     struct hf_str position;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     uint64_t version;
     struct hf_str large; /* absent: the events are in the item */
     uint32_t large_from;
@@ -345,15 +345,20 @@ struct events_commit {
 enum hf_status hf__events_commit_view(struct hf_scope *s, struct hf_item item,
                                       struct events_commit *commit);
 
-/*
- * Its events, from that number on (0: all), at most `cap` of them, in order; *next is the number to
- * go on from, 0 at the end. Those of large ones are read. Payloads in the blob store are not:
- * hf__events_payloads().
- */
+/* Some events of a commit: which are asked for, and which there are. */
+struct events_run {
+    uint32_t from; /* from that number on; 0: from the first */
+    struct hf_stored_event *events;
+    size_t cap; /* elements of `events` */
+    /* found: */
+    size_t len;    /* in order */
+    uint32_t next; /* the number to go on from, 0 at the end */
+};
+
+/* Its events. Those of large ones are read. Payloads in the blob store are not:
+ * hf__events_payloads(). */
 enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *store,
-                                        const struct events_commit *commit, uint32_t from,
-                                        struct hf_stored_event *events, size_t cap, size_t *len,
-                                        uint32_t *next);
+                                        const struct events_commit *commit, struct events_run *run);
 
 /* ---- events_blob.c -------------------------------------------------------------------------- */
 
@@ -379,19 +384,23 @@ struct events_stub {
 };
 bool hf__events_stub_view(struct hf_item item, struct events_stub *stub);
 
-/* A page of the items t.COMMIT/`from` to `to`, or backward from `to` to `from`; `limit` at most. */
+/* The items t.COMMIT/`from` to `to`, or backward from `to` to `from`. */
+struct events_large_range {
+    struct hf_str large; /* COMMIT */
+    uint32_t from, to;
+    bool backward;
+    size_t limit; /* at most so many */
+};
 enum hf_status hf__events_large_page(struct hf_scope *s, struct hf_events *store,
-                                     struct hf_str large, uint32_t from, uint32_t to, bool backward,
-                                     size_t limit, struct hf_query_result *page);
+                                     const struct events_large_range *range,
+                                     struct hf_query_result *page);
 
 /* The number of such an item. */
 bool hf__events_large_number(struct hf_item item, uint32_t *number);
 
 /* hf__events_commit_events() of a commit that is large. */
 enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *store,
-                                       const struct events_commit *commit, uint32_t from,
-                                       struct hf_stored_event *events, size_t cap, size_t *len,
-                                       uint32_t *next);
+                                       const struct events_commit *commit, struct events_run *run);
 
 /* The keys of t.COMMIT/NUMBER and of x/COMMIT. */
 struct hf_item hf__events_large_key(struct hf_scope *s, struct hf_str large, uint32_t number);
@@ -459,7 +468,7 @@ enum hf_status hf__events_first_readable(struct hf_scope *s, struct hf_events *s
 /* Let a stream that is not there begin with that version, as if what was before had been truncated.
  * Nothing is changed when it is there. */
 enum hf_status hf__events_begin_at(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream, uint64_t first);
+                                   struct hf_event_stream_key stream, uint64_t first);
 
 /* The version in a sort key; false: it has none. */
 bool hf__events_version_read(struct hf_str sk, uint64_t *version);
@@ -489,17 +498,23 @@ enum hf_status hf__events_steps(struct hf_scope *s, struct hf_events *store, str
 enum hf_status hf__events_large_pages(struct hf_scope *s, struct hf_events *store,
                                       const struct events_step *step, struct hf_pages **pages);
 
+/* A stream as its head says it. */
+struct events_found {
+    struct hf_event_stream_key stream;
+    struct hf_str pk;
+    struct events_head head;
+    struct hf_item item; /* the head, as it is stored */
+};
+
 /* Call it with each head, in no order; a Scan of the table. */
 typedef enum hf_status events_head_fn(struct hf_scope *s, struct hf_events *store,
-                                      struct hf_stream_key stream, struct hf_str pk,
-                                      const struct events_head *head, struct hf_item item,
-                                      void *user);
+                                      const struct events_found *found, void *user);
 enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store, events_head_fn *fn,
                                     void *user);
 
 /* HF_CONDITION: the stream is at version `actual` (0: it has no event), which is not what was
  * expected. */
-enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_event_stream_key stream,
                                      enum hf_expect expect, uint64_t version, uint64_t actual);
 
 /* ---- events_archive.c ----------------------------------------------------------------------- */

@@ -264,7 +264,7 @@ static struct hf_str place_text(struct appending *a, const struct events_place *
         return place->stream;
     return hf_scope_format(
         a->s, "version %llu of stream \"%.*s\"", (unsigned long long)place->version,
-        HF_FMT(hf__events_stream_text(a->s, (struct hf_stream_key){parts[0], parts[1]})));
+        HF_FMT(hf__events_stream_text(a->s, (struct hf_event_stream_key){parts[0], parts[1]})));
 }
 
 static enum hf_status fail_taken(struct appending *a, const struct id_match *m, const char *but)

@@ -106,23 +106,23 @@ bool hf__events_large_number(struct hf_item item, uint32_t *number)
 }
 
 enum hf_status hf__events_large_page(struct hf_scope *s, struct hf_events *store,
-                                     struct hf_str large, uint32_t from, uint32_t to, bool backward,
-                                     size_t limit, struct hf_query_result *page)
+                                     const struct events_large_range *range,
+                                     struct hf_query_result *page)
 {
     char low[EVENTS_NUMBER_LEN], high[EVENTS_NUMBER_LEN];
     struct hf_query query = {.table = store->table,
                              .key_condition = HF_STR("#pk = :pk AND #sk BETWEEN :low AND :high"),
                              .names =
                                  HF_ITEM(s, HF_S("#pk", HF_STR("pk")), HF_S("#sk", HF_STR("sk"))),
-                             .limit = (int64_t)limit,
-                             .forward = backward ? HF_NO : HF_YES,
+                             .limit = (int64_t)range->limit,
+                             .forward = range->backward ? HF_NO : HF_YES,
                              .consistent = HF_YES};
 
-    number_text(from, low);
-    number_text(to, high);
+    number_text(range->from, low);
+    number_text(range->to, high);
     query.values =
         HF_ITEM(s, HF_S(":high", hf_str_of(high, sizeof(high))),
-                HF_S(":low", hf_str_of(low, sizeof(low))), HF_S(":pk", staged_pk(s, large)));
+                HF_S(":low", hf_str_of(low, sizeof(low))), HF_S(":pk", staged_pk(s, range->large)));
     do {
         TRY(hf_scope_built(s));
         TRY(hf_query(s, store->db, &query, page));
@@ -132,29 +132,30 @@ enum hf_status hf__events_large_page(struct hf_scope *s, struct hf_events *store
 }
 
 enum hf_status hf__events_large_events(struct hf_scope *s, struct hf_events *store,
-                                       const struct events_commit *commit, uint32_t from,
-                                       struct hf_stored_event *events, size_t cap, size_t *len,
-                                       uint32_t *next)
+                                       const struct events_commit *commit, struct events_run *run)
 {
+    const struct events_large_range range = {.large = commit->large,
+                                             .from = commit->large_from + run->from,
+                                             .to = commit->large_from + commit->count - 1,
+                                             .limit = run->cap};
     struct hf_query_result page;
     uint32_t number = 0;
 
-    assert(commit->large.len && cap > 0 && *len == 0);
-    if (from >= commit->count)
+    assert(commit->large.len && run->cap > 0 && run->len == 0);
+    if (run->from >= commit->count)
         return HF_OK;
-    TRY(hf__events_large_page(s, store, commit->large, commit->large_from + from,
-                              commit->large_from + commit->count - 1, false, cap, &page));
-    for (size_t i = 0; i < page.items_len; i++) {
+    TRY(hf__events_large_page(s, store, &range, &page));
+    for (size_t i = 0; i < page.items_len && run->len < run->cap; i++) {
         if (!hf__events_large_number(page.items[i], &number))
             return hf_scope_fail(s, HF_CORRUPT, "an item of append %.*s is damaged",
                                  HF_FMT(commit->large));
         number -= commit->large_from;
         TRY(hf__events_item_view(s, page.items[i], commit->stream, commit->version + number,
-                                 &events[*len]));
-        ++*len;
+                                 &run->events[run->len]));
+        run->len++;
     }
-    if (page.items_len && page.last.ptr && number + 1 < commit->count)
-        *next = number + 1;
+    if (run->len && (page.last.ptr || run->len < page.items_len) && number + 1 < commit->count)
+        run->next = number + 1;
     return HF_OK;
 }
 

@@ -11,7 +11,7 @@
  *      a marker that is open at a position is open behind it. A stream can be appended to once.
  *  (3) The marker is made, if it is missing, before the transaction is; unless it is known that it
  *      was there, as it does not go.
- *  (4) When others were faster, hf_tx_run() builds the transaction anew.
+ *  (4) When others were faster, hf_tx_run() builds the transaction again.
  */
 #include "events/store/append.h"
 

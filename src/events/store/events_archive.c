@@ -35,7 +35,7 @@ enum {
 _Static_assert(2 + 2 * MOVE_MAX <= HF_TX_ACTIONS_MAX, "check, count, and a put and a delete each");
 
 struct move {
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct hf_str pk;
     char from, to;     /* 'a' and 'z', or the other way round */
     struct hf_str way; /* "in" or "out" */
@@ -374,7 +374,7 @@ static enum hf_status move_run(struct hf_scope *s, struct hf_events *store, stru
 }
 
 enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
-                                 struct hf_stream_key stream)
+                                 struct hf_event_stream_key stream)
 {
     struct move move = {.stream = stream, .from = 'a', .to = 'z', .way = HF_STR("in")};
 
@@ -382,7 +382,7 @@ enum hf_status hf_events_archive(struct hf_scope *s, struct hf_events *store,
 }
 
 enum hf_status hf_events_unarchive(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream)
+                                   struct hf_event_stream_key stream)
 {
     struct move move = {.stream = stream, .from = 'z', .to = 'a', .way = HF_STR("out")};
 

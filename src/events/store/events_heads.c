@@ -48,8 +48,8 @@ struct events_gates {
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_stream_key stream,
-                                    struct hf_str *pk)
+enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind,
+                                    struct hf_event_stream_key stream, struct hf_str *pk)
 {
     assert(kind == 's' || kind == 'n');
     *pk = hf_str_of(NULL, 0);
@@ -78,16 +78,16 @@ enum hf_status hf__events_stream_pk(struct hf_scope *s, char kind, struct hf_str
 }
 
 enum hf_status hf__events_stream_of(struct hf_scope *s, struct hf_str pk,
-                                    struct hf_stream_key *stream)
+                                    struct hf_event_stream_key *stream)
 {
     struct hf_str parts[3];
 
     TRY(hf__pattern_key_parts(s, pk, parts, ARRAY_LEN(parts)));
-    *stream = (struct hf_stream_key){parts[1], parts[2]};
+    *stream = (struct hf_event_stream_key){parts[1], parts[2]};
     return HF_OK;
 }
 
-struct hf_str hf__events_stream_text(struct hf_scope *s, struct hf_stream_key stream)
+struct hf_str hf__events_stream_text(struct hf_scope *s, struct hf_event_stream_key stream)
 {
     return stream.id.len ? hf_scope_format(s, "%.*s/%.*s", HF_FMT(stream.domain), HF_FMT(stream.id))
                          : hf_scope_copy(s, stream.domain);

@@ -353,7 +353,7 @@ static enum hf_status parse_event(struct hf_scope *s, struct hf_str line,
 
 /* Is it a line that says where a stream begins? Nothing is wrong if it is none. */
 static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64_t *before,
-                                  struct hf_stream_key *stream)
+                                  struct hf_event_stream_key *stream)
 {
     struct json_reader r = {.s = s, .text = line, .status = HF_SERIALIZATION, .closed = true};
     struct json_member members[] = {{.name = "domain"}, {.name = "stream"}, {.name = "before"}};
@@ -369,7 +369,7 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
     }
     TRY(hf__pattern_json_value(s, HF_TYPE_S, members[0].raw, &domain));
     TRY(hf__pattern_json_value(s, HF_TYPE_S, members[1].raw, &id));
-    *stream = (struct hf_stream_key){hf_value_str(domain), hf_value_str(id)};
+    *stream = (struct hf_event_stream_key){hf_value_str(domain), hf_value_str(id)};
     digits = members[2].raw;
     for (size_t i = 0; i < digits.len; i++) {
         if (digits.ptr[i] < '0' || digits.ptr[i] > '9' || *before > INT64_MAX / 100)
@@ -384,7 +384,7 @@ static enum hf_status parse_begin(struct hf_scope *s, struct hf_str line, uint64
 /* A line that was read: where a stream begins, or an event. */
 struct parsed {
     uint64_t before; /* 0: an event */
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct hf_stored_event event;
 };
 

@@ -168,7 +168,7 @@ enum hf_status hf__events_map_view(struct hf_scope *s, struct hf_value map,
 }
 
 enum hf_status hf__events_item_view(struct hf_scope *s, struct hf_item item,
-                                    struct hf_stream_key stream, uint64_t version,
+                                    struct hf_event_stream_key stream, uint64_t version,
                                     struct hf_stored_event *event)
 {
     *event = (struct hf_stored_event){.position = hf_value_str(hf_item_get(item, HF_STR("p"))),
@@ -246,10 +246,9 @@ static int event_number(struct hf_str name)
 
 /* Those that are in the item. */
 static enum hf_status own_events(struct hf_scope *s, const struct events_commit *commit,
-                                 uint32_t from, struct hf_stored_event *events, size_t cap,
-                                 size_t *len, uint32_t *next)
+                                 struct events_run *run)
 {
-    size_t room = commit->count < cap ? commit->count : cap;
+    size_t room = commit->count < run->cap ? commit->count : run->cap;
     char *texts = hf_scope_alloc(s, (room + 1) * HF_POSITION_LEN);
     struct hf_item_walk walk = {0};
 
@@ -257,35 +256,34 @@ static enum hf_status own_events(struct hf_scope *s, const struct events_commit 
     while (hf_item_next(commit->item, &walk)) {
         int number = event_number(walk.name);
 
-        if (number < 0 || (uint32_t)number < from)
+        if (number < 0 || (uint32_t)number < run->from)
             continue;
-        if (*len == cap) {
-            *next = (uint32_t)number;
+        if (run->len == run->cap) {
+            run->next = (uint32_t)number;
             return HF_OK;
         }
-        assert(*len < room);
+        assert(run->len < room);
         memcpy(texts, commit->position.ptr, HF_POSITION_LEN - 2);
         texts[HF_POSITION_LEN - 2] = walk.name.ptr[1];
         texts[HF_POSITION_LEN - 1] = walk.name.ptr[2];
-        events[*len] = (struct hf_stored_event){.position = hf_str_of(texts, HF_POSITION_LEN),
-                                                .stream = commit->stream,
-                                                .version = commit->version + (uint32_t)number};
-        TRY(hf__events_map_view(s, walk.value, &events[*len]));
+        run->events[run->len] =
+            (struct hf_stored_event){.position = hf_str_of(texts, HF_POSITION_LEN),
+                                     .stream = commit->stream,
+                                     .version = commit->version + (uint32_t)number};
+        TRY(hf__events_map_view(s, walk.value, &run->events[run->len]));
         texts += HF_POSITION_LEN;
-        ++*len;
+        run->len++;
     }
     return HF_OK;
 }
 
 enum hf_status hf__events_commit_events(struct hf_scope *s, struct hf_events *store,
-                                        const struct events_commit *commit, uint32_t from,
-                                        struct hf_stored_event *events, size_t cap, size_t *len,
-                                        uint32_t *next)
+                                        const struct events_commit *commit, struct events_run *run)
 {
-    *len = 0;
-    *next = 0;
-    assert(cap > 0);
+    run->len = 0;
+    run->next = 0;
+    assert(run->cap > 0);
     if (!commit->large.ptr)
-        return own_events(s, commit, from, events, cap, len, next);
-    return hf__events_large_events(s, store, commit, from, events, cap, len, next);
+        return own_events(s, commit, run);
+    return hf__events_large_events(s, store, commit, run);
 }

@@ -24,7 +24,7 @@
  *  (1) A line has no line break inside.
  *  (2) "payload" is there exactly when the content type is JSON's and the payload is one JSON value
  *      of at most 100 levels without line breaks and without blanks around it. It is not written
- *      anew: what stands between the ':' and the ',' or '}' behind it is the payload. So numbers,
+ *      again: what stands between the ':' and the ',' or '}' behind it is the payload. So numbers,
  *      blanks, escapes, the order of members, and `null` come back as they were.
  *  (3) A payload that is empty has no member.
  *  (4) What is read has no other members than these, each once: a misspelled one would be lost.
@@ -42,7 +42,7 @@ static const int64_t second_us = 1000000, day_s = 86400;
 
 /* ---- times ---------------------------------------------------------------------------------- */
 
-/* Days since 1970 of a date in the calendar that goes on for ever; and back. Months from 1. */
+/* Days since 1970 of a date in the calendar that goes on forever; and back. Months from 1. */
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
     int64_t y = month <= 2 ? year - 1 : year;

@@ -188,7 +188,7 @@ static enum hf_status day_close(struct hf_scope *s, struct hf_events *store, str
     TRY(hf_scope_built(s));
     status =
         hf__pattern_write(s, store->db, &(struct hf_transact_write){.update = &update}, key, &item);
-    return status == HF_CONDITION ? HF_OK : status; /* the table was made anew */
+    return status == HF_CONDITION ? HF_OK : status; /* the table was made again */
 }
 
 /* Days of the list, of which the key is between the two, with them; not those that are closed when

@@ -24,7 +24,7 @@ enum { LIMIT = 100, LIMIT_MAX = 100000, PAGE = 1000 };
 struct reading {
     struct hf_scope *s;
     struct hf_events *store;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     struct hf_str pk;
     struct hf_events_read_options o;
     struct events_head head;
@@ -165,12 +165,15 @@ static enum hf_status take_stub(struct reading *r, const struct events_stub *stu
     while (!is_full(r) && r->at >= stub->first && r->at <= last) {
         uint32_t number = stub->number + (uint32_t)(r->at - stub->first);
         uint64_t before = r->at;
+        const struct events_large_range range = {
+            .large = stub->large,
+            .from = r->o.backward ? stub->number : number,
+            .to = r->o.backward ? number : stub->number + (uint32_t)stub->count - 1,
+            .backward = r->o.backward,
+            .limit = r->o.limit - r->len};
         struct hf_query_result page;
 
-        TRY(hf__events_large_page(r->s, r->store, stub->large,
-                                  r->o.backward ? stub->number : number,
-                                  r->o.backward ? number : stub->number + (uint32_t)stub->count - 1,
-                                  r->o.backward, r->o.limit - r->len, &page));
+        TRY(hf__events_large_page(r->s, r->store, &range, &page));
         for (size_t i = 0; i < page.items_len && !is_full(r); i++) {
             uint32_t at;
 
@@ -280,7 +283,7 @@ static enum hf_status read_begin(struct reading *r)
 }
 
 enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
-                              struct hf_stream_key stream,
+                              struct hf_event_stream_key stream,
                               const struct hf_events_read_options *options,
                               struct hf_events_page *page)
 {
@@ -290,7 +293,8 @@ enum hf_status hf_events_read(struct hf_scope *s, struct hf_events *store,
     *page = (struct hf_events_page){.events = NULL};
     OPTIONS_COPY(&r.o, options);
     TRY(hf__events_stream_pk(s, 's', stream, &r.pk));
-    r.stream = (struct hf_stream_key){hf_scope_copy(s, stream.domain), hf_scope_copy(s, stream.id)};
+    r.stream =
+        (struct hf_event_stream_key){hf_scope_copy(s, stream.domain), hf_scope_copy(s, stream.id)};
     TRY(hf_scope_built(s));
     TRY(read_begin(&r));
     TRY(read_pages(&r));
@@ -344,12 +348,12 @@ static struct hf_item place_key(struct hf_scope *s, const struct events_place *p
 }
 
 static enum hf_status place_stream(struct hf_scope *s, const struct events_place *place,
-                                   struct hf_stream_key *stream)
+                                   struct hf_event_stream_key *stream)
 {
     struct hf_str parts[2];
 
     TRY(hf__pattern_key_parts(s, place->stream, parts, ARRAY_LEN(parts)));
-    *stream = (struct hf_stream_key){parts[0], parts[1]};
+    *stream = (struct hf_event_stream_key){parts[0], parts[1]};
     return HF_OK;
 }
 
@@ -371,7 +375,7 @@ enum hf_status hf__events_places_read(struct hf_scope *s, struct hf_events *stor
         return HF_OK;
     TRY(hf_get_many(s, store->db, gets, len, &options, &result));
     for (size_t i = 0; i < len; i++) {
-        struct hf_stream_key stream;
+        struct hf_event_stream_key stream;
         bool there = true;
 
         /* Another event may be there when that of the place was never appended. */
@@ -427,17 +431,16 @@ static enum hf_status find_at(struct hf_scope *s, struct hf_events *store, struc
 {
     struct events_commit commit;
     struct hf_item item;
-    uint32_t number = 0, next;
-    size_t len;
+    struct events_run run = {.events = event, .cap = 1};
 
     *event = (struct hf_stored_event){.version = 0};
-    hf__events_position_read(position, NULL, NULL, &number);
+    hf__events_position_read(position, NULL, NULL, &run.from);
     TRY(read_commit(s, store, position, &item));
     if (!item.ptr)
         return HF_OK;
     TRY(hf__events_commit_view(s, item, &commit));
-    TRY(hf__events_commit_events(s, store, &commit, number, event, 1, &len, &next));
-    if (!len || !hf_str_equal(event->position, position))
+    TRY(hf__events_commit_events(s, store, &commit, &run));
+    if (!run.len || !hf_str_equal(event->position, position))
         *event = (struct hf_stored_event){.version = 0};
     return HF_OK;
 }

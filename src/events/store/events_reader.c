@@ -332,32 +332,33 @@ static bool commit_pass_over(struct hf_events_reader *r, struct part *part)
 }
 
 /*
- * Take of `got` events, which follow each other, those that are wanted. *next is the number of the
- * event to go on with, 0: as it is. (2): with a failure those before it were taken.
+ * Take of these events, which follow each other, those that are wanted. run->next is the number of
+ * the event to go on with afterwards. (2): with a failure those before it were taken.
  */
 static enum hf_status events_take(struct hf_scope *s, struct hf_events_reader *r,
-                                  struct hf_stored_event *out, size_t got, size_t *len,
-                                  size_t *fetched, uint32_t *next)
+                                  struct events_run *run, size_t *len, size_t *fetched)
 {
-    assert(out == r->out + *len && got <= r->limit - *len);
-    for (size_t i = 0; i < got; i++) {
+    struct hf_stored_event *out = run->events;
+
+    assert(out == r->out + *len && run->len <= r->limit - *len);
+    for (size_t i = 0; i < run->len; i++) {
         struct events_position position = position_of(out[i].position);
 
         if (*fetched > FETCHED_MAX) { /* (3) */
-            (void)hf__events_position_read(out[i].position, NULL, NULL, next);
+            (void)hf__events_position_read(out[i].position, NULL, NULL, &run->next);
             return HF_OK;
         }
         if (!position_is_before(&r->position, &position))
             continue;
         if (r->until.text[0] && position_is_before(&r->until, &position)) {
-            *next = 0;
+            run->next = 0;
             return HF_OK;
         }
         if (is_wanted(r, &out[i])) {
             enum hf_status status = payload_fetch(s, r, &out[i], fetched);
 
             if (status != HF_OK) {
-                (void)hf__events_position_read(out[i].position, NULL, NULL, next);
+                (void)hf__events_position_read(out[i].position, NULL, NULL, &run->next);
                 return status;
             }
             if (&out[i] != &r->out[*len])
@@ -375,8 +376,8 @@ static enum hf_status commit_emit(struct hf_scope *s, struct hf_events_reader *r
 {
     struct hf_stored_event *out = r->out + *len;
     bool large = part->commit.large.ptr != NULL;
-    size_t cap = r->limit - *len, bytes = 0, got;
-    uint32_t next;
+    struct events_run run = {.from = part->number, .events = out, .cap = r->limit - *len};
+    size_t bytes = 0;
     enum hf_status status;
 
     assert(part->has_commit && *len < r->limit);
@@ -384,19 +385,18 @@ static enum hf_status commit_emit(struct hf_scope *s, struct hf_events_reader *r
         part_step(part);
         return HF_OK;
     }
-    if (large && cap > LARGE_CHUNK)
-        cap = LARGE_CHUNK;
-    status = hf__events_commit_events(r->extra, r->store, &part->commit, part->number, out, cap,
-                                      &got, &next);
+    if (large && run.cap > LARGE_CHUNK)
+        run.cap = LARGE_CHUNK;
+    status = hf__events_commit_events(r->extra, r->store, &part->commit, &run);
     if (status != HF_OK)
         return hf_scope_fail_from(s, status, r->extra);
-    for (size_t i = 0; large && i < got; i++) /* those that are not wanted, too */
+    for (size_t i = 0; large && i < run.len; i++) /* those that are not wanted, too */
         bytes += out[i].payload.len;
-    assert(got <= cap);
-    status = events_take(s, r, out, got, len, fetched, &next);
+    assert(run.len <= run.cap);
+    status = events_take(s, r, &run, len, fetched);
     *fetched += bytes;
-    part->number = next;
-    if (status == HF_OK && !next)
+    part->number = run.next;
+    if (status == HF_OK && !run.next)
         part_step(part);
     return status;
 }
@@ -453,7 +453,7 @@ static enum hf_status choose_commit(struct hf_scope *s, struct hf_events_reader 
     return hf_scope_sleep_ms(s, r->settle_ms); /* a clock is ahead of ours */
 }
 
-/* The same, as the last position that commit may have: a reader may have begun in the midst of it.
+/* The same, as the last position that commit may have: a reader may have begun in the middle of it.
  */
 static enum hf_status choose_bound(struct hf_scope *s, struct hf_events_reader *r,
                                    struct events_position *to)

@@ -48,13 +48,13 @@ enum hf_status hf__events_swept_view(struct hf_scope *s, struct hf_item item,
     return HF_OK;
 }
 
-static enum hf_status fail_none(struct hf_scope *s, struct hf_stream_key stream)
+static enum hf_status fail_none(struct hf_scope *s, struct hf_event_stream_key stream)
 {
     return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-static enum hf_status fail_deleted(struct hf_scope *s, struct hf_stream_key stream)
+static enum hf_status fail_deleted(struct hf_scope *s, struct hf_event_stream_key stream)
 {
     return hf_scope_fail(s, HF_DELETED, "stream \"%.*s\" was deleted",
                          HF_FMT(hf__events_stream_text(s, stream)));
@@ -74,7 +74,7 @@ static enum hf_status head_change(struct hf_scope *s, struct hf_events *store,
 }
 
 /* Why a change of a stream that is to be there was refused, if it is not or was deleted. */
-static enum hf_status check_refusal(struct hf_scope *s, struct hf_stream_key stream,
+static enum hf_status check_refusal(struct hf_scope *s, struct hf_event_stream_key stream,
                                     struct hf_item item, struct events_head *head)
 {
     TRY(hf__events_head_view(s, item, head));
@@ -131,13 +131,13 @@ enum hf_status hf__events_first_readable(struct hf_scope *s, struct hf_events *s
 }
 
 static enum hf_status info_of(struct hf_scope *s, struct hf_events *store, struct hf_str pk,
-                              const struct events_head *head, struct hf_stream_info *info)
+                              const struct events_head *head, struct hf_event_stream_info *info)
 {
-    *info = (struct hf_stream_info){.version = head->version,
-                                    .max_age_s = head->max_age_s,
-                                    .max_count = head->max_count,
-                                    .archived = head->state == EVENTS_ARCHIVED,
-                                    .deleted = head->state == EVENTS_DELETED};
+    *info = (struct hf_event_stream_info){.version = head->version,
+                                          .max_age_s = head->max_age_s,
+                                          .max_count = head->max_count,
+                                          .archived = head->state == EVENTS_ARCHIVED,
+                                          .deleted = head->state == EVENTS_DELETED};
     if (head->version)
         info->position = hf_scope_copy(s, position_str(&head->position));
     if (store->chain && head->version) {
@@ -155,12 +155,13 @@ static enum hf_status info_of(struct hf_scope *s, struct hf_events *store, struc
 }
 
 enum hf_status hf_events_stream_info(struct hf_scope *s, struct hf_events *store,
-                                     struct hf_stream_key stream, struct hf_stream_info *info)
+                                     struct hf_event_stream_key stream,
+                                     struct hf_event_stream_info *info)
 {
     struct events_head head;
     struct hf_str pk;
 
-    *info = (struct hf_stream_info){.version = 0};
+    *info = (struct hf_event_stream_info){.version = 0};
     TRY(hf__events_stream_pk(s, 's', stream, &pk));
     TRY(hf__events_head_read(s, store, pk, &head));
     if (!head.version && head.state != EVENTS_DELETED)
@@ -171,7 +172,7 @@ enum hf_status hf_events_stream_info(struct hf_scope *s, struct hf_events *store
 /* ---- truncation, limits, the end ------------------------------------------------------------ */
 
 enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
-                                  struct hf_stream_key stream, uint64_t before)
+                                  struct hf_event_stream_key stream, uint64_t before)
 {
     struct hf_update_item update = {
         .update = HF_STR("SET #t = :before"),
@@ -203,7 +204,7 @@ enum hf_status hf_events_truncate(struct hf_scope *s, struct hf_events *store,
 }
 
 enum hf_status hf_events_limit_stream(struct hf_scope *s, struct hf_events *store,
-                                      struct hf_stream_key stream, uint32_t max_age_s,
+                                      struct hf_event_stream_key stream, uint32_t max_age_s,
                                       uint64_t max_count)
 {
     struct hf_update_item update = {
@@ -241,7 +242,7 @@ enum hf_status hf_events_limit_stream(struct hf_scope *s, struct hf_events *stor
                          HF_FMT(hf__events_stream_text(s, stream)));
 }
 
-enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key stream,
+enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_event_stream_key stream,
                                      enum hf_expect expect, uint64_t version, uint64_t actual)
 {
     struct hf_str name = hf__events_stream_text(s, stream);
@@ -261,7 +262,7 @@ enum hf_status hf__events_unexpected(struct hf_scope *s, struct hf_stream_key st
 }
 
 enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream, enum hf_expect expect,
+                                   struct hf_event_stream_key stream, enum hf_expect expect,
                                    uint64_t version)
 {
     bool none = expect == HF_EXPECT_NONE || (expect == HF_EXPECT_VERSION && !version);
@@ -301,7 +302,7 @@ enum hf_status hf_events_tombstone(struct hf_scope *s, struct hf_events *store,
 
 /* A stream whose first events are elsewhere, or nowhere any more. */
 enum hf_status hf__events_begin_at(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream, uint64_t first)
+                                   struct hf_event_stream_key stream, uint64_t first)
 {
     struct events_position position = hf__events_position_make(store, 0, 1);
     struct hf_put_item put = {.table = store->table,
@@ -448,15 +449,14 @@ enum hf_status hf__events_each_head(struct hf_scope *s, struct hf_events *store,
     TRY(hf_pages_scan(s, store->db, &scan, NULL, &pages));
     while ((status = hf_pages_next_item(s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_scope_mark mark = hf_scope_mark(s);
-        struct hf_stream_key stream;
-        struct events_head head;
-        struct hf_str pk = hf_value_str(hf_item_get(item, HF_STR("pk")));
+        struct events_found found = {.pk = hf_value_str(hf_item_get(item, HF_STR("pk"))),
+                                     .item = item};
 
-        status = hf__events_stream_of(s, pk, &stream);
+        status = hf__events_stream_of(s, found.pk, &found.stream);
         if (status == HF_OK)
-            status = hf__events_head_view(s, item, &head);
+            status = hf__events_head_view(s, item, &found.head);
         if (status == HF_OK)
-            status = fn(s, store, stream, pk, &head, item, user);
+            status = fn(s, store, &found, user);
         if (status != HF_OK)
             break;
         hf_scope_rewind(s, mark);
@@ -472,17 +472,15 @@ struct listing {
 };
 
 static enum hf_status list_one(struct hf_scope *s, struct hf_events *store,
-                               struct hf_stream_key stream, struct hf_str pk,
-                               const struct events_head *head, struct hf_item item, void *user)
+                               const struct events_found *found, void *user)
 {
     const struct listing *listing = user;
-    struct hf_stream_info info;
+    struct hf_event_stream_info info;
 
-    (void)item;
-    if (listing->domain.len && !hf_str_equal(listing->domain, stream.domain))
+    if (listing->domain.len && !hf_str_equal(listing->domain, found->stream.domain))
         return HF_OK;
-    TRY(info_of(s, store, pk, head, &info));
-    return listing->fn(s, stream, &info, listing->user);
+    TRY(info_of(s, store, found->pk, &found->head, &info));
+    return listing->fn(s, found->stream, &info, listing->user);
 }
 
 enum hf_status hf_events_streams(struct hf_scope *s, struct hf_events *store, struct hf_str domain,

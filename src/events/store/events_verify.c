@@ -9,7 +9,7 @@
  *  (1) An event that was changed, left out, put in or moved shows: its hash, the version of the
  *      next one, or the head does not fit. Whoever could change all hashes from there on would
  *      still have to change the head; so a hash of the head that is kept elsewhere
- *      (hf_stream_info.hash) makes the whole stream certain.
+ *      (hf_event_stream_info.hash) makes the whole stream certain.
  *  (2) Others may append, truncate, sweep and archive meanwhile. Events behind the head as it was
  *      read are not looked at; and what does not fit is looked at again, as long as the head says
  *      that somebody swept or moved the stream since.
@@ -46,7 +46,7 @@ static enum hf_status report_progress(struct verify *v, bool ends)
 /* One stream on its way. */
 struct chain {
     struct verify *v;
-    struct hf_stream_key stream;
+    struct hf_event_stream_key stream;
     const struct events_head *head;
     uint64_t next;             /* the version that has to come */
     uint8_t hash[EVENTS_HASH]; /* of the one before */
@@ -60,8 +60,8 @@ static enum hf_status fail_version(struct chain *c, uint64_t version, const char
 {
     struct hf_scope *s = c->v->s;
 
-    c->v->out->bad =
-        (struct hf_stream_key){hf_scope_copy(s, c->stream.domain), hf_scope_copy(s, c->stream.id)};
+    c->v->out->bad = (struct hf_event_stream_key){hf_scope_copy(s, c->stream.domain),
+                                                  hf_scope_copy(s, c->stream.id)};
     c->v->out->bad_version = version;
     return hf_scope_fail(s, HF_CORRUPT, "stream \"%.*s\", version %llu: %s",
                          HF_FMT(hf__events_stream_text(s, c->stream)), (unsigned long long)version,
@@ -224,8 +224,9 @@ static enum hf_status check_step(struct hf_scope *s, struct hf_events *store,
     return check_event(c, &event, hf_item_get(step->item, HF_STR("e")), hf_str_of(NULL, 0), 0);
 }
 
-static enum hf_status check_once(struct verify *v, struct hf_stream_key stream, struct hf_str pk,
-                                 const struct events_head *head, struct hf_item item)
+static enum hf_status check_once(struct verify *v, struct hf_event_stream_key stream,
+                                 struct hf_str pk, const struct events_head *head,
+                                 struct hf_item item)
 {
     struct chain c = {.v = v, .stream = stream, .head = head};
     struct events_swept swept;
@@ -263,15 +264,15 @@ static bool is_moved(struct hf_item one, struct hf_item other)
 
 /* (2) */
 static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
-                                   struct hf_stream_key stream, struct hf_str pk,
-                                   const struct events_head *head, struct hf_item item, void *user)
+                                   const struct events_found *found, void *user)
 {
     struct verify *v = user;
     uint64_t before = v->out->events;
-    struct events_head now = *head;
+    struct events_head now = found->head;
+    struct hf_item item = found->item;
 
     for (int retry = 0;; retry++) {
-        enum hf_status status = check_once(v, stream, pk, &now, item);
+        enum hf_status status = check_once(v, found->stream, found->pk, &now, item);
         struct hf_str text = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
         struct hf_item again;
 
@@ -280,14 +281,14 @@ static enum hf_status check_stream(struct hf_scope *s, struct hf_events *store,
         if (status != HF_CORRUPT || retry == RETRIES)
             return status;
         TRY(hf__pattern_read(s, store->db, store->table,
-                             HF_ITEM(s, HF_S("pk", pk), HF_S("sk", HF_STR("h"))), &again));
+                             HF_ITEM(s, HF_S("pk", found->pk), HF_S("sk", HF_STR("h"))), &again));
         if (!is_moved(item, again))
             return hf_scope_fail(s, HF_CORRUPT, "%.*s", HF_FMT(text));
         TRY(hf__events_head_view(s, again, &now));
         item = again;
         v->out->events = before;
         v->reported = v->reported < before ? v->reported : before;
-        v->out->bad = (struct hf_stream_key){.id = {NULL, 0}};
+        v->out->bad = (struct hf_event_stream_key){.id = {NULL, 0}};
         v->out->bad_version = 0;
     }
 }
@@ -380,11 +381,10 @@ static enum hf_status check_events(struct verify *v, const struct events_commit 
 static enum hf_status check_commit(struct verify *v, struct hf_item item)
 {
     struct hf_stored_event events[BATCH];
+    struct events_run run = {.events = events, .cap = BATCH};
     struct events_commit commit;
     uint64_t missing = 0;
-    uint32_t from = 0;
     bool fits, there;
-    size_t len;
 
     TRY(hf__events_commit_view(v->s, item, &commit));
     if (commit.large.ptr) {
@@ -393,12 +393,12 @@ static enum hf_status check_commit(struct verify *v, struct hf_item item)
         v->ordered += commit.count;
     } else {
         do {
-            TRY(hf__events_commit_events(v->s, v->store, &commit, from, events, BATCH, &len,
-                                         &from));
-            if (len)
-                TRY(check_events(v, &commit, events, len, &missing));
-            v->ordered += len;
-        } while (from && !missing);
+            run.from = run.next;
+            TRY(hf__events_commit_events(v->s, v->store, &commit, &run));
+            if (run.len)
+                TRY(check_events(v, &commit, events, run.len, &missing));
+            v->ordered += run.len;
+        } while (run.next && !missing);
     }
     if (!missing)
         return report_progress(v, false);
@@ -473,15 +473,13 @@ static enum hf_status check_order(struct verify *v)
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
-                                const struct hf_stream_key *stream,
+                                const struct hf_event_stream_key *stream,
                                 const struct hf_events_verify_options *options,
                                 struct hf_events_verified *verified)
 {
     struct hf_events_verified unused;
     struct verify v = {.s = s, .store = store, .out = verified ? verified : &unused};
-    struct events_head head;
-    struct hf_item item;
-    struct hf_str pk;
+    struct events_found found;
 
     OPTIONS_COPY(&v.o, options);
     *v.out = (struct hf_events_verified){.streams = 0};
@@ -494,13 +492,14 @@ enum hf_status hf_events_verify(struct hf_scope *s, struct hf_events *store,
         TRY(check_order(&v));
         return report_progress(&v, true);
     }
-    TRY(hf__events_stream_pk(s, 's', *stream, &pk));
+    found = (struct events_found){.stream = *stream};
+    TRY(hf__events_stream_pk(s, 's', *stream, &found.pk));
     TRY(hf__pattern_read(s, store->db, store->table,
-                         HF_ITEM(s, HF_S("pk", pk), HF_S("sk", HF_STR("h"))), &item));
-    TRY(hf__events_head_view(s, item, &head));
-    if (!item.ptr)
+                         HF_ITEM(s, HF_S("pk", found.pk), HF_S("sk", HF_STR("h"))), &found.item));
+    TRY(hf__events_head_view(s, found.item, &found.head));
+    if (!found.item.ptr)
         return hf_scope_fail(s, HF_NOT_FOUND, "stream \"%.*s\" does not exist",
                              HF_FMT(hf__events_stream_text(s, *stream)));
-    TRY(check_stream(s, store, *stream, pk, &head, item, &v));
+    TRY(check_stream(s, store, &found, &v));
     return report_progress(&v, true);
 }

@@ -50,7 +50,7 @@ struct hf_group {
 /* ---- references ----------------------------------------------------------------------------- */
 
 /* (2) */
-static struct hf_str order_key(struct hf_scope *s, struct hf_stream_key stream)
+static struct hf_str order_key(struct hf_scope *s, struct hf_event_stream_key stream)
 {
     struct hf_str key = PATTERN_KEY(s, stream.domain, stream.id.ptr ? stream.id : HF_STR(""));
 

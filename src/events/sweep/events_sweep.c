@@ -149,7 +149,7 @@ static enum hf_status choose_events(const struct sweep *w, const struct sweep_st
         if ((*len && bytes > SOME_BYTES) ||
             (*len + 1) * EACH + commits->len + 2 > HF_TX_ACTIONS_MAX) /* and its commit, the head */
             return HF_OK;
-        TRY(hf__events_item_view(w->s, found->items[i], (struct hf_stream_key){.id = {0}},
+        TRY(hf__events_item_view(w->s, found->items[i], (struct hf_event_stream_key){.id = {0}},
                                  step.version, event));
         if (!hf__sweep_add_commit(commits, event->position))
             return HF_OK;
@@ -254,7 +254,7 @@ static enum hf_status sweep_stream(struct sweep *w, struct sweep_stream *stream)
 }
 
 /* A deleted stream has no use for its snapshot. */
-static enum hf_status remove_snapshot(const struct sweep *w, struct hf_stream_key stream)
+static enum hf_status remove_snapshot(const struct sweep *w, struct hf_event_stream_key stream)
 {
     struct hf_delete_item del = {.table = w->store->table};
     struct hf_str pk;
@@ -266,20 +266,19 @@ static enum hf_status remove_snapshot(const struct sweep *w, struct hf_stream_ke
 }
 
 static enum hf_status sweep_head(struct hf_scope *s, struct hf_events *store,
-                                 struct hf_stream_key key, struct hf_str pk,
-                                 const struct events_head *head, struct hf_item item, void *user)
+                                 const struct events_found *found, void *user)
 {
     struct sweep *w = user;
-    struct sweep_stream stream = {.pk = pk};
+    struct sweep_stream stream = {.pk = found->pk};
     struct events_swept swept;
 
     (void)s;
     (void)store;
-    TRY(head_view(w, &stream, item, &swept));
+    TRY(head_view(w, &stream, found->item, &swept));
     if (stream.first <= swept.first && !swept.unfinished.ptr)
         return HF_OK;
-    if (head->state == EVENTS_DELETED)
-        TRY(remove_snapshot(w, key));
+    if (found->head.state == EVENTS_DELETED)
+        TRY(remove_snapshot(w, found->stream));
     return sweep_stream(w, &stream);
 }
 

@@ -56,7 +56,7 @@ static enum hf_status remove_staged(struct sweep *w, struct hf_str large,
 
     TRY(hf_tx_new(w->s, w->store->db, &tx));
     for (size_t i = 0; i < found->items_len; i++)
-        TRY(hf__events_item_view(w->s, found->items[i], (struct hf_stream_key){.id = {0}}, 1,
+        TRY(hf__events_item_view(w->s, found->items[i], (struct hf_event_stream_key){.id = {0}}, 1,
                                  &events[i]));
     TRY(own_ids(w, large, events, found->items_len, own));
     for (size_t i = 0; i < found->items_len; i++) {
@@ -143,7 +143,8 @@ static enum hf_status commits_of(struct sweep *w, const struct events_step *step
     while ((status = hf_pages_next_item(w->s, pages, &item)) == HF_OK && item.ptr) {
         struct hf_stored_event event;
 
-        status = hf__events_item_view(w->s, item, (struct hf_stream_key){.id = {0}}, 1, &event);
+        status =
+            hf__events_item_view(w->s, item, (struct hf_event_stream_key){.id = {0}}, 1, &event);
         if (status == HF_OK && !hf__sweep_add_commit(commits, event.position))
             status = hf_scope_fail(w->s, HF_CORRUPT, "append %.*s has too many commits",
                                    HF_FMT(step->large));

@@ -64,7 +64,7 @@ enum hf_status hf__sweep_delete(const struct sweep *w, struct hf_tx *tx, struct 
 enum hf_status hf__sweep_belongings(const struct sweep *w, struct hf_tx *tx,
                                     const struct hf_stored_event *event, struct hf_str large);
 
-/* Others may be at the same: *again says that it is to be looked at anew, after a while. */
+/* Others may be at the same: *again says that it is to be looked at again, after a while. */
 enum hf_status hf__sweep_commit(const struct sweep *w, struct hf_tx *tx, bool *again);
 enum hf_status hf__sweep_wait(const struct sweep *w, int *attempt);
 
@@ -74,7 +74,7 @@ bool hf__sweep_add_commit(struct sweep_commits *commits, struct hf_str position)
 /* Look where they are. */
 enum hf_status hf__sweep_read_commits(const struct sweep *w, struct sweep_commits *commits);
 
-/* Take the events out of them (1); *again: one was in neither part, so look anew. */
+/* Take the events out of them (1); *again: one was in neither part, so look again. */
 enum hf_status hf__sweep_tx_commits(const struct sweep *w, struct hf_tx *tx,
                                     const struct sweep_commits *commits,
                                     const struct hf_stored_event *events, size_t len, bool *again);

@@ -44,7 +44,7 @@ struct killer {
 void killer_start(struct killer *killer, struct broker *broker, int64_t us);
 void killer_join(struct killer *killer);
 
-/* Kills a broker again and again while a ledger is sent; `storm_again` starts it anew. */
+/* Kills a broker again and again while a ledger is sent; `storm_again` starts it again. */
 struct storm {
     struct broker *broker;
     struct killer killer;

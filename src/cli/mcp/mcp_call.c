@@ -1,0 +1,671 @@
+/*
+ * cli/mcp/mcp_call.c: running a tool. See mcp.h.
+ *
+ * Arguments become the words of a command line: options as --name=value, then "--", then operands. So no
+ * argument can be taken for an option. The command runs in this process with streams of its own.
+ *
+ * What always holds:
+ *
+ *  (1) Only the database and the tables of the settings are used, and what is not writable is not written.
+ *  (2) A result has --max-bytes at most, and lists have --max-items elements at most.
+ */
+#include "base/base.h"
+#include "cli/mcp/mcp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_MAX = 1100, VALUES_MAX = 1000 }; /* of a command line; of one argument */
+
+struct mcp_words {
+    struct hf_scope *s;
+    const char *words[WORDS_MAX];
+    size_t len;
+    const char *operands[WORDS_MAX];
+    size_t operands_len;
+    struct hf_str error; /* absent: none */
+};
+
+/* ---- arguments ------------------------------------------------------------------------------ */
+
+static bool words_fail(struct mcp_words *w, const char *name, const char *what)
+{
+    w->error = hf_scope_format(w->s, "argument '%s': %s", name, what);
+    if (!w->error.ptr)
+        w->error = HF_STR("out of memory");
+    return false;
+}
+
+/* One word: behind an option, or an operand. */
+static bool word_add(struct mcp_words *w, const struct mcp_parameter *parameter, struct hf_str text)
+{
+    struct hf_str word;
+
+    if (memchr(text.ptr, '\0', text.len))
+        return words_fail(w, parameter->name, "contains a NUL character");
+    if (w->len + w->operands_len + 16 > WORDS_MAX)
+        return words_fail(w, parameter->name, "too many values");
+    word = parameter->option ? hf_scope_format(w->s, "%s=%.*s", parameter->option, HF_FMT(text))
+                             : hf_scope_copy(w->s, text);
+    if (!word.ptr)
+        return words_fail(w, parameter->name, "out of memory");
+    if (parameter->option)
+        w->words[w->len++] = word.ptr;
+    else
+        w->operands[w->operands_len++] = word.ptr;
+    return true;
+}
+
+static bool is_integer(const struct json_node *value)
+{
+    size_t first = value->text.len && value->text.ptr[0] == '-' ? 1 : 0;
+
+    if (value->kind != JSON_NUMBER || value->text.len == first)
+        return false;
+    for (size_t i = first; i < value->text.len; i++)
+        if (value->text.ptr[i] < '0' || value->text.ptr[i] > '9')
+            return false;
+    return true;
+}
+
+static bool list_add(struct mcp_words *w, const struct mcp_parameter *parameter,
+                     const struct json_node *value)
+{
+    if (value->kind != JSON_ARRAY)
+        return words_fail(w, parameter->name, "expected an array");
+    if (value->len > VALUES_MAX)
+        return words_fail(w, parameter->name, "more than 1000 values");
+    if (parameter->kind == MCP_KEY && (value->len == 0 || value->len > 2))
+        return words_fail(w, parameter->name, "a key has one part or two");
+    for (const struct json_node *at = value->first; at; at = at->next) {
+        bool fits = parameter->kind == MCP_VALUES || at->kind == JSON_STRING ||
+                    (parameter->kind == MCP_KEY && at->kind == JSON_NUMBER);
+
+        if (!fits)
+            return words_fail(w, parameter->name,
+                              parameter->kind == MCP_KEY ? "expected strings or numbers"
+                                                         : "expected strings");
+        if (!word_add(w, parameter, parameter->kind == MCP_VALUES ? at->raw : at->text))
+            return false;
+    }
+    return true;
+}
+
+static bool is_among(struct hf_str text, const char *words)
+{
+    while (*words) {
+        size_t len = strcspn(words, " ");
+
+        if (hf_str_equal(text, hf_str_of(words, len)))
+            return true;
+        words += len + (words[len] == ' ');
+    }
+    return false;
+}
+
+static bool argument_add(struct mcp_words *w, const struct mcp_parameter *parameter,
+                         const struct json_node *value)
+{
+    switch (parameter->kind) {
+    case MCP_TEXT:
+        if (value->kind != JSON_STRING)
+            return words_fail(w, parameter->name, "expected a string");
+        if (parameter->words && !is_among(value->text, parameter->words))
+            return words_fail(w, parameter->name,
+                              hf_scope_format(w->s, "expected one of: %s", parameter->words).ptr);
+        return word_add(w, parameter, value->text);
+    case MCP_NUMBER:
+        if (!is_integer(value))
+            return words_fail(w, parameter->name, "expected an integer");
+        return word_add(w, parameter, value->text);
+    case MCP_FLAG:
+        if (value->kind != JSON_TRUE && value->kind != JSON_FALSE)
+            return words_fail(w, parameter->name, "expected true or false");
+        if (value->kind == JSON_TRUE)
+            w->words[w->len++] = parameter->option;
+        return true;
+    case MCP_OBJECT:
+        if (value->kind != JSON_OBJECT)
+            return words_fail(w, parameter->name, "expected an object");
+        return word_add(w, parameter, value->raw);
+    case MCP_ANY:
+        return word_add(w, parameter, value->raw);
+    case MCP_KEY:
+    case MCP_TEXTS:
+    case MCP_VALUES:
+        break;
+    case MCP_KEYS:
+        assert(!"such a tool is run for each key");
+        return false;
+    }
+    return list_add(w, parameter, value);
+}
+
+static const struct json_node *argument_of(const struct json_node *arguments, const char *name)
+{
+    const struct json_node *value = hf__cli_json_member(arguments, name);
+
+    return value && value->kind != JSON_NULL ? value : NULL;
+}
+
+/* ---- statements ----------------------------------------------------------------------------- */
+
+static struct hf_str text_from(struct hf_str text, size_t at)
+{
+    return hf_str_of(text.ptr + at, text.len - at);
+}
+
+/* Does the text begin with that word of letters, in either case? */
+static bool text_begins(struct hf_str text, struct hf_str word)
+{
+    for (size_t i = 0; i < word.len; i++)
+        if (i == text.len || (text.ptr[i] & ~0x20) != word.ptr[i])
+            return false;
+    return true;
+}
+
+struct hf_str hf__mcp_statement(struct hf_str text, bool *reads)
+{
+    static const char blanks[] = {' ', '\t', '\r', '\n', '\f', '\v'};
+    const struct hf_str word = HF_STR("SELECT");
+
+    *reads = false;
+    while (text.len) {
+        const char *end;
+
+        if (memchr(blanks, text.ptr[0], sizeof(blanks))) {
+            text = text_from(text, 1);
+        } else if (text.len > 1 && memcmp(text.ptr, "--", 2) == 0) {
+            end = memchr(text.ptr, '\n', text.len);
+            text = text_from(text, end ? (size_t)(end - text.ptr) + 1 : text.len);
+        } else if (text.len > 1 && memcmp(text.ptr, "/*", 2) == 0) {
+            end = memmem(text.ptr + 2, text.len - 2, "*/", 2);
+            text = text_from(text, end ? (size_t)(end - text.ptr) + 2 : text.len);
+        } else
+            break;
+    }
+    if (text.len > word.len && text_begins(text, word)) {
+        char next = text.ptr[word.len];
+
+        *reads = !(next >= 'a' && next <= 'z') && !(next >= 'A' && next <= 'Z') &&
+                 !(next >= '0' && next <= '9') && next != '_' && next != '$';
+    }
+    return text;
+}
+
+/* (1) */
+static bool statement_add(struct mcp_words *w, const struct mcp_settings *settings,
+                          const struct mcp_parameter *parameter, const struct json_node *value)
+{
+    struct hf_str text;
+    bool reads;
+
+    if (value->kind != JSON_STRING)
+        return words_fail(w, parameter->name, "expected a string");
+    text = hf__mcp_statement(value->text, &reads);
+    if (!reads && !settings->write)
+        return words_fail(w, parameter->name,
+                          "only SELECT is allowed: this server was started without --write");
+    return word_add(w, parameter, text);
+}
+
+/* ---- the command line ----------------------------------------------------------------------- */
+
+static void option_add(struct mcp_words *w, const char *name, struct hf_str value)
+{
+    struct hf_str word;
+
+    if (!value.ptr)
+        return;
+    word = hf_scope_format(w->s, "%s=%.*s", name, HF_FMT(value));
+    if (!word.ptr)
+        w->error = HF_STR("out of memory");
+    else
+        w->words[w->len++] = word.ptr;
+}
+
+/* The database, as the server was told; before the arguments, which have no such options. */
+static void database_add(struct mcp_words *w, const struct database_settings *database)
+{
+    w->words[w->len++] = "--json";
+    option_add(w, "--db", database->url);
+    option_add(w, "--prefix", database->prefix);
+    option_add(w, "--profile", database->profile);
+    option_add(w, "--region", database->region);
+    option_add(w, "--timeout",
+               hf_scope_format(w->s, "%llums", (unsigned long long)database->timeout_ms));
+}
+
+/* (2) */
+static bool limit_add(struct mcp_words *w, const struct mcp_settings *settings,
+                      const struct json_node *value)
+{
+    uint64_t limit = settings->max_items;
+
+    if (value) {
+        if (!is_integer(value) || !hf__options_number(value->text.ptr, &limit) || limit == 0)
+            return words_fail(w, "limit", "expected an integer from 1 on");
+        if (limit > settings->max_items)
+            limit = settings->max_items;
+    }
+    option_add(w, "--limit", hf_scope_format(w->s, "%llu", (unsigned long long)limit));
+    return true;
+}
+
+/* (1) */
+static bool table_check(struct mcp_words *w, const struct mcp_settings *settings,
+                        const struct json_node *value)
+{
+    for (size_t i = 0; i < settings->tables.len; i++)
+        if (value->kind == JSON_STRING && hf_str_equal(settings->tables.values[i], value->text))
+            return true;
+    return !settings->tables.len ||
+           words_fail(w, "table", "this server is limited to other tables (--table)");
+}
+
+static bool arguments_known(struct mcp_words *w, const struct mcp_tool *tool,
+                            const struct json_node *arguments)
+{
+    for (const struct json_node *at = arguments ? arguments->first : NULL; at; at = at->next) {
+        bool known = tool->limited && hf_str_equal(at->name, HF_STR("limit"));
+
+        for (size_t i = 0; i < tool->len; i++)
+            known |= hf_str_equal(at->name, hf_str_from(tool->parameters[i].name));
+        if (!known) {
+            w->error = hf_scope_format(w->s, "unknown argument '%.*s'", HF_FMT(at->name));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
+                       const struct mcp_tool *tool, const struct json_node *arguments)
+{
+    for (const char *word = tool->command; *word;) { /* "item get" */
+        size_t len = strcspn(word, " ");
+
+        w->words[w->len++] = hf_scope_copy(w->s, hf_str_of(word, len)).ptr;
+        word += len + (word[len] == ' ');
+    }
+    database_add(w, &settings->database);
+    if (!arguments_known(w, tool, arguments))
+        return false;
+    for (size_t i = 0; i < tool->len; i++) {
+        const struct mcp_parameter *parameter = &tool->parameters[i];
+        const struct json_node *value = argument_of(arguments, parameter->name);
+
+        if (!value && parameter->required)
+            return words_fail(w, parameter->name, "missing");
+        if (!value)
+            continue;
+        if (tool->by_table && strcmp(parameter->name, "table") == 0 &&
+            !table_check(w, settings, value))
+            return false;
+        if (!(tool->statement && i == 0 ? statement_add(w, settings, parameter, value)
+                                        : argument_add(w, parameter, value)))
+            return false;
+    }
+    if (tool->limited && !argument_of(arguments, "count") &&
+        !limit_add(w, settings, argument_of(arguments, "limit")))
+        return false;
+    w->words[w->len++] = "--";
+    for (size_t i = 0; i < w->operands_len; i++)
+        w->words[w->len++] = w->operands[i];
+    return !w->error.ptr;
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+struct mcp_outcome {
+    char *out;
+    size_t out_len;
+    char *err;
+    size_t err_len;
+    int ends;
+};
+
+/* False: no memory. */
+static bool command_call(const struct cli *outer, struct mcp_words *w, struct mcp_outcome *outcome)
+{
+    struct cli cli = *outer;
+
+    cli.scope = w->s;
+    cli.out = open_memstream(&outcome->out, &outcome->out_len);
+    cli.err = open_memstream(&outcome->err, &outcome->err_len);
+    cli.terminal = cli.table_named = cli.ends_by_signal = false;
+    cli.columns = 0;
+    cli.guard = NULL;
+    cli.json = true;
+    if (cli.out && cli.err)
+        outcome->ends = hf__cli_run(&cli, w->len, w->words);
+    if (cli.out)
+        (void)fclose(cli.out);
+    if (cli.err)
+        (void)fclose(cli.err);
+    return cli.out && cli.err;
+}
+
+/* The message of the error among the lines of standard error; absent: none. *notices are the others. */
+static struct hf_str error_find(struct hf_scope *s, const struct mcp_outcome *outcome,
+                                struct hf_str *notices)
+{
+    struct hf_str text = hf_str_of(outcome->err, outcome->err_len), found = {0};
+
+    *notices = HF_STR("");
+    while (text.len) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        size_t len = end ? (size_t)(end - text.ptr) : text.len;
+        struct hf_str wrong = {0};
+        const struct json_node *line = hf__cli_json_read(s, hf_str_of(text.ptr, len), &wrong);
+        const struct json_node *error = line ? hf__cli_json_member(line, "error") : NULL;
+        const struct json_node *notice = line ? hf__cli_json_member(line, "notice") : NULL;
+        const struct json_node *code = hf__cli_json_member(error, "code");
+        const struct json_node *message = hf__cli_json_member(error ? error : notice, "message");
+
+        text = text_from(text, len + (end != NULL));
+        if (error && code && message)
+            found = hf_scope_format(s, "%.*s: %.*s", HF_FMT(code->text), HF_FMT(message->text));
+        else if (message)
+            *notices = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(*notices), notices->len ? "\n" : "",
+                                       HF_FMT(message->text));
+    }
+    return found;
+}
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+static void write_content(FILE *out, struct hf_str text)
+{
+    fputs("{\"type\":\"text\",\"text\":", out);
+    hf__cli_json_write_text(out, text);
+    fputc('}', out);
+}
+
+static struct hf_str result_error(struct hf_scope *s, struct hf_str message)
+{
+    struct json_text text;
+
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"content\":[", text.out);
+        write_content(text.out, message);
+        fputs("],\"isError\":true}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
+static struct hf_str result_make(struct hf_scope *s, struct hf_str json, struct hf_str notices,
+                                 bool structured)
+{
+    struct json_text text;
+
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"content\":[", text.out);
+        write_content(text.out, json);
+        if (notices.len) {
+            fputc(',', text.out);
+            write_content(text.out, notices);
+        }
+        fputc(']', text.out);
+        if (structured)
+            fprintf(text.out, ",\"structuredContent\":%.*s", HF_FMT(json));
+        fputs(",\"isError\":false}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
+/* One line: what a command prints may have line ends between the elements of a list. */
+static struct hf_str json_line(struct hf_scope *s, const char *text, size_t len)
+{
+    char *copy = hf_scope_alloc(s, len + 1);
+
+    while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
+        len--;
+    for (size_t i = 0; copy && i < len; i++)
+        copy[i] = text[i] == '\n' ? ' ' : text[i];
+    return copy ? hf_str_of(copy, len) : (struct hf_str){0};
+}
+
+/* Of a list of tables only those that the server is limited to. */
+static struct hf_str tables_filter(struct hf_scope *s, const struct mcp_settings *settings,
+                                   struct hf_str json)
+{
+    struct hf_str error = {0};
+    const struct json_node *root = hf__cli_json_read(s, json, &error);
+    const struct json_node *list = hf__cli_json_member(root, "tables");
+    struct json_text text;
+    bool more = false;
+
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"tables\":[", text.out);
+        for (const struct json_node *at = list ? list->first : NULL; at; at = at->next) {
+            const struct json_node *name = hf__cli_json_member(at, "name");
+            struct mcp_words none = {.s = s};
+
+            if (!name || !table_check(&none, settings, name))
+                continue;
+            fprintf(text.out, "%s%.*s", more ? "," : "", HF_FMT(at->raw));
+            more = true;
+        }
+        fputs("]}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
+static struct hf_str outcome_result(struct hf_scope *s, const struct mcp_settings *settings,
+                                    const struct mcp_tool *tool, const struct mcp_outcome *outcome,
+                                    bool structured)
+{
+    struct hf_str notices, json, error = error_find(s, outcome, &notices);
+
+    if (error.ptr)
+        return result_error(s, error);
+    if (outcome->out_len > settings->max_bytes)
+        return result_error(
+            s, hf_scope_format(s,
+                               "the result has %zu bytes, and at most %llu are returned: ask for "
+                               "fewer items (limit) or fewer attributes",
+                               outcome->out_len, (unsigned long long)settings->max_bytes));
+    json = json_line(s, outcome->out, outcome->out_len);
+    if (!json.ptr)
+        return json;
+    if (!json.len && outcome->ends != CLI_OK)
+        return result_error(s,
+                            hf_scope_format(s, "the command failed with code %d", outcome->ends));
+    if (!json.len)
+        json = HF_STR("{\"done\":true}");
+    if (settings->tables.len && strcmp(tool->command, "table ls") == 0)
+        json = tables_filter(s, settings, json);
+    if (!json.ptr)
+        return json;
+    return result_make(s, json, notices, structured && json.ptr[0] == '{');
+}
+
+/* Run a tool for its JSON, which is one line. Absent: *error. */
+static struct hf_str json_call(const struct cli *cli, const struct mcp_settings *settings,
+                               const char *name, const struct json_node *arguments,
+                               struct hf_scope *s, struct hf_str *error)
+{
+    const struct mcp_tool *tool = hf__mcp_tool_find(hf_str_from(name));
+    struct mcp_words *w = hf_scope_alloc(s, sizeof(*w));
+    struct mcp_outcome outcome = {.ends = CLI_FAILED};
+    struct hf_str json = {0}, notices;
+
+    *error = HF_STR("out of memory");
+    if (!w)
+        return json;
+    memset(w, 0, sizeof(*w));
+    w->s = s;
+    if (!words_make(w, settings, tool, arguments)) {
+        *error = w->error;
+        return json;
+    }
+    if (command_call(cli, w, &outcome)) {
+        struct hf_str failed = error_find(s, &outcome, &notices);
+
+        if (failed.ptr)
+            *error = failed;
+        else
+            json = json_line(s, outcome.out, outcome.out_len);
+    }
+    free(outcome.out);
+    free(outcome.err);
+    return json;
+}
+
+/* ---- several keys --------------------------------------------------------------------------- */
+
+/* The arguments with one `key` in place of `keys`; NULL: no memory. */
+static const struct json_node *arguments_for(struct hf_scope *s, const struct json_node *arguments,
+                                             const struct json_node *key)
+{
+    struct json_node *made = hf_scope_alloc(s, sizeof(*made) * (arguments->len + 1));
+    struct json_node *members = made + 1;
+    size_t len = 0;
+
+    if (!made)
+        return NULL;
+    for (const struct json_node *at = arguments->first; at; at = at->next) {
+        members[len] = hf_str_equal(at->name, HF_STR("keys")) ? *key : *at;
+        if (hf_str_equal(at->name, HF_STR("keys")))
+            members[len].name = HF_STR("key");
+        members[len].next = NULL;
+        if (len)
+            members[len - 1].next = &members[len];
+        len++;
+    }
+    *made = (struct json_node){.kind = JSON_OBJECT, .first = members, .len = len};
+    return made;
+}
+
+/* "null" when there is no such item; absent: *error. */
+static struct hf_str item_get(const struct cli *cli, const struct mcp_settings *settings,
+                              const struct json_node *arguments, const struct json_node *key,
+                              struct hf_scope *s, struct hf_str *error)
+{
+    const struct json_node *one = arguments_for(s, arguments, key);
+    struct hf_str json = {0}, missing = HF_STR("no item with that key");
+
+    *error = HF_STR("out of memory");
+    if (one)
+        json = json_call(cli, settings, "get_item", one, s, error);
+    if (!json.ptr && memmem(error->ptr, error->len, missing.ptr, missing.len))
+        return HF_STR("null");
+    return json;
+}
+
+static struct hf_str items_get(const struct cli *cli, const struct mcp_settings *settings,
+                               const struct mcp_tool *tool, const struct json_node *arguments,
+                               bool structured, struct hf_scope *s)
+{
+    const struct json_node *keys = arguments ? argument_of(arguments, "keys") : NULL;
+    struct hf_str items = HF_STR(""), error = {0};
+    struct mcp_words w = {.s = s};
+
+    if (!arguments_known(&w, tool, arguments))
+        return result_error(s, w.error);
+    if (!keys || keys->kind != JSON_ARRAY || !keys->len || keys->len > MCP_KEYS_MAX)
+        return result_error(s, HF_STR("argument 'keys': expected an array of 1 to 25 keys"));
+    for (const struct json_node *key = keys->first; key; key = key->next) {
+        struct hf_str item = item_get(cli, settings, arguments, key, s, &error);
+
+        if (!item.ptr)
+            return result_error(s, error);
+        items = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(items), items.len ? "," : "", HF_FMT(item));
+        if (!items.ptr)
+            return items;
+        if (items.len > settings->max_bytes)
+            return result_error(s,
+                                HF_STR("the items are too large together: ask for fewer keys, or "
+                                       "fewer attributes"));
+    }
+    items = hf_scope_format(s, "{\"items\":[%.*s]}", HF_FMT(items));
+    return items.ptr ? result_make(s, items, HF_STR(""), structured) : items;
+}
+
+struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *settings,
+                           const struct mcp_tool *tool, const struct json_node *arguments,
+                           bool structured, struct hf_scope *s)
+{
+    struct mcp_words *w = hf_scope_alloc(s, sizeof(*w));
+    struct mcp_outcome outcome = {.ends = CLI_FAILED};
+    struct hf_str result = {0};
+
+    assert(hf__mcp_tool_offered(settings, tool));
+    if (tool->each)
+        return items_get(cli, settings, tool, arguments, structured, s);
+    if (!w)
+        return result;
+    memset(w, 0, sizeof(*w));
+    w->s = s;
+    if (!words_make(w, settings, tool, arguments))
+        return result_error(s, w->error);
+    if (command_call(cli, w, &outcome))
+        result = outcome_result(s, settings, tool, &outcome, structured);
+    free(outcome.out);
+    free(outcome.err);
+    return result;
+}
+
+/* ---- resources ------------------------------------------------------------------------------ */
+
+#define RESOURCE_TABLES "holdfast://tables/"
+
+struct hf_str hf__mcp_resources_list(const struct cli *cli, const struct mcp_settings *settings,
+                                     struct hf_scope *s, struct hf_str *error)
+{
+    struct hf_str json = json_call(cli, settings, "list_tables", NULL, s, error), wrong = {0};
+    const struct json_node *root = json.ptr ? hf__cli_json_read(s, json, &wrong) : NULL;
+    const struct json_node *list = root ? hf__cli_json_member(root, "tables") : NULL;
+    struct json_text text;
+    bool more = false;
+
+    if (!list)
+        return (struct hf_str){0};
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"resources\":[", text.out);
+        for (const struct json_node *at = list->first; at; at = at->next) {
+            const struct json_node *name = hf__cli_json_member(at, "name");
+            struct mcp_words none = {.s = s};
+
+            if (!name || !table_check(&none, settings, name))
+                continue;
+            /* names of tables have no characters that URIs would have to escape */
+            fprintf(text.out, "%s{\"uri\":\"" RESOURCE_TABLES "%.*s\",\"name\":%.*s,",
+                    more ? "," : "", HF_FMT(name->text), HF_FMT(name->raw));
+            fputs("\"description\":\"Keys, indexes and size of the table.\","
+                  "\"mimeType\":\"application/json\"}",
+                  text.out);
+            more = true;
+        }
+        fputs("]}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
+struct hf_str hf__mcp_resource_read(const struct cli *cli, const struct mcp_settings *settings,
+                                    struct hf_str uri, struct hf_scope *s, struct hf_str *error)
+{
+    size_t len = sizeof(RESOURCE_TABLES) - 1;
+    struct json_node name = {.kind = JSON_STRING, .name = HF_STR("table")};
+    const struct json_node arguments = {.kind = JSON_OBJECT, .first = &name, .len = 1};
+    struct json_text text;
+    struct hf_str json;
+
+    if (uri.len <= len || memcmp(uri.ptr, RESOURCE_TABLES, len) != 0) {
+        *error = hf_scope_format(s, "Resource not found: %.*s", HF_FMT(uri));
+        return (struct hf_str){0};
+    }
+    name.text = text_from(uri, len);
+    json = json_call(cli, settings, "describe_table", &arguments, s, error);
+    if (!json.ptr)
+        return json;
+    if (hf__cli_json_text_begin(&text)) {
+        fputs("{\"contents\":[{\"uri\":", text.out);
+        hf__cli_json_write_text(text.out, uri);
+        fputs(",\"mimeType\":\"application/json\",\"text\":", text.out);
+        hf__cli_json_write_text(text.out, json);
+        fputs("}]}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}

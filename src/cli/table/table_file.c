@@ -1,0 +1,132 @@
+/*
+ * cli/table/table_file.c: a file that defines tables: which format it has. See table_file.h.
+ */
+#include "cli/table/table_file.h"
+
+#include <assert.h>
+#include <string.h>
+
+static bool file_fail(struct table_file *file, const char *what)
+{
+    file->error = hf_scope_format(file->s, "%s", what);
+    return false;
+}
+
+struct table_definition *hf__cli_table_file_add(struct table_file *file, struct hf_str label)
+{
+    struct table_definition *table;
+
+    if (!file->tables)
+        file->tables = hf_scope_alloc(file->s, TABLE_FILE_TABLES_MAX * sizeof(*file->tables));
+    if (!file->tables || file->tables_len == TABLE_FILE_TABLES_MAX) {
+        file->error = file->tables ? hf_scope_format(file->s, "more than %d tables in one file",
+                                                     (int)TABLE_FILE_TABLES_MAX)
+                                   : HF_STR("out of memory");
+        return NULL;
+    }
+    table = &file->tables[file->tables_len++];
+    *table = (struct table_definition){.label = label};
+    return table;
+}
+
+struct hf_str hf__cli_table_file_parameter(const struct table_file *file, struct hf_str name)
+{
+    const struct option_list *list = file->parameters;
+
+    for (size_t i = list ? list->len : 0; i > 0; i--) { /* the last one counts */
+        struct hf_str word = list->values[i - 1];
+
+        if (word.len > name.len && word.ptr[name.len] == '=' &&
+            memcmp(word.ptr, name.ptr, name.len) == 0)
+            return hf_str_of(word.ptr + name.len + 1, word.len - name.len - 1);
+    }
+    return (struct hf_str){0};
+}
+
+bool hf__cli_table_file_take(struct table_file *file, const struct shape_reader *r, bool fine)
+{
+    file->ignored = r->ignored;
+    if (!fine)
+        file->error = r->error;
+    return fine;
+}
+
+const struct json_node *hf__cli_table_node_text(struct hf_scope *s, struct hf_str text)
+{
+    struct json_node *node = hf_scope_alloc(s, sizeof(*node));
+
+    if (node)
+        *node = (struct json_node){.kind = JSON_STRING, .text = text, .raw = text};
+    return node;
+}
+
+/* ---- formats -------------------------------------------------------------------------------- */
+
+static bool text_has(struct hf_str text, struct hf_str word)
+{
+    return memmem(text.ptr, text.len, word.ptr, word.len) != NULL;
+}
+
+/* Files of the same tools that are not JSON get an advice. */
+static bool file_no_json(struct table_file *file, struct hf_str text, struct hf_str error)
+{
+    const char *advice = "";
+
+    if (text_has(text, HF_STR("resource \"aws_dynamodb_table\"")))
+        advice = "; this looks like Terraform's language: use the output of 'terraform show -json'";
+    else if (text_has(text, HF_STR("Resources:")))
+        advice = "; this looks like YAML: convert the template to JSON first";
+    file->error = hf_scope_format(file->s, "%.*s%s", HF_FMT(error), advice);
+    return false;
+}
+
+static bool read_request(struct table_file *file, const struct json_node *json)
+{
+    struct table_definition *table = hf__cli_table_file_add(file, (struct hf_str){0});
+
+    if (!table || !hf__cli_table_spec_read(file->s, json, &table->spec, &file->error))
+        return false;
+    table->label = table->spec.table;
+    return true;
+}
+
+/* Every table has a name, and no two have the same. */
+static bool names_check(struct table_file *file)
+{
+    for (size_t i = 0; i < file->tables_len; i++)
+        for (size_t j = 0; j < i; j++)
+            if (hf_str_equal(file->tables[i].spec.table, file->tables[j].spec.table)) {
+                file->error =
+                    hf_scope_format(file->s, "%.*s and %.*s are both called '%.*s'",
+                                    HF_FMT(file->tables[j].label), HF_FMT(file->tables[i].label),
+                                    HF_FMT(file->tables[i].spec.table));
+                return false;
+            }
+    return true;
+}
+
+bool hf__cli_table_file_read(struct table_file *file, struct hf_str text)
+{
+    struct hf_str error = {0};
+    const struct json_node *json = hf__cli_json_read(file->s, text, &error);
+    bool fine;
+
+    assert(file->s);
+    file->ignored = file->unnamed = HF_STR("");
+    if (!json)
+        return file_no_json(file, text, error);
+    file->is_template = true;
+    if (hf__cli_json_member(json, "Resources"))
+        fine = hf__cli_table_template_read(file, json);
+    else if (hf__cli_table_is_terraform(json))
+        fine = hf__cli_table_terraform_read(file, json);
+    else {
+        file->is_template = false;
+        fine = read_request(file, json);
+    }
+    if (!fine)
+        return false;
+    if (!file->tables_len)
+        return file_fail(file, "the file defines no table of DynamoDB");
+    return names_check(file);
+}

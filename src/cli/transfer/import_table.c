@@ -1,0 +1,835 @@
+/*
+ * cli/transfer/import_table.c: the import of one table, in several threads.
+ *
+ * Each thread takes the next chunk of lines (transfer_source.c), makes items of them, checks their keys and
+ * stores them; chunks are finished in their order. With `ordered` they are also stored in it, so that of several
+ * lines with the same key the last one wins; reading and parsing go on beside that. An embedded database is
+ * ordered: its writes take no time of waiting, and are synced together. Services are not, unless there is one thread, as
+ * a request takes longer to travel than to be handled.
+ *
+ * Now and then, and at the end, the state file is written: the file and line up to which everything is
+ * stored and durable.
+ *
+ * What always holds:
+ *
+ *  (1) The state names a line only after all lines before it were stored, durably, or rejected. Storing a
+ *      line twice is the same as once, so an import that goes on there ends as one that was never
+ *      interrupted.
+ *  (2) Of lines behind one that ended the import, some may be stored. Those before it are.
+ *  (3) Rejected lines are in the file of rejects once: what it has behind the length in the state is cut
+ *      off when the import goes on.
+ *
+ *     worker:  read chunk (lock `reading`)  ->  parse  ->  store  ->  wait for turn  ->  finish (lock `lock`)
+ */
+#include "cli/transfer/import_table.h"
+
+#include "base/base.h"
+#include "cli/frame/child.h"
+#include "cli/frame/json.h"
+
+#include <holdfast/batch.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    STATE_FORMAT = 1,
+    STATE_EVERY_US = 1000 * 1000,
+    WATCH_NS = 100 * 1000 * 1000,
+    ATTEMPTS = 30,    /* of an item that a service does not process */
+    NOTICES_MAX = 20, /* rejected lines that are shown; all are in the file */
+    FILE_MODE = 0666
+};
+
+/* A line that is no item, or that the database refuses. */
+struct import_reject {
+    uint64_t line;
+    struct hf_str text;
+    struct hf_str reason;
+};
+
+struct import_job;
+
+struct import_worker {
+    struct import_job *job;
+    pthread_t thread;
+    bool started;
+    struct hf_scope *scope;
+    struct transfer_chunk chunk;
+    struct hf_write *writes;
+    uint64_t *lines;      /* of each of them */
+    struct hf_str *texts; /* likewise */
+    size_t writes_len, writes_cap;
+    struct import_reject *rejects; /* in the scope, as what follows */
+    size_t rejects_len, rejects_cap;
+    uint64_t done_lines; /* of the chunk: all of them, unless it failed */
+    bool failed;
+};
+
+struct import_job {
+    struct command_ctx *c;
+    const struct import_options *options;
+    const struct import_task *task;
+    pthread_mutex_t reading; /* guards the next four */
+    struct transfer_source *source;
+    struct transfer_columns columns; /* of CSV, once the header was read */
+    bool headed;
+    bool source_ended;
+    pthread_mutex_t lock; /* guards all that follows */
+    pthread_cond_t wake;
+    bool stop;             /* no more chunks are taken */
+    bool unsynced;         /* what was stored last may not be durable: the last state stays */
+    uint64_t failed_chunk; /* chunks behind it are not stored; UINT64_MAX: none has failed */
+    struct transfer_failure failure;
+    struct transfer_rate rate;
+    uint64_t turn;                     /* the first chunk that is not finished */
+    struct transfer_position position; /* everything before it is done */
+    uint64_t items, rejected;          /* before the position */
+    uint64_t stored;                   /* items of all chunks, for the progress; likewise: */
+    uint64_t bytes, source_bytes;
+    uint64_t all_bytes; /* of the source; 0: not known */
+    int64_t state_us;   /* when it was written last */
+    bool state_written;
+    bool no_state;  /* it could not be written: the source may be on a disk that is read-only */
+    int rejects_fd; /* -1: not opened yet */
+    uint64_t rejects_bytes;
+    size_t running;
+};
+
+static int64_t now_us(const struct import_job *job)
+{
+    const struct hf_env *env = hf_scope_env(job->c->scope);
+
+    return env->elapsed_us(env->user);
+}
+
+/* ---- the state ------------------------------------------------------------------------------ */
+
+/* Which file it is, so that another one under its name is noticed. */
+static const struct transfer_file *file_at(const struct import_job *job, uint64_t at)
+{
+    return at < job->task->files_len ? &job->task->files[at] : NULL;
+}
+
+static struct hf_str state_text(struct hf_scope *s, const struct import_job *job)
+{
+    const struct transfer_file *file = file_at(job, job->position.file);
+    struct json_text text;
+
+    if (hf__cli_json_text_begin(&text)) {
+        fprintf(text.out, "{\"format\":%d,\"source\":", STATE_FORMAT);
+        hf__cli_json_write_text(text.out, job->task->source);
+        fputs(",\"table\":", text.out);
+        hf__cli_json_write_text(text.out, job->task->table);
+        fputs(",\"database\":", text.out);
+        hf__cli_json_write_text(text.out, job->options->database);
+        fprintf(text.out,
+                ",\"file\":%llu,\"line\":%llu,\"items\":%llu,\"rejected\":%llu,"
+                "\"rejects_bytes\":%llu,\"bytes\":%llu,\"modified_us\":%llu}\n",
+                (unsigned long long)job->position.file, (unsigned long long)job->position.line,
+                (unsigned long long)job->items, (unsigned long long)job->rejected,
+                (unsigned long long)job->rejects_bytes,
+                (unsigned long long)(file ? file->bytes : 0),
+                (unsigned long long)(file ? file->modified_us : 0));
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
+/* With the lock held; everything up to the position is durable. (1) */
+static enum hf_status state_write(struct hf_scope *s, struct import_job *job)
+{
+    job->state_us = now_us(job);
+    if (!job->options->state.ptr || job->options->dry_run || job->no_state)
+        return HF_OK;
+    if (job->rejects_fd >= 0 && fsync(job->rejects_fd) != 0 && errno != EINVAL)
+        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+    if (hf__transfer_write_file(s, job->options->state.ptr, state_text(s, job)) != HF_OK) {
+        hf__cli_notice(job->c->cli, job->c->name,
+                       "%s; the import goes on, but cannot be resumed (see --state)",
+                       hf_scope_error_text(s));
+        job->no_state = true;
+        job->state_written = false;
+        return hf_scope_ok(s);
+    }
+    job->state_written = true;
+    return HF_OK;
+}
+
+static enum hf_status state_refuse(struct import_job *job, const char *why)
+{
+    return hf__command_fail(job->c, CLI_CONDITION,
+                            "%.*s: %s; import without --resume to begin again",
+                            HF_FMT(job->options->state), why);
+}
+
+static enum hf_status state_resume(struct import_job *job)
+{
+    const struct import_options *options = job->options;
+    struct hf_scope *s = job->c->scope;
+    uint64_t format = 0, bytes = 0, modified = 0;
+    const struct transfer_file *file;
+    const struct json_node *state;
+    struct hf_str error = {0};
+
+    if (!options->resume || !options->state.ptr)
+        return HF_OK;
+    state = hf__transfer_state_read(s, options->state.ptr, &error);
+    if (error.ptr)
+        return hf__command_fail(job->c, CLI_FAILED, "%.*s", HF_FMT(error));
+    if (!state)
+        return HF_OK; /* it was not interrupted, or before its first second was over */
+    if (!hf__transfer_state_number(state, "format", &format) || format != STATE_FORMAT)
+        return state_refuse(job, "written by another version");
+    if (!hf_str_equal(hf__transfer_state_text(state, "source"), job->task->source) ||
+        !hf_str_equal(hf__transfer_state_text(state, "table"), job->task->table) ||
+        !hf_str_equal(hf__transfer_state_text(state, "database"), options->database))
+        return state_refuse(job, "belongs to the import of another source, table or database");
+    if (!hf__transfer_state_number(state, "file", &job->position.file) ||
+        !hf__transfer_state_number(state, "line", &job->position.line) ||
+        !hf__transfer_state_number(state, "items", &job->items) ||
+        !hf__transfer_state_number(state, "rejected", &job->rejected) ||
+        !hf__transfer_state_number(state, "rejects_bytes", &job->rejects_bytes) ||
+        !hf__transfer_state_number(state, "bytes", &bytes) ||
+        !hf__transfer_state_number(state, "modified_us", &modified) ||
+        job->position.file > job->task->files_len)
+        return state_refuse(job, "not the state of an import");
+    file = file_at(job, job->position.file);
+    if (file && (file->bytes != bytes || (uint64_t)file->modified_us != modified))
+        return state_refuse(job, "the source was changed since");
+    job->state_written = true;
+    return HF_OK;
+}
+
+/* ---- rejected lines ------------------------------------------------------------------------- */
+
+static enum hf_status rejects_put(struct hf_scope *s, struct import_job *job, struct hf_str text)
+{
+    struct hf_str parts[] = {text, HF_STR("\n")};
+
+    for (size_t i = 0; i < 2; i++)
+        while (parts[i].len) {
+            ssize_t done = write(job->rejects_fd, parts[i].ptr, parts[i].len);
+
+            if (done < 0)
+                return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+            job->rejects_bytes += (uint64_t)done;
+            parts[i] = hf_str_of(parts[i].ptr + done, parts[i].len - (size_t)done);
+        }
+    return HF_OK;
+}
+
+/* The file is made with the first line that goes into it. (3) */
+static enum hf_status rejects_open(struct hf_scope *s, struct import_job *job)
+{
+    struct hf_str header;
+
+    if (job->rejects_fd >= 0)
+        return HF_OK;
+    job->rejects_fd = open(job->options->rejects.ptr, O_WRONLY | O_CREAT | O_CLOEXEC, FILE_MODE);
+    if (job->rejects_fd < 0)
+        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+    if (ftruncate(job->rejects_fd, (off_t)job->rejects_bytes) != 0 && errno != EINVAL)
+        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+    if (lseek(job->rejects_fd, 0, SEEK_END) < 0 && errno != ESPIPE)
+        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+    header = hf__transfer_source_header(job->source);
+    return header.ptr && !job->rejects_bytes ? rejects_put(s, job, header) : HF_OK;
+}
+
+static const char *file_name(const struct import_job *job, size_t file)
+{
+    const char *path = job->task->files[file].path.ptr;
+
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+/* With the lock held. */
+static enum hf_status rejects_flush(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+
+    for (size_t i = 0; i < w->rejects_len; i++) {
+        const struct import_reject *reject = &w->rejects[i];
+
+        if (job->rejected++ < NOTICES_MAX)
+            hf__cli_notice(job->c->cli, job->c->name, "%s:%llu: skipped: %.*s",
+                           file_name(job, w->chunk.file), (unsigned long long)reject->line,
+                           HF_FMT(reject->reason));
+        if (!job->options->rejects.ptr || job->options->dry_run)
+            continue;
+        TRY(rejects_open(w->scope, job));
+        TRY(rejects_put(w->scope, job, reject->text));
+    }
+    return HF_OK;
+}
+
+/* ---- items of lines ------------------------------------------------------------------------- */
+
+/* What is wrong with the key, or the size; absent: nothing. */
+static struct hf_str item_problem(struct hf_scope *s, const struct hf_table_description *table,
+                                  struct hf_item item)
+{
+    static const enum hf_type scalars[] = {HF_TYPE_NONE, HF_TYPE_S, HF_TYPE_N, HF_TYPE_B};
+    static const char *const words[] = {"", "a string (S)", "a number (N)", "binary (B)"};
+
+    for (size_t k = 0; k < table->key_schema_len; k++) {
+        struct hf_str name = table->key_schema[k].name;
+        struct hf_value value = hf_item_get(item, name);
+
+        if (!value.ptr)
+            return hf_scope_format(s, "the key attribute %.*s is missing", HF_FMT(name));
+        for (size_t i = 0; i < table->attributes_len; i++)
+            if (hf_str_equal(table->attributes[i].name, name) &&
+                hf_value_type(value) != scalars[table->attributes[i].type & 3])
+                return hf_scope_format(s, "the key attribute %.*s has to be %s", HF_FMT(name),
+                                       words[table->attributes[i].type & 3]);
+        if ((hf_value_type(value) == HF_TYPE_S && !hf_value_str(value).len) ||
+            (hf_value_type(value) == HF_TYPE_B && !hf_value_bytes(value).len))
+            return hf_scope_format(s, "the key attribute %.*s is empty", HF_FMT(name));
+    }
+    if (hf_item_size(item) > HF_ITEM_SIZE_MAX)
+        return hf_scope_format(s, "the item has %zu bytes, and at most %d are allowed",
+                               hf_item_size(item), HF_ITEM_SIZE_MAX);
+    return (struct hf_str){0};
+}
+
+/* The next record of the text, without its end; false: there is none. *lines are those that it has. */
+static bool record_take(enum transfer_format format, struct hf_str *text, struct hf_str *record,
+                        uint64_t *lines)
+{
+    bool quoted = false;
+    size_t len = 0;
+
+    if (!text->len)
+        return false;
+    *lines = 1;
+    if (format != TRANSFER_CSV) {
+        const char *end = memchr(text->ptr, '\n', text->len);
+
+        len = end ? (size_t)(end - text->ptr) : text->len;
+    }
+    for (; format == TRANSFER_CSV && len < text->len; len++) {
+        if (text->ptr[len] == '"')
+            quoted = !quoted;
+        else if (text->ptr[len] == '\n' && !quoted)
+            break;
+        else if (text->ptr[len] == '\n')
+            (*lines)++;
+    }
+    *record = hf_str_of(text->ptr, len);
+    *text = hf_str_of(text->ptr + len, text->len - len);
+    if (text->len)
+        *text = hf_str_of(text->ptr + 1, text->len - 1);
+    if (record->len && record->ptr[record->len - 1] == '\r')
+        record->len--;
+    return true;
+}
+
+static bool is_blank(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] != ' ' && text.ptr[i] != '\t')
+            return false;
+    return true;
+}
+
+static bool writes_room(struct import_worker *w)
+{
+    size_t cap = w->writes_cap ? w->writes_cap * 2 : 1024;
+    struct hf_write *writes;
+    struct hf_str *texts;
+    uint64_t *lines;
+
+    if (w->writes_len < w->writes_cap)
+        return true;
+    writes = realloc(w->writes, cap * sizeof(*writes));
+    w->writes = writes ? writes : w->writes;
+    lines = realloc(w->lines, cap * sizeof(*lines));
+    w->lines = lines ? lines : w->lines;
+    texts = realloc(w->texts, cap * sizeof(*texts));
+    w->texts = texts ? texts : w->texts;
+    if (!writes || !lines || !texts)
+        return false;
+    w->writes_cap = cap;
+    return true;
+}
+
+/* With `lock` held. */
+static void job_stop(struct import_job *job)
+{
+    job->stop = true;
+    pthread_cond_broadcast(&job->wake);
+}
+
+/* The import cannot go on, for the reason that the scope has. A signal is none: it is reported by itself. */
+static void worker_fails(struct import_worker *w, bool has_chunk)
+{
+    struct import_job *job = w->job;
+
+    w->failed = true;
+    pthread_mutex_lock(&job->lock);
+    if (hf_scope_error(w->scope)->status != HF_CANCELED)
+        hf__transfer_failure_of(&job->failure, w->scope, NULL);
+    if (has_chunk && w->chunk.number < job->failed_chunk)
+        job->failed_chunk = w->chunk.number;
+    job_stop(job);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* A line that cannot be stored: it is kept for the file of rejects, or ends the import. */
+static void line_reject(struct import_worker *w, uint64_t line, struct hf_str text,
+                        struct hf_str reason)
+{
+    struct import_job *job = w->job;
+    struct import_reject *more;
+
+    if (!job->options->skip) {
+        w->failed = true;
+        w->done_lines = line - w->chunk.first_line;
+        pthread_mutex_lock(&job->lock);
+        hf__transfer_failure_say(&job->failure, CLI_USAGE, "%s:%llu: %.*s",
+                                 file_name(job, w->chunk.file), (unsigned long long)line,
+                                 HF_FMT(reason));
+        if (w->chunk.number < job->failed_chunk)
+            job->failed_chunk = w->chunk.number;
+        job_stop(job); /* this chunk is stored up to the line */
+        pthread_mutex_unlock(&job->lock);
+        return;
+    }
+    if (w->rejects_len == w->rejects_cap) {
+        size_t cap = w->rejects_cap ? w->rejects_cap * 2 : 16;
+
+        more = hf_scope_alloc(w->scope, cap * sizeof(*more));
+        if (!more) {
+            hf_scope_fail(w->scope, HF_NOMEM, "out of memory");
+            worker_fails(w, true);
+            return;
+        }
+        if (w->rejects_len)
+            memcpy(more, w->rejects, w->rejects_len * sizeof(*more));
+        w->rejects = more;
+        w->rejects_cap = cap;
+    }
+    w->rejects[w->rejects_len++] = (struct import_reject){line, text, reason};
+}
+
+/* All lines of the chunk become items, or rejects. */
+static void chunk_parse(struct import_worker *w)
+{
+    const struct import_task *task = w->job->task;
+    struct hf_str text = hf_str_of(w->chunk.ptr, w->chunk.len), record;
+    uint64_t line = w->chunk.first_line, lines = 0;
+
+    for (; !w->failed && record_take(task->format, &text, &record, &lines); line += lines) {
+        struct hf_str error = {0};
+        struct hf_item item;
+
+        if (is_blank(record))
+            continue;
+        if (hf__transfer_line_read(w->scope, task->format, &w->job->columns, record, &item, &error))
+            error = item_problem(w->scope, task->description, item);
+        else if (!error.ptr)
+            error = HF_STR("out of memory");
+        if (error.ptr) {
+            line_reject(w, line, record, error);
+            continue;
+        }
+        if (!writes_room(w)) {
+            hf_scope_fail(w->scope, HF_NOMEM, "out of memory");
+            w->done_lines = line - w->chunk.first_line;
+            worker_fails(w, true);
+            return;
+        }
+        w->writes[w->writes_len] = (struct hf_write){.table = task->table, .put = item};
+        w->lines[w->writes_len] = line;
+        w->texts[w->writes_len++] = record;
+    }
+}
+
+/* ---- storing -------------------------------------------------------------------------------- */
+
+/* What hf_write_many() says of the entry at fault, without the number that it has there. */
+static struct hf_str refusal_text(struct hf_scope *s)
+{
+    static const char behind[] = "): ";
+    struct hf_str text = hf_str_from(hf_scope_error_text(s));
+    struct hf_str rest = text;
+    const char *at;
+
+    if (str_after(text, HF_STR("entry "), &rest) &&
+        (at = memmem(rest.ptr, rest.len, behind, sizeof(behind) - 1)))
+        text = hf_str_of(at + sizeof(behind) - 1,
+                         rest.len - (size_t)(at - rest.ptr) - (sizeof(behind) - 1));
+    return hf_scope_copy(s, text);
+}
+
+/* Only those are left to be stored. */
+static void writes_keep(struct import_worker *w, const size_t *left, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        assert(left[i] >= i);
+        w->writes[i] = w->writes[left[i]];
+        w->lines[i] = w->lines[left[i]];
+        w->texts[i] = w->texts[left[i]];
+    }
+    w->writes_len = len;
+}
+
+static enum hf_status writes_pace(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+    uint32_t wait_ms;
+
+    pthread_mutex_lock(&job->lock);
+    wait_ms = hf__transfer_rate_wait_ms(&job->rate, now_us(job), w->writes_len);
+    pthread_mutex_unlock(&job->lock);
+    hf_scope_timeout_ms(w->scope, 0);
+    return wait_ms ? hf_scope_sleep_ms(w->scope, wait_ms) : HF_OK;
+}
+
+/* Store the items of the chunk; returns how many. */
+static uint64_t chunk_store(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+    struct hf_write_many_result result;
+    size_t all = w->writes_len;
+
+    if (job->options->dry_run || !all)
+        return all;
+    if (writes_pace(w) != HF_OK) {
+        w->done_lines = 0;
+        worker_fails(w, true);
+        return 0;
+    }
+    while (w->writes_len) {
+        enum hf_status status;
+
+        hf_scope_timeout_ms(w->scope, (uint32_t)job->c->database->timeout_ms);
+        status = hf_write_many(w->scope, job->c->db, w->writes, w->writes_len,
+                               HF_OPTIONS(hf_many_options, .max_attempts = ATTEMPTS), &result);
+        if (status == HF_OK)
+            break;
+        assert(result.left_len > 0 || status == HF_NOMEM);
+        if (!result.left_len || status != HF_INVALID) {
+            size_t first = result.left_len ? result.left[0] : 0;
+
+            w->done_lines = w->lines[first] - w->chunk.first_line;
+            all -= result.left_len ? result.left_len : w->writes_len;
+            worker_fails(w, true);
+            return all;
+        }
+        line_reject(w, w->lines[result.left[0]], w->texts[result.left[0]], refusal_text(w->scope));
+        all--;
+        if (w->failed)
+            return all - (result.left_len - 1);
+        writes_keep(w, result.left + 1, result.left_len - 1);
+    }
+    return all;
+}
+
+/* ---- chunks --------------------------------------------------------------------------------- */
+
+/* The chunk is done, or as far as it came; all before it are. */
+static void chunk_finish(struct import_worker *w, uint64_t stored)
+{
+    struct import_job *job = w->job;
+    const struct transfer_chunk *chunk = &w->chunk;
+    enum hf_status status;
+
+    pthread_mutex_lock(&job->lock);
+    assert(job->turn == chunk->number);
+    job->turn++;
+    job->items += stored;
+    status = rejects_flush(w);
+    job->position = (struct transfer_position){.file = chunk->file,
+                                               .line = chunk->first_line - 1 + w->done_lines};
+    if (!w->failed && chunk->ends_file)
+        job->position = (struct transfer_position){.file = chunk->file + 1};
+    if (status == HF_OK && !w->failed && stored && !job->options->dry_run &&
+        now_us(job) - job->state_us > STATE_EVERY_US) {
+        hf_scope_timeout_ms(w->scope, 0);
+        status = hf_db_sync(w->scope, job->c->db);
+        if (status == HF_OK)
+            status = state_write(w->scope, job);
+    }
+    if (status != HF_OK) {
+        hf__transfer_failure_of(&job->failure, w->scope, NULL);
+        job->stop = true;
+    }
+    pthread_cond_broadcast(&job->wake);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void chunk_count(struct import_worker *w, uint64_t stored)
+{
+    struct import_job *job = w->job;
+
+    pthread_mutex_lock(&job->lock);
+    job->stored += stored;
+    job->bytes += w->chunk.len;
+    job->source_bytes += w->chunk.source_bytes;
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* Wait until all chunks before ours are finished. False: one of them has failed. */
+static bool turn_wait(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+    bool ours;
+
+    pthread_mutex_lock(&job->lock);
+    while (job->turn != w->chunk.number && job->failed_chunk >= w->chunk.number)
+        pthread_cond_wait(&job->wake, &job->lock);
+    ours = job->failed_chunk >= w->chunk.number;
+    pthread_mutex_unlock(&job->lock);
+    return ours;
+}
+
+/* The header of CSV, with the lock `reading` held. */
+static enum hf_status header_read(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+    struct hf_str header = hf__transfer_source_header(job->source), error = {0};
+
+    if (job->task->format != TRANSFER_CSV || job->headed)
+        return HF_OK;
+    job->headed = true;
+    if (hf__transfer_csv_read_header(job->c->scope, header, job->task->types,
+                                     job->task->description, &job->columns, &error))
+        return HF_OK;
+    return hf_scope_fail(w->scope, HF_INVALID, "%s:1: %.*s", file_name(job, w->chunk.file),
+                         HF_FMT(error));
+}
+
+/* The next chunk; false: there are no more, or the import ends. */
+static bool chunk_take(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+    bool found = false, stop;
+    enum hf_status status = HF_OK;
+
+    pthread_mutex_lock(&job->reading);
+    pthread_mutex_lock(&job->lock);
+    stop = job->stop;
+    pthread_mutex_unlock(&job->lock);
+    if (!stop && !job->source_ended) {
+        status = hf__transfer_source_next(w->scope, job->source, &w->chunk, &found);
+        if (status == HF_OK && found)
+            status = header_read(w);
+        job->source_ended = status != HF_OK || !found;
+    }
+    pthread_mutex_unlock(&job->reading);
+    if (status != HF_OK)
+        worker_fails(w, false);
+    return status == HF_OK && found;
+}
+
+/* Sync what the worker has stored, also if a signal has canceled its scope. */
+static enum hf_status worker_sync(struct import_worker *w)
+{
+    uint64_t ticket = hf__scope_pending_ticket(w->scope);
+    struct hf_scope *s = ticket ? hf_scope_new(hf_scope_env(w->scope)) : NULL;
+    enum hf_status status;
+
+    if (!ticket)
+        return HF_OK;
+    if (!s)
+        return hf_scope_fail(w->scope, HF_NOMEM, "out of memory");
+    hf_scope_sync_later(s, true);
+    (void)hf__scope_defer_sync(s, ticket);
+    status = hf_db_sync(s, w->job->c->db);
+    if (status != HF_OK)
+        status = hf_scope_fail_from(w->scope, status, s);
+    hf_scope_free(s);
+    return status;
+}
+
+static void *worker_run(void *user)
+{
+    struct import_worker *w = user;
+    struct import_job *job = w->job;
+    struct hf_scope_mark mark = hf_scope_mark(w->scope);
+    bool synced;
+
+    while (!w->failed && chunk_take(w)) {
+        uint64_t stored = 0;
+
+        w->writes_len = w->rejects_len = w->rejects_cap = 0;
+        w->done_lines = w->chunk.lines;
+        chunk_parse(w);
+        if (job->options->ordered && !turn_wait(w))
+            break;
+        stored = chunk_store(w);
+        chunk_count(w, stored);
+        if (!turn_wait(w))
+            break;
+        chunk_finish(w, stored);
+        hf_scope_rewind(w->scope, mark);
+    }
+    synced = worker_sync(w) == HF_OK;
+    if (!synced)
+        worker_fails(w, false);
+    pthread_mutex_lock(&job->lock);
+    job->unsynced = job->unsynced || !synced;
+    job->running--;
+    pthread_cond_broadcast(&job->wake);
+    pthread_mutex_unlock(&job->lock);
+    return NULL;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static void progress_show(struct import_job *job, struct progress *progress, bool done)
+{
+    struct hf_scope *s = job->c->scope;
+    struct hf_scope_mark mark = hf_scope_mark(s);
+
+    if (hf__progress_due(progress, done))
+        hf__transfer_progress_print(progress, s, job->task->table.ptr, job->stored, job->bytes,
+                                    (double)job->source_bytes, (double)job->all_bytes);
+    hf_scope_rewind(s, mark);
+}
+
+/* Until all workers have ended. The lock is held, but for the waits. */
+static void workers_watch(struct import_job *job, struct progress *progress)
+{
+    while (job->running) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += WATCH_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&job->wake, &job->lock, &until);
+        if (!job->stop && hf_scope_sleep_ms(job->c->scope, 0) != HF_OK)
+            job_stop(job);
+        progress_show(job, progress, false);
+    }
+    progress_show(job, progress, true);
+}
+
+static void workers_end(struct import_worker *workers, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (workers[i].started)
+            pthread_join(workers[i].thread, NULL);
+        hf_scope_free(workers[i].scope);
+        free(workers[i].chunk.ptr);
+        free(workers[i].writes);
+        free(workers[i].lines);
+        free(workers[i].texts);
+    }
+    free(workers);
+}
+
+static enum hf_status workers_run(struct import_job *job, struct progress *progress)
+{
+    struct hf_scope *s = job->c->scope;
+    size_t len = job->options->parallel;
+    struct import_worker *workers = calloc(len, sizeof(*workers));
+
+    if (!workers)
+        return hf_scope_fail(s, HF_NOMEM, "out of memory");
+    pthread_mutex_lock(&job->lock);
+    for (size_t i = 0; i < len; i++) {
+        workers[i].job = job;
+        workers[i].scope = hf_scope_new(hf_scope_env(s));
+        if (!workers[i].scope)
+            break;
+        hf__scope_follow(workers[i].scope, s);
+        hf_scope_sync_later(workers[i].scope, true);
+        if (pthread_create(&workers[i].thread, NULL, worker_run, &workers[i]) != 0)
+            break;
+        workers[i].started = true;
+        job->running++;
+    }
+    if (!job->running)
+        hf__transfer_failure_say(&job->failure, CLI_FAILED, "no thread could be started");
+    workers_watch(job, progress);
+    pthread_mutex_unlock(&job->lock);
+    workers_end(workers, len);
+    return HF_OK;
+}
+
+/* The import has ended before its end: say why, and how to go on. */
+static enum hf_status job_explain(struct import_job *job)
+{
+    struct command_ctx *c = job->c;
+    int came = c->guard ? hf__guard_signal(c->guard) : 0;
+    struct hf_str more = HF_STR("");
+
+    if (job->items && !job->options->dry_run)
+        more =
+            hf_scope_format(c->scope, "; %llu items are stored%s", (unsigned long long)job->items,
+                            job->state_written ? "; --resume continues" : "");
+    if (!job->failure.set && came)
+        return hf__command_fail(c, CLI_SIGNAL + came, "interrupted%.*s", HF_FMT(more));
+    return hf__command_fail(c, job->failure.ends, "%s%.*s", job->failure.text, HF_FMT(more));
+}
+
+static enum hf_status job_run(struct import_job *job, struct import_result *result)
+{
+    struct command_ctx *c = job->c;
+    struct progress progress;
+
+    hf_scope_timeout_ms(c->scope, 0);
+    hf__progress_begin(&progress, c->cli, c->database->quiet, job->options->progress);
+    TRY(workers_run(job, &progress));
+    hf__progress_end(&progress);
+    *result =
+        (struct import_result){.items = job->items, .rejected = job->rejected, .bytes = job->bytes};
+    if (job->stop || job->failure.set) {
+        if (job->items && !job->unsynced && state_write(c->scope, job) != HF_OK)
+            job->state_written = false; /* what has ended the import is of more interest */
+        return job_explain(job);
+    }
+    assert(job->position.file == job->task->files_len);
+    if (job->rejected > NOTICES_MAX)
+        hf__cli_notice(c->cli, c->name, "%llu more lines were skipped",
+                       (unsigned long long)job->rejected - NOTICES_MAX);
+    if (job->options->state.ptr && !job->options->dry_run)
+        unlink(job->options->state.ptr);
+    return HF_OK;
+}
+
+enum hf_status hf__transfer_import(struct command_ctx *c, const struct import_options *options,
+                                   const struct import_task *task, struct import_result *result)
+{
+    struct import_job job = {.c = c,
+                             .options = options,
+                             .task = task,
+                             .rate = {.per_second = options->per_second},
+                             .failed_chunk = UINT64_MAX,
+                             .rejects_fd = -1};
+    pthread_condattr_t clock;
+    enum hf_status status;
+
+    for (size_t i = 0; i < task->files_len; i++)
+        job.all_bytes += task->files[i].bytes;
+    TRY(state_resume(&job));
+    TRY(hf__transfer_source_open(c->scope, task->files, task->files_len, task->format, job.position,
+                                 &job.source));
+    job.state_us = now_us(&job);
+    job.stored = job.items;
+    pthread_mutex_init(&job.reading, NULL);
+    pthread_mutex_init(&job.lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&job.wake, &clock);
+    pthread_condattr_destroy(&clock);
+    status = job_run(&job, result);
+    pthread_cond_destroy(&job.wake);
+    pthread_mutex_destroy(&job.lock);
+    pthread_mutex_destroy(&job.reading);
+    if (job.rejects_fd >= 0)
+        close(job.rejects_fd);
+    hf__transfer_source_close(job.source);
+    return status;
+}
