@@ -253,7 +253,7 @@ static struct hf_str import_hint(struct hf_scope *s, struct hf_str table, enum p
                            import_command(kind), HF_FMT(table));
 }
 
-/* Is this what that library stores? cli/import/cmd_import.c has its layout. */
+/* Is this what that library stores? cli/foreign/cmd_foreign.c has its layout. */
 static bool is_common_aws(enum pattern_kind kind, struct hf_item item)
 {
     if (kind == KIND_LOCKS)

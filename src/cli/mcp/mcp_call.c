@@ -135,7 +135,7 @@ static bool argument_add(struct mcp_words *w, const struct mcp_parameter *parame
     case MCP_VALUES:
         break;
     case MCP_KEYS:
-        assert(!"such a tool is run for each key");
+        assert(false && "such a tool is run for each key");
         return false;
     }
     return list_add(w, parameter, value);

@@ -61,45 +61,6 @@ static enum hf_status table_copy_check(struct command_ctx *c)
 
 /* ---- the definition ------------------------------------------------------------------------- */
 
-/* What DescribeTable says of throughput; NULL: none was provisioned. */
-static enum hf_status throughput_make(struct hf_scope *s,
-                                      const struct hf_throughput_description *from,
-                                      const struct hf_throughput **made)
-{
-    struct hf_throughput *throughput;
-
-    *made = NULL;
-    if (!from || from->read_units <= 0 || from->write_units <= 0)
-        return HF_OK;
-    throughput = hf_scope_alloc(s, sizeof(*throughput));
-    if (!throughput)
-        return HF_NOMEM;
-    *throughput =
-        (struct hf_throughput){.read_units = from->read_units, .write_units = from->write_units};
-    *made = throughput;
-    return HF_OK;
-}
-
-static enum hf_status indexes_make(struct hf_scope *s, const struct hf_index_description *from,
-                                   size_t len, bool provisioned, const struct hf_index **made)
-{
-    struct hf_index *indexes = hf_scope_alloc(s, (len + 1) * sizeof(*indexes));
-
-    *made = len ? indexes : NULL;
-    if (!indexes)
-        return HF_NOMEM;
-    for (size_t i = 0; i < len; i++) {
-        indexes[i] = (struct hf_index){.name = from[i].name,
-                                       .key_schema = from[i].key_schema,
-                                       .key_schema_len = from[i].key_schema_len,
-                                       .projection = from[i].projection,
-                                       .on_demand_throughput = from[i].on_demand_throughput};
-        if (provisioned)
-            TRY(throughput_make(s, from[i].throughput, &indexes[i].throughput));
-    }
-    return HF_OK;
-}
-
 /* Tags of AWS's own, such as aws:cloudformation:stack-name, cannot be given to another table. */
 static bool is_own_tag(struct hf_str key)
 {
@@ -134,37 +95,6 @@ static enum hf_status tags_read(struct command_ctx *c, struct hf_db *db, struct 
     return status;
 }
 
-static enum hf_status spec_make(struct command_ctx *c, const struct hf_table_description *table,
-                                struct hf_create_table *spec)
-{
-    bool provisioned = !table->billing || table->billing->billing == HF_BILLING_PROVISIONED;
-
-    *spec = (struct hf_create_table){
-        .table = hf__command_operand(c, 1),
-        .attributes = table->attributes,
-        .attributes_len = table->attributes_len,
-        .key_schema = table->key_schema,
-        .key_schema_len = table->key_schema_len,
-        .local_indexes_len = table->local_indexes_len,
-        .global_indexes_len = table->global_indexes_len,
-        .on_demand_throughput = table->on_demand_throughput,
-        .stream = table->stream && table->stream->enabled == HF_YES ? table->stream : NULL,
-        .table_class = table->table_class ? table->table_class->table_class : 0,
-        .deletion_protection = table->deletion_protection == HF_YES ? HF_YES : HF_UNSET};
-    if (provisioned)
-        TRY(throughput_make(c->scope, table->throughput, &spec->throughput));
-    provisioned = spec->throughput != NULL;
-    spec->billing = provisioned ? HF_BILLING_PROVISIONED : HF_BILLING_PAY_PER_REQUEST;
-    TRY(indexes_make(c->scope, table->local_indexes, table->local_indexes_len, false,
-                     &spec->local_indexes));
-    TRY(indexes_make(c->scope, table->global_indexes, table->global_indexes_len, provisioned,
-                     &spec->global_indexes));
-    if (table->sse && table->sse->kms_key_arn.len && !c->database->quiet)
-        hf__cli_notice(c->cli, c->name, "not copied: encryption with the key %.*s",
-                       HF_FMT(table->sse->kms_key_arn));
-    return HF_OK;
-}
-
 /* All about the table FROM. */
 static enum hf_status source_read(struct command_ctx *c, struct hf_db *db,
                                   struct hf_create_table *spec, struct hf_str *ttl)
@@ -173,7 +103,11 @@ static enum hf_status source_read(struct command_ctx *c, struct hf_db *db,
     struct hf_describe_table_result result;
 
     TRY(hf_describe_table(c->scope, db, &(struct hf_describe_table){.table = name}, &result));
-    TRY(spec_make(c, result.table, spec));
+    TRY(hf__cli_table_spec_of(c->scope, result.table, spec));
+    spec->table = hf__command_operand(c, 1);
+    if (result.table->sse && result.table->sse->kms_key_arn.len && !c->database->quiet)
+        hf__cli_notice(c->cli, c->name, "not copied: encryption with the key %.*s",
+                       HF_FMT(result.table->sse->kms_key_arn));
     TRY(hf__cli_table_ttl(c, db, name, ttl));
     return tags_read(c, db, result.table->arn, spec);
 }

@@ -80,11 +80,56 @@ static bool file_no_json(struct table_file *file, struct hf_str text, struct hf_
     return false;
 }
 
+/* The object without that member; NULL: no memory. */
+static const struct json_node *node_without(struct hf_scope *s, const struct json_node *json,
+                                            const char *name)
+{
+    struct json_node *made = hf_scope_alloc(s, (json->len + 1) * sizeof(*made));
+    struct json_node **last;
+
+    if (!made)
+        return NULL;
+    made[0] = *json;
+    made[0].len = 0;
+    last = &made[0].first;
+    for (const struct json_node *at = json->first; at; at = at->next)
+        if (!hf_str_equal(at->name, hf_str_from(name))) {
+            struct json_node *copy = &made[++made[0].len];
+
+            *copy = *at;
+            *last = copy;
+            last = &copy->next;
+        }
+    *last = NULL;
+    return made;
+}
+
+/* {"AttributeName": "expires", "Enabled": true} */
+static bool read_expiry(struct table_file *file, const struct json_node *json,
+                        struct table_definition *table)
+{
+    const struct json_node *name = hf__cli_json_member(json, "AttributeName");
+    const struct json_node *enabled = hf__cli_json_member(json, "Enabled");
+
+    if (json->kind != JSON_OBJECT || !name || name->kind != JSON_STRING || !name->text.len ||
+        !enabled || (enabled->kind != JSON_TRUE && enabled->kind != JSON_FALSE))
+        return file_fail(file, TABLE_TTL_MEMBER " has to have AttributeName and Enabled");
+    if (enabled->kind == JSON_TRUE)
+        table->ttl = name->text;
+    return true;
+}
+
 static bool read_request(struct table_file *file, const struct json_node *json)
 {
     struct table_definition *table = hf__cli_table_file_add(file, (struct hf_str){0});
+    const struct json_node *expiry =
+        json->kind == JSON_OBJECT ? hf__cli_json_member(json, TABLE_TTL_MEMBER) : NULL;
 
-    if (!table || !hf__cli_table_spec_read(file->s, json, &table->spec, &file->error))
+    if (!table || (expiry && !read_expiry(file, expiry, table)))
+        return false;
+    if (expiry && !(json = node_without(file->s, json, TABLE_TTL_MEMBER)))
+        return file_fail(file, "out of memory");
+    if (!hf__cli_table_spec_read(file->s, json, &table->spec, &file->error))
         return false;
     table->label = table->spec.table;
     return true;

@@ -1,7 +1,8 @@
 /*
  * cli/table/table_file.h: a file that defines tables. It is JSON, in one of these formats:
  *
- *     CreateTable       the request, which is one table
+ *     CreateTable       the request, which is one table, and TimeToLiveSpecification, if there is one: as
+ *                       `holdfast export` writes it
  *     CloudFormation    a template, also as `cdk synth` writes it: Resources
  *     Terraform         what `terraform show -json` prints of a plan or a state: planned_values or values;
  *                       a configuration in *.tf.json: resource; a state file: resources
@@ -14,6 +15,8 @@
 
 #include "cli/frame/options.h"
 #include "cli/table/table_spec.h"
+
+#define TABLE_TTL_MEMBER "TimeToLiveSpecification"
 
 enum { TABLE_FILE_MAX = 16 * 1024 * 1024 }; /* bytes */
 enum { TABLE_FILE_TABLES_MAX = 1000 };      /* in a file */

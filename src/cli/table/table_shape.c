@@ -251,7 +251,7 @@ static bool read_member(struct shape_reader *r, const char *path, const struct j
     case SHAPE_REFUSED:
         break;
     }
-    assert(!"members that are not used have no value");
+    assert(false && "members that are not used have no value");
     return false;
 }
 
@@ -422,7 +422,7 @@ static void write_member(FILE *out, const struct shape_member *member, const cha
     case SHAPE_REFUSED:
         break;
     }
-    assert(!"only what CreateTable has is written");
+    assert(false && "only what CreateTable has is written");
 }
 
 void hf__cli_shape_write(FILE *out, const struct table_shape *shape, const void *from)

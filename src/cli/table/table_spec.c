@@ -3,6 +3,8 @@
  */
 #include "cli/table/table_spec.h"
 
+#include "base/base.h"
+
 #include <string.h>
 
 static const struct shape_member attribute_members[] = {
@@ -126,4 +128,72 @@ struct hf_str hf__cli_table_spec_request(struct hf_scope *s, const struct hf_cre
     if (hf__cli_json_text_begin(&text))
         hf__cli_shape_write(text.out, &table_shape, spec);
     return hf__cli_json_text_end(&text, s);
+}
+
+/* ---- from a description --------------------------------------------------------------------- */
+
+/* What DescribeTable says of throughput; NULL: none was provisioned. */
+static enum hf_status throughput_make(struct hf_scope *s,
+                                      const struct hf_throughput_description *from,
+                                      const struct hf_throughput **made)
+{
+    struct hf_throughput *throughput;
+
+    *made = NULL;
+    if (!from || from->read_units <= 0 || from->write_units <= 0)
+        return HF_OK;
+    throughput = hf_scope_alloc(s, sizeof(*throughput));
+    if (!throughput)
+        return HF_NOMEM;
+    *throughput =
+        (struct hf_throughput){.read_units = from->read_units, .write_units = from->write_units};
+    *made = throughput;
+    return HF_OK;
+}
+
+static enum hf_status indexes_make(struct hf_scope *s, const struct hf_index_description *from,
+                                   size_t len, bool provisioned, const struct hf_index **made)
+{
+    struct hf_index *indexes = hf_scope_alloc(s, (len + 1) * sizeof(*indexes));
+
+    *made = len ? indexes : NULL;
+    if (!indexes)
+        return HF_NOMEM;
+    for (size_t i = 0; i < len; i++) {
+        indexes[i] = (struct hf_index){.name = from[i].name,
+                                       .key_schema = from[i].key_schema,
+                                       .key_schema_len = from[i].key_schema_len,
+                                       .projection = from[i].projection,
+                                       .on_demand_throughput = from[i].on_demand_throughput};
+        if (provisioned)
+            TRY(throughput_make(s, from[i].throughput, &indexes[i].throughput));
+    }
+    return HF_OK;
+}
+
+enum hf_status hf__cli_table_spec_of(struct hf_scope *s, const struct hf_table_description *table,
+                                     struct hf_create_table *spec)
+{
+    bool provisioned = !table->billing || table->billing->billing == HF_BILLING_PROVISIONED;
+
+    *spec = (struct hf_create_table){
+        .table = table->name,
+        .attributes = table->attributes,
+        .attributes_len = table->attributes_len,
+        .key_schema = table->key_schema,
+        .key_schema_len = table->key_schema_len,
+        .local_indexes_len = table->local_indexes_len,
+        .global_indexes_len = table->global_indexes_len,
+        .on_demand_throughput = table->on_demand_throughput,
+        .stream = table->stream && table->stream->enabled == HF_YES ? table->stream : NULL,
+        .table_class = table->table_class ? table->table_class->table_class : 0,
+        .deletion_protection = table->deletion_protection == HF_YES ? HF_YES : HF_UNSET};
+    if (provisioned)
+        TRY(throughput_make(s, table->throughput, &spec->throughput));
+    provisioned = spec->throughput != NULL;
+    spec->billing = provisioned ? HF_BILLING_PROVISIONED : HF_BILLING_PAY_PER_REQUEST;
+    TRY(indexes_make(s, table->local_indexes, table->local_indexes_len, false,
+                     &spec->local_indexes));
+    return indexes_make(s, table->global_indexes, table->global_indexes_len, provisioned,
+                        &spec->global_indexes);
 }

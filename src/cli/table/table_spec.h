@@ -16,6 +16,10 @@
 bool hf__cli_table_spec_read(struct hf_scope *s, const struct json_node *json,
                              struct hf_create_table *spec, struct hf_str *error);
 
+/* The request that would make the table again, without its tags and the expiry of items. */
+enum hf_status hf__cli_table_spec_of(struct hf_scope *s, const struct hf_table_description *table,
+                                     struct hf_create_table *spec);
+
 /* The request as JSON, as AWS's tools take it; absent: no memory. */
 struct hf_str hf__cli_table_spec_request(struct hf_scope *s, const struct hf_create_table *spec);
 

@@ -9,7 +9,6 @@
 #include "cli/frame/commands.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
-#include "cli/table/table_spec.h"
 #include "cli/table/table_words.h"
 #include "cli/transfer/import_table.h"
 

@@ -1,5 +1,5 @@
 /*
- * cli/import/cmd_import.c: values, counters and locks from tables of @paradoxical-io/common-aws into tables
+ * cli/foreign/cmd_foreign.c: values, counters and locks from tables of @paradoxical-io/common-aws into tables
  * of ours: `holdfast kv|counter|lock import --from TABLE`.
  *
  * Its tables look like ours and are not. What it keeps:
