@@ -173,10 +173,11 @@ static bool batch_get_entry(const struct hf_batch_get_item *request, size_t n,
 static bool transact_write_entry(const struct hf_transact_write_items *request, size_t n,
                                  struct hot_entry *entry)
 {
-    const struct hf_transact_write *action = &request->actions[n];
+    const struct hf_transact_write *action;
 
     if (n >= request->actions_len)
         return false;
+    action = &request->actions[n];
     *entry = action->put      ? entry_of(action->put->table, action->put->item, true, true)
              : action->update ? entry_of(action->update->table, action->update->key, true, false)
              : action->del    ? entry_of(action->del->table, action->del->key, true, false)
@@ -204,7 +205,9 @@ static bool call_entry(const struct op *op, const void *request, size_t n, struc
     case HF_OP_TRANSACT_GET_ITEMS:
         if (n >= gets->actions_len)
             return false;
-        *entry = entry_of(gets->actions[n].get->table, gets->actions[n].get->key, false, false);
+        get = gets->actions[n].get;
+        *entry = get ? entry_of(get->table, get->key, false, false)
+                     : entry_of((struct hf_str){0}, (struct hf_item){0}, false, false);
         return true;
     case HF_OP_PUT_ITEM:
         *entry = entry_of(put->table, put->item, true, true);
