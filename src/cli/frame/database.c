@@ -282,6 +282,10 @@ bool hf__database_open(struct cli *cli, const char *command,
     settings = &named;
     url = hf__database_url(cli->scope, settings);
     shared = is_shared(cli, settings);
+    if (shared) { /* it is opened for all that follow, not for this command */
+        named.read_only = false;
+        named.memtable_bytes = named.cache_bytes = 0;
+    }
     if (!is_usable(cli, command, settings, ends))
         return false;
     if (shared && cli->shared->db) {

@@ -8,11 +8,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { STEP = 64 * 1024 };
+enum { STEP = 64 * 1024, LOOK_MS = 100 };
 
 /* Room for more, by the C library: a scope keeps what was too small. */
 static bool buffer_grow(char **text, size_t *room)
@@ -24,6 +25,20 @@ static bool buffer_grow(char **text, size_t *room)
         return false;
     *text = longer;
     *room = more;
+    return true;
+}
+
+/* Until there is something to read. False: the scope was canceled, by a signal that somebody guards. */
+static bool input_wait(struct hf_scope *s, int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+    do {
+        if (hf_scope_sleep_ms(s, 0) != HF_OK) {
+            errno = ECANCELED;
+            return false;
+        }
+    } while (poll(&ready, 1, LOOK_MS) == 0);
     return true;
 }
 
@@ -42,8 +57,11 @@ struct hf_str hf__input_read(struct hf_scope *s, const char *path, size_t max, s
             got = -1;
             break;
         }
-        got = read(fd, text + len, room - len);
-        len += got > 0 ? (size_t)got : 0;
+        got = input_wait(s, fd) ? read(fd, text + len, room - len) : -1;
+        if (got < 0 && errno == EINTR)
+            got = 1; /* and once more */
+        else
+            len += got > 0 ? (size_t)got : 0;
     }
     if (got < 0)
         *error = hf_scope_format(s, "%s: %s", path, strerror(errno));

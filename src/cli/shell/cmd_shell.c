@@ -486,8 +486,12 @@ static enum hf_status shell_check(struct command_ctx *c)
 
 static void shell_close(struct shell *shell)
 {
+    int dropped;
+
     hf__guard_aim(shell->c->guard, shell->c->scope);
-    hf__shell_tx_drop(shell);
+    dropped = hf__shell_tx_end(shell);
+    if (shell->ends == CLI_OK)
+        shell->ends = dropped;
     if (shell->file && fclose(shell->file) != 0 && shell->ends == CLI_OK)
         shell->ends = hf__shell_fail(shell, CLI_FAILED, "the file of \\o was not written whole: %s",
                                      strerror(errno));

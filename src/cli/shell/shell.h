@@ -100,6 +100,12 @@ void hf__shell_note(struct shell *shell, const char *format, ...) HF_PRINTF(2, 3
 bool hf__shell_tx_run(struct shell *shell, struct hf_str text, int *ends);
 void hf__shell_tx_drop(struct shell *shell);
 
+/* Refuse something while a transaction is open, which then cannot be committed. */
+int hf__shell_tx_refuse(struct shell *shell, const char *what);
+
+/* The shell ends: statements that were not committed are an error. Returns an exit code. */
+int hf__shell_tx_end(struct shell *shell);
+
 /* ---- lines, cmd_shell.c --------------------------------------------------------------------- */
 
 /* All of a file; "-" is standard input. Returns an exit code. */

@@ -228,6 +228,8 @@ static enum hf_status tables_print(struct command_ctx *c)
     if (status == HF_OK)
         status = hf_pages_list_tables(c->scope, c->db, &request, NULL, &pages);
     if (status == HF_OK) {
+        hf__scope_follow(names, c->scope); /* a signal ends it */
+        hf_scope_timeout_ms(names, (uint32_t)c->database->timeout_ms);
         rows = hf__command_rows(c, "tables");
         while ((status = hf_pages_next_table(names, pages, &name)) == HF_OK && name.ptr) {
             struct hf_scope_mark mark = hf_scope_mark(c->scope);

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/child.h"
+#include "cli/config/config_use.h"
 #include "cli/frame/text.h"
 
 #include <errno.h>
@@ -105,24 +106,62 @@ static int meta_describe(struct meta_call *call)
     return hf__shell_describe(call->shell, call->args[0]);
 }
 
+/* What the database that was used before brought with it does not count for another one. */
+static void settings_forget(struct shell *shell, struct database_settings *settings)
+{
+    const struct command_ctx *c = shell->c;
+    const struct {
+        const char *option;
+        struct hf_str *value;
+    } own[] = {{"prefix", &settings->prefix},
+               {"profile", &settings->profile},
+               {"region", &settings->region}};
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (hf__options_source(c->table, &c->options, own[i].option) == OPTION_DEFAULT)
+            *own[i].value = (struct hf_str){0};
+}
+
+/* The settings of a URL or of @NAME, with texts that stay. */
+static bool settings_make(struct shell *shell, const char *url, struct database_settings *settings,
+                          int *ends)
+{
+    struct hf_str *texts[] = {&settings->url, &settings->prefix, &settings->profile,
+                              &settings->region};
+
+    settings->url = hf_str_from(url);
+    settings_forget(shell, settings);
+    if (!hf__cli_config_use_for(shell->c->cli, shell->c->name, settings, ends))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (texts[i]->ptr) {
+            *texts[i] = hf_scope_copy(shell->kept, *texts[i]);
+            if (!texts[i]->ptr) {
+                *ends = hf__shell_fail(shell, CLI_FAILED, "out of memory");
+                return false;
+            }
+        }
+    return true;
+}
+
 static int meta_use(struct meta_call *call)
 {
     struct shell *shell = call->shell;
-    struct database_settings before = shell->shared.settings;
+    struct database_settings before = shell->shared.settings, after = before;
     struct hf_db *db = shell->shared.db;
-    struct hf_str url;
-    int ends;
+    int ends = CLI_OK;
 
     if (!call->args[0]) {
         printf("%.*s%s\n", HF_FMT(before.url), db ? "" : " (not opened yet)");
         return CLI_OK;
     }
-    url = hf_scope_copy(shell->kept, hf_str_from(call->args[0]));
-    if (!url.ptr)
-        return hf__shell_fail(shell, CLI_FAILED, "out of memory");
-    if (hf_str_equal(url, before.url) && db)
+    if (shell->tx)
+        return hf__shell_tx_refuse(shell, "a transaction has one database");
+    if (!settings_make(shell, call->args[0], &after, &ends))
+        return ends;
+    if (db && hf_str_equal(after.url, before.url) && hf_str_equal(after.prefix, before.prefix))
         return CLI_OK;
-    shell->shared.settings.url = url;
+    shell->shared.settings = after;
     shell->shared.db = NULL;
     ends = hf__shell_connect(shell);
     if (ends != CLI_OK) { /* nothing has changed */
@@ -133,7 +172,7 @@ static int meta_use(struct meta_call *call)
     hf_db_close(db);
     hf__shell_known_clear(shell->known);
     if (shell->interactive)
-        printf("now on %.*s\n", HF_FMT(url));
+        printf("now on %.*s\n", HF_FMT(after.url));
     return CLI_OK;
 }
 

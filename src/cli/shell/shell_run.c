@@ -307,15 +307,22 @@ static int words_run(struct shell *shell, size_t len, const char *const *words,
     struct shell_cli inner;
     const struct cli_command *command;
     const char *const *args;
-    size_t name_len, args_len;
+    size_t name_len, args_len, leading = hf__cli_leading(len, words);
 
+    if (shell->tx)
+        return hf__shell_tx_refuse(shell, "commands do not run inside of a transaction");
+    cli_make(shell, &inner, outcome);
+    if (leading) {
+        words = hf__cli_options_moved(&inner.cli, len, words, leading);
+        if (!words)
+            return hf__shell_fail(shell, CLI_FAILED, "out of memory");
+    }
     command = hf__cli_find(shell->c->cli, len, words, &name_len);
     if (command && is_outside(command))
         return hf__shell_fail(shell, CLI_USAGE,
                               "'%s' does not run inside of the shell: start it from another "
                               "terminal",
                               command->name);
-    cli_make(shell, &inner, outcome);
     if (!command) {
         int ends = call_run(shell, &inner, NULL, len, words);
 
