@@ -97,6 +97,9 @@ class Shell(Commands):
 
     def prepare(self):
         self.env.update(TERM="xterm", PAGER="cat", LC_ALL="C.UTF-8")
+        with open(self.path("leaks"), "w", encoding="ascii") as file:
+            file.write("leak:wcsdup\n")  # by libedit, which has no other use for it
+        self.env["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + self.path("leaks")
         self.env.pop("XDG_STATE_HOME", None)
         self.env["HOLDFAST_PREFIX"] = ""
         self.env["HOLDFAST_DB"] = "embedded:" + self.path("shop")
@@ -226,7 +229,8 @@ class Scripts(Shell):
         self.script("BEGIN;\n" + update % (1, 1) + update % (2, 2) + "COMMIT;\n")
         self.assertEqual(self.script("SELECT v FROM orders;"), '{"v":1}\n{"v":2}\n')
         self.script("BEGIN;\n" + update % (7, 1) + "ROLLBACK;\n")
-        self.script("BEGIN;\n" + update % (7, 1))  # the end drops it
+        self.script("BEGIN;\n" + update % (7, 1), code=CONDITION,
+                    err="holdfast shell: the transaction was not committed: its 1 statement was not run\n")
         code, out, err = self.run_("shell", input="begin;\n" + update % (8, 1) +
                                    "UPDATE orders SET v = 8 WHERE customer = 'ann' AND day = 2 AND v = 9;\ncommit;\n")
         self.assertEqual((code, out), (CONDITION, ""))
@@ -240,6 +244,50 @@ class Scripts(Shell):
         out = self.ok("shell", "-c", "BEGIN;" + "".join(read % day for day in range(1, 101)) + "COMMIT")
         self.assertEqual(out, '{"v":1}\n{"v":2}\n')
         self.assertEqual(self.ok("sql", "--transaction", read[:-2] % 1, read[:-2] % 2), '{"v":1}\n{"v":2}\n')
+
+    def test_transactions_are_all_or_nothing(self):
+        self.orders(2)
+        update = "UPDATE orders SET v = 7 WHERE customer = 'ann' AND day = 1;\n"
+        for between, code, error in [("item put orders '{\"customer\":\"x\",\"day\":1}'\n", USAGE, "commands do not run"),
+                                     ("\\use embedded:%s\n" % self.path("other"), USAGE, "one database"),
+                                     ("BEGIN;\n", USAGE, "already begun"),
+                                     ("COMMIT\n" + update, USAGE, "missing ';' behind COMMIT"),
+                                     (update * 100, USAGE, "at most 100 statements")]:
+            got, out, err = self.run_("shell", "--keep-going", input="BEGIN;\n" + update + between + "COMMIT;\n")
+            self.assertEqual((got, out), (code, ""), between)
+            self.assertIn(error, err)
+            self.assertIn("nothing was committed", err)
+        self.fails(USAGE, "missing ';' behind BEGIN", "shell", "-c", "BEGIN\n" + update)
+        self.script("BEGIN TRANSACTION;\nROLLBACK WORK;\n")
+        self.assertEqual(self.script("SELECT v FROM orders;"), "{}\n{}\n")
+        self.assertFalse(os.path.exists(self.path("other")))
+
+    def test_options_before_the_command(self):
+        self.orders(1)
+        env = dict(self.env, HOLDFAST_DB="embedded:" + self.path("another"))
+        for line in ("-q item put orders '{\"customer\":\"z\",\"day\":1}'", "holdfast -q item get orders z 1"):
+            done = subprocess.run([COMMAND, "shell", "--db", self.env["HOLDFAST_DB"], "-c", line], env=env,
+                                  capture_output=True, text=True, timeout=WAIT_S)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+        self.assertEqual(self.ok("query", "orders", "z"), '{"customer":"z","day":1}\n')
+        self.assertFalse(os.path.exists(self.path("another")))
+        self.fails(USAGE, "does not run inside of the shell", "shell", "-c", "-q shell -c '\\q'")
+
+    def test_a_reader_first_and_a_writer_then(self):
+        self.orders(1)
+        self.ok("shell", "-c", "export orders --to " + self.path("x.jsonl"), "-c",
+                "item put orders '{\"customer\":\"z\",\"day\":1}'")
+
+    def test_use_of_a_name(self):
+        self.orders(1)
+        self.env["HOLDFAST_CONFIG"] = self.path("config")
+        url = self.env.pop("HOLDFAST_DB")
+        self.ok("config", "set", "shop", "db=" + url)
+        self.ok("config", "set", "other", "db=embedded:" + self.path("more"), "prefix=p-")
+        self.assertEqual(self.ok("shell", "--db", "@other", "-c", "\\use @shop", "-c", "table ls"), "orders\n")
+        self.assertEqual(self.ok("shell", "-c", "\\use @shop", "-c", "table ls", "-c", "\\use").splitlines()[1:],
+                         [url])
+        self.fails(USAGE, "nobody", "shell", "-c", "\\use @nobody")
 
     def test_backslash_commands(self):
         self.orders(2)
