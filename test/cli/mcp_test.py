@@ -248,6 +248,8 @@ class Mcp(Commands):
         first = client.tool("scan", table="orders", attributes="id,n", limit=1000)
         self.assertEqual(len(first["items"]), 3)
         self.assertEqual(len(client.tool("scan", table="orders", start=first["next"])["items"]), 1)
+        self.assertEqual(len(client.tool("scan", table="orders", attributes="n", count=False, limit=2)["items"]), 2)
+        self.assertEqual(client.tool("scan", table="orders", count=True), {"count": 4})
         result = client.request("tools/call", name="execute_statement", arguments={
             "statement": "SELECT n FROM orders"})["result"]
         self.assertEqual(len(result["structuredContent"]["items"]), 3)
@@ -273,6 +275,7 @@ class Mcp(Commands):
                 ("'key': expected strings or numbers", "get_item", {"table": "orders", "key": [True]}),
                 ("'item': expected an object", "put_item", {"table": "orders", "item": "{}"}),
                 ("'consistent': expected true or false", "get_item", {"table": "orders", "key": ["a"], "consistent": 1}),
+                ("'range': needs argument 'key'", "query", {"table": "orders", "range": "a"}),
                 ("'number': expected an integer", "set_counter", {"id": "a", "number": "x"}),
                 ("'type': expected one of: text number json", "set_key", {"id": "a", "value": "b", "type": "bytes"}),
                 ("'keys': expected an array of 1 to 25 keys", "batch_get_items", {"table": "orders", "keys": []}),

@@ -67,6 +67,9 @@ class Update(Tables):
         self.assertEqual(self.changes("--index", "by_status=status"), {"index by_status": True})
         self.assertEqual(list(self.changes("--billing", "on-demand").values()), [True])
         self.assertEqual(list(self.changes("--billing", "on-demand").values()), [False])
+        self.ok("table", "create", "plain", "--key", "id", "-q")  # without indexes
+        self.ok("table", "update", "plain", "--billing", "provisioned", "--read-units", "5", "--write-units", "5")
+        self.assertEqual(self.json("table", "show", "plain")["ProvisionedThroughput"]["ReadCapacityUnits"], 5)
 
     def test_an_index_is_replaced_only_when_asked(self):
         self.orders("--index", "by_day=day:N", "--local-index", "by_total=total:N")
@@ -79,6 +82,33 @@ class Update(Tables):
                          {"remove index by_day": True, "index by_day": True})
         self.assertEqual(self.changes("--remove-index", "by_day", "--index", "by_day=day:N/keys"),
                          {"index by_day": False})
+
+    def test_an_index_that_cannot_be_replaced_stays(self):
+        self.orders("--index", "by_day=day:N", "--index", "by_total=total:N", "--local-index", "by_size=size:N")
+        before = self.json("table", "show", "orders")
+        for error, index in [("key of the table with another type", "by_day=day:S"),
+                             ("key of the table with another type", "by_day=total:S"),
+                             ("key of the table with another type", "by_day=size:S"),
+                             ("hash key and its range key are the same", "by_day=x:N,x:N"),
+                             ("more than 20 attributes", "by_day=day:N/" + ",".join("a%d" % i for i in range(21)))]:
+            with self.subTest(index):
+                code, out, err = self.run_("table", "update", "orders", "--remove-index", "by_day", "--index", index)
+                self.assertNotEqual(code, OK)
+                self.assertIn(error, err)
+                self.assertEqual(out, "")
+        self.fails(USAGE, "--remove-index by_day is given twice", "table", "update", "orders", "--remove-index", "by_day",
+                   "--remove-index", "by_day")
+        self.fails(USAGE, "--index by_x is given twice", "table", "update", "orders", "--index", "by_x=x",
+                   "--index", "by_x=x")
+        self.assertEqual(self.json("table", "show", "orders"), before)
+        # 20 are allowed, and a type may change when no other key has the attribute
+        self.changes("--remove-index", "by_total", "--index", "by_total=total:S/" + ",".join("a%d" % i for i in range(20)))
+        self.assertIn({"AttributeName": "total", "AttributeType": "S"},
+                      self.json("table", "show", "orders")["AttributeDefinitions"])
+        # what the database alone refuses: it is said that the index is gone
+        code, _, err = self.run_("table", "update", "orders", "--remove-index", "by_day", "--index", "by_day=day:N/a,a")
+        self.assertNotEqual(code, OK)
+        self.assertIn("index 'by_day' was removed, and the one in its place was not added", err)
 
     def test_what_cannot_be(self):
         for error, args in [("give what to change", []), ("contradict", ["--ttl", "x", "--no-ttl"]),

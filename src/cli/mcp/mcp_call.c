@@ -282,6 +282,9 @@ static bool arguments_known(struct mcp_words *w, const struct mcp_tool *tool,
 static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
                        const struct mcp_tool *tool, const struct json_node *arguments)
 {
+    const struct json_node *counts = argument_of(arguments, "count");
+    const char *left_out = NULL; /* an operand */
+
     for (const char *word = tool->command; *word;) { /* "item get" */
         size_t len = strcspn(word, " ");
 
@@ -297,8 +300,13 @@ static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
 
         if (!value && parameter->required)
             return words_fail(w, parameter->name, "missing");
+        if (!value && !parameter->option)
+            left_out = parameter->name;
         if (!value)
             continue;
+        if (left_out && !parameter->option) /* it would be taken for the other */
+            return words_fail(w, parameter->name,
+                              hf_scope_format(w->s, "needs argument '%s'", left_out).ptr);
         if (tool->by_table && strcmp(parameter->name, "table") == 0 &&
             !table_check(w, settings, value))
             return false;
@@ -306,7 +314,7 @@ static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
                                         : argument_add(w, parameter, value)))
             return false;
     }
-    if (tool->limited && !argument_of(arguments, "count") &&
+    if (tool->limited && !(counts && counts->kind == JSON_TRUE) &&
         !limit_add(w, settings, argument_of(arguments, "limit")))
         return false;
     w->words[w->len++] = "--";
