@@ -107,7 +107,9 @@ class Config(Commands):
         self.fails(USAGE, "HOME is not set", "config", "set", "a", "db=http://a:1", env=homeless)
         self.fails(1, "HOME is not set", "config", "path", env=homeless)
         self.assertEqual(self.ok("config", "ls"), "")
-        self.assertFalse(os.path.exists(self.file))  # reading made nothing
+        self.fails(NOT_FOUND, "no database '@nope'", "config", "unset", "nope")
+        self.ok("config", "unset", "--default")
+        self.assertFalse(os.path.exists(os.path.dirname(self.file)))  # reading made nothing
 
     def test_output(self):
         self.assertEqual(json.loads(self.ok("config", "set", "a", "db=http://a:1", "--default", "--json")),
@@ -132,6 +134,16 @@ class Config(Commands):
         self.assertEqual(json.loads(self.ok("config", "show", "here", "--json"))["db"], "embedded:" + self.path("data"))
         self.ok("--db", "@here", "kv", "set", "a", "1", cwd="/")
         self.assertTrue(os.path.isdir(self.path("data")))
+        with open(self.path("keys.env"), "w", encoding="ascii") as file:
+            file.write("HOLDFAST_OWNER=me\n")
+        self.ok("config", "set", "here", "env-file=keys.env", "blobs=dir:blobs", cwd=self.dir)
+        shown = json.loads(self.ok("config", "show", "here", "--json"))
+        self.assertEqual((shown["env-file"], shown["blobs"]), (self.path("keys.env"), "dir:" + self.path("blobs")))
+        self.assertIn("me", self.ok("lock", "run", "a", "--db", "@here", "--", "sh", "-c", "echo $HOLDFAST_OWNER"))
+        for value in ("env-file=~/keys.env", "env-file=/keys.env", "blobs=s3://bucket", "blobs=dir:/blobs"):
+            self.ok("config", "set", "here", value, cwd=self.dir)
+            key, _, rest = value.partition("=")
+            self.assertEqual(json.loads(self.ok("config", "show", "here", "--json"))[key], rest)
 
     def test_bad_files(self):
         for text, error in [
@@ -182,7 +194,7 @@ class Config(Commands):
         self.fails(USAGE, "'holdfast config set other db=URL' adds it", "table", "ls", "--db", "@other")
         self.fails(NOT_FOUND, "no database '@other'", "config", "show", "other")
         self.fails(NOT_FOUND, "there is no default", "config", "show")
-        self.fails(USAGE, "no database '@other'", "config", "unset", "other")
+        self.fails(NOT_FOUND, "no database '@other'", "config", "unset", "other")
         self.fails(USAGE, "give a name, or --default", "config", "unset")
         self.fails(USAGE, "[shop] has no 'db'", "config", "unset", "shop", "db")
         self.fails(USAGE, "[new] has no 'db'", "config", "set", "new", "prefix=x")

@@ -77,6 +77,38 @@ TEST(json, what_is_none_is_told_with_its_line)
     hf_scope_free(s);
 }
 
+/* (3) of json_read.c: a name that comes twice is found wherever it is, also among many. */
+TEST(json, a_name_that_comes_twice_among_many)
+{
+    static const struct {
+        size_t len, again; /* members; which of them has the name of the first, 0: none */
+    } cases[] = {{32, 0}, {32, 31}, {33, 0}, {33, 32}, {34, 33}, {60000, 0}, {60000, 40000}};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hf_str error = {0};
+        struct hf_str message =
+            hf_scope_format(s, "line %zu: duplicate member", cases[i].again + 1);
+        char *text;
+        size_t len;
+        FILE *out = open_memstream(&text, &len);
+        const struct json_node *json;
+
+        for (size_t at = 0; at < cases[i].len; at++)
+            fprintf(out, "%s\"n%zu\":1", at ? ",\n" : "{",
+                    cases[i].again && at == cases[i].again ? (size_t)0 : at);
+        fputc('}', out);
+        fclose(out);
+        json = hf__cli_json_read(s, hf_str_of(text, len), &error);
+        CHECK((json != NULL) == !cases[i].again);
+        CHECK(json == NULL || json->len == cases[i].len);
+        if (cases[i].again)
+            CHECK_STR(message.ptr, error);
+        free(text);
+    }
+    hf_scope_free(s);
+}
+
 /* (1) of json.c: what is no UTF-8, and what a terminal would obey. */
 TEST(json, hostile_text_is_written_as_text)
 {

@@ -248,13 +248,47 @@ class Mcp(Commands):
         first = client.tool("scan", table="orders", attributes="id,n", limit=1000)
         self.assertEqual(len(first["items"]), 3)
         self.assertEqual(len(client.tool("scan", table="orders", start=first["next"])["items"]), 1)
+        self.assertEqual(len(client.tool("scan", table="orders", attributes="n", count=False, limit=2)["items"]), 2)
+        self.assertEqual(client.tool("scan", table="orders", count=True), {"count": 4})
         result = client.request("tools/call", name="execute_statement", arguments={
             "statement": "SELECT n FROM orders"})["result"]
         self.assertEqual(len(result["structuredContent"]["items"]), 3)
-        self.assertIn("there are more items", result["content"][1]["text"])
+        self.assertEqual((result["structuredContent"]["more"], len(result["content"])), (True, 1))
+        client.end()
+        client = Client(self, "--max-items", "4")
+        self.assertEqual(set(client.tool("execute_statement", statement="SELECT n FROM orders")), {"items"})
         client.end()
         self.fails(USAGE, "out of range: use 1 to 10000", "mcp", "--max-items", "10001")
         self.fails(USAGE, "out of range: use 1KiB to 64MiB", "mcp", "--max-bytes", "1023")
+
+    def test_a_list_that_goes_on_says_so(self):
+        for i in range(3):
+            self.ok("outbox", "emit", "t%d" % i, "{}")
+            self.ok("events", "append", "order/%d" % i, "placed", "{}")
+            self.ok("once", "run", "job%d" % i, "--", "true")
+            self.ok("lock", "run", "job%d" % i, "--", "true")
+        lists = [("list_outbox", "events", {}), ("list_streams", "streams", {"domain": "order"}),
+                 ("list_once", "records", {}), ("list_locks", "locks", {"all": True})]
+        for most, more in ((2, True), (3, None)):
+            client = Client(self, "--max-items", str(most))
+            for name, member, arguments in lists:
+                with self.subTest(name):
+                    result = client.tool(name, **arguments)
+                    self.assertEqual((len(result[member]), result.get("more")), (most, more))
+                    result = client.tool(name, limit=1, **arguments)
+                    self.assertEqual((len(result[member]), result["more"]), (1, True))
+            client.end()
+
+    def test_blobs(self):
+        """A value that is larger than an item, by the option and by a named database."""
+        blobs = "dir:" + self.path("blobs")
+        self.ok("kv", "set", "big", "-f", "-", "--blobs", blobs, input="x" * 500000)
+        self.ok("config", "set", "shop", "db=" + self.env["HOLDFAST_DB"], "blobs=" + blobs)
+        for args in (["--blobs", blobs], ["--db", "@shop"]):
+            client = Client(self, "--max-bytes", "1MiB", *args)
+            self.assertEqual(len(client.tool("get_key", id="big")["value"]), 500000)
+            self.assertEqual(client.tool("list_tables")["tables"], [{"name": "keys"}])  # it has no blobs
+            client.end()
 
     def test_wrong_arguments(self):
         self.ok("table", "create", "orders", "--key", "id", "-q")
@@ -273,6 +307,7 @@ class Mcp(Commands):
                 ("'key': expected strings or numbers", "get_item", {"table": "orders", "key": [True]}),
                 ("'item': expected an object", "put_item", {"table": "orders", "item": "{}"}),
                 ("'consistent': expected true or false", "get_item", {"table": "orders", "key": ["a"], "consistent": 1}),
+                ("'range': needs argument 'key'", "query", {"table": "orders", "range": "a"}),
                 ("'number': expected an integer", "set_counter", {"id": "a", "number": "x"}),
                 ("'type': expected one of: text number json", "set_key", {"id": "a", "value": "b", "type": "bytes"}),
                 ("'keys': expected an array of 1 to 25 keys", "batch_get_items", {"table": "orders", "keys": []}),

@@ -67,6 +67,9 @@ class Update(Tables):
         self.assertEqual(self.changes("--index", "by_status=status"), {"index by_status": True})
         self.assertEqual(list(self.changes("--billing", "on-demand").values()), [True])
         self.assertEqual(list(self.changes("--billing", "on-demand").values()), [False])
+        self.ok("table", "create", "plain", "--key", "id", "-q")  # without indexes
+        self.ok("table", "update", "plain", "--billing", "provisioned", "--read-units", "5", "--write-units", "5")
+        self.assertEqual(self.json("table", "show", "plain")["ProvisionedThroughput"]["ReadCapacityUnits"], 5)
 
     def test_an_index_is_replaced_only_when_asked(self):
         self.orders("--index", "by_day=day:N", "--local-index", "by_total=total:N")
@@ -79,6 +82,33 @@ class Update(Tables):
                          {"remove index by_day": True, "index by_day": True})
         self.assertEqual(self.changes("--remove-index", "by_day", "--index", "by_day=day:N/keys"),
                          {"index by_day": False})
+
+    def test_an_index_that_cannot_be_replaced_stays(self):
+        self.orders("--index", "by_day=day:N", "--index", "by_total=total:N", "--local-index", "by_size=size:N")
+        before = self.json("table", "show", "orders")
+        for error, index in [("key of the table with another type", "by_day=day:S"),
+                             ("key of the table with another type", "by_day=total:S"),
+                             ("key of the table with another type", "by_day=size:S"),
+                             ("hash key and its range key are the same", "by_day=x:N,x:N"),
+                             ("more than 20 attributes", "by_day=day:N/" + ",".join("a%d" % i for i in range(21)))]:
+            with self.subTest(index):
+                code, out, err = self.run_("table", "update", "orders", "--remove-index", "by_day", "--index", index)
+                self.assertNotEqual(code, OK)
+                self.assertIn(error, err)
+                self.assertEqual(out, "")
+        self.fails(USAGE, "--remove-index by_day is given twice", "table", "update", "orders", "--remove-index", "by_day",
+                   "--remove-index", "by_day")
+        self.fails(USAGE, "--index by_x is given twice", "table", "update", "orders", "--index", "by_x=x",
+                   "--index", "by_x=x")
+        self.assertEqual(self.json("table", "show", "orders"), before)
+        # 20 are allowed, and a type may change when no other key has the attribute
+        self.changes("--remove-index", "by_total", "--index", "by_total=total:S/" + ",".join("a%d" % i for i in range(20)))
+        self.assertIn({"AttributeName": "total", "AttributeType": "S"},
+                      self.json("table", "show", "orders")["AttributeDefinitions"])
+        # what the database alone refuses: it is said that the index is gone
+        code, _, err = self.run_("table", "update", "orders", "--remove-index", "by_day", "--index", "by_day=day:N/a,a")
+        self.assertNotEqual(code, OK)
+        self.assertIn("index 'by_day' was removed, and the one in its place was not added", err)
 
     def test_what_cannot_be(self):
         for error, args in [("give what to change", []), ("contradict", ["--ttl", "x", "--no-ttl"]),
@@ -268,6 +298,18 @@ KEYS = {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
         "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
 
 
+class IfMissing(Tables):
+    def test_what_it_switches_on(self):
+        """A stream and expiry, as its help says; nothing else is changed."""
+        self.orders()
+        self.ok("table", "create", "orders", "--key", "customer:S,day:N", "--if-missing", "--ttl", "expires", "--stream",
+                "keys", "-q")
+        self.assertEqual(self.json("table", "show", "orders")["StreamSpecification"]["StreamViewType"], "KEYS_ONLY")
+        self.assertEqual(self.changes("--ttl", "expires"), {"ttl expires": False})
+        self.assertIn("A stream or expiry that the definition has and the table has not is switched on.",
+                      " ".join(self.ok("table", "create", "--help").split()))
+
+
 class Templates(Tables):
     def create(self, template, *args, code=OK):
         got, out, err = self.run_("table", "create", "-f", "-", *args, input=json.dumps(template))
@@ -352,7 +394,7 @@ class Templates(Tables):
 
     def test_functions(self):
         mappings = {"Names": {"dev": {"orders": "o-dev"}}}
-        parameters = {"Parts": {"Type": "CommaDelimitedList", "Default": "a1,b2,c3"}}
+        parameters = {"Parts": {"Type": "CommaDelimitedList", "Default": "a1, b2 ,c3"}, "Stage": {"Type": "String"}}
         for name, expected in [
                 ({"Fn::Join": ["-", ["orders", {"Ref": "AWS::Region"}, "x"]]}, "orders-eu-1-x"),
                 ({"Fn::Sub": ["${A}-${AWS::Region}-${!B}", {"A": {"Ref": "Stage"}}]}, "dev-eu-1-${B}"),
@@ -367,6 +409,48 @@ class Templates(Tables):
                                                                               {"Fn::Or": [{"Fn::Equals": ["1", "2"]},
                                                                                           {"Fn::Equals": [1, "1"]}]}]}}
         self.assertEqual(self.name_of({"Fn::If": ["A", "yes", "not-a"]}, Conditions=conditions), "not-a")
+
+    def test_parameters_that_the_file_does_not_have(self):
+        template = self.resource({**KEYS, "TableName": "orders"}, Parameters={"Stage": {"Type": "String"}})
+        self.request(template, "--parameter", "Stage=dev", "--parameter", "AWS::Region=eu-1")
+        err = self.create(template, "--dry-run", "--parameter", "Stgae=dev", code=USAGE)[1]
+        self.assertIn("the file has no parameter 'Stgae'; did you mean 'Stage'?", err)
+        config = {"variable": [{"stage": {}}], "resource": {"aws_dynamodb_table": {"o": self.TERRAFORM}}}
+        self.request(config, "--parameter", "stage=dev")
+        self.assertIn("no parameter 'x'", self.create(config, "--dry-run", "--parameter", "x=dev", code=USAGE)[1])
+        self.assertIn("no parameter 'x'", self.create({"TableName": "abc", **KEYS}, "--dry-run", "--parameter", "x=y",
+                                                      code=USAGE)[1])
+
+    def test_tables_that_are_made_in_other_ways(self):
+        template = self.resource({**KEYS, "TableName": "orders"})
+        template["Resources"]["Simple"] = {"Type": "AWS::Serverless::SimpleTable"}
+        loop = ["Name", ["a", "b"], {"${Name}": {"Type": "AWS::SQS::Queue"}}]
+        template["Resources"]["Fn::ForEach::Queues"] = loop
+        self.assertIn("not used: Resources.Simple (AWS::Serverless::SimpleTable)", self.create(template, "--dry-run")[1])
+        template["Resources"]["Fn::ForEach::Tables"] = loop[:2] + [{"${Name}": {"Type": "AWS::DynamoDB::Table"}}]
+        self.assertIn("Resources.Fn::ForEach::Tables: not supported", self.create(template, "--dry-run", code=USAGE)[1])
+
+    def test_only_what_is_chosen_is_resolved(self):
+        table = {"Type": "AWS::DynamoDB::Table", "Properties": {**KEYS, "TableName": "orders"}}
+        other = {"Type": "AWS::DynamoDB::Table", "Condition": "C", "Properties": {**KEYS, "TableName": {"Ref": "Stage"}}}
+        template = {"Resources": {"Other": other, "Orders": table},
+                    "Conditions": {"C": {"Fn::Equals": [{"Ref": "Stage"}, "x"]}}}
+        for only in ("Orders", "orders"):
+            self.assertEqual([t["TableName"] for t in self.request(template, "--only", only)], ["orders"])
+        self.assertIn("'Stage' is not in the template", self.create(template, "--only", "Other", code=USAGE)[1])
+        self.assertIn("did you mean 'Other'?", self.create(template, "--only", "Othr", code=USAGE)[1])
+        config = {"resource": {"aws_dynamodb_table": {"o": self.TERRAFORM, "p": {**self.TERRAFORM, "name": "${var.x}"}}}}
+        for only in ("aws_dynamodb_table.o", "orders"):
+            self.assertEqual([t["TableName"] for t in self.request(config, "--only", only)], ["orders"])
+        self.assertIn("variable 'x' has no default",
+                      self.create(config, "--only", "aws_dynamodb_table.p", code=USAGE)[1])
+
+    def test_instances_of_terraform(self):
+        state = {"version": 4, "terraform_version": "1.9.0", "resources": [
+            {"mode": "managed", "type": "aws_dynamodb_table", "name": "t", "instances": [
+                {"index_key": key, "attributes": {**self.TERRAFORM, "name": "t-%s" % key}} for key in ("a", "b", 0)]}]}
+        for label, name in (('aws_dynamodb_table.t["b"]', "t-b"), ("aws_dynamodb_table.t[0]", "t-0")):
+            self.assertEqual([t["TableName"] for t in self.request(state, "--only", label)], [name])
 
     def test_what_cannot_be_resolved(self):
         path = "Resources.Orders.Properties.TableName: "

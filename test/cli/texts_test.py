@@ -254,6 +254,10 @@ class Completion(Commands):
                       ["--db", process.SERVER.url, "--prefix", prefix, "item", "get"],
                       ["item", "get", "--db=" + process.SERVER.url, "--prefix=" + prefix]):
             self.answers({"users"}, lambda words=words: complete(*words, "us", env=bare))
+        self.ok("config", "set", "shop", "db=" + process.SERVER.url, "prefix=" + prefix, env=bare)
+        self.answers({"users"}, lambda: complete("item", "get", "--db", "@shop", "us", env=bare))
+        self.ok("config", "set", "shop", "--default", env=bare)
+        self.answers({"users"}, lambda: complete("item", "get", "us", env=bare))
 
     def test_nothing_is_made_opened_or_waited_for(self):
         self.assertEqual(self.complete("item", "get", "--db", "embedded:" + self.path("new.db"), ""), set())

@@ -162,6 +162,15 @@ static bool edit_take(struct cli_config *config, struct hf_str text)
     return hf__cli_config_parse(config, text);
 }
 
+static enum hf_status change_print(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    return COMMAND_JSON(c, hf__rows_text("name", name_operand(c, 0)),
+                        hf__rows_text("path", settings->config.path),
+                        hf__rows_text("default", settings->config.fallback));
+}
+
 /* Read the file, change it, and write it, with the lock held. */
 static enum hf_status config_change(struct command_ctx *c, bool (*change)(struct command_ctx *c))
 {
@@ -174,9 +183,7 @@ static enum hf_status config_change(struct command_ctx *c, bool (*change)(struct
     hf__cli_config_unlock(lock);
     if (!fine)
         return config_fail(c, config);
-    return COMMAND_JSON(c, hf__rows_text("name", name_operand(c, 0)),
-                        hf__rows_text("path", config->path),
-                        hf__rows_text("default", config->fallback));
+    return change_print(c);
 }
 
 static const struct option_spec set_specs[] = {
@@ -218,16 +225,20 @@ static bool assignment_split(struct cli_config *config, struct hf_str word, enum
     return *key != CONFIG_KEYS && hf__cli_config_value_check(config, *key, *value);
 }
 
-/* A directory that is named from here is meant wherever the command is run later. */
+/* A file or directory that is named from here is meant wherever the command is run later. */
 static struct hf_str value_stored(struct cli_config *config, enum config_key key,
                                   struct hf_str value)
 {
-    static const char kind[] = "embedded:";
-    size_t len = sizeof(kind) - 1;
+    static const char *const kinds[CONFIG_KEYS] = {
+        [CONFIG_DB] = "embedded:", [CONFIG_BLOBS] = "dir:", [CONFIG_ENV_FILE] = ""};
+    const char *kind = kinds[key];
+    size_t len = kind ? strlen(kind) : 0;
     char here[4096];
 
-    if (key != CONFIG_DB || value.len <= len || memcmp(value.ptr, kind, len) != 0 ||
-        value.ptr[len] == '/' || !getcwd(here, sizeof(here)))
+    if (!kind || value.len <= len || memcmp(value.ptr, kind, len) != 0 || value.ptr[len] == '/' ||
+        !getcwd(here, sizeof(here)))
+        return value;
+    if (key == CONFIG_ENV_FILE && value.len > 1 && memcmp(value.ptr, "~/", 2) == 0)
         return value;
     return hf_scope_format(config->s, "%s%s/%.*s", kind, here, (int)(value.len - len),
                            value.ptr + len);
@@ -346,8 +357,18 @@ static bool values_unset(struct command_ctx *c)
     return (!settings->is_default && !was_default) || default_unset(config);
 }
 
+/* What is not there need not be forgotten, and no file is made for it. */
 static enum hf_status config_unset(struct command_ctx *c)
 {
+    struct settings *settings = c->settings;
+    struct cli_config *config = &settings->config;
+
+    if (!hf__cli_config_read(config))
+        return config_fail(c, config);
+    if (c->operands_len && !hf__cli_config_find(config, name_operand(c, 0)))
+        return hf__command_fail(c, CLI_NOT_FOUND, "%.*s", HF_FMT(config->error));
+    if (!c->operands_len && !config->fallback.ptr)
+        return change_print(c);
     return config_change(c, values_unset);
 }
 

@@ -112,12 +112,11 @@ static bool is_table_name(struct hf_str name)
     return name.len > 0;
 }
 
-/* Which database the words so far mean. False: none, or they cannot be understood. */
+/* Which database the words so far mean: c->database. False: none, or they cannot be understood. */
 static bool read_database(struct cli *cli, const struct cli_command *command, size_t words_len,
-                          const char *const *words, struct database_settings *database)
+                          const char *const *words, struct command_ctx *c)
 {
     void *settings;
-    struct options options;
 
     if (!command->command->has_database)
         return false;
@@ -125,11 +124,15 @@ static bool read_database(struct cli *cli, const struct cli_command *command, si
     if (!settings)
         return false;
     memset(settings, 0, command->command->settings_size);
-    if (hf__options_parse(cli->scope, command->options, words_len, words, cli->env, settings,
-                          &options) != OPTIONS_OK)
-        return false;
-    memcpy(database, settings, sizeof(*database)); /* the first member: COMMAND_SETTINGS() */
-    return true;
+    *c = (struct command_ctx){.cli = cli,
+                              .scope = cli->scope,
+                              .name = "complete",
+                              .command = command->command,
+                              .table = command->options,
+                              .settings = settings,
+                              .database = settings}; /* its first member: COMMAND_SETTINGS() */
+    return hf__options_parse(cli->scope, command->options, words_len, words, cli->env, settings,
+                             &c->options) == OPTIONS_OK;
 }
 
 static void print_tables(struct cli *cli, struct hf_db *db, const char *so_far)
@@ -155,25 +158,25 @@ static void print_tables(struct cli *cli, struct hf_db *db, const char *so_far)
 static void offer_tables(struct cli *cli, const struct cli_command *command, size_t words_len,
                          const char *const *words, const char *so_far)
 {
-    struct database_settings database;
+    struct command_ctx c;
     FILE *err = cli->err, *nowhere;
     struct hf_db *db = NULL;
-    bool named;
+    bool known;
     int ends;
 
     /* The last word is incomplete, and the one before it may be an option without its value. */
-    if (!read_database(cli, command, words_len ? words_len - 1 : 0, words, &database) &&
-        (words_len < 2 || !read_database(cli, command, words_len - 2, words, &database)))
+    if (!read_database(cli, command, words_len ? words_len - 1 : 0, words, &c) &&
+        (words_len < 2 || !read_database(cli, command, words_len - 2, words, &c)))
         return;
     nowhere = fopen("/dev/null", "we");
     if (!nowhere)
         return;
     (void)alarm(ALARM_S);
     cli->err = nowhere;
-    named = hf__cli_config_use_for(cli, "complete", &database, &ends);
-    database.timeout_ms = ANSWER_MS;
-    if (named && hf__database_is_service(database.url) &&
-        hf__database_open(cli, "complete", &database, &db, &ends))
+    known = hf__cli_config_use(&c); /* of @NAME, or the default */
+    c.database->timeout_ms = ANSWER_MS;
+    if (known && hf__database_is_service(c.database->url) &&
+        hf__database_open(cli, "complete", c.database, &db, &ends))
         print_tables(cli, db, so_far);
     fflush(cli->out);
     hf_db_close(db);

@@ -5,13 +5,17 @@
  *
  *  (1) The text is read once, and no byte behind its end.
  *  (2) An error says at which line, and what was expected there.
- *  (3) A member that comes twice is an error: which of the two was meant cannot be known. Payloads
+ *  (3) A member that comes twice is an error: which of the two was meant cannot be known. In a large
+ *      object they are found by sorting, so that the time does not grow with its square. Payloads
  *      are stored as they are, so they are only checked: there a member may come twice, and their
  *      size does not matter, as nothing is built from them.
  */
 #include "cli/frame/json.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { MEMBERS_COMPARED = 32 }; /* of an object, one with all before it; more are sorted */
 
 struct reader {
     struct hf_scope *s;
@@ -71,7 +75,46 @@ static bool take_name(struct reader *r, const struct json_node *object, struct h
 
     if (!went_on(r, hf__json_name(&r->json, &string)) || !copy_string(r, &string, name))
         return false;
-    return !has_member(object, *name) || reader_fail(r, "duplicate member") != NULL;
+    return object->len >= MEMBERS_COMPARED || !has_member(object, *name) ||
+           reader_fail(r, "duplicate member") != NULL;
+}
+
+/* By name; of two with one name, the first in the text first. */
+static int members_compare(const void *a, const void *b)
+{
+    const struct json_node *left = *(const struct json_node *const *)a;
+    const struct json_node *right = *(const struct json_node *const *)b;
+    int order;
+
+    if (left->name.len != right->name.len)
+        return left->name.len < right->name.len ? -1 : 1;
+    order = memcmp(left->name.ptr, right->name.ptr, left->name.len);
+    if (order)
+        return order;
+    return (left->raw.ptr > right->raw.ptr) - (left->raw.ptr < right->raw.ptr);
+}
+
+/* (3) */
+static bool members_differ(struct reader *r, const struct json_node *object)
+{
+    const struct json_node **members, *twice = NULL;
+    size_t len = 0;
+
+    if (object->kind != JSON_OBJECT || object->len <= MEMBERS_COMPARED)
+        return true;
+    members = hf_scope_alloc(r->s, object->len * sizeof(const struct json_node *));
+    if (!members)
+        return reader_fail(r, "out of memory") != NULL;
+    for (const struct json_node *member = object->first; member; member = member->next)
+        members[len++] = member;
+    qsort(members, len, sizeof(const struct json_node *), members_compare);
+    for (size_t i = 1; i < len; i++)
+        if (hf_str_equal(members[i - 1]->name, members[i]->name) &&
+            (!twice || members[i]->raw.ptr < twice->raw.ptr))
+            twice = members[i];
+    if (twice)
+        r->json.at = twice->raw.ptr; /* (2) */
+    return !twice || reader_fail(r, "duplicate member") != NULL;
 }
 
 static bool take_elements(struct reader *r, struct json_node *whole, unsigned depth)
@@ -93,7 +136,7 @@ static bool take_elements(struct reader *r, struct json_node *whole, unsigned de
         link = &element->next;
         whole->len++;
     }
-    return went_on(r, hf__json_sound(&r->json));
+    return went_on(r, hf__json_sound(&r->json)) && members_differ(r, whole);
 }
 
 static bool take_number(struct reader *r, struct hf_str *text)

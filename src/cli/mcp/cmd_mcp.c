@@ -56,11 +56,15 @@ static const struct option_spec mcp_specs[] = {
         "Offer this table alone: the tools for tables and items, and no others. May be given "
         "several times."),
     OPT_NUMBER_IN(struct mcp_settings, "max-items", max_items, 1, MCP_MAX_ITEMS_MAX,
-                  "Elements of a list that a tool returns at most. The list says how to go on.",
+                  "Elements of a list that a tool returns at most. A list with more elements has "
+                  "\"next\", which says how to go on, or \"more\": true.",
                   .fallback = "100"),
     OPT_SIZE_IN(struct mcp_settings, "max-bytes", max_bytes, MCP_MAX_BYTES_MIN, MCP_MAX_BYTES_MAX,
                 "Size of a result at most. A larger one is an error that says what to do.",
                 .fallback = "256KiB"),
+    OPT_TEXT_IN(struct mcp_settings, "blobs", "URL", blobs,
+                "Blob store for values larger than an item: dir:PATH or s3://BUCKET.",
+                .env = "HOLDFAST_BLOBS"),
     DATABASE_SPECS_WITH(struct mcp_settings, "Time limit for the database, for each call."),
 };
 

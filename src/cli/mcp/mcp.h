@@ -48,6 +48,7 @@ struct mcp_tool {
     bool idempotent; /* of those that write: twice is as once */
     bool each;       /* it is run for each key of its parameter `keys`: mcp_call.c */
     bool limited;    /* it lists: has `limit`, which --max-items bounds */
+    bool cut;        /* of those: its list has no "next"; "more": true says that there is more */
     bool statement;  /* its first parameter is PartiQL, which writes with --write alone */
     bool by_table;   /* it works on the table that its parameter `table` names, or on all tables */
 };
@@ -61,6 +62,7 @@ struct mcp_settings {
     struct option_list tables; /* no other ones; empty: all */
     uint64_t max_items;
     uint64_t max_bytes;
+    struct hf_str blobs; /* for commands that have the option; absent: none */
 };
 
 /* Is the tool there with these settings? */

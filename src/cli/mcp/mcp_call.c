@@ -7,7 +7,8 @@
  * What always holds:
  *
  *  (1) Only the database and the tables of the settings are used, and what is not writable is not written.
- *  (2) A result has --max-bytes at most, and lists have --max-items elements at most.
+ *  (2) A result has --max-bytes at most, and lists have --max-items elements at most. A list that has
+ *      more says so: a command without "next" is asked for one element more than is returned.
  */
 #include "base/base.h"
 #include "cli/mcp/mcp.h"
@@ -23,6 +24,7 @@ struct mcp_words {
     size_t len;
     const char *operands[WORDS_MAX];
     size_t operands_len;
+    uint64_t cut_at;     /* how many elements of a list are returned, of one more; 0: all */
     struct hf_str error; /* absent: none */
 };
 
@@ -236,9 +238,23 @@ static void database_add(struct mcp_words *w, const struct database_settings *da
                hf_scope_format(w->s, "%llums", (unsigned long long)database->timeout_ms));
 }
 
+/* The blob store, for a command that has the option. */
+static void blobs_add(struct mcp_words *w, const struct cli *cli,
+                      const struct mcp_settings *settings, const char *command)
+{
+    const struct options_table *table = NULL;
+
+    for (size_t i = 0; i < cli->commands_len; i++)
+        if (strcmp(cli->commands[i].name, command) == 0)
+            table = cli->commands[i].options;
+    for (size_t i = 0; table && i < table->len; i++)
+        if (table->specs[i].name && strcmp(table->specs[i].name, "blobs") == 0)
+            option_add(w, "--blobs", settings->blobs);
+}
+
 /* (2) */
 static bool limit_add(struct mcp_words *w, const struct mcp_settings *settings,
-                      const struct json_node *value)
+                      const struct mcp_tool *tool, const struct json_node *value)
 {
     uint64_t limit = settings->max_items;
 
@@ -248,6 +264,8 @@ static bool limit_add(struct mcp_words *w, const struct mcp_settings *settings,
         if (limit > settings->max_items)
             limit = settings->max_items;
     }
+    if (tool->cut)
+        w->cut_at = limit++;
     option_add(w, "--limit", hf_scope_format(w->s, "%llu", (unsigned long long)limit));
     return true;
 }
@@ -279,9 +297,13 @@ static bool arguments_known(struct mcp_words *w, const struct mcp_tool *tool,
     return true;
 }
 
-static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
-                       const struct mcp_tool *tool, const struct json_node *arguments)
+static bool words_make(struct mcp_words *w, const struct cli *cli,
+                       const struct mcp_settings *settings, const struct mcp_tool *tool,
+                       const struct json_node *arguments)
 {
+    const struct json_node *counts = argument_of(arguments, "count");
+    const char *left_out = NULL; /* an operand */
+
     for (const char *word = tool->command; *word;) { /* "item get" */
         size_t len = strcspn(word, " ");
 
@@ -289,6 +311,7 @@ static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
         word += len + (word[len] == ' ');
     }
     database_add(w, &settings->database);
+    blobs_add(w, cli, settings, tool->command);
     if (!arguments_known(w, tool, arguments))
         return false;
     for (size_t i = 0; i < tool->len; i++) {
@@ -297,8 +320,13 @@ static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
 
         if (!value && parameter->required)
             return words_fail(w, parameter->name, "missing");
+        if (!value && !parameter->option)
+            left_out = parameter->name;
         if (!value)
             continue;
+        if (left_out && !parameter->option) /* it would be taken for the other */
+            return words_fail(w, parameter->name,
+                              hf_scope_format(w->s, "needs argument '%s'", left_out).ptr);
         if (tool->by_table && strcmp(parameter->name, "table") == 0 &&
             !table_check(w, settings, value))
             return false;
@@ -306,8 +334,8 @@ static bool words_make(struct mcp_words *w, const struct mcp_settings *settings,
                                         : argument_add(w, parameter, value)))
             return false;
     }
-    if (tool->limited && !argument_of(arguments, "count") &&
-        !limit_add(w, settings, argument_of(arguments, "limit")))
+    if (tool->limited && !(counts && counts->kind == JSON_TRUE) &&
+        !limit_add(w, settings, tool, argument_of(arguments, "limit")))
         return false;
     w->words[w->len++] = "--";
     for (size_t i = 0; i < w->operands_len; i++)
@@ -452,23 +480,58 @@ static struct hf_str tables_filter(struct hf_scope *s, const struct mcp_settings
     return hf__cli_json_text_end(&text, s);
 }
 
+/* An object whose list has more than `len` elements: the first of them, and "more". (2) */
+static struct hf_str list_cut(struct hf_scope *s, struct hf_str json, uint64_t len)
+{
+    struct hf_str error = {0};
+    const struct json_node *root = hf__cli_json_read(s, json, &error);
+    const struct json_node *list = root && root->kind == JSON_OBJECT ? root->first : NULL;
+    struct json_text text;
+    size_t count = 0;
+
+    if (!list || list->kind != JSON_ARRAY || list->len <= len)
+        return json;
+    if (hf__cli_json_text_begin(&text)) {
+        fputc('{', text.out);
+        hf__cli_json_write_text(text.out, list->name);
+        fputs(":[", text.out);
+        for (const struct json_node *at = list->first; at && count < len; at = at->next)
+            fprintf(text.out, "%s%.*s", count++ ? "," : "", HF_FMT(at->raw));
+        fputc(']', text.out);
+        for (const struct json_node *at = list->next; at; at = at->next) {
+            fputc(',', text.out);
+            hf__cli_json_write_text(text.out, at->name);
+            fprintf(text.out, ":%.*s", HF_FMT(at->raw));
+        }
+        fputs(",\"more\":true}", text.out);
+    }
+    return hf__cli_json_text_end(&text, s);
+}
+
 static struct hf_str outcome_result(struct hf_scope *s, const struct mcp_settings *settings,
                                     const struct mcp_tool *tool, const struct mcp_outcome *outcome,
-                                    bool structured)
+                                    uint64_t cut_at, bool structured)
 {
     struct hf_str notices, json, error = error_find(s, outcome, &notices);
 
     if (error.ptr)
         return result_error(s, error);
-    if (outcome->out_len > settings->max_bytes)
+    json = json_line(s, outcome->out, outcome->out_len);
+    if (json.ptr && cut_at) {
+        struct hf_str cut = list_cut(s, json, cut_at);
+
+        if (cut.ptr != json.ptr)
+            notices = HF_STR(""); /* that there are more */
+        json = cut;
+    }
+    if (!json.ptr)
+        return json;
+    if (json.len > settings->max_bytes)
         return result_error(
             s, hf_scope_format(s,
                                "the result has %zu bytes, and at most %llu are returned: ask for "
                                "fewer items (limit) or fewer attributes",
-                               outcome->out_len, (unsigned long long)settings->max_bytes));
-    json = json_line(s, outcome->out, outcome->out_len);
-    if (!json.ptr)
-        return json;
+                               json.len, (unsigned long long)settings->max_bytes));
     if (!json.len && outcome->ends != CLI_OK)
         return result_error(s,
                             hf_scope_format(s, "the command failed with code %d", outcome->ends));
@@ -496,7 +559,7 @@ static struct hf_str json_call(const struct cli *cli, const struct mcp_settings 
         return json;
     memset(w, 0, sizeof(*w));
     w->s = s;
-    if (!words_make(w, settings, tool, arguments)) {
+    if (!words_make(w, cli, settings, tool, arguments)) {
         *error = w->error;
         return json;
     }
@@ -598,10 +661,10 @@ struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *set
         return result;
     memset(w, 0, sizeof(*w));
     w->s = s;
-    if (!words_make(w, settings, tool, arguments))
+    if (!words_make(w, cli, settings, tool, arguments))
         return result_error(s, w->error);
     if (command_call(cli, w, &outcome))
-        result = outcome_result(s, settings, tool, &outcome, structured);
+        result = outcome_result(s, settings, tool, &outcome, w->cut_at, structured);
     free(outcome.out);
     free(outcome.err);
     return result;

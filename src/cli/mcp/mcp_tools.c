@@ -295,6 +295,7 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "execute_statement",
      .command = "sql",
      .limited = true,
+     .cut = true,
      .statement = true,
      .text =
          "Run a statement of PartiQL, DynamoDB's SQL. A SELECT whose WHERE has no hash key reads "
@@ -333,6 +334,7 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "list_locks",
      .command = "lock ls",
      .limited = true,
+     .cut = true,
      .text = "List the locks that are held, and by whom.",
      PARAMETERS(lock_ls_parameters)},
     {.name = "show_lock",
@@ -396,6 +398,7 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "list_once",
      .command = "once ls",
      .limited = true,
+     .cut = true,
      .text = "List run-once jobs and their states.",
      PARAMETERS(once_ls_parameters)},
     {.name = "clear_once",
@@ -419,6 +422,7 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "list_records",
      .command = "records ls",
      .limited = true,
+     .cut = true,
      .text = "List records that workers process.",
      PARAMETERS(records_ls_parameters)},
     {.name = "retry_records",
@@ -433,11 +437,13 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "list_outbox",
      .command = "outbox ls",
      .limited = true,
+     .cut = true,
      .text = "List events of an outbox.",
      PARAMETERS(outbox_ls_parameters)},
     {.name = "list_dead_letters",
      .command = "outbox failed",
      .limited = true,
+     .cut = true,
      .text = "List dead letters: events of an outbox that failed permanently, and why.",
      PARAMETERS(outbox_failed_parameters)},
     {.name = "retry_dead_letters",
@@ -474,6 +480,7 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "list_streams",
      .command = "events ls",
      .limited = true,
+     .cut = true,
      .text = "List the streams of the event store.",
      PARAMETERS(events_ls_parameters)},
     {.name = "stream_info",
@@ -483,6 +490,7 @@ const struct mcp_tool hf__mcp_tools[] = {
     {.name = "list_parked_events",
      .command = "events parked",
      .limited = true,
+     .cut = true,
      .text = "List parked events: events that a subscription or group could not handle.",
      PARAMETERS(parked_parameters)},
     {.name = "append_event",
@@ -571,8 +579,9 @@ static void write_schema(FILE *out, const struct mcp_settings *settings,
     if (tool->limited)
         fprintf(out,
                 "%s\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":%llu,"
-                "\"description\":\"At most this many.\"}",
-                tool->len ? "," : "", (unsigned long long)settings->max_items);
+                "\"description\":\"At most this many.%s\"}",
+                tool->len ? "," : "", (unsigned long long)settings->max_items,
+                tool->cut ? " If there are more, the result has \\\"more\\\": true." : "");
     fputs("},\"required\":[", out);
     for (size_t i = 0; i < tool->len; i++)
         if (tool->parameters[i].required) {

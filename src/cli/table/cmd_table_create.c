@@ -49,7 +49,7 @@ static const struct option_spec create_specs[] = {
     OPT_FLAG(
         "if-missing", if_missing,
         "If the table exists, compare it with the definition; a difference is an error (exit code "
-        "2)."),
+        "2). A stream or expiry that the definition has and the table has not is switched on."),
     OPT_FLAG("add-indexes", add_indexes,
              "With --if-missing: add the global indexes that the table lacks."),
     OPT_FLAG("dry-run", dry_run,
@@ -228,6 +228,7 @@ static enum hf_status table_create_check(struct command_ctx *c)
 
     settings->tables.s = c->scope;
     settings->tables.parameters = &settings->parameters;
+    settings->tables.only = &settings->only;
     if (settings->file.ptr && words)
         return hf__command_fail(c, CLI_USAGE,
                                 "--file says all about the table: give it, or a name "

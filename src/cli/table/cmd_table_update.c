@@ -4,10 +4,11 @@
  * DynamoDB makes one kind of change at a time, so a command may be several requests, with a wait between
  * them:
  *
+ *     billing and throughput             first, as new indexes are billed as their table is
  *     remove indexes, then add them      one by one; an index of the same name can be replaced so
  *     stream                             another view needs the stream to be switched off first
  *     expiry                             so does another attribute
- *     billing and throughput, class, protection
+ *     class, protection
  *
  * What always holds:
  *
@@ -24,6 +25,7 @@
 
 enum { LOOK_MIN_MS = 20, LOOK_MAX_MS = 2000 };
 enum { UNITS_MAX = 1000 * 1000 * 1000 };
+enum { PROJECTED_MAX = 20 }; /* attributes that an index names, as DynamoDB has it */
 enum { BILLING_ON_DEMAND, BILLING_PROVISIONED };
 enum { CLASS_STANDARD, CLASS_INFREQUENT };
 
@@ -99,6 +101,37 @@ static bool is_given(const struct command_ctx *c, const char *name)
     return hf__options_source(c->table, &c->options, name) == OPTION_GIVEN;
 }
 
+/* (1) What no database takes, whatever its table is like. */
+static enum hf_status indexes_read_check(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    const struct hf_create_table *words = &settings->words;
+    const struct option_list *removed = &settings->removed;
+
+    for (size_t i = 0; i < removed->len; i++)
+        for (size_t j = 0; j < i; j++)
+            if (hf_str_equal(removed->values[i], removed->values[j]))
+                return hf__command_fail(c, CLI_USAGE, "--remove-index %.*s is given twice",
+                                        HF_FMT(removed->values[i]));
+    for (size_t i = 0; i < words->global_indexes_len; i++) {
+        const struct hf_index *index = &words->global_indexes[i];
+
+        for (size_t j = 0; j < i; j++)
+            if (hf_str_equal(index->name, words->global_indexes[j].name))
+                return hf__command_fail(c, CLI_USAGE, "--index %.*s is given twice",
+                                        HF_FMT(index->name));
+        if (index->key_schema_len > 1 &&
+            hf_str_equal(index->key_schema[0].name, index->key_schema[1].name))
+            return hf__command_fail(c, CLI_USAGE,
+                                    "index '%.*s': its hash key and its range key are the same",
+                                    HF_FMT(index->name));
+        if (index->projection->attributes_len > PROJECTED_MAX)
+            return hf__command_fail(c, CLI_USAGE, "index '%.*s' names more than %d attributes",
+                                    HF_FMT(index->name), (int)PROJECTED_MAX);
+    }
+    return HF_OK;
+}
+
 static enum hf_status table_update_check(struct command_ctx *c)
 {
     static const char *const changes[] = {"index",       "remove-index", "stream",  "ttl",
@@ -125,7 +158,7 @@ static enum hf_status table_update_check(struct command_ctx *c)
                                     : "--billing provisioned needs --read-units and --write-units");
     if (!hf__cli_table_words_read(c->scope, &words, &settings->words, &error))
         return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
-    return HF_OK;
+    return indexes_read_check(c);
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
@@ -278,6 +311,53 @@ static bool index_equals(const struct table_update *u, const struct hf_index_des
     return projection_equals(is->projection, want->projection);
 }
 
+static const struct hf_index *index_wanted(const struct settings *settings, struct hf_str name)
+{
+    for (size_t i = 0; i < settings->words.global_indexes_len; i++)
+        if (hf_str_equal(settings->words.global_indexes[i].name, name))
+            return &settings->words.global_indexes[i];
+    return NULL;
+}
+
+/* Is it removed? (2) One that is to be replaced by itself is not. */
+static bool index_goes(const struct table_update *u, const struct hf_index_description *is)
+{
+    const struct settings *settings = u->c->settings;
+    const struct hf_index *want = index_wanted(settings, is->name);
+
+    return list_has(&settings->removed, is->name) && !(want && index_equals(u, is, want));
+}
+
+static bool key_names(const struct hf_key_element *key, size_t len, struct hf_str name)
+{
+    for (size_t i = 0; i < len; i++)
+        if (hf_str_equal(key[i].name, name))
+            return true;
+    return false;
+}
+
+static bool indexes_name(const struct table_update *u, bool local, struct hf_str name)
+{
+    const struct hf_index_description *indexes =
+        local ? u->table->local_indexes : u->table->global_indexes;
+    size_t len = local ? u->table->local_indexes_len : u->table->global_indexes_len;
+
+    for (size_t i = 0; i < len; i++)
+        if ((local || !index_goes(u, &indexes[i])) &&
+            key_names(indexes[i].key_schema, indexes[i].key_schema_len, name))
+            return true;
+    return false;
+}
+
+/* The type of an attribute of a key that is there once indexes were removed; 0: of none. */
+static enum hf_scalar_type type_kept(const struct table_update *u, struct hf_str name)
+{
+    if (!key_names(u->table->key_schema, u->table->key_schema_len, name) &&
+        !indexes_name(u, true, name) && !indexes_name(u, false, name))
+        return 0;
+    return type_of(u->table->attributes, u->table->attributes_len, name);
+}
+
 /* (1) */
 static enum hf_status indexes_check(struct table_update *u)
 {
@@ -298,27 +378,16 @@ static enum hf_status indexes_check(struct table_update *u)
                                     "--remove-index %.*s to replace it",
                                     HF_FMT(want->name), HF_FMT(want->name));
         for (size_t j = 0; j < want->key_schema_len; j++) {
-            enum hf_scalar_type type =
-                type_of(u->table->attributes, u->table->attributes_len, want->key_schema[j].name);
+            enum hf_scalar_type type = type_kept(u, want->key_schema[j].name);
 
             if (type &&
-                type !=
-                    type_of(words->attributes, words->attributes_len, want->key_schema[j].name) &&
-                !is)
+                type != type_of(words->attributes, words->attributes_len, want->key_schema[j].name))
                 return hf__command_fail(u->c, CLI_CONDITION,
                                         "attribute '%.*s' is a key of the table with another type",
                                         HF_FMT(want->key_schema[j].name));
         }
     }
     return HF_OK;
-}
-
-static const struct hf_index *index_wanted(const struct settings *settings, struct hf_str name)
-{
-    for (size_t i = 0; i < settings->words.global_indexes_len; i++)
-        if (hf_str_equal(settings->words.global_indexes[i].name, name))
-            return &settings->words.global_indexes[i];
-    return NULL;
 }
 
 static enum hf_status indexes_remove(struct table_update *u)
@@ -328,15 +397,12 @@ static enum hf_status indexes_remove(struct table_update *u)
     for (size_t i = 0; i < settings->removed.len; i++) {
         struct hf_str name = settings->removed.values[i];
         const struct hf_index_description *is = index_find(u->table, name);
-        const struct hf_index *want = index_wanted(settings, name);
         const struct hf_index_delete removed = {.name = name};
         const struct hf_index_change change = {.del = &removed};
 
-        if (is && want && index_equals(u, is, want)) /* (2) it is to be replaced by itself */
-            continue;
         if (!is)
             change_report(u, "remove index", name, false);
-        else
+        else if (index_goes(u, is))
             TRY(change_make(u, "remove index", name,
                             &(struct hf_update_table){.index_changes = &change,
                                                       .index_changes_len = 1}));
@@ -384,10 +450,19 @@ static enum hf_status indexes_add(struct table_update *u)
         const struct hf_index *want = &settings->words.global_indexes[i];
         const struct hf_index_description *is = index_find(u->table, want->name);
 
-        if (is && index_equals(u, is, want))
+        enum hf_status status;
+
+        if (is && index_equals(u, is, want)) {
             change_report(u, "index", want->name, false);
-        else
-            TRY(index_add(u, want));
+            continue;
+        }
+        status = index_add(u, want);
+        if (status != HF_OK && is)
+            hf__cli_notice(u->c->cli, u->c->name,
+                           "index '%.*s' was removed, and the one in its place was not added",
+                           HF_FMT(want->name));
+        if (status != HF_OK)
+            return status;
     }
     return HF_OK;
 }
@@ -449,6 +524,8 @@ static enum hf_status indexes_provision(struct table_update *u, const struct hf_
     struct hf_index_update *updates = hf_scope_alloc(u->c->scope, (len + 1) * sizeof(*updates));
     struct hf_index_change *changes = hf_scope_alloc(u->c->scope, (len + 1) * sizeof(*changes));
 
+    if (!len)
+        return HF_OK;
     if (!updates || !changes)
         return HF_NOMEM;
     for (size_t i = 0; i < len; i++) {

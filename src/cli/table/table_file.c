@@ -3,6 +3,8 @@
  */
 #include "cli/table/table_file.h"
 
+#include "cli/frame/nearest.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -29,18 +31,44 @@ struct table_definition *hf__cli_table_file_add(struct table_file *file, struct 
     return table;
 }
 
+static bool list_has(const struct option_list *list, struct hf_str word)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (hf_str_equal(list->values[i], word))
+            return true;
+    return false;
+}
+
+bool hf__cli_table_file_leaves(struct table_file *file, struct hf_str label, struct hf_str name)
+{
+    struct table_definition *table;
+
+    if (!file->only || !file->only->len || list_has(file->only, label) ||
+        (name.ptr && list_has(file->only, name)))
+        return false;
+    table = hf__cli_table_file_add(file, label);
+    if (table) {
+        table->left_out = true;
+        table->spec.table = name.ptr ? name : label;
+    }
+    return true;
+}
+
 struct hf_str hf__cli_table_file_parameter(const struct table_file *file, struct hf_str name)
 {
     const struct option_list *list = file->parameters;
+    struct hf_str value = {0};
 
-    for (size_t i = list ? list->len : 0; i > 0; i--) { /* the last one counts */
-        struct hf_str word = list->values[i - 1];
+    for (size_t i = 0; list && i < list->len; i++) { /* the last one counts */
+        struct hf_str word = list->values[i];
 
-        if (word.len > name.len && word.ptr[name.len] == '=' &&
-            memcmp(word.ptr, name.ptr, name.len) == 0)
-            return hf_str_of(word.ptr + name.len + 1, word.len - name.len - 1);
+        if (word.len <= name.len || word.ptr[name.len] != '=' ||
+            memcmp(word.ptr, name.ptr, name.len) != 0)
+            continue;
+        value = hf_str_of(word.ptr + name.len + 1, word.len - name.len - 1);
+        file->used[i] = true;
     }
-    return (struct hf_str){0};
+    return value;
 }
 
 bool hf__cli_table_file_take(struct table_file *file, const struct shape_reader *r, bool fine)
@@ -65,6 +93,11 @@ const struct json_node *hf__cli_table_node_text(struct hf_scope *s, struct hf_st
 static bool text_has(struct hf_str text, struct hf_str word)
 {
     return memmem(text.ptr, text.len, word.ptr, word.len) != NULL;
+}
+
+static bool text_begins(struct hf_str text, struct hf_str start)
+{
+    return text.len >= start.len && memcmp(text.ptr, start.ptr, start.len) == 0;
 }
 
 /* Files of the same tools that are not JSON get an advice. */
@@ -140,7 +173,8 @@ static bool names_check(struct table_file *file)
 {
     for (size_t i = 0; i < file->tables_len; i++)
         for (size_t j = 0; j < i; j++)
-            if (hf_str_equal(file->tables[i].spec.table, file->tables[j].spec.table)) {
+            if (!file->tables[i].left_out && !file->tables[j].left_out &&
+                hf_str_equal(file->tables[i].spec.table, file->tables[j].spec.table)) {
                 file->error =
                     hf_scope_format(file->s, "%.*s and %.*s are both called '%.*s'",
                                     HF_FMT(file->tables[j].label), HF_FMT(file->tables[i].label),
@@ -150,14 +184,64 @@ static bool names_check(struct table_file *file)
     return true;
 }
 
+/* Is it a parameter of the template, or a variable of the configuration, which may be in several blocks? */
+static bool is_declared(const struct json_node *json, const char *name, struct nearest *nearest)
+{
+    static const char *const blocks[] = {"Parameters", "variable"};
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+        const struct json_node *whole = hf__cli_json_member(json, blocks[i]);
+        bool several = whole && whole->kind == JSON_ARRAY;
+
+        for (const struct json_node *block = several ? whole->first : whole; block;
+             block = several ? block->next : NULL) {
+            if (hf__cli_json_member(block, name))
+                return true;
+            for (const struct json_node *at = block->kind == JSON_OBJECT ? block->first : NULL; at;
+                 at = at->next)
+                hf__nearest_offer(nearest, at->name.ptr);
+        }
+    }
+    return false;
+}
+
+/* A parameter that the file does not have is a slip. */
+static bool parameters_check(struct table_file *file, const struct json_node *json)
+{
+    const struct option_list *list = file->parameters;
+
+    for (size_t i = 0; list && i < list->len; i++) {
+        const char *end = memchr(list->values[i].ptr, '=', list->values[i].len);
+        size_t len = end ? (size_t)(end - list->values[i].ptr) : list->values[i].len;
+        struct hf_str name = hf_scope_copy(file->s, hf_str_of(list->values[i].ptr, len));
+        struct nearest nearest = {.word = name.ptr};
+
+        if (!name.ptr)
+            return file_fail(file, "out of memory");
+        if (file->used[i] || text_begins(name, HF_STR("AWS::")) ||
+            is_declared(json, name.ptr, &nearest))
+            continue;
+        file->error = hf_scope_format(file->s, "the file has no parameter '%.*s'%s%s%s",
+                                      HF_FMT(name), nearest.best ? "; did you mean '" : "",
+                                      nearest.best ? nearest.best : "", nearest.best ? "'?" : "");
+        return false;
+    }
+    return true;
+}
+
 bool hf__cli_table_file_read(struct table_file *file, struct hf_str text)
 {
+    size_t parameters = file->parameters ? file->parameters->len : 0;
     struct hf_str error = {0};
     const struct json_node *json = hf__cli_json_read(file->s, text, &error);
     bool fine;
 
     assert(file->s);
     file->ignored = file->unnamed = HF_STR("");
+    file->used = hf_scope_alloc(file->s, parameters + 1);
+    if (!file->used)
+        return file_fail(file, "out of memory");
+    memset(file->used, 0, parameters + 1);
     if (!json)
         return file_no_json(file, text, error);
     file->is_template = true;
@@ -169,7 +253,7 @@ bool hf__cli_table_file_read(struct table_file *file, struct hf_str text)
         file->is_template = false;
         fine = read_request(file, json);
     }
-    if (!fine)
+    if (!fine || !parameters_check(file, json))
         return false;
     if (!file->tables_len)
         return file_fail(file, "the file defines no table of DynamoDB");

@@ -25,11 +25,14 @@ struct table_definition {
     struct hf_str label; /* what the file calls it: a logical id, or an address of Terraform */
     struct hf_create_table spec;
     struct hf_str ttl; /* the attribute; absent: no expiry */
+    bool left_out; /* by `only`; of the rest only the name is there, or the label in its place */
 };
 
 struct table_file {
     struct hf_scope *s;
     const struct option_list *parameters; /* NAME=VALUE */
+    bool *used;                           /* for each of them: a table needs it */
+    const struct option_list *only;       /* tables to read, by label or name; empty: all */
     bool is_template;                     /* not a request of CreateTable */
     struct table_definition *tables;
     size_t tables_len;
@@ -38,7 +41,7 @@ struct table_file {
     struct hf_str error;   /* names the member */
 };
 
-/* Read the text of a file. `s` and `parameters` were set. False: file->error. */
+/* Read the text of a file. `s`, `parameters` and `only` were set. False: file->error. */
 bool hf__cli_table_file_read(struct table_file *file, struct hf_str text);
 
 /* ---- for the formats ------------------------------------------------------------------------ */
@@ -52,6 +55,9 @@ bool hf__cli_table_is_terraform(const struct json_node *json);
 
 /* Room for one more, zeroed; NULL: file->error is set. */
 struct table_definition *hf__cli_table_file_add(struct table_file *file, struct hf_str label);
+
+/* Is this table none of `only`? Then it was added, and the rest of it need not be read. `name` may be absent. */
+bool hf__cli_table_file_leaves(struct table_file *file, struct hf_str label, struct hf_str name);
 
 /* The value of --parameter NAME=VALUE; absent: it was not given. */
 struct hf_str hf__cli_table_file_parameter(const struct table_file *file, struct hf_str name);

@@ -13,6 +13,7 @@
  * What always holds:
  *
  *  (1) A value that cannot be resolved is an error that names its path; nothing is guessed.
+ *      A table that --only leaves out need not be resolved.
  *  (2) Functions in functions go DEPTH_MAX deep, so that conditions that name each other end.
  */
 #include "cli/table/table_file.h"
@@ -195,9 +196,18 @@ static bool text_begins(struct hf_str text, const char *start)
     return text.len >= strlen(start) && memcmp(text.ptr, start, strlen(start)) == 0;
 }
 
-/* "a,b" as a list. */
+static struct hf_str trim_blanks(struct hf_str text)
+{
+    while (text.len && text.ptr[0] == ' ')
+        text = hf_str_of(text.ptr + 1, text.len - 1);
+    while (text.len && text.ptr[text.len - 1] == ' ')
+        text.len--;
+    return text;
+}
+
+/* "a,b" as a list. `trims`: blanks around an element are no part of it. */
 static const struct json_node *list_split(struct shape_reader *r, struct hf_str text,
-                                          struct hf_str by)
+                                          struct hf_str by, bool trims)
 {
     struct json_node *list = hf_scope_alloc(r->s, sizeof(*list));
     struct json_node *last = NULL;
@@ -214,6 +224,8 @@ static const struct json_node *list_split(struct shape_reader *r, struct hf_str 
             return resolve_fail(r, "", "out of memory", by);
         *node = (struct json_node){.kind = JSON_STRING,
                                    .text = hf_str_of(at, (size_t)((next ? next : end) - at))};
+        if (trims)
+            node->text = trim_blanks(node->text);
         if (last)
             last->next = node;
         else
@@ -264,7 +276,7 @@ static const struct json_node *ref_value(struct shape_reader *r, const char *pat
     }
     if (type && (hf_str_equal(type->text, HF_STR("CommaDelimitedList")) ||
                  text_begins(type->text, "List<")))
-        return list_split(r, text, HF_STR(","));
+        return list_split(r, text, HF_STR(","), true);
     return hf__cli_table_node_text(r->s, text);
 }
 
@@ -374,7 +386,7 @@ static const struct json_node *split_value(struct shape_reader *r, const char *p
     if (!text_of(r, path, element_at(argument, 0), &by) ||
         !text_of(r, path, element_at(argument, 1), &text))
         return NULL;
-    return list_split(r, text, by);
+    return list_split(r, text, by, false);
 }
 
 /* ---- conditions ----------------------------------------------------------------------------- */
@@ -573,8 +585,42 @@ static bool table_read(struct shape_reader *r, const char *path, const struct js
     return t->file->unnamed.ptr || hf__cli_shape_fail(r, "", "out of memory", "");
 }
 
+/* Absent: it has none, or it cannot be resolved. */
+static struct hf_str table_name(struct shape_reader *r, const char *path,
+                                const struct json_node *resource)
+{
+    const struct json_node *json =
+        hf__cli_json_member(hf__cli_json_member(resource, "Properties"), "TableName");
+    struct hf_str name = {0};
+
+    if (json && !text_of(r, path, json, &name)) {
+        r->error = (struct hf_str){0};
+        name = (struct hf_str){0};
+    }
+    return name;
+}
+
+/* Tables that are made in other ways: told, not created. */
+static bool resource_other(struct shape_reader *r, const char *path,
+                           const struct json_node *resource, const struct json_node *type)
+{
+    static const char loop[] = "Fn::ForEach::", kind[] = "AWS::DynamoDB::";
+
+    if (text_begins(resource->name, loop) &&
+        memmem(resource->raw.ptr, resource->raw.len, kind, sizeof(kind) - 1))
+        return hf__cli_shape_fail(r, path,
+                                  ": not supported; use the template that 'aws cloudformation "
+                                  "get-template --template-stage Processed' prints",
+                                  "");
+    if (type && hf_str_equal(type->text, HF_STR("AWS::Serverless::SimpleTable")))
+        r->ignored = hf_scope_format(r->s, "%.*s%s%s (AWS::Serverless::SimpleTable)",
+                                     HF_FMT(r->ignored), r->ignored.len ? ", " : "", path);
+    return r->ignored.ptr || hf__cli_shape_fail(r, "", "out of memory", "");
+}
+
 static bool resource_read(struct shape_reader *r, const struct json_node *resource)
 {
+    const struct template *t = r->user;
     const struct json_node *type = hf__cli_json_member(resource, "Type");
     const struct json_node *condition = hf__cli_json_member(resource, "Condition");
     const char *path = hf__cli_shape_path(r, "Resources", resource->name);
@@ -582,6 +628,8 @@ static bool resource_read(struct shape_reader *r, const struct json_node *resour
 
     if (!type || (!hf_str_equal(type->text, HF_STR("AWS::DynamoDB::Table")) &&
                   !hf_str_equal(type->text, HF_STR("AWS::DynamoDB::GlobalTable"))))
+        return resource_other(r, path, resource, type);
+    if (hf__cli_table_file_leaves(t->file, resource->name, table_name(r, path, resource)))
         return true;
     if (condition && condition->kind != JSON_STRING)
         return hf__cli_shape_fail(r, path, ".Condition: expected a string", "");

@@ -376,13 +376,31 @@ static bool table_make(struct shape_reader *r, const char *path,
            hf__cli_shape_fail(r, "", "out of memory", "");
 }
 
+/* Absent: it has none, or it cannot be resolved. */
+static struct hf_str table_name(struct shape_reader *r, const char *path,
+                                const struct json_node *values)
+{
+    const struct json_node *json = hf__cli_json_member(values, "name");
+
+    if (json && r->resolve)
+        json = r->resolve(r, path, json);
+    r->error = (struct hf_str){0};
+    return json && json->kind == JSON_STRING ? json->text : (struct hf_str){0};
+}
+
 static bool table_read(struct shape_reader *r, struct hf_str label, const struct json_node *values)
 {
     const struct terraform *t = r->user;
-    struct terraform_table *table = hf_scope_alloc(r->s, sizeof(*table));
-    struct table_definition *made = hf__cli_table_file_add(t->file, label);
     const char *path = hf__cli_shape_path(r, "", label);
+    struct terraform_table *table;
+    struct table_definition *made;
 
+    if (r->error.ptr)
+        return false;
+    if (hf__cli_table_file_leaves(t->file, label, table_name(r, path, values)))
+        return true;
+    table = hf_scope_alloc(r->s, sizeof(*table));
+    made = hf__cli_table_file_add(t->file, label);
     if (!table || !made)
         return hf__cli_shape_fail(r, "", made ? "out of memory" : t->file->error.ptr, "");
     memset(table, 0, sizeof(*table));
@@ -472,10 +490,16 @@ static bool state_read(struct shape_reader *r, const struct json_node *resources
             continue;
         for (const struct json_node *one = instances->first; one; one = one->next) {
             const struct json_node *values = hf__cli_json_member(one, "attributes");
+            const struct json_node *key = hf__cli_json_member(one, "index_key");
+            struct hf_str own = label; /* as Terraform writes it: a name or a number in brackets */
 
+            if (key)
+                own = hf_scope_format(r->s, "%.*s[%.*s]", HF_FMT(label), HF_FMT(key->raw));
+            if (!own.ptr)
+                return hf__cli_shape_fail(r, "", "out of memory", "");
             if (!values)
                 return hf__cli_shape_fail(r, "resources", ": an instance has no attributes", "");
-            if (!table_read(r, label, values))
+            if (!table_read(r, own, values))
                 return false;
         }
     }
