@@ -4,6 +4,7 @@ format and back; AWS's layout, made and read here as AWS documents it; kill -9, 
 """
 import base64
 import csv
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -445,6 +446,68 @@ class Interrupted(Transfers):
         self.assertRegex(err, "interrupted; .* --resume")
         stored = int(re.search(r"interrupted; (\d+) items are stored; --resume continues", err).group(1))
         self.assertEqual((self.items(), json.loads(read(path + ".import-state"))["line"]), (stored, stored))
+
+    def interrupted_export(self, to, *options):
+        """An export that Ctrl-C has ended: NAME.part and its state are there."""
+        running = self.start("export", "things", "--to", to, "--rate", "8000", "--progress", *options)
+        self.wait_for_items(running)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=WAIT_S)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+
+    def test_resume_of_an_export_whose_part_was_cut(self):
+        """It is refused however often one tries, and nothing is written to it."""
+        self.make()
+        self.fill(self.rows(15000))
+        to = self.path("o.jsonl")
+        self.interrupted_export(to)
+        write(to + ".part", "")
+        for _ in range(2):
+            self.fails(CONDITION, "o.jsonl.part is shorter than", "export", "things", "--to", to, "--resume")
+            self.assertEqual(read(to + ".part"), b"")
+        os.unlink(to + ".part")
+        for _ in range(2):
+            self.fails(CONDITION, "o.jsonl.part is shorter than", "export", "things", "--to", to, "--resume")
+        self.assertFalse(os.path.exists(to) or os.path.exists(to + ".part"))
+        self.ok("export", "things", "--to", to, "--overwrite", "-q")
+        self.assertEqual(len(set(read(to).splitlines())), 15000)
+
+    def test_resume_writes_nowhere_else(self):
+        """Whatever path the state has; and while another export writes the file, not at all."""
+        self.make()
+        self.fill(self.rows(15000))
+        to = self.path("o.jsonl")
+        self.interrupted_export(to)
+        state = json.loads(read(to + ".export-state"))
+        state["files"][0]["path"] = self.path("mine")
+        write(to + ".export-state", json.dumps(state))
+        write(self.path("mine.part"), b"m" * 10000000)
+        with open(to + ".part", "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.fails(CONDITION, "another export is writing", "export", "things", "--to", to, "--resume")
+        self.ok("export", "things", "--to", to, "--resume", "-q")
+        self.assertEqual(len(read(self.path("mine.part"))), 10000000)
+        self.assertEqual(len(set(read(to).splitlines())), 15000)
+
+    def test_export_that_was_killed_behind_its_last_rename(self):
+        """What is left is the state before unlink(), which says that all is done."""
+        self.make()
+        self.fill(self.rows(300))
+        for target, options in (("o.jsonl", ()), ("o.csv.gz", ()), ("aws", ("--format", "aws", "-p", "3"))):
+            to = self.path(target)
+            if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True).returncode != 0:
+                self.skipTest("needs strace")
+            done = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", "trace=unlink", "-e",
+                                   "inject=unlink:signal=KILL:when=1", COMMAND, "export", "things", "--to", to, "-q",
+                                   *options], env=self.env, capture_output=True, timeout=WAIT_S)
+            states = glob.glob(to + ".export-state") + glob.glob(to + "/*/*/*-state")
+            self.assertEqual((done.returncode, len(states)), (-signal.SIGKILL, 1), done.stderr)
+            code, _, err = self.run_("export", "things", "--to", to, "--resume", *options)
+            self.assertEqual((code, "is complete" in err), (0, True), err)
+            self.assertEqual(glob.glob(to + "*-state") + glob.glob(to + "/*/*/*-state"), [])
+            self.other = self.another()
+            self.ok("import", to, *self.other, "-q")
+            self.assertEqual(len(self.dump(self.other)), 300)
 
     def test_states_that_do_not_fit(self):
         path = write(self.path("things.jsonl"), "".join(dumps(i) + "\n" for i in self.rows(10)))
