@@ -514,6 +514,9 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
     uint32_t wait_ms;
 
     assert(!job->segments_len);
+    if (status == HF_OK &&
+        !hf__transfer_columns_add_keys(c->scope, &job->columns, job->description, &error))
+        status = hf_scope_fail(s, HF_NOMEM, "%.*s", HF_FMT(error));
     while (status == HF_OK && !whole.done) {
         hf_scope_reset(s);
         hf__scope_follow(s, c->scope);

@@ -110,6 +110,9 @@ bool hf__transfer_columns_read(struct hf_scope *s, struct hf_str text,
  * hf__transfer_columns_sort(), with the keys of the table first. False: *error. */
 bool hf__transfer_columns_add(struct hf_scope *s, struct transfer_columns *columns,
                               struct hf_item item, struct hf_str *error);
+/* Columns for the key of the table, which are there also if it has no items. */
+bool hf__transfer_columns_add_keys(struct hf_scope *s, struct transfer_columns *columns,
+                                   const struct hf_table_description *table, struct hf_str *error);
 void hf__transfer_columns_sort(struct transfer_columns *columns,
                                const struct hf_table_description *table);
 /* Does the item have an attribute that is in none of them? Its name; absent: it has not. */
