@@ -366,6 +366,37 @@ class Aws(Transfers):
         self.assertEqual(sorted(map(dumps, got)), sorted(map(dumps, items)))
         self.assertTrue(summary["tableArn"].endswith(":table/things"))
 
+    def test_resume_leaves_complete_tables(self):
+        """They are not exported again, unless the table is another one by now."""
+        self.make()
+        self.make(table="other")
+        self.fill(self.rows(5))
+        to = self.path("out")
+        self.ok("export", "things", "--to", to, "--format", "aws", "-q")
+        (first,) = os.listdir(os.path.join(to, "AWSDynamoDB"))
+        err = self.run_("export", "things", "other", "--to", to, "--format", "aws", "--resume")[2]
+        self.assertEqual(err, "holdfast export: %s/AWSDynamoDB/%s is complete\n" % (to, first))
+        self.assertEqual(len(os.listdir(os.path.join(to, "AWSDynamoDB"))), 2)
+        self.ok("export", "--all", "--to", to, "--format", "aws", "--resume", "-q")
+        self.assertEqual(len(os.listdir(os.path.join(to, "AWSDynamoDB"))), 2)
+        self.ok("import", to, "-q", *self.other)
+        self.ok("table", "delete", "things", "--yes", "-q")
+        self.make()
+        os.mkdir(os.path.join(to, "AWSDynamoDB", "killed"))
+        write(os.path.join(to, "AWSDynamoDB", "killed", "_started"), "")
+        self.ok("export", "things", "--to", to, "--format", "aws", "--resume", "-q")
+        self.assertEqual(len(os.listdir(os.path.join(to, "AWSDynamoDB"))), 4)
+
+    def test_import_beside_an_export_that_was_killed(self):
+        top = aws_write(self.path("s3"), "things", [self.rows(9)])
+        killed = os.path.join(os.path.dirname(top), "01600000000000-0a1b2c3d")
+        os.makedirs(os.path.join(killed, "data"))
+        write(os.path.join(killed, "_started"), "")
+        code, _, err = self.run_("import", self.path("s3"), "--key", "id:S,n:N")
+        self.assertEqual((code, err), (0, "holdfast import: %s is left out: that export is not complete\n" % killed))
+        self.assertEqual(len(self.dump()), 9)
+        self.fails(NOT_FOUND, "manifest-summary.json is missing", "import", killed)
+
     def test_damage(self):
         self.in_directory()
         top = aws_write(self.path("s3"), "things", [self.rows(9)])
@@ -749,6 +780,27 @@ class Errors(Transfers):
         self.ok("export", "things", "--to", path, "--overwrite", "-q")
         self.assertEqual(len(read(path).splitlines()), 3)
         self.assertIn("is complete", self.run_("export", "things", "--to", path, "--resume")[2])
+
+    def test_definitions_of_other_tables(self):
+        """x.jsonl and x.csv have one x.schema.json."""
+        self.make(table="others")
+        self.ok("export", "things", "--to", self.path("x.jsonl"), "-q")
+        before = read(self.path("x.schema.json"))
+        for more in ((), ("--resume",)):
+            self.fails(CONDITION, "x.schema.json exists and is not the definition of the table others", "export", "others",
+                       "--to", self.path("x.csv"), *more)
+        self.assertEqual((read(self.path("x.schema.json")), os.path.exists(self.path("x.csv"))), (before, False))
+        self.ok("export", "others", "--to", self.path("x.csv"), "-q", "--no-schema")
+        self.ok("export", "things", "--to", self.path("x.jsonl.gz"), "-q")
+        self.ok("export", "others", "--to", self.path("x.csv"), "-q", "--overwrite")
+        self.assertEqual(json.loads(read(self.path("x.schema.json")))["TableName"], "others")
+
+    def test_export_to_what_is_no_file(self):
+        os.mkfifo(self.path("p"))
+        for more in ((), ("--overwrite",), ("--resume",)):
+            self.fails(USAGE, "p is not a file; use --to - and a redirection", "export", "things", "--to", self.path("p"),
+                       *more)
+        self.assertEqual(os.listdir(self.dir), ["p"])
 
     def test_arguments(self):
         for error, *args in (("name a table, or give --all", "export"), ("or --all", "export", "things", "--all"),

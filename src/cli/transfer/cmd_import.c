@@ -385,6 +385,23 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
     return HF_OK;
 }
 
+/* The complete ones of several exports in AWS's layout. If there are none, the error says what is missing. */
+static enum hf_status tasks_of_aws(struct command_ctx *c, const struct hf_str *dirs, size_t len)
+{
+    size_t complete = 0;
+
+    for (size_t i = 0; i < len; i++)
+        complete += hf__transfer_aws_complete(c->scope, dirs[i]);
+    for (size_t i = 0; i < len; i++) {
+        if (!complete || hf__transfer_aws_complete(c->scope, dirs[i]))
+            TRY(task_of_aws(c, dirs[i]));
+        else
+            hf__cli_notice(c->cli, c->name, "%.*s is left out: that export is not complete",
+                           HF_FMT(dirs[i]));
+    }
+    return HF_OK;
+}
+
 static enum hf_status tasks_find(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
@@ -402,8 +419,7 @@ static enum hf_status tasks_find(struct command_ctx *c)
     if (!is_directory(source.ptr))
         return task_of_file(c, source);
     TRY(hf__transfer_aws_find(c->scope, source.ptr, &dirs, &len));
-    for (size_t i = 0; i < len; i++)
-        TRY(task_of_aws(c, dirs[i]));
+    TRY(tasks_of_aws(c, dirs, len));
     if (!len)
         TRY(tasks_of_files(c, source.ptr));
     for (size_t i = 0; i < COMMAND_LEN(for_one); i++)

@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "cli/frame/child.h"
+#include "cli/frame/input.h"
 #include "cli/frame/json.h"
 
 #include <assert.h>
@@ -578,13 +579,42 @@ static struct hf_str state_path_of(struct hf_scope *s, struct hf_str to)
     return hf_scope_format(s, "%.*s" STATE_END, HF_FMT(to));
 }
 
+/* May the definition of the table be written? Not over that of another table, nor over anything else. */
+static bool schema_free(struct command_ctx *c, const struct export_task *task)
+{
+    struct hf_str path = hf__transfer_schema_path(c->scope, task->to.ptr);
+    struct hf_str text, ttl, error = {0};
+    struct hf_create_table spec;
+
+    if (!path_exists(path))
+        return true;
+    text = hf__input_read(c->scope, path.ptr, TRANSFER_SCHEMA_MAX, &error);
+    if (text.ptr && hf__transfer_schema_read(c->scope, text, &spec, &ttl, &error) &&
+        hf_str_equal(spec.table, task->table))
+        return true;
+    hf__command_fail(c, CLI_CONDITION,
+                     "%.*s exists and is not the definition of the table %.*s: choose another name "
+                     "for --to, or give --no-schema or --overwrite",
+                     HF_FMT(path), HF_FMT(task->table));
+    return false;
+}
+
 bool hf__transfer_export_free(struct command_ctx *c, const struct export_options *options,
                               const struct export_task *task)
 {
     struct hf_str state = state_path_of(c->scope, task->to);
+    struct stat about;
 
-    if (options->format == TRANSFER_AWS || hf_str_equal(task->to, HF_STR("-")) ||
-        options->overwrite || options->resume)
+    if (options->format == TRANSFER_AWS || hf_str_equal(task->to, HF_STR("-")))
+        return true;
+    if (stat(task->to.ptr, &about) == 0 && !S_ISREG(about.st_mode)) {
+        hf__command_fail(c, CLI_USAGE, "%.*s is not a file; use --to - and a redirection",
+                         HF_FMT(task->to));
+        return false;
+    }
+    if (options->schema && !options->overwrite && !schema_free(c, task))
+        return false;
+    if (options->overwrite || options->resume)
         return true;
     if (path_exists(state)) {
         hf__command_fail(c, CLI_CONDITION,
@@ -623,6 +653,26 @@ static const struct json_node *aws_find_state(struct export_job *job)
         }
     }
     return NULL;
+}
+
+/* The directory of a complete export of this table; absent: there is none. */
+static struct hf_str aws_find_complete(struct export_job *job)
+{
+    struct hf_scope *s = job->c->scope;
+    struct hf_str *dirs, id = job->description->id;
+    size_t len;
+
+    if (hf__transfer_aws_find(s, job->task->to.ptr, &dirs, &len) != HF_OK)
+        len = 0;
+    for (size_t i = len; i-- > 0;) { /* the newest first */
+        struct transfer_aws aws;
+
+        if (hf__transfer_aws_read(s, dirs[i], &aws) == HF_OK &&
+            hf_str_equal(aws.table_arn, job->description->arn) &&
+            (!aws.table_id.ptr || !id.ptr || hf_str_equal(aws.table_id, id)))
+            return dirs[i];
+    }
+    return (struct hf_str){0};
 }
 
 static enum hf_status aws_begin(struct export_job *job)
@@ -979,7 +1029,12 @@ static enum hf_status job_begin(struct export_job *job, bool *complete)
         return HF_OK;
     if (job->options->format == TRANSFER_AWS) {
         state = job->options->resume ? aws_find_state(job) : NULL;
-        return state ? state_use(job, state) : HF_OK;
+        if (state)
+            return state_use(job, state);
+        if (job->options->resume && !job->options->overwrite)
+            job->dir = aws_find_complete(job);
+        *complete = job->dir.ptr != NULL;
+        return hf_scope_ok(s); /* what cannot be read is no complete export */
     }
     job->state_path = state_path_of(s, job->task->to);
     if (!job->state_path.ptr)
