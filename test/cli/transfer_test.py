@@ -4,6 +4,7 @@ format and back; AWS's layout, made and read here as AWS documents it; kill -9, 
 """
 import base64
 import csv
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -211,6 +212,66 @@ class RoundTrips(Transfers):
             self.assertEqual(self.dump(self.other), self.dump(), options)
             self.other = self.another()
 
+    def test_named_pipes(self):
+        """They are read once, from their beginning."""
+        self.make()
+        lines = "".join(dumps(item) + "\n" for item in self.rows(1000))
+        done = subprocess.run([COMMAND, "import", "/dev/stdin", "-t", "things", "-f", "dynamodb", "-q"], env=self.env, input=lines.encode(),
+                              capture_output=True)
+        self.assertEqual((done.returncode, done.stderr, len(self.dump())), (0, b"", 1000))
+        for name, options, text in (("p", ("-f", "dynamodb"), lines), ("p.csv", (), "id,n\n" + "a,1\n" * 3 + "b,2\n")):
+            os.mkfifo(self.path(name))
+            self.other = self.another()
+            running = self.start("import", self.path(name), "-t", "things", "--key", "id:S,n:N", "-q", *options, *self.other)
+            write(self.path(name), text)
+            self.assertEqual((running.communicate(timeout=WAIT_S), running.returncode), (("", ""), 0))
+            self.assertEqual(len(self.dump(self.other)), 1000 if name == "p" else 2)
+        self.fails(USAGE, "give --table", "import", self.path("p"))
+        self.fails(USAGE, "--resume needs a file", "import", self.path("p"), "-t", "things", "--resume")
+        self.assertEqual(sorted(os.listdir(self.dir)), ["p", "p.csv"])  # no state
+
+    def test_ctrl_c_while_a_pipe_has_no_writer(self):
+        self.make()
+        os.mkfifo(self.path("p"))
+        running = self.start("import", self.path("p"), "-t", "things", "--progress")
+        self.assertIn("0 items", running.stderr.readline())
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=WAIT_S)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+
+    def test_blanks_in_csv(self):
+        """A key of blanks, in a table of one column."""
+        self.ok("table", "create", "blanks", "--key", "id:S", "-q")
+        keys = [" ", "\t", "  ", " a", "a ", "a b", "\r", "\n"]
+        path = write(self.path("fill.jsonl"), "".join(dumps({"id": key}) + "\n" for key in keys))
+        self.ok("import", path, "-t", "blanks", "-q")
+        self.through("b.csv", table="blanks")
+        self.assertEqual(len(self.dump(self.other, "blanks")), len(keys))
+        self.assertIn(b'\n" "\n', read(self.path("b.csv")))
+        self.assertIn(b"\na b\n", read(self.path("b.csv")))
+        self.other = self.another()
+        self.ok("import", write(self.path("c.csv"), "id\n \n\t\n\n"), "-t", "c", "--key", "id:S", "-q", *self.other)
+        self.assertEqual(len(self.dump(self.other, "c")), 2)
+
+    def test_tables_without_items(self):
+        self.make()
+        for target in ("e.csv", "e.csv.gz", "e.jsonl", "e.jsonl.gz", "aws"):
+            self.other = self.another()
+            self.through(target, *(("--format", "aws") if target == "aws" else ()))
+            self.assertEqual(self.ok("table", "ls", *self.other), "things\n")
+        self.assertEqual(read(self.path("e.csv")), b"id:S,n:N\n")
+        self.ok("import", write(self.path("none.csv"), ""), "-t", "things", "-q")
+        self.fails(USAGE, "none.csv:1: a column has no name", "import", write(self.path("none.csv"), "\n\n"), "-t", "things")
+
+    def test_names_with_a_dot(self):
+        for table in (".hidden", "...", "plain"):
+            self.make(table=table)
+            self.fill(self.rows(2), table=table)
+        self.ok("export", "--all", "--to", self.path("all"), "-q")
+        self.ok("import", self.path("all"), *self.other, "-q")
+        self.assertEqual(self.ok("table", "ls", *self.other), self.ok("table", "ls"))
+        self.assertEqual(self.dump(self.other, ".hidden"), self.dump(table=".hidden"))
+
     def test_csv_as_others_write_it(self):
         """Python's csv module reads ours; headings without types; quotes, ends of lines, a mark of UTF-8."""
         self.make()
@@ -234,6 +295,8 @@ class RoundTrips(Transfers):
                    write(self.path("u.csv"), "id,n,age:N\na,1,2\nb,2\n"), "-t", "people")
         self.fails(USAGE, "u.csv:2: more fields", "import", write(self.path("u.csv"), "id,n\na,1,2\n"), "-t", "people")
         self.fails(USAGE, "no closing one", "import", write(self.path("u.csv"), 'id,n\n"a,1\n'), "-t", "people")
+        self.fails(USAGE, "u.csv:1: a heading has a carriage return (CR) in it", "import",
+                   write(self.path("u.csv"), "id,n\ra,1\rb,2\r"), "-t", "people")
         self.fails(USAGE, "u.csv:1: column id:S comes twice", "import", write(self.path("u.csv"), "id:S,id:S\n"), "-t",
                    "people")
 
@@ -302,6 +365,37 @@ class Aws(Transfers):
         got, summary = aws_read(self.path("out"))
         self.assertEqual(sorted(map(dumps, got)), sorted(map(dumps, items)))
         self.assertTrue(summary["tableArn"].endswith(":table/things"))
+
+    def test_resume_leaves_complete_tables(self):
+        """They are not exported again, unless the table is another one by now."""
+        self.make()
+        self.make(table="other")
+        self.fill(self.rows(5))
+        to = self.path("out")
+        self.ok("export", "things", "--to", to, "--format", "aws", "-q")
+        (first,) = os.listdir(os.path.join(to, "AWSDynamoDB"))
+        err = self.run_("export", "things", "other", "--to", to, "--format", "aws", "--resume")[2]
+        self.assertEqual(err, "holdfast export: %s/AWSDynamoDB/%s is complete\n" % (to, first))
+        self.assertEqual(len(os.listdir(os.path.join(to, "AWSDynamoDB"))), 2)
+        self.ok("export", "--all", "--to", to, "--format", "aws", "--resume", "-q")
+        self.assertEqual(len(os.listdir(os.path.join(to, "AWSDynamoDB"))), 2)
+        self.ok("import", to, "-q", *self.other)
+        self.ok("table", "delete", "things", "--yes", "-q")
+        self.make()
+        os.mkdir(os.path.join(to, "AWSDynamoDB", "killed"))
+        write(os.path.join(to, "AWSDynamoDB", "killed", "_started"), "")
+        self.ok("export", "things", "--to", to, "--format", "aws", "--resume", "-q")
+        self.assertEqual(len(os.listdir(os.path.join(to, "AWSDynamoDB"))), 4)
+
+    def test_import_beside_an_export_that_was_killed(self):
+        top = aws_write(self.path("s3"), "things", [self.rows(9)])
+        killed = os.path.join(os.path.dirname(top), "01600000000000-0a1b2c3d")
+        os.makedirs(os.path.join(killed, "data"))
+        write(os.path.join(killed, "_started"), "")
+        code, _, err = self.run_("import", self.path("s3"), "--key", "id:S,n:N")
+        self.assertEqual((code, err), (0, "holdfast import: %s is left out: that export is not complete\n" % killed))
+        self.assertEqual(len(self.dump()), 9)
+        self.fails(NOT_FOUND, "manifest-summary.json is missing", "import", killed)
 
     def test_damage(self):
         self.in_directory()
@@ -446,15 +540,82 @@ class Interrupted(Transfers):
         stored = int(re.search(r"interrupted; (\d+) items are stored; --resume continues", err).group(1))
         self.assertEqual((self.items(), json.loads(read(path + ".import-state"))["line"]), (stored, stored))
 
+    def interrupted_export(self, to, *options):
+        """An export that Ctrl-C has ended: NAME.part and its state are there."""
+        running = self.start("export", "things", "--to", to, "--rate", "8000", "--progress", *options)
+        self.wait_for_items(running)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=WAIT_S)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+
+    def test_resume_of_an_export_whose_part_was_cut(self):
+        """It is refused however often one tries, and nothing is written to it."""
+        self.make()
+        self.fill(self.rows(15000))
+        to = self.path("o.jsonl")
+        self.interrupted_export(to)
+        write(to + ".part", "")
+        for _ in range(2):
+            self.fails(CONDITION, "o.jsonl.part is shorter than", "export", "things", "--to", to, "--resume")
+            self.assertEqual(read(to + ".part"), b"")
+        os.unlink(to + ".part")
+        for _ in range(2):
+            self.fails(CONDITION, "o.jsonl.part is shorter than", "export", "things", "--to", to, "--resume")
+        self.assertFalse(os.path.exists(to) or os.path.exists(to + ".part"))
+        self.ok("export", "things", "--to", to, "--overwrite", "-q")
+        self.assertEqual(len(set(read(to).splitlines())), 15000)
+
+    def test_resume_writes_nowhere_else(self):
+        """Whatever path the state has; and while another export writes the file, not at all."""
+        self.make()
+        self.fill(self.rows(15000))
+        to = self.path("o.jsonl")
+        self.interrupted_export(to)
+        state = json.loads(read(to + ".export-state"))
+        state["files"][0]["path"] = self.path("mine")
+        write(to + ".export-state", json.dumps(state))
+        write(self.path("mine.part"), b"m" * 10000000)
+        with open(to + ".part", "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.fails(CONDITION, "another export is writing", "export", "things", "--to", to, "--resume")
+        self.ok("export", "things", "--to", to, "--resume", "-q")
+        self.assertEqual(len(read(self.path("mine.part"))), 10000000)
+        self.assertEqual(len(set(read(to).splitlines())), 15000)
+
+    def test_export_that_was_killed_behind_its_last_rename(self):
+        """What is left is the state before unlink(), which says that all is done."""
+        self.make()
+        self.fill(self.rows(300))
+        for target, options in (("o.jsonl", ()), ("o.csv.gz", ()), ("aws", ("--format", "aws", "-p", "3"))):
+            to = self.path(target)
+            if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True).returncode != 0:
+                self.skipTest("needs strace")
+            done = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", "trace=unlink", "-e",
+                                   "inject=unlink:signal=KILL:when=1", COMMAND, "export", "things", "--to", to, "-q",
+                                   *options], env=self.env, capture_output=True, timeout=WAIT_S)
+            states = glob.glob(to + ".export-state") + glob.glob(to + "/*/*/*-state")
+            self.assertEqual((done.returncode, len(states)), (-signal.SIGKILL, 1), done.stderr)
+            code, _, err = self.run_("export", "things", "--to", to, "--resume", *options)
+            self.assertEqual((code, "is complete" in err), (0, True), err)
+            self.assertEqual(glob.glob(to + "*-state") + glob.glob(to + "/*/*/*-state"), [])
+            self.other = self.another()
+            self.ok("import", to, *self.other, "-q")
+            self.assertEqual(len(self.dump(self.other)), 300)
+
     def test_states_that_do_not_fit(self):
         path = write(self.path("things.jsonl"), "".join(dumps(i) + "\n" for i in self.rows(10)))
         self.make()
-        state = {"format": 1, "source": path, "table": "things", "database": self.env["HOLDFAST_DB"] + " " + self.env["HOLDFAST_PREFIX"], "file": 0,
+        running = self.start("import", write(self.path("bad.jsonl"), dumps(self.rows(1)[0]) + "\nbad\n"), "-t", "things")
+        running.communicate(timeout=WAIT_S)
+        made = json.loads(read(self.path("bad.jsonl.import-state")))
+        self.assertEqual((made["table"], made["line"], made["arn"][-7:]), ("things", 1, "/things"))
+        state = {**made, "source": path, "file": 0,
                  "line": 4, "items": 4, "rejected": 0, "rejects_bytes": 0, "bytes": os.stat(path).st_size,
                  "modified_us": os.stat(path).st_mtime_ns // 1000}
         for change, error in (({"bytes": 1}, "the source was changed since"), ({"table": "other"}, "belongs to"),
-                              ({"format": 2}, "another version"), ({"line": "x"}, "not the state of an import"),
-                              ({"file": 9}, "not the state of an import")):
+                              ({"format": 1}, "another version"), ({"line": "x"}, "not the state of an import"),
+                              ({"file": 9}, "not the state of an import"), ({"arn": "arn:x"}, "the table was deleted since"),
+                              ({"created_us": 7}, "the table was deleted since")):
             write(path + ".import-state", json.dumps({**state, **change}))
             self.fails(CONDITION, error, "import", path, "--resume")
         write(path + ".import-state", "{")
@@ -462,7 +623,31 @@ class Interrupted(Transfers):
         write(path + ".import-state", json.dumps(state))
         out = json.loads(self.ok("import", path, "--resume", "--json"))
         self.assertEqual(out["tables"][0]["imported"], 10)
-        self.assertEqual(len(self.dump()), 6)  # the first four were left out
+        self.assertEqual(len(self.dump()), 7)  # all but the first four, and one of before
+
+    def test_resume_into_a_table_that_was_deleted(self):
+        """What was stored is gone: it begins again, and does not leave out the first part."""
+        path = write(self.path("things.jsonl"), "".join(dumps(i) + "\n" for i in self.rows(10)) + "bad\n")
+        for make in (lambda: None, self.make):
+            self.fails(USAGE, "10 items are stored", "import", path, "--key", "id:S,n:N")
+            self.ok("table", "delete", "things", "--yes", "-q")
+            make()
+            self.fails(CONDITION, "the table was deleted since", "import", path, "--key", "id:S,n:N", "--resume")
+            self.fails(CONDITION, "the table was deleted since", "import", path, "--key", "id:S,n:N", "--resume")
+            self.assertEqual(self.run_("import", path, "--on-error", "skip", "-q")[0], FAILED)
+            self.assertEqual(len(self.dump()), 10)
+            self.ok("table", "delete", "things", "--yes", "-q")
+
+    def test_resume_when_the_rejects_were_taken_away(self):
+        """They are not filled up with NULs."""
+        self.make()
+        lines = [dumps(item) for item in self.rows(5)]
+        path = self.path("things.jsonl")
+        self.fails(USAGE, "things.jsonl:6: ", "import", write(path, "\n".join(lines + ["worse"])))
+        state = json.loads(read(path + ".import-state"))
+        write(path + ".import-state", json.dumps({**state, "rejected": 1, "rejects_bytes": 4}))
+        self.assertEqual(self.run_("import", path, "--resume", "--on-error", "skip", "-q")[0], FAILED)
+        self.assertEqual(read(path + ".rejected"), b"worse\n")
 
 
 class Errors(Transfers):
@@ -561,6 +746,32 @@ class Errors(Transfers):
         self.fails(NOT_FOUND, "has neither the export of a table nor files", "import", self.path("empty"))
         self.assertFalse(os.path.exists(self.path("typo.db")) or os.path.exists(self.path("x.jsonl")))
 
+    def test_options_for_one_table(self):
+        os.mkdir(self.path("d"))
+        for name in ("one", "two"):
+            write(self.path("d/%s.jsonl" % name), "bad\n")
+        for option in ("table", "schema", "rejects", "state"):
+            self.fails(USAGE, "has 2 tables: --%s is for one" % option, "import", self.path("d"), "--" + option,
+                       self.path("x"), "--key", "id:S")
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_files_that_would_be_destroyed(self):
+        path = self.source("bad")
+        before = read(path)
+        os.link(path, self.path("link"))
+        os.symlink(path, self.path("symlink"))
+        for option in ("state", "rejects"):
+            for name in (path, self.path("link"), self.path("symlink")):
+                self.fails(USAGE, "--%s names %s, which is imported" % (option, path), "import", path, "--" + option, name,
+                           "--on-error", "skip")
+        self.fails(USAGE, "name the same file", "import", path, "--state", self.path("x"), "--rejects", self.path("x"))
+        os.mkfifo(self.path("fifo"))
+        for name in (write(self.path("mine"), "mine"), write(self.path("mine.json"), "{}"), self.path("fifo")):
+            self.fails(USAGE, "exists and is not the state of an import", "import", path, "--state", name)
+        self.assertEqual((read(path), read(self.path("mine")), self.dump()), (before, b"mine", []))
+        for _ in range(2):
+            self.fails(USAGE, "things.jsonl:7: ", "import", path, "--state", self.path("state"))
+
     def test_existing_files(self):
         self.fill(self.rows(3))
         path = write(self.path("x.jsonl"), "mine")
@@ -569,6 +780,27 @@ class Errors(Transfers):
         self.ok("export", "things", "--to", path, "--overwrite", "-q")
         self.assertEqual(len(read(path).splitlines()), 3)
         self.assertIn("is complete", self.run_("export", "things", "--to", path, "--resume")[2])
+
+    def test_definitions_of_other_tables(self):
+        """x.jsonl and x.csv have one x.schema.json."""
+        self.make(table="others")
+        self.ok("export", "things", "--to", self.path("x.jsonl"), "-q")
+        before = read(self.path("x.schema.json"))
+        for more in ((), ("--resume",)):
+            self.fails(CONDITION, "x.schema.json exists and is not the definition of the table others", "export", "others",
+                       "--to", self.path("x.csv"), *more)
+        self.assertEqual((read(self.path("x.schema.json")), os.path.exists(self.path("x.csv"))), (before, False))
+        self.ok("export", "others", "--to", self.path("x.csv"), "-q", "--no-schema")
+        self.ok("export", "things", "--to", self.path("x.jsonl.gz"), "-q")
+        self.ok("export", "others", "--to", self.path("x.csv"), "-q", "--overwrite")
+        self.assertEqual(json.loads(read(self.path("x.schema.json")))["TableName"], "others")
+
+    def test_export_to_what_is_no_file(self):
+        os.mkfifo(self.path("p"))
+        for more in ((), ("--overwrite",), ("--resume",)):
+            self.fails(USAGE, "p is not a file; use --to - and a redirection", "export", "things", "--to", self.path("p"),
+                       *more)
+        self.assertEqual(os.listdir(self.dir), ["p"])
 
     def test_arguments(self):
         for error, *args in (("name a table, or give --all", "export"), ("or --all", "export", "things", "--all"),

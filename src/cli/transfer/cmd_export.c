@@ -54,7 +54,7 @@ static const struct option_spec export_specs[] = {
              ")."),
     OPT_FLAG("resume", resume,
              "Continue an export that was interrupted. Tables that are complete are left as they "
-             "are."),
+             "are; with the format aws, those of which a complete export is in the directory."),
     OPT_FLAG("overwrite", overwrite,
              "Replace files that exist. They stay as they are until the new ones are complete."),
     OPT_FLAG(

@@ -128,7 +128,7 @@ const struct options_table hf__import_options = {
         "already. An item is stored whole or not at all. When the import has ended with exit code 0, "
         "everything is durable.\n\nCtrl-C or a crash leave the file SOURCE.import-state; --resume "
         "continues there, and the result is the same as without the interruption. Standard input "
-        "cannot be continued: repeat the import.\n\nIf a key occurs several times, the last line "
+        "and pipes cannot be continued: repeat the import.\n\nIf a key occurs several times, the last line "
         "wins; with a service this holds for --parallel 1 only. A service that throttles is waited "
         "for: items that it did not process are sent again, with growing delays.\n\nAn error names "
         "the file, the line and the reason. Checksums of an export's manifest are verified before "
@@ -150,6 +150,15 @@ static bool is_file(struct hf_str path)
     struct stat about;
 
     return path.ptr && stat(path.ptr, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* Can it be read only once? Standard input, or what is neither a file nor a directory, such as a FIFO. */
+static bool is_stream(struct hf_str path)
+{
+    struct stat about;
+
+    return hf_str_equal(path, HF_STR("-")) ||
+           (stat(path.ptr, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
 }
 
 static enum hf_status memory_fails(struct command_ctx *c)
@@ -196,7 +205,7 @@ static enum hf_status format_find(struct command_ctx *c, struct hf_str path,
     size_t len = 0, end = 0;
     char *room;
 
-    if (hf_str_equal(path, HF_STR("-")) || named == TRANSFER_CSV) {
+    if (named == TRANSFER_CSV || is_stream(path)) {
         *format = named == TRANSFER_CSV ? TRANSFER_CSV : TRANSFER_JSONL;
         return HF_OK;
     }
@@ -272,7 +281,7 @@ static enum hf_status task_of_file(struct command_ctx *c, struct hf_str path)
     if (!file)
         return memory_fails(c);
     TRY(file_stat(c, path, file));
-    if (!hf_str_equal(path, HF_STR("-")))
+    if (!is_stream(path))
         schema = hf__transfer_schema_path(c->scope, path.ptr);
     if (is_file(schema))
         task.schema = schema;
@@ -342,7 +351,7 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
             unfinished = hf_scope_copy(c->scope, hf_str_from(entry->d_name));
             break;
         }
-        if (entry->d_name[0] == '.' || hf__transfer_ends_with(entry->d_name, TRANSFER_SCHEMA_END) ||
+        if (hf__transfer_ends_with(entry->d_name, TRANSFER_SCHEMA_END) ||
             hf__transfer_format_of(entry->d_name) == TRANSFER_AUTO)
             continue;
         if (len == cap) {
@@ -376,23 +385,47 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
     return HF_OK;
 }
 
+/* The complete ones of several exports in AWS's layout. If there are none, the error says what is missing. */
+static enum hf_status tasks_of_aws(struct command_ctx *c, const struct hf_str *dirs, size_t len)
+{
+    size_t complete = 0;
+
+    for (size_t i = 0; i < len; i++)
+        complete += hf__transfer_aws_complete(c->scope, dirs[i]);
+    for (size_t i = 0; i < len; i++) {
+        if (!complete || hf__transfer_aws_complete(c->scope, dirs[i]))
+            TRY(task_of_aws(c, dirs[i]));
+        else
+            hf__cli_notice(c->cli, c->name, "%.*s is left out: that export is not complete",
+                           HF_FMT(dirs[i]));
+    }
+    return HF_OK;
+}
+
 static enum hf_status tasks_find(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
     struct hf_str source = hf__command_operand(c, 0);
+    const struct {
+        const char *option;
+        struct hf_str value;
+    } for_one[] = {{"table", settings->table},
+                   {"schema", settings->schema},
+                   {"rejects", settings->rejects},
+                   {"state", settings->state}};
     struct hf_str *dirs;
     size_t len;
 
     if (!is_directory(source.ptr))
         return task_of_file(c, source);
     TRY(hf__transfer_aws_find(c->scope, source.ptr, &dirs, &len));
-    for (size_t i = 0; i < len; i++)
-        TRY(task_of_aws(c, dirs[i]));
+    TRY(tasks_of_aws(c, dirs, len));
     if (!len)
         TRY(tasks_of_files(c, source.ptr));
-    if (settings->tasks_len > 1 && (settings->table.ptr || settings->schema.ptr))
-        return hf__command_fail(c, CLI_USAGE, "%s has %zu tables: --%s is for one", source.ptr,
-                                settings->tasks_len, settings->table.ptr ? "table" : "schema");
+    for (size_t i = 0; i < COMMAND_LEN(for_one); i++)
+        if (settings->tasks_len > 1 && for_one[i].value.ptr)
+            return hf__command_fail(c, CLI_USAGE, "%s has %zu tables: --%s is for one", source.ptr,
+                                    settings->tasks_len, for_one[i].option);
     for (size_t i = 0; i < settings->tasks_len; i++)
         for (size_t j = 0; j < i; j++)
             if (hf_str_equal(settings->tasks[i].table, settings->tasks[j].table))
@@ -403,27 +436,78 @@ static enum hf_status tasks_find(struct command_ctx *c)
     return HF_OK;
 }
 
+static bool is_same_file(struct hf_str one, struct hf_str other)
+{
+    struct stat first, second;
+
+    return one.ptr && other.ptr && stat(one.ptr, &first) == 0 && stat(other.ptr, &second) == 0 &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/* Files that the import writes must not be those that it reads. */
+static enum hf_status outputs_check(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    if (settings->state.ptr && settings->rejects.ptr &&
+        (hf_str_equal(settings->state, settings->rejects) ||
+         is_same_file(settings->state, settings->rejects)))
+        return hf__command_fail(c, CLI_USAGE, "--state and --rejects name the same file");
+    for (size_t i = 0; i < settings->tasks_len; i++)
+        for (size_t j = 0; j < settings->tasks[i].files_len; j++) {
+            struct hf_str source = settings->tasks[i].files[j].path;
+            bool state = is_same_file(settings->state, source);
+
+            if (state || is_same_file(settings->rejects, source))
+                return hf__command_fail(c, CLI_USAGE,
+                                        "--%s names %.*s, which is imported: name another file",
+                                        state ? "state" : "rejects", HF_FMT(source));
+        }
+    return HF_OK;
+}
+
+/* --state replaces the state of an earlier import, and no other file. */
+static enum hf_status state_check(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+    const struct json_node *state = NULL;
+    struct hf_str error = {0};
+    struct stat about;
+
+    if (!settings->state.ptr || stat(settings->state.ptr, &about) != 0)
+        return HF_OK;
+    if (S_ISREG(about.st_mode))
+        state = hf__transfer_state_read(c->scope, settings->state.ptr, &error);
+    if (state && hf__transfer_state_text(state, "source").ptr)
+        return HF_OK;
+    return hf__command_fail(c, CLI_USAGE,
+                            "--state: %.*s exists and is not the state of an import: name another "
+                            "file",
+                            HF_FMT(settings->state));
+}
+
 static enum hf_status import_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_str source = hf__command_operand(c, 0), error = {0};
-    bool piped = hf_str_equal(source, HF_STR("-"));
+    bool piped = is_stream(source);
+    const char *what = hf_str_equal(source, HF_STR("-")) ? "standard input" : "a pipe or device";
 
     if (piped && !settings->table.ptr)
-        return hf__command_fail(c, CLI_USAGE, "standard input has no name: give --table");
+        return hf__command_fail(c, CLI_USAGE, "%s has no name of a table: give --table", what);
     if (piped && settings->resume)
-        return hf__command_fail(c, CLI_USAGE, "--resume needs a file: standard input is read once");
+        return hf__command_fail(c, CLI_USAGE, "--resume needs a file: %s is read once", what);
     if (piped && settings->on_error != ON_ERROR_STOP && !settings->rejects.ptr &&
         !settings->dry_run)
-        return hf__command_fail(c, CLI_USAGE,
-                                "--on-error skip needs --rejects FILE with standard "
-                                "input");
+        return hf__command_fail(c, CLI_USAGE, "--on-error skip needs --rejects FILE with %s", what);
     if (settings->types.ptr &&
         !hf__transfer_columns_read(c->scope, settings->types, &settings->types_read, &error))
         return hf__command_fail(c, CLI_USAGE, "--types: %.*s", HF_FMT(error));
     c->database->memtable_bytes = MEMTABLE_BYTES;
     c->database->cache_bytes = CACHE_BYTES;
     TRY(tasks_find(c));
+    TRY(outputs_check(c));
+    TRY(state_check(c));
     c->without_db = settings->dry_run; /* nothing is made: import_open() */
     return HF_OK;
 }
@@ -515,6 +599,7 @@ static enum hf_status table_prepare(struct command_ctx *c, struct import_task *t
                         HF_OPTIONS(hf_table_options, .ttl_attribute = ttl, .wait = &wait)));
     TRY(hf_describe_table(c->scope, c->db, &request, &described));
     task->description = described.table;
+    task->made = true;
     return HF_OK;
 }
 
@@ -542,7 +627,7 @@ static enum hf_status import_one(struct command_ctx *c, struct import_task *task
     const struct settings *settings = c->settings;
     struct hf_str path;
     bool embedded = str_after(c->database->url, HF_STR("embedded:"), &path);
-    bool piped = hf_str_equal(task->source, HF_STR("-"));
+    bool piped = is_stream(task->source);
     struct import_options options = {.skip = settings->on_error != ON_ERROR_STOP,
                                      .dry_run = settings->dry_run,
                                      .ordered = embedded,

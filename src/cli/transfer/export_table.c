@@ -12,13 +12,16 @@
  *      layout the manifests follow, the summary last.
  *  (2) The state is written after the files were synced up to the lengths in it. To go on, a file is cut to
  *      that length and each segment continues behind its last page, so that no item is twice in it.
- *  (3) A scan is no snapshot: an item that is changed meanwhile is there as before or as after, once. In a directory
+ *  (3) Before the first file gets its name, the state says that all segments are done and how long each file is.
+ *      So a run that continues knows files that have their names already.
+ *  (4) A scan is no snapshot: an item that is changed meanwhile is there as before or as after, once. In a directory
  *      nobody else can change anything.
  */
 #include "cli/transfer/export_table.h"
 
 #include "base/base.h"
 #include "cli/frame/child.h"
+#include "cli/frame/input.h"
 #include "cli/frame/json.h"
 
 #include <assert.h>
@@ -30,6 +33,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +56,7 @@ struct export_file {
     struct hf_str path;
     struct hf_str part; /* its name while it grows */
     int fd;             /* -1: not open */
+    bool named;         /* it was complete before: an earlier run has given it its name */
     uint64_t bytes;
     uint64_t items;
 };
@@ -229,10 +234,25 @@ static enum hf_status state_use_segments(struct export_job *job, const struct js
     return HF_OK;
 }
 
+/* Where a file of the state is. Of the path in it, no more than the last name counts: the folder may have
+ * been moved, and nothing is written anywhere else. */
+static struct hf_str state_file_path(const struct export_job *job, const struct json_node *file)
+{
+    struct hf_str name = hf__transfer_base_name(hf__transfer_state_text(file, "path"));
+
+    if (!job->dir.ptr)
+        return job->task->to;
+    if (!name.len || name.ptr[0] == '.')
+        return (struct hf_str){0};
+    return hf_scope_format(job->c->scope, "%.*s/data/%.*s", HF_FMT(job->dir), HF_FMT(name));
+}
+
 static enum hf_status state_use_files(struct export_job *job, const struct json_node *list)
 {
     size_t i = 0;
 
+    if (!job->dir.ptr && list->len != 1)
+        return state_refuse(job, "not the state of an export");
     job->files_len = list->len;
     job->files = calloc(list->len, sizeof(*job->files));
     if (!job->files)
@@ -241,7 +261,7 @@ static enum hf_status state_use_files(struct export_job *job, const struct json_
         struct export_file *file = &job->files[i];
 
         file->fd = -1;
-        file->path = hf__transfer_state_text(at, "path");
+        file->path = state_file_path(job, at);
         file->part = hf_scope_format(job->c->scope, "%.*s" PART_END, HF_FMT(file->path));
         if (!file->path.ptr || !file->part.ptr ||
             !hf__transfer_state_number(at, "bytes", &file->bytes) ||
@@ -495,6 +515,9 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
     uint32_t wait_ms;
 
     assert(!job->segments_len);
+    if (status == HF_OK &&
+        !hf__transfer_columns_add_keys(c->scope, &job->columns, job->description, &error))
+        status = hf_scope_fail(s, HF_NOMEM, "%.*s", HF_FMT(error));
     while (status == HF_OK && !whole.done) {
         hf_scope_reset(s);
         hf__scope_follow(s, c->scope);
@@ -556,13 +579,42 @@ static struct hf_str state_path_of(struct hf_scope *s, struct hf_str to)
     return hf_scope_format(s, "%.*s" STATE_END, HF_FMT(to));
 }
 
+/* May the definition of the table be written? Not over that of another table, nor over anything else. */
+static bool schema_free(struct command_ctx *c, const struct export_task *task)
+{
+    struct hf_str path = hf__transfer_schema_path(c->scope, task->to.ptr);
+    struct hf_str text, ttl, error = {0};
+    struct hf_create_table spec;
+
+    if (!path_exists(path))
+        return true;
+    text = hf__input_read(c->scope, path.ptr, TRANSFER_SCHEMA_MAX, &error);
+    if (text.ptr && hf__transfer_schema_read(c->scope, text, &spec, &ttl, &error) &&
+        hf_str_equal(spec.table, task->table))
+        return true;
+    hf__command_fail(c, CLI_CONDITION,
+                     "%.*s exists and is not the definition of the table %.*s: choose another name "
+                     "for --to, or give --no-schema or --overwrite",
+                     HF_FMT(path), HF_FMT(task->table));
+    return false;
+}
+
 bool hf__transfer_export_free(struct command_ctx *c, const struct export_options *options,
                               const struct export_task *task)
 {
     struct hf_str state = state_path_of(c->scope, task->to);
+    struct stat about;
 
-    if (options->format == TRANSFER_AWS || hf_str_equal(task->to, HF_STR("-")) ||
-        options->overwrite || options->resume)
+    if (options->format == TRANSFER_AWS || hf_str_equal(task->to, HF_STR("-")))
+        return true;
+    if (stat(task->to.ptr, &about) == 0 && !S_ISREG(about.st_mode)) {
+        hf__command_fail(c, CLI_USAGE, "%.*s is not a file; use --to - and a redirection",
+                         HF_FMT(task->to));
+        return false;
+    }
+    if (options->schema && !options->overwrite && !schema_free(c, task))
+        return false;
+    if (options->overwrite || options->resume)
         return true;
     if (path_exists(state)) {
         hf__command_fail(c, CLI_CONDITION,
@@ -601,6 +653,26 @@ static const struct json_node *aws_find_state(struct export_job *job)
         }
     }
     return NULL;
+}
+
+/* The directory of a complete export of this table; absent: there is none. */
+static struct hf_str aws_find_complete(struct export_job *job)
+{
+    struct hf_scope *s = job->c->scope;
+    struct hf_str *dirs, id = job->description->id;
+    size_t len;
+
+    if (hf__transfer_aws_find(s, job->task->to.ptr, &dirs, &len) != HF_OK)
+        len = 0;
+    for (size_t i = len; i-- > 0;) { /* the newest first */
+        struct transfer_aws aws;
+
+        if (hf__transfer_aws_read(s, dirs[i], &aws) == HF_OK &&
+            hf_str_equal(aws.table_arn, job->description->arn) &&
+            (!aws.table_id.ptr || !id.ptr || hf_str_equal(aws.table_id, id)))
+            return dirs[i];
+    }
+    return (struct hf_str){0};
 }
 
 static enum hf_status aws_begin(struct export_job *job)
@@ -650,30 +722,73 @@ static enum hf_status job_new(struct export_job *job)
     return hf_scope_built(s);
 }
 
-static enum hf_status files_open(struct export_job *job)
+static bool segments_done(const struct export_job *job)
+{
+    for (size_t i = 0; i < job->segments_len; i++)
+        if (!job->segments[i].done)
+            return false;
+    return true;
+}
+
+/* Was the export interrupted after this file got its name? (3) */
+static bool file_is_named(const struct export_job *job, const struct export_file *file)
+{
+    struct stat about;
+
+    return job->state_written && segments_done(job) && !path_exists(file->part) &&
+           stat(file->path.ptr, &about) == 0 && S_ISREG(about.st_mode) &&
+           (uint64_t)about.st_size == file->bytes;
+}
+
+/* Open the file that grows, which is new or at least as long as the state says, and cut it there. (2) */
+static enum hf_status part_open(struct export_job *job, struct export_file *file)
 {
     struct hf_scope *s = job->c->scope;
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (file->bytes ? 0 : O_CREAT);
+    struct stat about = {.st_size = 0}, there;
 
+    file->fd = open(file->part.ptr, flags, FILE_MODE);
+    if (file->fd < 0 && (errno != ENOENT || !file->bytes))
+        return hf__transfer_fail(s, file->part.ptr, errno);
+    if (file->fd >= 0 && flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return hf__command_fail(job->c, CLI_CONDITION, "another export is writing %.*s",
+                                HF_FMT(file->part));
+    if (file->fd >= 0 && fstat(file->fd, &about) != 0)
+        return hf__transfer_fail(s, file->part.ptr, errno);
+    if (file->fd >= 0 && (stat(file->part.ptr, &there) != 0 || there.st_ino != about.st_ino))
+        return hf__command_fail(job->c, CLI_CONDITION, "another export has completed %.*s",
+                                HF_FMT(file->path));
+    if (file->fd < 0 || (uint64_t)about.st_size < file->bytes)
+        return hf__command_fail(job->c, CLI_CONDITION,
+                                "%.*s is shorter than when the export was interrupted; export "
+                                "with --overwrite to begin again",
+                                HF_FMT(file->part));
+    if (ftruncate(file->fd, (off_t)file->bytes) != 0)
+        return hf__transfer_fail(s, file->part.ptr, errno);
+    return HF_OK;
+}
+
+static enum hf_status files_open(struct export_job *job)
+{
     for (size_t i = 0; i < job->files_len; i++) {
         struct export_file *file = &job->files[i];
-        struct stat about;
 
-        if (job->to_stdout) {
+        if (job->to_stdout)
             file->fd = STDOUT_FILENO;
-            continue;
-        }
-        file->fd = open(file->part.ptr, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-        if (file->fd < 0)
-            return hf__transfer_fail(s, file->part.ptr, errno);
-        if (fstat(file->fd, &about) != 0 || ftruncate(file->fd, (off_t)file->bytes) != 0)
-            return hf__transfer_fail(s, file->part.ptr, errno);
-        if ((uint64_t)about.st_size < file->bytes)
-            return hf__command_fail(job->c, CLI_CONDITION,
-                                    "%.*s is shorter than when the export was interrupted; export "
-                                    "with --overwrite to begin again",
-                                    HF_FMT(file->part));
+        else if (!(file->named = file_is_named(job, file)))
+            TRY(part_open(job, file));
     }
     return HF_OK;
+}
+
+/* Did an earlier run give all files their names? */
+static bool files_named(const struct export_job *job)
+{
+    size_t named = 0;
+
+    for (size_t i = 0; i < job->files_len; i++)
+        named += job->files[i].named;
+    return named && named == job->files_len;
 }
 
 static void job_free(struct export_job *job)
@@ -753,6 +868,13 @@ static enum hf_status job_complete(struct export_job *job)
             free(nothing);
             TRY(status);
         }
+    }
+    TRY(state_write(s, job)); /* (3) */
+    for (size_t i = 0; i < job->files_len; i++) {
+        struct export_file *file = &job->files[i];
+
+        if (file->named)
+            continue;
         if (fsync(file->fd) != 0 && errno != EINVAL)
             return hf__transfer_fail(s, file->part.ptr, errno);
         if (rename(file->part.ptr, file->path.ptr) != 0)
@@ -841,7 +963,6 @@ static enum hf_status job_run(struct export_job *job)
     struct command_ctx *c = job->c;
     struct progress progress;
     enum hf_status status = HF_OK;
-    bool undone = false;
 
     hf_scope_timeout_ms(c->scope, 0);
     hf__progress_begin(&progress, c->cli,
@@ -866,9 +987,7 @@ static enum hf_status job_run(struct export_job *job)
         segments_watch(job, &progress);
     hf__progress_end(&progress);
     TRY(status);
-    for (size_t i = 0; i < job->segments_len; i++)
-        undone = undone || !job->segments[i].done;
-    if (undone || job->failure.set) {
+    if (!segments_done(job) || job->failure.set) {
         hf__scope_error_clear(c->scope);
         if (state_write(c->scope, job) != HF_OK && !job->failure.set)
             job->state_written = false;
@@ -910,7 +1029,12 @@ static enum hf_status job_begin(struct export_job *job, bool *complete)
         return HF_OK;
     if (job->options->format == TRANSFER_AWS) {
         state = job->options->resume ? aws_find_state(job) : NULL;
-        return state ? state_use(job, state) : HF_OK;
+        if (state)
+            return state_use(job, state);
+        if (job->options->resume && !job->options->overwrite)
+            job->dir = aws_find_complete(job);
+        *complete = job->dir.ptr != NULL;
+        return hf_scope_ok(s); /* what cannot be read is no complete export */
     }
     job->state_path = state_path_of(s, job->task->to);
     if (!job->state_path.ptr)
@@ -951,6 +1075,7 @@ enum hf_status hf__transfer_export(struct command_ctx *c, const struct export_op
         status = job_begin(&job, &result->skipped);
     if (status == HF_OK && !result->skipped)
         status = job_run(&job);
+    result->skipped = result->skipped || files_named(&job);
     result->items = job.items;
     for (size_t i = 0; i < job.files_len; i++)
         result->bytes += job.files[i].bytes;

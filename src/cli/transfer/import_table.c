@@ -40,7 +40,7 @@
 #include <unistd.h>
 
 enum {
-    STATE_FORMAT = 1,
+    STATE_FORMAT = 2,
     STATE_EVERY_US = 1000 * 1000,
     WATCH_NS = 100 * 1000 * 1000,
     ATTEMPTS = 30,    /* of an item that a service does not process */
@@ -118,6 +118,13 @@ static const struct transfer_file *file_at(const struct import_job *job, uint64_
     return at < job->task->files_len ? &job->task->files[at] : NULL;
 }
 
+static struct hf_str table_arn(const struct import_job *job)
+{
+    struct hf_str arn = job->task->description->arn;
+
+    return arn.ptr ? arn : HF_STR("");
+}
+
 static struct hf_str state_text(struct hf_scope *s, const struct import_job *job)
 {
     const struct transfer_file *file = file_at(job, job->position.file);
@@ -130,9 +137,12 @@ static struct hf_str state_text(struct hf_scope *s, const struct import_job *job
         hf__cli_json_write_text(text.out, job->task->table);
         fputs(",\"database\":", text.out);
         hf__cli_json_write_text(text.out, job->options->database);
+        fputs(",\"arn\":", text.out);
+        hf__cli_json_write_text(text.out, table_arn(job));
         fprintf(text.out,
-                ",\"file\":%llu,\"line\":%llu,\"items\":%llu,\"rejected\":%llu,"
+                ",\"created_us\":%llu,\"file\":%llu,\"line\":%llu,\"items\":%llu,\"rejected\":%llu,"
                 "\"rejects_bytes\":%llu,\"bytes\":%llu,\"modified_us\":%llu}\n",
+                (unsigned long long)job->task->description->created_us,
                 (unsigned long long)job->position.file, (unsigned long long)job->position.line,
                 (unsigned long long)job->items, (unsigned long long)job->rejected,
                 (unsigned long long)job->rejects_bytes,
@@ -173,7 +183,7 @@ static enum hf_status state_resume(struct import_job *job)
 {
     const struct import_options *options = job->options;
     struct hf_scope *s = job->c->scope;
-    uint64_t format = 0, bytes = 0, modified = 0;
+    uint64_t format = 0, bytes = 0, modified = 0, created = 0;
     const struct transfer_file *file;
     const struct json_node *state;
     struct hf_str error = {0};
@@ -191,7 +201,8 @@ static enum hf_status state_resume(struct import_job *job)
         !hf_str_equal(hf__transfer_state_text(state, "table"), job->task->table) ||
         !hf_str_equal(hf__transfer_state_text(state, "database"), options->database))
         return state_refuse(job, "belongs to the import of another source, table or database");
-    if (!hf__transfer_state_number(state, "file", &job->position.file) ||
+    if (!hf__transfer_state_number(state, "created_us", &created) ||
+        !hf__transfer_state_number(state, "file", &job->position.file) ||
         !hf__transfer_state_number(state, "line", &job->position.line) ||
         !hf__transfer_state_number(state, "items", &job->items) ||
         !hf__transfer_state_number(state, "rejected", &job->rejected) ||
@@ -200,6 +211,9 @@ static enum hf_status state_resume(struct import_job *job)
         !hf__transfer_state_number(state, "modified_us", &modified) ||
         job->position.file > job->task->files_len)
         return state_refuse(job, "not the state of an import");
+    if (job->task->made || created != (uint64_t)job->task->description->created_us ||
+        !hf_str_equal(hf__transfer_state_text(state, "arn"), table_arn(job)))
+        return state_refuse(job, "the table was deleted since, so what was stored is gone");
     file = file_at(job, job->position.file);
     if (file && (file->bytes != bytes || (uint64_t)file->modified_us != modified))
         return state_refuse(job, "the source was changed since");
@@ -229,12 +243,17 @@ static enum hf_status rejects_put(struct hf_scope *s, struct import_job *job, st
 static enum hf_status rejects_open(struct hf_scope *s, struct import_job *job)
 {
     struct hf_str header;
+    struct stat about;
 
     if (job->rejects_fd >= 0)
         return HF_OK;
     job->rejects_fd = open(job->options->rejects.ptr, O_WRONLY | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (job->rejects_fd < 0)
         return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+    if (fstat(job->rejects_fd, &about) != 0)
+        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
+    if (S_ISREG(about.st_mode) && (uint64_t)about.st_size < job->rejects_bytes)
+        job->rejects_bytes = (uint64_t)about.st_size; /* somebody has taken lines out of it */
     if (ftruncate(job->rejects_fd, (off_t)job->rejects_bytes) != 0 && errno != EINVAL)
         return hf__transfer_fail(s, job->options->rejects.ptr, errno);
     if (lseek(job->rejects_fd, 0, SEEK_END) < 0 && errno != ESPIPE)
@@ -332,8 +351,11 @@ static bool record_take(enum transfer_format format, struct hf_str *text, struct
     return true;
 }
 
-static bool is_blank(struct hf_str text)
+/* A line without an item. In CSV blanks are a value, where there is one column. */
+static bool record_is_blank(enum transfer_format format, struct hf_str text)
 {
+    if (format == TRANSFER_CSV)
+        return !text.len;
     for (size_t i = 0; i < text.len; i++)
         if (text.ptr[i] != ' ' && text.ptr[i] != '\t')
             return false;
@@ -409,6 +431,7 @@ static void line_reject(struct import_worker *w, uint64_t line, struct hf_str te
         more = hf_scope_alloc(w->scope, cap * sizeof(*more));
         if (!more) {
             hf_scope_fail(w->scope, HF_NOMEM, "out of memory");
+            w->done_lines = line - w->chunk.first_line;
             worker_fails(w, true);
             return;
         }
@@ -431,7 +454,7 @@ static void chunk_parse(struct import_worker *w)
         struct hf_str error = {0};
         struct hf_item item;
 
-        if (is_blank(record))
+        if (record_is_blank(task->format, record))
             continue;
         if (hf__transfer_line_read(w->scope, task->format, &w->job->columns, record, &item, &error))
             error = item_problem(w->scope, task->description, item);
@@ -600,6 +623,8 @@ static enum hf_status header_read(struct import_worker *w)
 
     if (job->task->format != TRANSFER_CSV || job->headed)
         return HF_OK;
+    if (!header.len && w->chunk.first_line == 1 && !w->chunk.lines)
+        return HF_OK; /* a file of no bytes has no items */
     job->headed = true;
     if (hf__transfer_csv_read_header(job->c->scope, header, job->task->types,
                                      job->task->description, &job->columns, &error))

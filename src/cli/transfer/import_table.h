@@ -28,6 +28,7 @@ struct import_task {
     struct hf_str schema; /* path of the file with the request of CreateTable; absent: none */
     const struct transfer_columns *types;           /* of --types */
     const struct hf_table_description *description; /* of the table, or made from the schema */
+    bool made;                                      /* the table did not exist before this run */
 };
 
 struct import_result {

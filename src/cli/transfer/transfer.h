@@ -110,6 +110,9 @@ bool hf__transfer_columns_read(struct hf_scope *s, struct hf_str text,
  * hf__transfer_columns_sort(), with the keys of the table first. False: *error. */
 bool hf__transfer_columns_add(struct hf_scope *s, struct transfer_columns *columns,
                               struct hf_item item, struct hf_str *error);
+/* Columns for the key of the table, which are there also if it has no items. */
+bool hf__transfer_columns_add_keys(struct hf_scope *s, struct transfer_columns *columns,
+                                   const struct hf_table_description *table, struct hf_str *error);
 void hf__transfer_columns_sort(struct transfer_columns *columns,
                                const struct hf_table_description *table);
 /* Does the item have an attribute that is in none of them? Its name; absent: it has not. */
@@ -190,7 +193,9 @@ enum hf_status hf__transfer_source_peek(struct hf_scope *s, const char *path, ch
 struct transfer_aws {
     struct hf_str dir;   /* that has manifest-summary.json */
     struct hf_str table; /* of the summary's ARN */
-    uint64_t items;      /* that the summary names */
+    struct hf_str table_arn;
+    struct hf_str table_id; /* absent: the summary has none */
+    uint64_t items;         /* that the summary names */
     struct transfer_file *files;
     size_t files_len;
 };
@@ -198,6 +203,9 @@ struct transfer_aws {
 /* The directories of exports at or below `path`; *len 0: there are none. */
 enum hf_status hf__transfer_aws_find(struct hf_scope *s, const char *path, struct hf_str **dirs,
                                      size_t *len);
+
+/* Is there a summary, which is written last? */
+bool hf__transfer_aws_complete(struct hf_scope *s, struct hf_str dir);
 
 /* Read and verify the manifests of one. The error of the scope names the file. */
 enum hf_status hf__transfer_aws_read(struct hf_scope *s, struct hf_str dir,

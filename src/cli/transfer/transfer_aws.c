@@ -41,9 +41,14 @@ static bool path_exists(struct hf_str path)
     return path.ptr && stat(path.ptr, &about) == 0;
 }
 
+bool hf__transfer_aws_complete(struct hf_scope *s, struct hf_str dir)
+{
+    return path_exists(hf_scope_format(s, "%.*s/manifest-summary.json", HF_FMT(dir)));
+}
+
 static bool looks_exported(struct hf_scope *s, struct hf_str dir)
 {
-    return path_exists(hf_scope_format(s, "%.*s/manifest-summary.json", HF_FMT(dir))) ||
+    return hf__transfer_aws_complete(s, dir) ||
            path_exists(hf_scope_format(s, "%.*s/manifest-files.json", HF_FMT(dir))) ||
            path_exists(hf_scope_format(s, "%.*s/_started", HF_FMT(dir)));
 }
@@ -168,6 +173,8 @@ static enum hf_status summary_read(struct hf_scope *s, struct hf_str dir, struct
                              "can be imported",
                              HF_FMT(dir), HF_FMT(word));
     word = hf__transfer_state_text(json, "tableArn");
+    aws->table_arn = word;
+    aws->table_id = hf__transfer_state_text(json, "tableId");
     at = word.ptr ? memmem(word.ptr, word.len, before, sizeof(before) - 1) : NULL;
     if (at)
         aws->table = hf_str_of(at + sizeof(before) - 1,

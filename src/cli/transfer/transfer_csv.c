@@ -131,6 +131,37 @@ bool hf__transfer_columns_add(struct hf_scope *s, struct transfer_columns *colum
     return true;
 }
 
+/* The type of a column whose heading has none: of the list, of the keys of the table (may be NULL), or S. */
+static enum hf_type type_of_name(const struct transfer_columns *types,
+                                 const struct hf_table_description *table, struct hf_str name)
+{
+    static const enum hf_type scalars[] = {HF_TYPE_S, HF_TYPE_S, HF_TYPE_N, HF_TYPE_B};
+
+    for (size_t i = 0; i < types->len; i++)
+        if (hf_str_equal(types->list[i].name, name))
+            return types->list[i].type;
+    for (size_t i = 0; table && i < table->attributes_len; i++)
+        if (hf_str_equal(table->attributes[i].name, name) &&
+            (size_t)table->attributes[i].type < sizeof(scalars) / sizeof(scalars[0]))
+            return scalars[table->attributes[i].type];
+    return HF_TYPE_S;
+}
+
+bool hf__transfer_columns_add_keys(struct hf_scope *s, struct transfer_columns *columns,
+                                   const struct hf_table_description *table, struct hf_str *error)
+{
+    static const struct transfer_columns none = {.len = 0};
+
+    for (size_t k = 0; k < table->key_schema_len; k++) {
+        struct hf_str name = table->key_schema[k].name;
+        struct transfer_column column = {.name = name, .type = type_of_name(&none, table, name)};
+
+        if (!column_there(columns, name, column.type) && !column_append(s, columns, column, error))
+            return false;
+    }
+    return true;
+}
+
 static int column_compare(const void *a, const void *b)
 {
     const struct transfer_column *first = a, *second = b;
@@ -183,7 +214,8 @@ static bool text_is_plain(struct hf_str text)
     for (size_t i = 0; i < text.len; i++)
         if (char_in(text.ptr[i], ",\"\r\n"))
             return false;
-    return true;
+    /* Other readers take blanks at the ends away. */
+    return !text.len || (!char_in(text.ptr[0], " \t") && !char_in(text.ptr[text.len - 1], " \t"));
 }
 
 static void quoted_write(FILE *out, struct hf_str text)
@@ -503,21 +535,6 @@ bool hf__transfer_csv_read(struct hf_scope *s, const struct transfer_columns *co
     return hf_item_check(s, *item) == HF_OK || item_fails(&r, attrs, len);
 }
 
-static enum hf_type type_of_name(const struct transfer_columns *types,
-                                 const struct hf_table_description *table, struct hf_str name)
-{
-    static const enum hf_type scalars[] = {HF_TYPE_S, HF_TYPE_S, HF_TYPE_N, HF_TYPE_B};
-
-    for (size_t i = 0; i < types->len; i++)
-        if (hf_str_equal(types->list[i].name, name))
-            return types->list[i].type;
-    for (size_t i = 0; table && i < table->attributes_len; i++)
-        if (hf_str_equal(table->attributes[i].name, name) &&
-            (size_t)table->attributes[i].type < sizeof(scalars) / sizeof(scalars[0]))
-            return scalars[table->attributes[i].type];
-    return HF_TYPE_S;
-}
-
 bool hf__transfer_csv_read_header(struct hf_scope *s, struct hf_str line,
                                   const struct transfer_columns *types,
                                   const struct hf_table_description *table,
@@ -533,6 +550,9 @@ bool hf__transfer_csv_read_header(struct hf_scope *s, struct hf_str line,
 
         if (!field_take(&r, &field))
             return false;
+        if (!field.quoted && field.text.len && memchr(field.text.ptr, '\r', field.text.len))
+            return csv_fails(&r, "a heading has a carriage return (CR) in it: lines have to end "
+                                 "with LF or CR LF, not with CR alone");
         column = heading_read(field.text);
         if (!column.name.len)
             return csv_fails(&r, "a column has no name");

@@ -51,7 +51,7 @@ static enum hf_status input_open(struct hf_scope *s, struct transfer_input *in, 
     *in = (struct transfer_input){.fd = STDIN_FILENO, .path = "standard input"};
     if (strcmp(path, "-") != 0) {
         in->path = path;
-        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+        in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO may have no writer yet */
     }
     if (in->fd < 0)
         return hf__transfer_fail(s, path, errno);
@@ -93,10 +93,12 @@ static enum hf_status raw_read(struct hf_scope *s, struct transfer_input *in, vo
     ssize_t done;
 
     do {
-        hf_scope_timeout_ms(s, 0);
-        TRY(hf_scope_sleep_ms(s, 0));
-    } while (in->pipe && poll(&ready, 1, LOOK_MS) == 0);
-    done = read(in->fd, to, max);
+        do {
+            hf_scope_timeout_ms(s, 0);
+            TRY(hf_scope_sleep_ms(s, 0));
+        } while (in->pipe && poll(&ready, 1, LOOK_MS) == 0);
+        done = read(in->fd, to, max);
+    } while (done < 0 && (errno == EAGAIN || errno == EINTR));
     if (done < 0)
         return hf__transfer_fail(s, in->path, errno);
     *got = (size_t)done;
