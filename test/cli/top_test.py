@@ -232,7 +232,10 @@ class Top(Commands):
         server = serve("--in-memory", "--credentials", keys)
         try:
             found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", server.url))
-            self.assertEqual((found["version"], found["tables"]), (None, []))
+            self.assertEqual([found[name] for name in ("version", "tables", "partitions", "largest")], [None] * 4)
+            self.assertIn("the server refused", found["refused"])
+            code, out, err = self.run_("top", "--count", "2", "-i", "100ms", "--db", server.url)
+            self.assertEqual((code, out.count("\ttotal\t"), err.count("the server refused")), (0, 2, 1))
             screen = Screen(self, "top", "-i", "100ms", "--db", server.url)
             screen.until(lambda frame: "the server refused" in "\n".join(frame))
             screen.key("q")
@@ -240,6 +243,7 @@ class Top(Commands):
             self.env.update(AWS_ACCESS_KEY_ID="AKIDEXAMPLEEXAMPLE00", AWS_SECRET_ACCESS_KEY="right")
             found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", server.url))
             self.assertTrue(found["version"])
+            self.assertEqual((found["refused"], found["tables"]), (None, []))
         finally:
             server.terminate()
             server.communicate(timeout=WAIT_S)

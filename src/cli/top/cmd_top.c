@@ -216,13 +216,17 @@ static enum hf_status lines_run(struct top *top)
 {
     struct cli *cli = top->c->cli;
     uint64_t left = top->settings->once ? 1 : top->settings->count;
-    bool forever = left == 0;
+    bool forever = left == 0, told = cli->json || cli->terminal; /* these show a refusal */
 
     top->look.columns = cli->columns ? cli->columns : 80;
     for (; forever || left > 0; left -= !forever) {
         TRY(hf_scope_sleep_ms(top->c->scope, (uint32_t)top->settings->interval_ms));
         TRY(sample_take(top));
         view_make(top);
+        if (top->view.sample->refusal.ptr && !told)
+            hf__cli_notice(cli, top->c->name, "no tables, partitions and largest items: %.*s",
+                           HF_FMT(top->view.sample->refusal));
+        told = told || top->view.sample->refusal.ptr;
         if (cli->json)
             hf__top_print_json(cli->out, cli, &top->view);
         else if (cli->terminal)
