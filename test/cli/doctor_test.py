@@ -95,6 +95,21 @@ class Services(Doctor):
         self.assertEqual(code, FAILED)
         self.assertNotIn("\x1b", out)
 
+    def test_a_proxy_that_is_down(self):
+        server = process.SERVER.url
+        found = self.look("--db", server, env=dict(self.env, http_proxy=NOBODY))
+        self.assertEqual(found["HTTP"]["advice"], "Check the proxy of http_proxy, or add the host to no_proxy.")
+        found = self.look("--db", server + "?proxy=" + NOBODY)
+        self.assertIn("?proxy=", found["connection"]["found"])
+        self.assertIn("Check the proxy in the URL", found["HTTP"]["advice"])
+        for without in ("127.0.0.1", "*", "other, .127.0.0.1"):
+            found = self.look("--db", server, env=dict(self.env, http_proxy=NOBODY, no_proxy=without))
+            self.assertEqual(found["connection"]["state"], "ok", without)
+        found = self.look("--db", server + "?proxy=none", env=dict(self.env, http_proxy=NOBODY))
+        self.assertEqual(found["connection"]["state"], "ok")
+        found = self.look("--db", server, env=dict(self.env, http_proxy=NOBODY, no_proxy="7.0.0.1,127.0.0"))
+        self.assertEqual(found["connection"]["state"], "skipped")
+
     def test_invalid_urls(self):
         for url in ("ftp://x", "http://", "dynamodb://no_such region"):
             found = self.look("--db", url)
