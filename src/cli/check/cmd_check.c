@@ -9,7 +9,6 @@
  * and exit codes are the same. A signal ends the wait, not the server's check.
  */
 #include "base/base.h"
-#include "cli/config/config_use.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
@@ -243,7 +242,7 @@ static enum hf_status target_find(struct command_ctx *c)
                                 "missing argument; usage: holdfast check [options] DIR|URL|@NAME, "
                                 "or set HOLDFAST_DB");
     named.url = hf_str_from(text);
-    if (!hf__cli_config_use_for(c->cli, c->name, &named, &c->ends))
+    if (!hf__database_resolve(c->cli, c->name, &named, &c->ends))
         return hf__command_shown(c, c->ends);
     if (is_server(named.url.ptr)) {
         settings->profile = named.profile;
