@@ -2442,6 +2442,14 @@ class CheckOnline(WithDirectory):
         self.assertEqual(code, 0)
         self.assertRegex(err, self.LINE)
 
+    def test_a_server_that_does_not_answer(self):
+        """A check changes nothing, so nothing may have been changed."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = "http://127.0.0.1:%d?attempt_ms=100" % listener.getsockname()[1]
+            code, _, err = self.run_("check", url)
+        self.assertEqual(code, UNAVAILABLE, err)
+        self.assertNotIn("may have been made", err)
+
     def check_json(self):
         return ["sound", "tables", "items", "index_entries", "stream_records", "expiry_entries",
                 "tokens", "backups", "backup_items", "problems"]

@@ -80,7 +80,8 @@ const struct options_table hf__top_options = {
         "table: name, reads/s, writes/s, errors/s. partition: table, hash key, requests/s. "
         "largest: table, hash key, range key, bytes. outbox: table, events that wait, "
         "milliseconds that the oldest due one has waited, dead letters. A duration of -1 means "
-        "that there were no requests. --json prints an object per interval and line.\n\n"
+        "that there were no requests. --json prints an object per interval and line. If the server "
+        "does not show its tables, \"refused\" says why, and the lists are null.\n\n"
         "The figures come from GET /metrics and GET /_holdfast/top; with --credentials the second "
         "needs a key of the server. docs/operations.md describes both.",
 };
