@@ -139,7 +139,10 @@ static enum hf_status state_request(struct asking *a, const char *method, struct
             break;
         TRY(hf_scope_sleep_ms(a->caller, (uint32_t)POLL_MS * (uint32_t)attempt / 2));
     }
-    return status == HF_OK ? HF_OK : hand_up(a, status);
+    if (status == HF_OK)
+        return HF_OK;
+    hf__scope_error_edit(a->s)->may_have_happened = false; /* a check changes nothing */
+    return hand_up(a, status);
 }
 
 /* ---- waiting for the end -------------------------------------------------------------------- */

@@ -103,6 +103,7 @@ static enum hf_status path_get(struct hf_scope *s, const struct client_parts *pa
     struct http_head *head = hf__scope_array(s, 1, sizeof(*head));
     struct endpoint endpoint;
     struct http_answer got;
+    enum hf_status status;
 
     if (!head)
         return hf__fail_nomem(s);
@@ -114,12 +115,16 @@ static enum hf_status path_get(struct hf_scope *s, const struct client_parts *pa
     field_add(head, "Host", endpoint.host);
     field_add(head, "User-Agent", parts->agent);
     TRY(head_sign(s, parts, &endpoint, head));
-    TRY(hf__transport_call(s, parts->transport,
-                           &(struct transport_call){.origin = endpoint.origin,
-                                                    .head = head,
-                                                    .timeout_ms = parts->attempt_ms,
-                                                    .answer_max = ANSWER_MAX},
-                           &got));
+    status = hf__transport_call(s, parts->transport,
+                                &(struct transport_call){.origin = endpoint.origin,
+                                                         .head = head,
+                                                         .timeout_ms = parts->attempt_ms,
+                                                         .answer_max = ANSWER_MAX},
+                                &got);
+    if (status != HF_OK) {
+        hf__scope_error_edit(s)->may_have_happened = false; /* it only reads */
+        return status;
+    }
     answer->status = got.status;
     answer->body = hf_str_of((const char *)got.body.ptr, got.body.len);
     answer->server = hf__http_answer_field(&got, "Server");

@@ -315,8 +315,11 @@ static void text_set(struct hf_scope *s, struct hot_text *to, struct hf_value va
 /* Counts tell of the last seconds. */
 static void counts_halve(struct hot *hot, uint64_t now_ns)
 {
-    uint64_t times = hot->halved_ns ? (now_ns - hot->halved_ns) / (HALF_S * SECOND_NS) : 0;
+    uint64_t times;
 
+    if (now_ns < hot->halved_ns) /* the caller took its time before another one halved */
+        return;
+    times = hot->halved_ns ? (now_ns - hot->halved_ns) / (HALF_S * SECOND_NS) : 0;
     if (!hot->halved_ns)
         hot->halved_ns = now_ns;
     if (!times)
@@ -535,6 +538,8 @@ static void tables_merge(struct shown *shown, const struct hot *hot)
         shown->tables[at].reads += hot->tables[i].reads;
         shown->tables[at].writes += hot->tables[i].writes;
         shown->tables[at].errors += hot->tables[i].errors;
+        if (shown->tables[at].used_ns < hot->tables[i].used_ns)
+            shown->tables[at].used_ns = hot->tables[i].used_ns;
         if (!shown->tables[at].key.len)
             shown->tables[at].key = hot->tables[i].key;
     }
@@ -542,7 +547,8 @@ static void tables_merge(struct shown *shown, const struct hot *hot)
 
 static void keys_merge(struct shown *shown, const struct hot *hot, uint64_t now_ns)
 {
-    double seconds = hot->counted_s + (double)(now_ns - hot->halved_ns) / (double)SECOND_NS;
+    uint64_t since_ns = now_ns > hot->halved_ns ? now_ns - hot->halved_ns : 0;
+    double seconds = hot->counted_s + (double)since_ns / (double)SECOND_NS;
 
     for (size_t i = 0; i < HOT_KEYS; i++) {
         const struct hot_key *key = &hot->keys[i];
@@ -574,10 +580,10 @@ static void items_merge(struct shown *shown, const struct hot *hot)
     }
 }
 
+/* The last used first: a table with much to do is among them, whatever it had to do before. */
 static int tables_order(const void *a, const void *b)
 {
-    const struct hot_table *first = a, *second = b;
-    uint64_t x = first->reads + first->writes, y = second->reads + second->writes;
+    uint64_t x = ((const struct hot_table *)a)->used_ns, y = ((const struct hot_table *)b)->used_ns;
 
     return (x < y) - (x > y);
 }

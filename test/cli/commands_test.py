@@ -2335,7 +2335,22 @@ class Check(WithDirectory):
         self.assertFalse(os.path.exists(self.path("none")))
         self.assertEqual(self.run_("check", "dynamodb://eu-central-1")[0], USAGE)
         self.assertEqual(self.run_("check", self.store, "--profile", "x")[0], USAGE)
-        self.assertEqual(self.run_("check")[0], USAGE)
+        del self.env["HOLDFAST_DB"]
+        code, _, err = self.run_("check")
+        self.assertEqual(code, USAGE)
+        self.assertIn("or set HOLDFAST_DB", err)
+
+    def test_other_names_of_a_database(self):
+        sound = "no damage found: 2 tables, %d items" % self.items
+        self.assertIn(sound, self.ok("check", self.url))
+        self.assertIn(sound, self.ok("check", env=dict(self.env, HOLDFAST_DB=self.url)))
+        self.assertIn("no damage found", self.ok("check"))  # of a server
+        self.ok("config", "set", "shop", "db=" + self.url)
+        self.assertIn(sound, self.ok("check", "@shop"))
+        self.assertIn(sound, self.ok("check", env=dict(self.env, HOLDFAST_DB="@shop")))
+        code, _, err = self.run_("check", "@shpo")
+        self.assertEqual(code, USAGE)
+        self.assertIn("did you mean '@shop'?", err)
 
     def digest(self):
         sums = {}
@@ -2426,6 +2441,14 @@ class CheckOnline(WithDirectory):
         code, _, err = self.run_("check", url, "--progress")
         self.assertEqual(code, 0)
         self.assertRegex(err, self.LINE)
+
+    def test_a_server_that_does_not_answer(self):
+        """A check changes nothing, so nothing may have been changed."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = "http://127.0.0.1:%d?attempt_ms=100" % listener.getsockname()[1]
+            code, _, err = self.run_("check", url)
+        self.assertEqual(code, UNAVAILABLE, err)
+        self.assertNotIn("may have been made", err)
 
     def check_json(self):
         return ["sound", "tables", "items", "index_entries", "stream_records", "expiry_entries",

@@ -188,6 +188,21 @@ class Config(Commands):
         os.mkdir(self.file)
         self.fails(USAGE, "is not a regular file", "table", "ls", "--db", "@a")
 
+    def test_a_file_that_this_user_may_not_read(self):
+        """In the usual place it is that of another user; one that is named has to be read."""
+        os.chmod(self.dir, 0o755)
+        self.write("[a]\ndb = http://a:1\n", 0o600)
+        os.chmod(os.path.dirname(self.file), 0)
+        self.addCleanup(os.chmod, os.path.dirname(self.file), 0o700)
+        other = {"preexec_fn": lambda: os.setuid(65534)} if os.geteuid() == 0 else {}
+        try:
+            self.fails(6, "127.0.0.1", "table", "ls", **other)
+        except PermissionError:
+            self.skipTest("the command is where other users cannot run it")
+        self.fails(USAGE, "Permission denied", "table", "ls", "--db", "@a", **other)
+        self.fails(USAGE, "Permission denied", "config", "ls", **other)
+        self.fails(USAGE, "Permission denied", "table", "ls", env=dict(self.env, HOLDFAST_CONFIG=self.file), **other)
+
     def test_slips(self):
         self.shop()
         self.fails(USAGE, "no database '@shpo' in %s; did you mean '@shop'?" % self.file, "table", "ls", "--db", "@shpo")

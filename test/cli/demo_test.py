@@ -107,6 +107,8 @@ class Demo(Commands):
         self.assertEqual((out, os.listdir(self.path("full"))), ("", ["letter"]))
         self.fails(USAGE, "the demo needs a directory of its own", "demo", "--db", "http://127.0.0.1:8000")
         self.fails(USAGE, "the demo needs a directory of its own", "demo", "--db", "memory:")
+        self.fails(USAGE, "the demo needs a directory of its own", "demo", "--db", "@shop")
+        self.assertFalse(os.path.exists(self.path("@shop")))
         self.fails(USAGE, "--quick and --seconds cannot be combined", "demo", "--quick", "--seconds", "5")
         for seconds in ("0", "3601"):
             self.fails(USAGE, "--seconds", "demo", "--seconds", seconds)
@@ -118,6 +120,16 @@ class Demo(Commands):
         finally:
             held.terminate()
             held.communicate(timeout=WAIT_S)
+
+    def test_what_does_not_stop_it(self):
+        """A directory whose making was interrupted, and a config file that it does not need."""
+        os.mkdir(self.path("begun"))
+        open(self.path("begun/HOLDFAST.new"), "w", encoding="ascii").close()
+        os.makedirs(self.path(".config/holdfast"))
+        with open(self.path(".config/holdfast/config"), "w", encoding="ascii") as file:
+            file.write("[broken")
+        del self.env["HOLDFAST_DB"]
+        self.assertTrue(self.demo("--seconds", "1", "--db", "begun")["sound"])
 
     def on_screen(self, columns, *args, keys=None, env=None):
         """(exit code, what a terminal of that width was sent, its settings before and after)"""
@@ -152,7 +164,7 @@ class Demo(Commands):
         """A picture that draws over itself, no line of which is too wide; without colors; lines where it is too small."""
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             runs = [pool.submit(self.on_screen, columns, "demo", "--seconds", "1", "--db", "%d.db" % columns, env=env)
-                    for columns, env in ((100, None), (20, {"NO_COLOR": "1"}), (19, None))]
+                    for columns, env in ((100, {"NO_COLOR": ""}), (20, {"NO_COLOR": "1"}), (19, None))]
             wide, narrow, small = (run.result() for run in runs)
         for code, shown, before, after in (wide, narrow, small):
             self.assertEqual(code, 0, shown)

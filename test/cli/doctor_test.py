@@ -95,6 +95,21 @@ class Services(Doctor):
         self.assertEqual(code, FAILED)
         self.assertNotIn("\x1b", out)
 
+    def test_a_proxy_that_is_down(self):
+        server = process.SERVER.url
+        found = self.look("--db", server, env=dict(self.env, http_proxy=NOBODY))
+        self.assertEqual(found["HTTP"]["advice"], "Check the proxy of http_proxy, or add the host to no_proxy.")
+        found = self.look("--db", server + "?proxy=" + NOBODY)
+        self.assertIn("?proxy=", found["connection"]["found"])
+        self.assertIn("Check the proxy in the URL", found["HTTP"]["advice"])
+        for without in ("127.0.0.1", "*", "other, .127.0.0.1"):
+            found = self.look("--db", server, env=dict(self.env, http_proxy=NOBODY, no_proxy=without))
+            self.assertEqual(found["connection"]["state"], "ok", without)
+        found = self.look("--db", server + "?proxy=none", env=dict(self.env, http_proxy=NOBODY))
+        self.assertEqual(found["connection"]["state"], "ok")
+        found = self.look("--db", server, env=dict(self.env, http_proxy=NOBODY, no_proxy="7.0.0.1,127.0.0"))
+        self.assertEqual(found["connection"]["state"], "skipped")
+
     def test_invalid_urls(self):
         for url in ("ftp://x", "http://", "dynamodb://no_such region"):
             found = self.look("--db", url)
@@ -164,7 +179,7 @@ class Directories(Doctor):
         for name in ("directory", "modes", "disk space", "in use", "state"):
             self.assertEqual(found[name]["state"], "ok", name)
         self.assertRegex(found["sync"]["found"], r"^[0-9.]+ (us|ms|s) for a write with its sync \(median of 16\)")
-        self.assertRegex(found["disk space"]["found"], r"free; about \d+ MB of that is the reserve")
+        self.assertRegex(found["disk space"]["found"], r"free, and the reserve is about \d+ MB$")
 
     def test_a_missing_one_is_not_made(self):
         found = self.look("--db", "embedded:" + self.path("none"))
@@ -204,6 +219,30 @@ class Directories(Doctor):
         finally:
             server.terminate()
             server.communicate(timeout=WAIT_S)
+
+    def test_one_that_is_not_finished(self):
+        os.mkdir(self.path("db"))
+        open(self.path("db/HOLDFAST.new"), "w").close()
+        found = self.look("--db", "embedded:" + self.path("db"))
+        self.assertEqual(found["directory"]["state"], "warning")
+        self.assertIn("the next write finishes it", found["directory"]["advice"])
+
+    def test_a_full_disk(self):
+        """It is no fault of the disk: only its space is a problem."""
+        os.mkdir(self.path("full"))
+        script = ("mount -t tmpfs -o size=64k none '%s' || exit 77; head -c 1M /dev/zero > '%s/x' 2>/dev/null; "
+                  "exec '%s' doctor --json --db embedded:'%s/db'" % (self.path("full"), self.path("full"), COMMAND,
+                                                                   self.path("full")))
+        try:
+            done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, env=self.env,
+                                  timeout=WAIT_S, check=False)
+        except FileNotFoundError:
+            self.skipTest("needs unshare")
+        if not done.stdout.startswith("{"):
+            self.skipTest("needs a mount of its own")
+        found = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+        self.assertEqual((found["sync"]["state"], found["disk space"]["state"]), ("skipped", "problem"))
+        self.assertIn("see disk space", found["sync"]["found"])
 
     def test_modes(self):
         path = self.directory()
@@ -264,6 +303,38 @@ class Machine(Doctor):
         self.assertIn("AWS_REGION is used", found["variable"]["advice"])
         found = self.look(env=dict(self.env, AWS_PAGER="", AWS_VAULT="shop", HOLDFAST_LOCK_TOKEN="7"))
         self.assertEqual(found["variables"]["state"], "ok")  # other tools', and our own
+        found = self.look(env=dict(self.env, HOLDFAST_CONFIG=self.path("none")))
+        self.assertEqual(found["variables"]["state"], "ok")
+        found = self.look(env=dict(self.env, HOLDFAST_CONFG="x"))
+        self.assertEqual(found["variable"]["advice"], "Did you mean HOLDFAST_CONFIG?")
+        found = self.look(env=dict(self.env, HOLDFAST_SOMETHING_ELSE="x"))
+        self.assertIn("Remove it", found["variable"]["advice"])
+
+    def config(self, text):
+        os.makedirs(self.path(".config/holdfast"))
+        with open(os.open(self.path(".config/holdfast/config"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write(text)
+
+    def test_a_bad_config_file_is_a_finding(self):
+        self.config("[shop]\nbd = http://a\n")
+        del self.env["HOLDFAST_DB"]
+        found = self.look()
+        self.assertIn("unknown key 'bd'", found["config"]["found"])
+        self.assertIn("endpoint", found)
+        found = self.look("--db", "@shop")
+        self.assertEqual(found["config"]["state"], "problem")
+        self.assertNotIn("URL", found)
+        self.assertNotIn("config", self.look("--db", NOBODY))
+
+    def test_secrets_of_urls_are_not_shown(self):
+        for url in ("http://ann:secr/et@127.0.0.1:1", "http://127.0.0.1:1?proxy=http://ann:secr/et@127.0.0.1:2",
+                    "ftp://ann:secr/et@host"):
+            for args in (("--json",), ()):
+                _, out, err = self.run_("doctor", "--db", url, *args)
+                self.assertNotIn("et@", out + err)
+                self.assertNotIn("secr", out + err)
+                self.assertTrue("***@" in out or not args)
+            self.assertNotIn("secr", "".join(self.on_terminal("doctor", "--db", url, columns=80, code=FAILED)))
 
     def test_usage(self):
         self.fails(USAGE, "unexpected argument", "doctor", "x")
@@ -295,6 +366,14 @@ class Output(Doctor):
             self.assertLessEqual(longest, max(columns, max(map(len, words))), (columns, plain))
         self.env["NO_COLOR"] = "1"
         self.assertNotIn("\x1b", "\n".join(self.on_terminal("doctor", "--db", NOBODY, columns=80, code=FAILED)))
+
+    def test_output_that_is_lost(self):
+        with open("/dev/full", "w") as full:
+            for args in ((), ("--json",)):
+                done = subprocess.run([COMMAND, "doctor", *args], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      env=self.env, timeout=WAIT_S, check=False)
+                self.assertEqual(done.returncode, FAILED)
+                self.assertIn("cannot write to standard output", done.stderr)
 
     def test_a_closed_pipe(self):
         shell = subprocess.run("'%s' doctor --db %s | head -1" % (COMMAND, process.SERVER.url), shell=True,

@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -17,8 +18,8 @@ import threading
 import time
 
 import process
-from process import (COMMAND, FAILED, NOBODY, NOT_FOUND, UNAVAILABLE, USAGE, WAIT_S, Commands, main, serve, setUpModule,
-                     tearDownModule)  # noqa: F401
+from process import (COMMAND, FAILED, NOBODY, NOT_FOUND, TIMEOUT, UNAVAILABLE, USAGE, WAIT_S, Commands, main, serve,
+                     setUpModule, tearDownModule)  # noqa: F401
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?25h\x1b[?1049l"
 
@@ -231,7 +232,10 @@ class Top(Commands):
         server = serve("--in-memory", "--credentials", keys)
         try:
             found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", server.url))
-            self.assertEqual((found["version"], found["tables"]), (None, []))
+            self.assertEqual([found[name] for name in ("version", "tables", "partitions", "largest")], [None] * 4)
+            self.assertIn("the server refused", found["refused"])
+            code, out, err = self.run_("top", "--count", "2", "-i", "100ms", "--db", server.url)
+            self.assertEqual((code, out.count("\ttotal\t"), err.count("the server refused")), (0, 2, 1))
             screen = Screen(self, "top", "-i", "100ms", "--db", server.url)
             screen.until(lambda frame: "the server refused" in "\n".join(frame))
             screen.key("q")
@@ -239,6 +243,7 @@ class Top(Commands):
             self.env.update(AWS_ACCESS_KEY_ID="AKIDEXAMPLEEXAMPLE00", AWS_SECRET_ACCESS_KEY="right")
             found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", server.url))
             self.assertTrue(found["version"])
+            self.assertEqual((found["refused"], found["tables"]), (None, []))
         finally:
             server.terminate()
             server.communicate(timeout=WAIT_S)
@@ -255,6 +260,50 @@ class Top(Commands):
             server.terminate()
             server.communicate(timeout=WAIT_S)
 
+    def imitate(self, answer):
+        """The URL of a server that answers as the function says, by path."""
+        class Imitation(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = answer(self.path)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Imitation)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return "http://127.0.0.1:%d" % server.server_port
+
+    def test_a_table_that_was_left_out(self):
+        """Of a table that the sample before may have left out nobody knows how it grew; in a short list it is new."""
+        for before, rated in ((64, False), (63, True)):
+            looks = []
+
+            def answer(path, before=before, looks=looks):
+                if path == "/metrics":
+                    return b"holdfast_connections 1\n"
+                looks.append(path)
+                tables = [{"name": "t%d" % i, "reads": 5} for i in range(before)]
+                if len(looks) > 1:
+                    tables[0] = {"name": "other", "reads": 1000000}
+                return json.dumps({"tables": tables}).encode()
+
+            found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", self.imitate(answer)))
+            rates = {row["table"]: row["reads_per_second"] for row in found["tables"]}
+            self.assertEqual(rates["other"] > 0, rated)
+
+    def test_a_server_that_does_not_answer_was_only_read(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        url = "http://127.0.0.1:%d" % listener.getsockname()[1]
+        err = self.fails(TIMEOUT, "deadline", "top", "--once", "--timeout", "300ms", "--db", url)
+        self.assertNotIn("may have been made", err)
+
     def test_a_hostile_server(self):
         """Figures that are none, names that would move the cursor, lists that do not end."""
         metrics = b"".join([
@@ -265,22 +314,7 @@ class Top(Commands):
         top = json.dumps({"version": "\x1b[31m" * 40, "largest": [{"bytes": 10 ** 300}] * 100, "partitions": [{}, 1, []],
                           "tables": [{"name": "\x1b]0;x\x07" * 50, "reads": -1, "writes": "x"}] * 500}).encode()
 
-        class Hostile(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                body = metrics if self.path == "/metrics" else top
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = "http://127.0.0.1:%d" % server.server_port
+        url = self.imitate(lambda path: metrics if path == "/metrics" else top)
         found = json.loads(self.ok("top", "--once", "--json", "-i", "100ms", "--db", url))
         self.assertEqual((found["connections"], found["memory_bytes"], found["largest"][0]["bytes"]), (0, 0, 0))
         self.assertLessEqual(len(found["tables"]), 64)

@@ -178,6 +178,38 @@ TEST(hot, a_table_that_is_made_anew_with_another_key)
     site_close(&site);
 }
 
+/* One table more than are shown: the one that is used now is among them, busy as the others were. */
+TEST(hot, the_tables_that_were_used_last_are_shown)
+{
+    static const char make[] =
+        "{\"TableName\":\"%s\",\"BillingMode\":\"PAY_PER_REQUEST\",\"AttributeDefinitions\":"
+        "[{\"AttributeName\":\"pk\",\"AttributeType\":\"S\"}],"
+        "\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}]}";
+    static const char get[] = "{\"TableName\":\"%s\",\"Key\":{\"pk\":{\"S\":\"a\"}}}";
+    struct site site;
+    struct line c;
+
+    site_open(t, &site, &(struct server_options){.loops = 1});
+    line_open(&site, &c);
+    for (int i = 0; i < 64; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "table-%02d", i);
+        call(&c, "CreateTable", make, name);
+        for (int times = 0; times < 3; times++)
+            call(&c, "GetItem", get, name);
+        CHECK_INT(200, c.status);
+    }
+    call(&c, "GetItem", get, "tab");
+    CHECK_INT(200, c.status);
+    top_read(&c);
+    CHECK(contains(c.body, "\"tables\":[{\"name\":\"tab\",\"reads\":1,"));
+    CHECK(contains(c.body, "\"table-01\""));
+    CHECK(!contains(c.body, "\"table-00\",\"reads\""));
+    line_close(&c);
+    site_close(&site);
+}
+
 TEST(hot, other_methods_are_refused)
 {
     struct site site;

@@ -448,7 +448,8 @@ static enum hf_status run_one(struct bench *b, int kind)
     if (status == HF_OK) {
         status = run_watch(b, &run);
         seconds = ((double)hf__bench_now_ns() - (double)run.from_ns) / 1e9;
-        if (seconds > (double)settings->seconds)
+        /* Without a rate, requests that end late count, and so does the time they took. */
+        if (settings->rate && seconds > (double)settings->seconds)
             seconds = (double)settings->seconds;
         for (int op = 0; op < BENCH_OPS && seconds > 0; op++)
             if (kind == BENCH_MIXED || op == kind)

@@ -8,6 +8,7 @@
  * The URL of a server has that do the same, beside its other work; here it is waited for. Output
  * and exit codes are the same. A signal ends the wait, not the server's check.
  */
+#include "base/base.h"
 #include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/json.h"
@@ -27,6 +28,7 @@ struct settings {
     bool progress;
     struct hf_str profile;
     struct hf_str region;
+    struct hf_str target; /* no option: the directory or URL, with a NUL behind it */
 };
 
 static const struct option_spec specs[] = {
@@ -53,7 +55,7 @@ static const struct option_example examples[] = {
 
 const struct options_table hf__check_options = {
     .name = "check",
-    .operands = "DIR|URL",
+    .operands = "[DIR|URL|@NAME]",
     .about =
         "Read and verify everything in a data directory: the checksum of every block of every "
         "table, the journal, that durable data is complete, that index entries match their "
@@ -62,7 +64,8 @@ const struct options_table hf__check_options = {
         "a holdfast server, http://HOST:PORT or https://HOST:PORT, that server verifies its "
         "database while it serves requests; all but the journal, which it read when it started. "
         "If a check is already running there, this command waits for it. Ctrl-C ends the wait; "
-        "the server's check goes on.",
+        "the server's check goes on.\n\nembedded:DIR is a directory too, and @NAME a database of "
+        "the config file. Without an operand the database of HOLDFAST_DB is checked.",
     COMMAND_TABLE(specs, examples),
     .notes = "Exit codes: 0 no damage found, 8 something is damaged, 3 no such database, 6 the "
              "directory is open for writing, or the server is not reachable. For others see "
@@ -227,11 +230,36 @@ static bool is_server(const char *operand)
     return strncmp(operand, "http://", 7) == 0 || strncmp(operand, "https://", 8) == 0;
 }
 
+/* Which database: the operand, or that of HOLDFAST_DB, as a directory or the URL of a server. */
+static enum hf_status target_find(struct command_ctx *c)
+{
+    struct settings *settings = c->settings;
+    const char *text = c->operands_len ? c->operands[0] : c->cli->env("HOLDFAST_DB");
+    struct database_settings named = {.profile = settings->profile, .region = settings->region};
+
+    if (!text || !*text)
+        return hf__command_fail(c, CLI_USAGE,
+                                "missing argument; usage: holdfast check [options] DIR|URL|@NAME, "
+                                "or set HOLDFAST_DB");
+    named.url = hf_str_from(text);
+    if (!hf__database_resolve(c->cli, c->name, &named, &c->ends))
+        return hf__command_shown(c, c->ends);
+    if (is_server(named.url.ptr)) {
+        settings->profile = named.profile;
+        settings->region = named.region;
+    }
+    if (!str_after(named.url, HF_STR("embedded:"), &settings->target))
+        settings->target = named.url;
+    return HF_OK;
+}
+
 static enum hf_status check_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
-    const char *operand = c->operands[0];
+    const char *operand;
 
+    TRY(target_find(c));
+    operand = settings->target.ptr;
     if (is_server(operand))
         return HF_OK;
     if (strstr(operand, "://"))
@@ -248,14 +276,15 @@ static enum hf_status check_check(struct command_ctx *c)
 
 static enum hf_status check_body(struct command_ctx *c)
 {
+    const struct settings *settings = c->settings;
     struct run run = {.cli = c->cli,
-                      .settings = c->settings,
-                      .operand = c->operands[0],
-                      .online = is_server(c->operands[0])};
+                      .settings = settings,
+                      .operand = settings->target.ptr,
+                      .online = is_server(settings->target.ptr)};
 
     return result_print(c, &run, check_run(&run));
 }
 
-/* What it looks at is its operand, not --db. */
-COMMAND_OF(check, check_body, .settings_size = sizeof(struct settings), .min = 1, .max = 1,
-           .guarded = true, .reports_signal = true, .check = check_check);
+/* What it looks at is its operand or HOLDFAST_DB: there is no --db. */
+COMMAND_OF(check, check_body, .settings_size = sizeof(struct settings), .max = 1, .guarded = true,
+           .reports_signal = true, .check = check_check);

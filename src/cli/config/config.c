@@ -40,8 +40,8 @@ void hf__cli_config_locate(struct cli_config *config, struct hf_scope *s, option
     const char *named = env ? env("HOLDFAST_CONFIG") : NULL;
     const char *base = env ? env("XDG_CONFIG_HOME") : NULL, *home = env ? env("HOME") : NULL;
 
-    *config = (struct cli_config){.s = s};
-    if (named && *named)
+    *config = (struct cli_config){.s = s, .chosen = named && *named};
+    if (config->chosen)
         config->path = hf_scope_copy(s, hf_str_from(named));
     else if (base && *base == '/') /* a relative one is to be ignored, says its specification */
         config->path = hf_scope_format(s, "%s/holdfast/config", base);
@@ -275,6 +275,7 @@ bool hf__cli_config_read(struct cli_config *config)
     bool fine = true;
 
     config->exists = fd >= 0;
+    config->hidden = config->path.ptr && fd < 0 && errno == EACCES && !config->chosen;
     if (config->path.ptr && fd < 0 && errno != ENOENT && errno != ENOTDIR)
         return FAIL(config, "%s: %s", config->path.ptr, strerror(errno));
     if (fd >= 0) {

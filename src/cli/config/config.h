@@ -48,6 +48,8 @@ struct cli_config {
     struct hf_str path; /* with a NUL behind it; absent: there is no home directory */
     struct hf_str text; /* of the file; empty: there is none */
     bool exists;
+    bool chosen;            /* HOLDFAST_CONFIG names it */
+    bool hidden;            /* it is in the usual place, and this user may not read it */
     struct hf_str fallback; /* the default database; absent: none */
     unsigned fallback_line;
     struct config_database *databases;

@@ -1,13 +1,15 @@
 /*
  * cli/config/config_use.c: options of a command from the file of named databases. See config_use.h.
  *
- * What always holds: the file is only read when it can matter: with --db URL, a broken file is no error.
+ * What always holds: the file is only read when it can matter: with --db URL, a broken file is no error. Nor is one
+ * in the usual place that this user may not read, such as that of root after `su`, unless a name of it is used.
  */
 #include "cli/config/config_use.h"
 
 #include "cli/config/config.h"
 #include "cli/frame/env_file.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static bool use_fail(struct cli *cli, const char *command, const struct cli_config *config,
@@ -108,6 +110,15 @@ static void options_use(struct command_ctx *c, const struct config_database *dat
         (void)hf__options_duration(time.ptr, &c->database->timeout_ms);
 }
 
+/* False: the command ends. */
+static bool config_report(struct command_ctx *c, const struct cli_config *config)
+{
+    if (!c->command->reports_config)
+        return use_fail(c->cli, c->name, config, &c->ends);
+    c->config_error = config->error;
+    return true;
+}
+
 bool hf__cli_config_use(struct command_ctx *c)
 {
     size_t db = c->database ? option_at(c->table, "db") : OPTIONS_MAX;
@@ -116,14 +127,14 @@ bool hf__cli_config_use(struct command_ctx *c)
     struct hf_str name;
     bool named;
 
-    if (db == OPTIONS_MAX)
-        return true;
+    if (db == OPTIONS_MAX || c->table->specs[db].offset != offsetof(struct database_settings, url))
+        return true; /* the second: its --db is a directory of its own */
     named = is_named(c->database->url);
     if (!named && c->options.source[db] != OPTION_DEFAULT)
         return true;
     hf__cli_config_locate(&config, c->scope, c->cli->env);
     if (!hf__cli_config_read(&config))
-        return use_fail(c->cli, c->name, &config, &c->ends);
+        return (!named && config.hidden) || config_report(c, &config);
     if (!named && !config.fallback.ptr)
         return true;
     name = named ? hf_str_of(c->database->url.ptr + 1, c->database->url.len - 1) : config.fallback;
@@ -132,7 +143,7 @@ bool hf__cli_config_use(struct command_ctx *c)
         config.error = hf_scope_format(c->scope, "%s:%u: default: there is no [%.*s]",
                                        config.path.ptr, config.fallback_line, HF_FMT(name));
     if (!database)
-        return use_fail(c->cli, c->name, &config, &c->ends);
+        return config_report(c, &config);
     settings_use(c->database, database);
     options_use(c, database);
     return env_file_use(c->cli, &config, database, &c->ends);

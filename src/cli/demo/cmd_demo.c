@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     QUICK_S = 3,
@@ -113,7 +114,7 @@ static enum hf_status place_named(struct command_ctx *c, struct hf_str db, struc
     if (db.len > scheme.len && memcmp(db.ptr, scheme.ptr, scheme.len) == 0)
         db = hf_str_of(db.ptr + scheme.len, db.len - scheme.len);
     if (memmem(db.ptr, db.len, "://", 3) || hf_str_equal(db, HF_STR("memory:")) ||
-        hf_str_equal(db, scheme))
+        hf_str_equal(db, scheme) || (db.len && db.ptr[0] == '@'))
         return hf__command_fail(c, CLI_USAGE,
                                 "--db %.*s: the demo needs a directory of its own: --db DIR",
                                 HF_FMT(db));
@@ -130,6 +131,15 @@ static enum hf_status open_failed(struct command_ctx *c, const char *path)
     return HF_INVALID;
 }
 
+/* Was the making of a database there interrupted? Then there is nothing in it, and the next open finishes it. */
+static bool is_unfinished(struct hf_scope *s, struct hf_str path)
+{
+    struct hf_str done = hf_scope_format(s, "%.*s/HOLDFAST", HF_FMT(path));
+    struct hf_str begun = hf_scope_format(s, "%.*s/HOLDFAST.new", HF_FMT(path));
+
+    return done.ptr && begun.ptr && access(begun.ptr, F_OK) == 0 && access(done.ptr, F_OK) != 0;
+}
+
 /* Is the database at the path an earlier demo's? It is only read. `fresh`: there is none at all. */
 static enum hf_status place_check(struct command_ctx *c, struct hf_str path, struct hf_str url,
                                   bool *fresh)
@@ -139,8 +149,8 @@ static enum hf_status place_check(struct command_ctx *c, struct hf_str path, str
     enum hf_status status;
     struct hf_db *db;
 
-    *fresh = place == PLACE_FREE;
-    if (place == PLACE_FREE)
+    *fresh = place == PLACE_FREE || is_unfinished(c->scope, path);
+    if (*fresh)
         return HF_OK;
     status = hf_open(c->scope, url, HF_OPTIONS(hf_engine_options, .read_only = true), &db);
     if (status == HF_NOT_FOUND) { /* an empty directory */
@@ -302,7 +312,7 @@ static enum hf_status demo_run(struct command_ctx *c, struct hf_scope *s, struct
 {
     struct cli *cli = c->cli;
     bool lines = !c->database->json && !c->database->quiet;
-    const char *term = cli->env("TERM");
+    const char *term = cli->env("TERM"), *colorless = cli->env("NO_COLOR");
     struct demo_result result;
     struct demo_view view;
     enum hf_status status;
@@ -310,7 +320,7 @@ static enum hf_status demo_run(struct command_ctx *c, struct hf_scope *s, struct
 
     hf__demo_view_begin(&view, lines ? cli->out : NULL,
                         cli->terminal && (!term || strcmp(term, "dumb") != 0),
-                        !cli->env("NO_COLOR"));
+                        !(colorless && *colorless));
     status = hf__demo_start(s, demo);
     if (status == HF_OK)
         early = demo_watch(c, s, demo, &view);

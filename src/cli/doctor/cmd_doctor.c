@@ -19,6 +19,7 @@
 #include "cli/doctor/doctor.h"
 
 #include "base/base.h"
+#include "base/buf.h"
 #include "cli/frame/json.h"
 #include "cli/frame/text.h"
 
@@ -108,6 +109,37 @@ static struct hf_str text_clean(struct hf_scope *s, struct hf_str text)
     return hf_str_of(to, len);
 }
 
+/* (2): a copy with *** between // and @, where URLs have a user and a password. A secret may have any character
+ * in it, so all up to the last @ is taken, before the next blank, quote or //. */
+static struct hf_str text_mask(struct hf_scope *s, struct hf_str text)
+{
+    static const char stars[] = "***", ends[] = " \t\n\"'";
+    struct hf__buf out = {.scope = s};
+    size_t at = 0;
+
+    while (at < text.len) {
+        size_t end = at + 2, last = 0;
+
+        if (text.len - at < 2 || memcmp(text.ptr + at, "//", 2) != 0) {
+            hf__buf_put_byte(&out, (uint8_t)text.ptr[at++]);
+            continue;
+        }
+        hf__buf_put_str(&out, HF_STR("//"));
+        for (at = end; end < text.len && !memchr(ends, text.ptr[end], sizeof(ends) - 1); end++) {
+            if (text.len - end > 1 && memcmp(text.ptr + end, "//", 2) == 0)
+                break;
+            if (text.ptr[end] == '@')
+                last = end;
+        }
+        if (last) {
+            hf__buf_put_str(&out, hf_str_from(stars));
+            at = last;
+        }
+    }
+    hf__buf_put_byte(&out, 0);
+    return out.failed ? HF_STR("out of memory") : hf_str_of((const char *)out.ptr, out.len - 1);
+}
+
 static size_t screen_width(const struct cli *cli)
 {
     size_t width = cli->columns ? cli->columns : WIDTH_USUAL;
@@ -165,6 +197,8 @@ void hf__doctor_add(struct doctor *d, const char *check, enum finding_state stat
     for (size_t i = 0; i < FINDING_STATES; i++)
         first = first && d->counts[i] == 0;
     d->counts[state]++;
+    found = text_mask(d->s, found);
+    advice = text_mask(d->s, advice);
     if (d->settings->database.json) {
         finding_json(d, check, state, found, advice, first);
         return;
@@ -283,7 +317,7 @@ static void summary_print(struct doctor *d)
 
 static void subject_print(struct doctor *d)
 {
-    struct hf_str url = d->settings->database.url;
+    struct hf_str url = text_mask(d->s, d->settings->database.url);
 
     if (d->settings->database.json) {
         fputs("{\"database\":", d->cli->out);
@@ -298,8 +332,9 @@ static enum hf_status doctor_body(struct command_ctx *c)
 {
     const struct doctor_settings *settings = c->settings;
     struct doctor d = {.c = c, .cli = c->cli, .s = c->scope, .settings = settings};
-    struct hf_str path;
+    struct hf_str path, name;
     bool directory = str_after(settings->database.url, HF_STR("embedded:"), &path);
+    bool unresolved = str_after(settings->database.url, HF_STR("@"), &name); /* see config_error */
 
     d.url = hf__database_url(c->scope, &settings->database);
     if (!d.url.ptr)
@@ -309,16 +344,22 @@ static enum hf_status doctor_body(struct command_ctx *c)
     hf__doctor_limits(&d);
     hf__doctor_clock(&d);
     hf__doctor_variables(&d);
+    if (c->config_error.ptr)
+        hf__doctor_add(&d, "config", FINDING_PROBLEM, c->config_error,
+                       HF_STR("Correct the file; until then name databases with --db URL."));
     d.deadline_us = hf__doctor_now_us(&d) + (int64_t)settings->database.timeout_ms * 1000;
     if (directory)
         hf__doctor_directory(&d, hf__doctor_text(&d, "%.*s", HF_FMT(path)).ptr);
-    else if (!str_is(settings->database.url, "memory:"))
+    else if (!str_is(settings->database.url, "memory:") && !unresolved)
         hf__doctor_network(&d);
     summary_print(&d);
+    if (fflush(c->cli->out) != 0 || ferror(c->cli->out))
+        return hf__command_fail(c, CLI_FAILED, "cannot write to standard output");
     if (d.counts[FINDING_PROBLEM])
         return hf__command_end(c, EXIT_PROBLEMS);
     return hf__command_end(c, d.counts[FINDING_WARNING] ? EXIT_WARNINGS : CLI_OK);
 }
 
 const struct command hf__doctor_command = {COMMAND_SETTINGS(struct doctor_settings),
-                                           .check = doctor_check, .body = doctor_body};
+                                           .reports_config = true, .check = doctor_check,
+                                           .body = doctor_body};

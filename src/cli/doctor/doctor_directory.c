@@ -248,7 +248,7 @@ static uint64_t space_check(struct doctor *d, const struct directory *dir)
     if (statvfs(dir->place, &info) != 0)
         return 0;
     free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    found = hf__doctor_text(d, "%.*s free; about %.*s of that is the reserve",
+    found = hf__doctor_text(d, "%.*s free, and the reserve is about %.*s",
                             HF_FMT(hf__doctor_bytes(d, free_bytes)),
                             HF_FMT(hf__doctor_bytes(d, reserve)));
     if (free_bytes < reserve)
@@ -357,6 +357,17 @@ static void sync_judge(struct doctor *d, enum filesystem_kind kind, int64_t time
         hf__doctor_add(d, "sync", FINDING_OK, found, HF_STR(""));
 }
 
+/* No room to measure in says nothing about the disk. */
+static bool is_full(struct doctor *d, int error)
+{
+    if (error != ENOSPC && error != EDQUOT)
+        return false;
+    hf__doctor_add(d, "sync", FINDING_SKIPPED,
+                   hf__doctor_text(d, "not measured: %s; see disk space", strerror(error)),
+                   HF_STR(""));
+    return true;
+}
+
 static void speed_check(struct doctor *d, const struct directory *dir, enum filesystem_kind kind,
                         uint64_t free_bytes)
 {
@@ -365,6 +376,8 @@ static void speed_check(struct doctor *d, const struct directory *dir, enum file
     double rate;
 
     if (fd < 0) {
+        if (is_full(d, errno))
+            return;
         hf__doctor_add(d, "sync", errno == EROFS ? FINDING_SKIPPED : FINDING_PROBLEM,
                        hf__doctor_text(d, "no file can be created in %s: %s", dir->place,
                                        strerror(errno)),
@@ -375,10 +388,11 @@ static void speed_check(struct doctor *d, const struct directory *dir, enum file
     if (sync_measure(d, fd, times)) {
         sync_judge(d, kind, times);
     } else {
-        hf__doctor_add(d, "sync", FINDING_PROBLEM,
-                       hf__doctor_text(d, "a write or sync failed: %s", strerror(errno)),
-                       HF_STR("Look at the disk: 'dmesg', 'smartctl -a'. Copy the database while "
-                              "it can be read."));
+        if (!is_full(d, errno))
+            hf__doctor_add(d, "sync", FINDING_PROBLEM,
+                           hf__doctor_text(d, "a write or sync failed: %s", strerror(errno)),
+                           HF_STR("Look at the disk: 'dmesg', 'smartctl -a'. Copy the database "
+                                  "while it can be read."));
         close(fd);
         return;
     }
@@ -461,7 +475,12 @@ void hf__doctor_directory(struct doctor *d, const char *path)
 
     if (!path_check(d, &dir))
         return;
-    if (dir.there && !dir.ours)
+    if (dir.there && !dir.ours &&
+        access(hf__doctor_text(d, "%s/HOLDFAST.new", path).ptr, F_OK) == 0)
+        hf__doctor_add(d, "directory", FINDING_WARNING,
+                       hf__doctor_text(d, "%s is being created, or that was interrupted", path),
+                       HF_STR("If no process creates it now, the next write finishes it."));
+    else if (dir.there && !dir.ours)
         hf__doctor_add(d, "directory", FINDING_PROBLEM,
                        hf__doctor_text(d, "%s has no database in it (no file HOLDFAST)", path),
                        HF_STR("Check the path: an empty directory becomes a database with the "

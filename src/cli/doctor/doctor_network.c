@@ -21,6 +21,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +37,8 @@ enum {
     EXPIRES_SOON_S = 10 * 60,
     RTT_SLOW_US = 200 * 1000
 };
+
+static const char in_url[] = "?proxy=";
 
 struct place {
     char host[HOST_MAX];
@@ -73,14 +76,51 @@ static bool place_read(struct hf_str origin, struct place *place)
     return true;
 }
 
-/* The variable of a proxy that may be used for this place; NULL: there is none. */
-static const char *proxy_variable(const struct doctor *d, const struct place *place)
+/* Is the host in the list of no_proxy? Its entries are names, which stand for those below them too, or '*'. */
+static bool is_direct(const struct doctor *d, const struct place *place)
+{
+    const char *lower = d->cli->env("no_proxy"), *upper = d->cli->env("NO_PROXY");
+    const char *list = lower && *lower ? lower : upper ? upper : "";
+    size_t len = strlen(place->host);
+
+    while (*list) {
+        size_t name = strcspn(list += strspn(list, ", ."), ", ");
+
+        if (name == 1 && *list == '*')
+            return true;
+        if (name && name <= len && strncasecmp(place->host + len - name, list, name) == 0 &&
+            (name == len || place->host[len - name - 1] == '.'))
+            return true;
+        list += name;
+    }
+    return false;
+}
+
+/* The parameter of the URL; absent: it has none. */
+static struct hf_str proxy_parameter(const struct doctor *d)
+{
+    struct hf_str query = d->url, value;
+
+    str_cut(&query, '?');
+    while (query.len)
+        if (str_after(str_cut(&query, '&'), HF_STR("proxy="), &value))
+            return value;
+    return (struct hf_str){0};
+}
+
+/* What names the proxy that is used for this place, a variable or "?proxy="; NULL: there is none. */
+static const char *proxy_of(const struct doctor *d, const struct place *place)
 {
     static const char *const of_https[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
     static const char *const of_http[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
     const char *const *names = place->tls ? of_https : of_http;
     size_t len = place->tls ? COMMAND_LEN(of_https) : COMMAND_LEN(of_http);
+    struct hf_str parameter = proxy_parameter(d);
 
+    if (parameter.len)
+        return str_is(parameter, "none") ? NULL : in_url;
+    if (is_direct(d, place))
+        return NULL;
     for (size_t i = 0; i < len; i++) {
         const char *value = d->cli->env(names[i]);
 
@@ -160,7 +200,7 @@ static bool connect_check(struct doctor *d, const struct place *place,
 static bool reach_check(struct doctor *d, const struct place *place)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    const char *proxy = proxy_variable(d, place);
+    const char *proxy = proxy_of(d, place);
     int64_t begin = hf__doctor_now_us(d), took;
     struct addrinfo *addresses;
     int result;
@@ -168,8 +208,9 @@ static bool reach_check(struct doctor *d, const struct place *place)
 
     if (proxy) {
         hf__doctor_add(d, "connection", FINDING_SKIPPED,
-                       hf__doctor_text(d, "%s is set: requests may go through a proxy", proxy),
-                       HF_STR("To go without one, add the host to no_proxy."));
+                       hf__doctor_text(d, "%s is set: requests go through a proxy", proxy),
+                       proxy == in_url ? HF_STR("To go without one, remove it from the URL.")
+                                       : HF_STR("To go without one, add the host to no_proxy."));
         return true;
     }
     result = getaddrinfo(place->host, place->port, &hints, &addresses);
@@ -258,15 +299,20 @@ static bool http_check(struct doctor *d, const struct place *place)
 {
     struct hf_client_options options = client_options(d);
     int64_t begin = hf__doctor_now_us(d), took;
+    const char *proxy = proxy_of(d, place);
     struct hf_server_answer answer;
 
     if (hf_server_get(d->s, d->url, &options, HF_STR("/"), &answer) != HF_OK) {
-        hf__doctor_add(d, place->tls ? "TLS and HTTP" : "HTTP", FINDING_PROBLEM,
-                       hf__doctor_text(d, "%s", hf_scope_error_text(d->s)),
-                       place->tls ? HF_STR("Check that the server speaks TLS on this port, and its "
-                                           "certificate; AWS_CA_BUNDLE names other authorities.")
-                                  : HF_STR("Check that the server speaks HTTP on this port; one "
-                                           "with TLS needs https://."));
+        hf__doctor_add(
+            d, place->tls ? "TLS and HTTP" : "HTTP", FINDING_PROBLEM,
+            hf__doctor_text(d, "%s", hf_scope_error_text(d->s)),
+            proxy == in_url ? HF_STR("Check the proxy in the URL (?proxy=), then the server.")
+            : proxy
+                ? hf__doctor_text(d, "Check the proxy of %s, or add the host to no_proxy.", proxy)
+            : place->tls ? HF_STR("Check that the server speaks TLS on this port, and its "
+                                  "certificate; AWS_CA_BUNDLE names other authorities.")
+                         : HF_STR("Check that the server speaks HTTP on this port; one "
+                                  "with TLS needs https://."));
         hf_scope_ok(d->s);
         return false;
     }

@@ -13,7 +13,10 @@
 
 #include <unistd.h>
 
-enum { NAME_MAX_BYTES = 128, SLIPS_MAX = 2 /* letters that may be wrong in a name of AWS's */ };
+enum { NAME_MAX_BYTES = 128, SLIPS_MAX = 2 /* letters that may be wrong in a name */ };
+
+/* Which file names the databases: no option has it. */
+#define OF_CONFIG "HOLDFAST_CONFIG"
 
 /* What programs get that the command runs: a nested command sees them. */
 static const char *const given[] = {
@@ -41,6 +44,8 @@ static bool is_ours(const struct cli *cli, const char *name, struct nearest *nea
             hf__nearest_offer(nearest, table->specs[at].env);
         }
     }
+    hf__nearest_offer(nearest, OF_CONFIG);
+    found = found || strcmp(OF_CONFIG, name) == 0;
     for (size_t i = 0; i < COMMAND_LEN(given); i++)
         found = found || strcmp(given[i], name) == 0;
     return found;
@@ -62,15 +67,15 @@ static void name_check(struct doctor *d, const char *name)
     struct nearest nearest = {.word = name};
     bool ours = strncmp(name, "HOLDFAST_", strlen("HOLDFAST_")) == 0;
     bool known = ours ? is_ours(d->cli, name, &nearest) : is_aws(name, &nearest);
+    bool near = nearest.best && hf__nearest_distance(name, nearest.best) <= SLIPS_MAX;
 
-    if (known || (!ours && (!nearest.best || hf__nearest_distance(name, nearest.best) > SLIPS_MAX)))
+    if (known || (!ours && !near))
         return;
     hf__doctor_add(d, "variable", FINDING_WARNING,
                    hf__doctor_text(d, "%s is set and has no effect", name),
-                   nearest.best
-                       ? hf__doctor_text(d, "Did you mean %s?", nearest.best)
-                       : HF_STR("Remove it. 'holdfast COMMAND --help' shows the variables that "
-                                "commands read."));
+                   near ? hf__doctor_text(d, "Did you mean %s?", nearest.best)
+                        : HF_STR("Remove it. 'holdfast COMMAND --help' shows the variables that "
+                                 "commands read."));
 }
 
 static bool is_set(const struct doctor *d, const char *name)

@@ -59,7 +59,8 @@ struct command_ctx {
     struct rows *rows;      /* of commands with a list */
     bool listing;           /* rows have begun, and are to be ended */
     struct hf_str next;     /* where a list continues, for --json */
-    int ends;               /* how the program ends; not CLI_OK: all was shown */
+    struct hf_str config_error; /* with `reports_config`: what is wrong with the config file */
+    int ends;                   /* how the program ends; not CLI_OK: all was shown */
 };
 
 /* What the commands of a noun work on. */
@@ -80,6 +81,7 @@ struct command {
     bool guarded;        /* a signal cancels the scope, and the program ends in order */
     bool ends_by_signal; /* a signal is no failure: exit code 0 */
     bool reports_signal; /* the canceled call is an error that is shown, as any other */
+    bool reports_config; /* a bad config file does not end it: its body reports config_error */
 
     /* Check the arguments before anything is opened; NULL: the parser has checked them all. */
     enum hf_status (*check)(struct command_ctx *c);

@@ -268,6 +268,12 @@ void hf__database_close(struct cli *cli, struct hf_db *db)
         hf_db_close(db);
 }
 
+bool hf__database_resolve(struct cli *cli, const char *command, struct database_settings *settings,
+                          int *ends)
+{
+    return hf__cli_config_use_for(cli, command, settings, ends);
+}
+
 bool hf__database_open(struct cli *cli, const char *command,
                        const struct database_settings *settings, struct hf_db **db, int *ends)
 {

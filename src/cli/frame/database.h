@@ -120,6 +120,10 @@ struct database_shared {
 /* Close what hf__database_open() has opened, unless it is shared. NULL is accepted. */
 void hf__database_close(struct cli *cli, struct hf_db *db);
 
+/* Replace @NAME in settings->url by what the config file has. False: the error was shown, in *ends. */
+bool hf__database_resolve(struct cli *cli, const char *command, struct database_settings *settings,
+                          int *ends);
+
 /*
  * Open the database, and give cli->scope the deadline. A directory is made with settings->create
  * only. False: the error was shown, *ends says how to end; a directory that another process has

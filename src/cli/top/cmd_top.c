@@ -80,7 +80,8 @@ const struct options_table hf__top_options = {
         "table: name, reads/s, writes/s, errors/s. partition: table, hash key, requests/s. "
         "largest: table, hash key, range key, bytes. outbox: table, events that wait, "
         "milliseconds that the oldest due one has waited, dead letters. A duration of -1 means "
-        "that there were no requests. --json prints an object per interval and line.\n\n"
+        "that there were no requests. --json prints an object per interval and line. If the server "
+        "does not show its tables, \"refused\" says why, and the lists are null.\n\n"
         "The figures come from GET /metrics and GET /_holdfast/top; with --credentials the second "
         "needs a key of the server. docs/operations.md describes both.",
 };
@@ -216,13 +217,17 @@ static enum hf_status lines_run(struct top *top)
 {
     struct cli *cli = top->c->cli;
     uint64_t left = top->settings->once ? 1 : top->settings->count;
-    bool forever = left == 0;
+    bool forever = left == 0, told = cli->json || cli->terminal; /* these show a refusal */
 
     top->look.columns = cli->columns ? cli->columns : 80;
     for (; forever || left > 0; left -= !forever) {
         TRY(hf_scope_sleep_ms(top->c->scope, (uint32_t)top->settings->interval_ms));
         TRY(sample_take(top));
         view_make(top);
+        if (top->view.sample->refusal.ptr && !told)
+            hf__cli_notice(cli, top->c->name, "no tables, partitions and largest items: %.*s",
+                           HF_FMT(top->view.sample->refusal));
+        told = told || top->view.sample->refusal.ptr;
         if (cli->json)
             hf__top_print_json(cli->out, cli, &top->view);
         else if (cli->terminal)

@@ -464,6 +464,12 @@ static void tables_write(FILE *out, const struct top_view *view)
 {
     const struct top_sample *sample = view->sample;
 
+    fputc(',', out);
+    member_write(out, "refused", sample->refusal);
+    if (sample->refusal.ptr) { /* which is not the same as none */
+        fputs(",\"tables\":null,\"partitions\":null,\"largest\":null", out);
+        return;
+    }
     fputs(",\"tables\":[", out);
     for (size_t i = 0; i < view->tables_len; i++) {
         fputs(i ? ",{" : "{", out);

@@ -83,6 +83,9 @@ static void table_view_make(struct top_view *view, const struct top_sample *befo
 {
     struct top_table old = {.reads = 0};
 
+    if (before->tables_len ==
+        TOP_TABLES_MAX) /* it may have been left out: how it grew is unknown */
+        old = *now;
     for (size_t i = 0; i < before->tables_len; i++)
         if (hf_str_equal(before->tables[i].name, now->name))
             old = before->tables[i];
