@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 #include "base/child.h"
-#include "cli/config/config_use.h"
 #include "cli/frame/text.h"
 
 #include <errno.h>
@@ -131,7 +130,7 @@ static bool settings_make(struct shell *shell, const char *url, struct database_
 
     settings->url = hf_str_from(url);
     settings_forget(shell, settings);
-    if (!hf__cli_config_use_for(shell->c->cli, shell->c->name, settings, ends))
+    if (!hf__database_resolve(shell->c->cli, shell->c->name, settings, ends))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (texts[i]->ptr) {
