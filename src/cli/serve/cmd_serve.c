@@ -20,6 +20,7 @@
  */
 #include "server/server.h"
 
+#include "base/cond_monotonic.h"
 #include "cli/frame/command.h"
 #include "cli/serve/holder.h"
 #include "cli/serve/log.h"
@@ -113,16 +114,11 @@ static void *watchdog_run(void *user)
 
 static void watch_begin(struct serving *v)
 {
-    pthread_condattr_t attributes;
-
     v->beat_ms = v->notify_socket ? hf__notify_watchdog_ms(v->cli->env) : 0;
     if (!v->beat_ms)
         return;
     pthread_mutex_init(&v->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&v->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_monotonic_init(&v->wake);
     v->watching = pthread_create(&v->watch, NULL, watchdog_run, v) == 0;
     if (!v->watching)
         hf__log_print(&v->log, HF_LOG_ERROR,

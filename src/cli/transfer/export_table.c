@@ -20,6 +20,7 @@
 #include "cli/transfer/export_table.h"
 
 #include "base/base.h"
+#include "base/cond_monotonic.h"
 #include "cli/frame/child.h"
 #include "cli/frame/input.h"
 #include "cli/frame/json.h"
@@ -41,7 +42,7 @@
 enum {
     STATE_FORMAT = 1,
     STATE_EVERY_US = 1000 * 1000,
-    WATCH_NS = 100 * 1000 * 1000,
+    WATCH_MS = 100,
     GZIP_LEVEL = 6,
     RATE_PARTS = 4,
     FILE_MODE = 0666
@@ -103,13 +104,6 @@ static int64_t now_us(const struct export_job *job)
     const struct hf_env *env = hf_scope_env(job->c->scope);
 
     return env->elapsed_us(env->user);
-}
-
-static bool path_exists(struct hf_str path)
-{
-    struct stat about;
-
-    return path.ptr && stat(path.ptr, &about) == 0;
 }
 
 /* A copy by malloc(), with a NUL behind it; NULL: no memory. */
@@ -586,7 +580,7 @@ static bool schema_free(struct command_ctx *c, const struct export_task *task)
     struct hf_str text, ttl, error = {0};
     struct hf_create_table spec;
 
-    if (!path_exists(path))
+    if (!hf__transfer_exists(path))
         return true;
     text = hf__input_read(c->scope, path.ptr, TRANSFER_SCHEMA_MAX, &error);
     if (text.ptr && hf__transfer_schema_read(c->scope, text, &spec, &ttl, &error) &&
@@ -616,14 +610,14 @@ bool hf__transfer_export_free(struct command_ctx *c, const struct export_options
         return false;
     if (options->overwrite || options->resume)
         return true;
-    if (path_exists(state)) {
+    if (hf__transfer_exists(state)) {
         hf__command_fail(c, CLI_CONDITION,
                          "an earlier export to %.*s was interrupted: --resume continues it, "
                          "--overwrite begins again",
                          HF_FMT(task->to));
         return false;
     }
-    if (path_exists(task->to)) {
+    if (hf__transfer_exists(task->to)) {
         hf__command_fail(c, CLI_CONDITION, "%.*s exists: --overwrite replaces it",
                          HF_FMT(task->to));
         return false;
@@ -735,7 +729,7 @@ static bool file_is_named(const struct export_job *job, const struct export_file
 {
     struct stat about;
 
-    return job->state_written && segments_done(job) && !path_exists(file->part) &&
+    return job->state_written && segments_done(job) && !hf__transfer_exists(file->part) &&
            stat(file->path.ptr, &about) == 0 && S_ISREG(about.st_mode) &&
            (uint64_t)about.st_size == file->bytes;
 }
@@ -922,13 +916,7 @@ static void segments_watch(struct export_job *job, struct progress *progress)
         }
     }
     while (job->running) {
-        struct timespec until;
-
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WATCH_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&job->wake, &job->lock, &until);
+        cond_wait_ms(&job->wake, &job->lock, WATCH_MS);
         if (hf_scope_sleep_ms(job->c->scope, 0) != HF_OK)
             job->stop = true;
         progress_show(job, progress, false);
@@ -1046,7 +1034,7 @@ static enum hf_status job_begin(struct export_job *job, bool *complete)
         return hf__command_fail(job->c, CLI_FAILED, "%.*s", HF_FMT(error));
     if (state)
         return state_use(job, state);
-    *complete = path_exists(job->task->to) && !job->options->overwrite;
+    *complete = hf__transfer_exists(job->task->to) && !job->options->overwrite;
     return HF_OK;
 }
 
@@ -1060,14 +1048,10 @@ enum hf_status hf__transfer_export(struct command_ctx *c, const struct export_op
                              .to_stdout = hf_str_equal(task->to, HF_STR("-")),
                              .begin_us = env->wall_us(env->user),
                              .rate = {.per_second = options->per_second}};
-    pthread_condattr_t clock;
     enum hf_status status;
 
     pthread_mutex_init(&job.lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&job.wake, &clock);
-    pthread_condattr_destroy(&clock);
+    cond_monotonic_init(&job.wake);
     *result = (struct export_result){.to = task->to};
     hf_scope_timeout_ms(c->scope, (uint32_t)c->database->timeout_ms);
     status = table_describe(&job);

@@ -24,6 +24,7 @@
 #include "cli/transfer/import_table.h"
 
 #include "base/base.h"
+#include "base/cond_monotonic.h"
 #include "cli/frame/child.h"
 #include "cli/frame/json.h"
 
@@ -42,7 +43,7 @@
 enum {
     STATE_FORMAT = 2,
     STATE_EVERY_US = 1000 * 1000,
-    WATCH_NS = 100 * 1000 * 1000,
+    WATCH_MS = 100,
     ATTEMPTS = 30,    /* of an item that a service does not process */
     NOTICES_MAX = 20, /* rejected lines that are shown; all are in the file */
     FILE_MODE = 0666
@@ -726,13 +727,7 @@ static void progress_show(struct import_job *job, struct progress *progress, boo
 static void workers_watch(struct import_job *job, struct progress *progress)
 {
     while (job->running) {
-        struct timespec until;
-
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += WATCH_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&job->wake, &job->lock, &until);
+        cond_wait_ms(&job->wake, &job->lock, WATCH_MS);
         if (!job->stop && hf_scope_sleep_ms(job->c->scope, 0) != HF_OK)
             job_stop(job);
         progress_show(job, progress, false);
@@ -833,7 +828,6 @@ enum hf_status hf__transfer_import(struct command_ctx *c, const struct import_op
                              .rate = {.per_second = options->per_second},
                              .failed_chunk = UINT64_MAX,
                              .rejects_fd = -1};
-    pthread_condattr_t clock;
     enum hf_status status;
 
     for (size_t i = 0; i < task->files_len; i++)
@@ -845,10 +839,7 @@ enum hf_status hf__transfer_import(struct command_ctx *c, const struct import_op
     job.stored = job.items;
     pthread_mutex_init(&job.reading, NULL);
     pthread_mutex_init(&job.lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&job.wake, &clock);
-    pthread_condattr_destroy(&clock);
+    cond_monotonic_init(&job.wake);
     status = job_run(&job, result);
     pthread_cond_destroy(&job.wake);
     pthread_mutex_destroy(&job.lock);

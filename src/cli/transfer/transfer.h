@@ -39,6 +39,9 @@ enum {
 
 /* ---- names of files, transfer_file.c -------------------------------------------------------- */
 
+/* Is there something of that name? Absent: no. */
+bool hf__transfer_exists(struct hf_str path);
+
 bool hf__transfer_ends_with(const char *path, const char *end);
 
 /* What is behind the last slash. */

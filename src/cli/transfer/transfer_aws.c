@@ -34,23 +34,16 @@ enum { NAME_LEN = 26, TIME_ROOM = 40 };
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-static bool path_exists(struct hf_str path)
-{
-    struct stat about;
-
-    return path.ptr && stat(path.ptr, &about) == 0;
-}
-
 bool hf__transfer_aws_complete(struct hf_scope *s, struct hf_str dir)
 {
-    return path_exists(hf_scope_format(s, "%.*s/manifest-summary.json", HF_FMT(dir)));
+    return hf__transfer_exists(hf_scope_format(s, "%.*s/manifest-summary.json", HF_FMT(dir)));
 }
 
 static bool looks_exported(struct hf_scope *s, struct hf_str dir)
 {
     return hf__transfer_aws_complete(s, dir) ||
-           path_exists(hf_scope_format(s, "%.*s/manifest-files.json", HF_FMT(dir))) ||
-           path_exists(hf_scope_format(s, "%.*s/_started", HF_FMT(dir)));
+           hf__transfer_exists(hf_scope_format(s, "%.*s/manifest-files.json", HF_FMT(dir))) ||
+           hf__transfer_exists(hf_scope_format(s, "%.*s/_started", HF_FMT(dir)));
 }
 
 static int path_compare(const void *a, const void *b)
@@ -126,14 +119,14 @@ static enum hf_status manifest_read(struct hf_scope *s, struct hf_str dir, const
 
     if (!path.ptr || !sum_path.ptr)
         return hf_scope_fail(s, HF_NOMEM, "out of memory");
-    if (!path_exists(path))
+    if (!hf__transfer_exists(path))
         return hf_scope_fail(s, HF_NOT_FOUND,
                              "%.*s is missing: the export is not complete, or not an export",
                              HF_FMT(path));
     *text = hf__input_read(s, path.ptr, TRANSFER_MANIFEST_MAX, &error);
     if (!text->ptr)
         return hf_scope_fail(s, HF_IO, "%.*s", HF_FMT(error));
-    if (!path_exists(sum_path))
+    if (!hf__transfer_exists(sum_path))
         return HF_OK;
     sum = hf__input_read(s, sum_path.ptr, TRANSFER_MANIFEST_MAX, &error);
     if (!sum.ptr)

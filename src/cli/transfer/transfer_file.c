@@ -22,6 +22,13 @@ enum { STATE_MAX = 64 * 1024 * 1024, READ_BYTES = 64 * 1024, DIR_MODE = 0777, FI
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+bool hf__transfer_exists(struct hf_str path)
+{
+    struct stat about;
+
+    return path.ptr && stat(path.ptr, &about) == 0;
+}
+
 bool hf__transfer_ends_with(const char *path, const char *end)
 {
     size_t len = strlen(path), end_len = strlen(end);
